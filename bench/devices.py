@@ -80,12 +80,12 @@ class Tally:
 
 
 def is_bound(event: Event) -> bool:
-    """Say whether a pod has its node."""
+    """Report whether a pod has its node."""
     return bool(event.object.spec.node_name)
 
 
 def is_marked(event: Event) -> bool:
-    """Say whether a pod is on its way out."""
+    """Report whether a pod is on its way out."""
     return bool(event.object.metadata.deletion_timestamp)
 
 

@@ -99,7 +99,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def _is_whole(config: pytest.Config) -> bool:
-    """Say whether a run had all tests: only then is what was not used not needed."""
+    """Report whether a run had all tests: only then is what was not used not needed."""
     options = config.option
     narrowed = (options.keyword, options.markexpr, options.deselect, config.getoption("lf", False))
     everything = config.args in ([str(TESTS)], ["tests"], [str(TESTS.parent)])

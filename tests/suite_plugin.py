@@ -104,7 +104,7 @@ def shuffled(items: list[pytest.Item], rng: random.Random) -> list[pytest.Item]:
 
 
 def in_ci() -> bool:
-    """Say whether a skip is a failure."""
+    """Report whether a skip is a failure."""
     return os.environ.get("CI", "").lower() in ("1", "true", "yes")
 
 

@@ -174,7 +174,7 @@ class Etcd:
             time.sleep(0.01)
 
     def healthy(self, member: Member) -> bool:
-        """Say whether a member serves."""
+        """Report whether a member serves."""
         if self.tls:
             with socket.socket() as probe:
                 return probe.connect_ex(("127.0.0.1", member.client)) == 0

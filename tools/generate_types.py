@@ -257,7 +257,7 @@ _HEAD: Final = ("apiVersion", "kind")
 
 
 def _is_kind(kind: ObjectType) -> bool:
-    """Say whether objects of a type are stored: lists are not."""
+    """Report whether objects of a type are stored: lists are not."""
     metadata = kind.fields.get("metadata")
     typed = isinstance(metadata and metadata.type, ObjectType) and "kind" in kind.fields
     return typed and not kind.name.endswith("List")

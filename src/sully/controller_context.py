@@ -74,11 +74,11 @@ class ControllerConfig:
     """The values of `schedulerName` to schedule; fewer where another scheduler runs."""
 
     def runs(self, name: str) -> bool:
-        """Say whether a controller is one of those that run."""
+        """Report whether a controller is one of those that run."""
         return self.chosen is None or name in self.chosen
 
     def serves(self, kind: Kind[Any]) -> bool:
-        """Say whether the server has a resource; the informer of another would never sync."""
+        """Report whether the server has a resource; the informer of another would never sync."""
         return any(
             (resource.group, resource.plural) == (kind.group, kind.plural)
             and kind.version in resource.versions

@@ -77,7 +77,7 @@ class Host:
 
     @property
     def leads(self) -> bool:
-        """Say whether this process would write, were it to write now."""
+        """Report whether this process would write, were it to write now."""
         try:
             return self.elector.time_left() > 0
         except NotLeadingError:

@@ -44,7 +44,7 @@ def commands(page: str) -> Iterator[Command]:
 
 
 def matches(shown: list[str], printed: str) -> bool:
-    """Say whether a page shows what a command printed; no output shown fits everything."""
+    """Report whether a page shows what a command printed; no output shown fits everything."""
     if not shown:
         return True
     pattern = "\n".join(_line_pattern(line) for line in shown)

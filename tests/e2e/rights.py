@@ -74,7 +74,7 @@ def _exercises(use: Use, right: Right) -> bool:
 
 
 def _is_of(use: Use, name: str) -> bool:
-    """Say whether it was the controller of a role, or a cache that it has."""
+    """Report whether it was the controller of a role, or a cache that it has."""
     if name not in AGENTS:
         return True
     cached = use.agent == MANAGER and (use.group, use.resource) in follows(name)

@@ -49,7 +49,7 @@ def names() -> list[str]:
 
 
 def is_core(name: str) -> bool:
-    """Say whether a session is worth repeating with every version of kubectl."""
+    """Report whether a session is worth repeating with every version of kubectl."""
     return "# core" in (FOLDER / f"{name}.session").read_text().splitlines()
 
 

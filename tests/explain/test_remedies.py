@@ -195,7 +195,7 @@ def judged(world: World) -> tuple[str, str, tuple[str, ...]]:
 
 
 def shares(world: World) -> bool:
-    """Say whether the pod has a partner; that he should leave is told, but not tried."""
+    """Report whether the pod has a partner; that he should leave is told, but not tried."""
     return any(each["metadata"]["name"] == "s" for each in world)
 
 

@@ -179,7 +179,7 @@ WRONG: dict[str, tuple[str, tuple[Any, ...], Any]] = {
 
 
 def refused(kind: str, obj: Obj, old: Obj | None = None) -> bool:
-    """Say whether a server with the definition takes an object."""
+    """Report whether a server with the definition takes an object."""
     found = schema(kind)
     return not jsonschema_rs.is_valid(found, obj) or any(broken(found, obj, old, Path()))
 

@@ -196,7 +196,7 @@ def predicted(plan: Plan, before: Sequence[Obj]) -> Outcome:
 
 
 def is_race(plan: Plan) -> bool:
-    """Say whether several owners make pods in the same second: nobody knows who is first."""
+    """Report whether several owners make pods in the same second: nobody knows who is first."""
     found = {(int(each.after), each.owner) for each in plan.departures}
     return len({second for second, _ in found}) < len(found)
 

@@ -122,14 +122,14 @@ async def watch(world: World, scene: Scene, until: float) -> Outcome:
 
 
 def is_endless(plan: Plan) -> bool:
-    """Say whether somebody leaves again and again, or too late for anyone to wait for it."""
+    """Report whether somebody leaves again and again, or too late for anyone to wait for it."""
     back = any(each.landing.fate is Fate.RETURNS for each in plan.departures)
     late = any(each.after > LONGEST for each in plan.departures)
     return back or late or any(each.returns for each in plan.arrivals)
 
 
 def is_open(found: Sequence[Obj]) -> bool:
-    """Say whether pods of several owners wait that came in the same second.
+    """Report whether pods of several owners wait that came in the same second.
 
     Which of them the scheduler saw first, no object tells.
     """
@@ -142,7 +142,7 @@ def is_open(found: Sequence[Obj]) -> bool:
 
 
 async def is_under_way(world: World) -> bool:
-    """Say whether somebody left just before: the paces are in use, and no plan knows how far."""
+    """Report whether somebody left just before: the paces are in use, and no plan knows how far."""
     since = world.clock.now() - MINUTE
     found = (await world.admin.list(EVICTION_RECORDS)).items
     return any(each.spec.evicted_time >= since for each in found)
@@ -170,7 +170,7 @@ async def check(scene: Scene) -> bool:
 
 
 def is_race(plan: Plan) -> bool:
-    """Say whether several owners make pods in the same second: nobody knows who is first."""
+    """Report whether several owners make pods in the same second: nobody knows who is first."""
     found = {(int(each.after), each.owner) for each in plan.departures}
     return len({second for second, _ in found}) < len(found)
 

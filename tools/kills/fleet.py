@@ -39,7 +39,7 @@ def node_name(number: int) -> str:
 
 
 def spared(pool: str) -> bool:
-    """Say whether no rule taints a pool."""
+    """Report whether no rule taints a pool."""
     return int(pool.rpartition("-")[2]) % SPARED == 0
 
 

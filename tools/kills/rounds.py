@@ -242,7 +242,7 @@ def _from_start() -> WatchOptions:
 
 
 def _finished(rule: Obj, number: int) -> bool:
-    """Say whether a rule says itself that all is done."""
+    """Report whether a rule says itself that all is done."""
     conditions = {each["type"]: each for each in (rule.get("status") or {}).get("conditions") or ()}
     count = str(conditions.get("sully.dev/Evicted", {}).get("message", ""))
     running = conditions.get("EvictionInProgress", {}).get("status")

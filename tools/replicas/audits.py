@@ -36,12 +36,12 @@ class Act:
 
     @property
     def renews(self) -> bool:
-        """Say whether it took or kept the lease of the controllers."""
+        """Report whether it took or kept the lease of the controllers."""
         return self.what in ("create leases", "update leases") and self.name == LEASE
 
     @property
     def works(self) -> bool:
-        """Say whether it moved something on; leases of nodes move nothing."""
+        """Report whether it moved something on; leases of nodes move nothing."""
         return not self.renews and self.namespace != LEASES_OF_NODES
 
 

@@ -99,7 +99,7 @@ class Ledger:
         return sum(story.gone for story in self.pods.values())
 
     def must_leave(self, uid: str) -> bool:
-        """Say whether a pod has no business to be there any more."""
+        """Report whether a pod has no business to be there any more."""
         return bool(self._reasons(uid))
 
     def leaving(self) -> dict[str, PodStory]:

@@ -82,11 +82,11 @@ class Machine:
             self.replica = None
 
     def leads(self, holder: str) -> bool:
-        """Say whether the holder of a lease is the replica that runs here now."""
+        """Report whether the holder of a lease is the replica that runs here now."""
         return self.replica is not None and self.last in holder
 
     def led(self, holder: str) -> bool:
-        """Say whether the holder of a lease is a replica that ran here some time."""
+        """Report whether the holder of a lease is a replica that ran here some time."""
         return any(name in holder for name in self.names)
 
     def _look(self, replica: subprocess.Popen[bytes]) -> None:

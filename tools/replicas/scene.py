@@ -98,7 +98,7 @@ class Scene:
         return next(each for each in machines if each.leads(ledger.holder))
 
     def moved_from(self, machine: Machine) -> bool:
-        """Say whether another leads than the replica that was last there."""
+        """Report whether another leads than the replica that was last there."""
         return bool(self.ledger.holder) and machine.last not in self.ledger.holder
 
     async def until(

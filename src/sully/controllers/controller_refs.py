@@ -98,7 +98,7 @@ class ControllerRefManager(Generic[OwnerT, ClaimedT]):
         return held
 
     async def _is_current(self, owner: OwnerT) -> bool:
-        """Say whether the owner still exists with the same uid and is not terminating."""
+        """Report whether the owner still exists with the same uid and is not terminating."""
         if owner.metadata.deletion_timestamp is not None:
             return False
         try:

@@ -64,7 +64,7 @@ class ExpressionEvaluation:
         yield Watch(self._keys, lambda key: (key,))
 
     def __contains__(self, key: Key) -> bool:
-        """Say whether a key waits for an evaluation."""
+        """Report whether a key waits for an evaluation."""
         return key in self._unfinished
 
     def put(self, key: Key, unfinished: UnfinishedError, took: float = 0.0) -> None:

@@ -198,7 +198,7 @@ class Runner:
 
 
 def _is_conflict(error: Exception) -> bool:
-    """Say whether the objects only changed since the cache was read; a retry will see that."""
+    """Report whether the objects only changed since the cache was read; a retry will see that."""
     if isinstance(error, Forbidden):
         causes = (error.details or {}).get("causes") or ()
         return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)

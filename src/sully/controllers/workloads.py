@@ -98,6 +98,6 @@ def controller_ref(kind: Kind[Any], metadata: ObjectMeta) -> dict[str, Any]:
 
 
 def is_terminating(error: ApiError) -> bool:
-    """Say whether nothing can be created because the namespace is on its way out."""
+    """Report whether nothing can be created because the namespace is on its way out."""
     causes = (error.details or {}).get("causes") or ()
     return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)

@@ -97,11 +97,11 @@ class Evictor:
             yield key, self._pending[key]
 
     def is_pending(self, key: Key) -> bool:
-        """Say whether a pod of this name is to be evicted."""
+        """Report whether a pod of this name is to be evicted."""
         return key in self._pending
 
     def concerns(self, key: Key, now: datetime) -> bool:
-        """Say whether a change of a pod matters: most run and end without a taint."""
+        """Report whether a change of a pod matters: most run and end without a taint."""
         if key in self._pending or self.records.open(key, now) is not None:
             return True
         pod = self._exposures.usage.pod(key)

@@ -18,7 +18,7 @@ class Cache(Protocol):
     """How fresh a cache is; `InformerFreshness` says so."""
 
     def is_fresh(self, within: float) -> bool:
-        """Say whether it is no older than this many seconds."""
+        """Report whether it is no older than this many seconds."""
         ...
 
 
@@ -46,7 +46,7 @@ class CacheFreshness:
         return len(self._waiting)
 
     def is_fresh(self, key: Key) -> bool:
-        """Say whether a pod may be evicted on what is known; if not, it is requeued later."""
+        """Report whether a pod may be evicted on what is known; if not, it is requeued later."""
         if not self._caches:
             return True
         stale = [

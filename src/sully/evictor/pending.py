@@ -53,5 +53,5 @@ class PendingEviction:
                 return None
 
     def reports_as(self, other: PendingEviction) -> bool:
-        """Say whether the rules have the same to report about it."""
+        """Report whether the rules have the same to report about it."""
         return (self.uid, self.at, self.reasons) == (other.uid, other.at, other.reasons)

@@ -73,7 +73,7 @@ class EvictionRecords:
 
     @property
     def enabled(self) -> bool:
-        """Say whether evictions are recorded."""
+        """Report whether evictions are recorded."""
         return self._sources is not None
 
     # -- counting ---------------------------------------------------------------------------------

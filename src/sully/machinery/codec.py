@@ -72,7 +72,7 @@ def count_values(value: Any, limit: int) -> int:
 
 
 def has_more_values(value: Any, limit: int) -> bool:
-    """Say whether a JSON value has more fields and items than a limit."""
+    """Report whether a JSON value has more fields and items than a limit."""
     return count_values(value, limit) > limit
 
 
@@ -115,7 +115,7 @@ def _plain(body: bytes) -> Any | None:
 
 
 def _is_deep(value: Any) -> bool:
-    """Say whether a value nests too deeply, level by level."""
+    """Report whether a value nests too deeply, level by level."""
     level = [value]
     for _ in range(MAX_DEPTH + 1):
         level = _containers(level)

@@ -20,7 +20,7 @@ class FieldRequirement:
     value: str
 
     def matches(self, values: Mapping[str, str]) -> bool:
-        """Say whether the fields meet this condition; an absent field is empty."""
+        """Report whether the fields meet this condition; an absent field is empty."""
         return (values.get(self.field, "") == self.value) is not self.negated
 
     def __str__(self) -> str:
@@ -34,7 +34,7 @@ class FieldSelector:
     requirements: tuple[FieldRequirement, ...] = ()
 
     def matches(self, values: Mapping[str, str]) -> bool:
-        """Say whether an object with these fields is meant."""
+        """Report whether an object with these fields is meant."""
         return all(requirement.matches(values) for requirement in self.requirements)
 
     def exact(self, field: str) -> str | None:
@@ -46,7 +46,7 @@ class FieldSelector:
 
     @property
     def everything(self) -> bool:
-        """Say whether every object is meant."""
+        """Report whether every object is meant."""
         return not self.requirements
 
     def __str__(self) -> str:

@@ -40,7 +40,7 @@ class Requirement:
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Say whether the labels meet this condition."""
+        """Report whether the labels meet this condition."""
         value = labels.get(self.key)
         match self.operator:
             case "in" | "=" | "==":
@@ -81,14 +81,14 @@ class Selector:
     never: bool = False
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Say whether an object with these labels is meant."""
+        """Report whether an object with these labels is meant."""
         if self.never:
             return False
         return all(requirement.matches(labels) for requirement in self.requirements)
 
     @property
     def everything(self) -> bool:
-        """Say whether every object is meant."""
+        """Report whether every object is meant."""
         return not self.requirements and not self.never
 
     def __str__(self) -> str:

@@ -94,7 +94,7 @@ class Quantity:
         return (self._nanos > 0) - (self._nanos < 0)
 
     def is_integer(self) -> bool:
-        """Say whether the amount is whole and fits into 64 bits."""
+        """Report whether the amount is whole and fits into 64 bits."""
         whole, rest = divmod(self._nanos, NANO)
         return rest == 0 and MIN_INT64 <= whole <= MAX_INT64
 
@@ -212,7 +212,7 @@ def _ten_to(power: int) -> int:
 
 
 def _keeps_text(digits: str, places: int, style: str, power: int) -> bool:
-    """Say whether the text is given back as it came.
+    """Report whether the text is given back as it came.
 
     Kubernetes looks quickly whether a number is canonical and then does not print it again. Its
     look is generous (`1.500` and `+5` pass), and clients see the result, so the same look is taken

@@ -59,11 +59,11 @@ class Scheme:
         }
 
     def has_group(self, group: str) -> bool:
-        """Say whether anything of a group is served."""
+        """Report whether anything of a group is served."""
         return group in self._versions
 
     def serves(self, group: str, version: str) -> bool:
-        """Say whether a group is served in a version."""
+        """Report whether a group is served in a version."""
         return version in self._versions.get(group, ())
 
     def schema(self, resource: ResourceType, version: str) -> ObjectType:

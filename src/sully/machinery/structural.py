@@ -118,7 +118,7 @@ def problems(obj: Obj, kind: ObjectType) -> Iterator[FieldError]:
 
 
 def is_misshapen(found: Iterable[FieldError]) -> bool:
-    """Say whether an object is so malformed that nothing else of it can be checked."""
+    """Report whether an object is so malformed that nothing else of it can be checked."""
     return any(one.reason in _SHAPE_REASONS or one.field == "<nil>" for one in found)
 
 

@@ -93,7 +93,7 @@ def _released(live: Obj, body: Obj) -> Obj:
 
 
 def _is_whole(entry: Any) -> bool:
-    """Say whether somebody has written the object itself, not its status."""
+    """Report whether somebody has written the object itself, not its status."""
     plain = isinstance(entry, Mapping) and isinstance(entry.get("fieldsV1"), Mapping)
     return plain and not entry.get("subresource")
 

@@ -49,7 +49,7 @@ class _Count:
         )
 
     def allows(self, *, ready: bool) -> bool:
-        """Say whether a pod may be evicted now."""
+        """Report whether a pod may be evicted now."""
         return self.allowed > 0 or (not ready and self.lets_unready_go)
 
     def budget(self) -> Budget:

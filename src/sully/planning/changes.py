@@ -57,7 +57,7 @@ _SOON = timedelta(minutes=1)
 
 
 def is_about_fleet(change: Change) -> bool:
-    """Say whether a change is about clusters and placements, not about devices."""
+    """Report whether a change is about clusters and placements, not about devices."""
     return any(change.kind.plural == each.plural for each in ABOUT_FLEET)
 
 

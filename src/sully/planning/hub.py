@@ -89,7 +89,7 @@ class Hub:
         return cluster, verdict.look_at
 
     def _keeps(self, name: str) -> bool:
-        """Say whether a hub taints a cluster after its health: where it did not, none is there."""
+        """Report whether the hub taints a cluster by its health."""
         known = self._known.get(name)
         return known is None or wanted_taints(known) is None
 

@@ -292,7 +292,7 @@ def _owner(eviction: Eviction) -> tuple[str, str]:
 
 
 def _is_closed(device: EffectiveDevice, use: PoolUse, availability: Availability) -> bool:
-    """Say whether nobody could get a device, or a share of it, whoever has it."""
+    """Report whether nobody could get a device, or a share of it, whoever has it."""
     published = device.published
     if availability.obstacle(published.slice, published.device) is not None:
         return True

@@ -35,7 +35,7 @@ class Protection:
 
 
 def is_local(host: str) -> bool:
-    """Say whether only programs on the same machine reach an address."""
+    """Report whether only programs on the same machine reach an address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

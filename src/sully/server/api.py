@@ -166,7 +166,7 @@ class Api:
             )
 
     def connects(self, request: Request) -> bool:
-        """Say whether a request is for a subresource with verbs of its own, or stands for one."""
+        """Report whether a request is for a subresource with verbs of its own."""
         target = request.target
         return target.subresource not in ("", "status") or target.resource.kind == BINDING
 

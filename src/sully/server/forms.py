@@ -25,7 +25,7 @@ class Form:
 
     @property
     def plain(self) -> bool:
-        """Say whether the stored encoding can be sent as it is."""
+        """Report whether the stored encoding can be sent as it is."""
         return self.media == JSON and not self.shape and not self.pretty
 
 

@@ -155,7 +155,7 @@ def _not_served(resource: ResourceType, subresource: str) -> NotFound:
 
 
 def has_subresource(resource: ResourceType, name: str) -> bool:
-    """Say whether a resource serves a subresource."""
+    """Report whether a resource serves a subresource."""
     if name == "status":
         return resource.status is not None
     return (name == "scale" and resource.scale) or name in resource.connect

@@ -94,7 +94,7 @@ def run(
 
 
 def _can_fork(environment: Mapping[str, str]) -> bool:
-    """Say whether a command in this environment would run no differently when it is forked."""
+    """Report whether a command in this environment would run no differently when it is forked."""
     odd = {name for name in environment if name.startswith("PYTHON")} - _UNDERSTOOD
     return (
         sys.platform == "linux"

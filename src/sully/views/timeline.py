@@ -125,13 +125,13 @@ class Asked(Protocol):
     """Which devices somebody asks about, by patterns of their names."""
 
     def matches(self, driver: str, pool: str, device: str) -> bool:
-        """Say whether a device is meant."""
+        """Report whether a device is meant."""
 
     def matches_pool(self, driver: str, pool: str) -> bool:
-        """Say whether any device of a pool can be meant."""
+        """Report whether any device of a pool can be meant."""
 
     def may_meet(self, driver: str | None, pool: str | None, device: str | None) -> bool:
-        """Say whether a selector with these names can select a device that is meant."""
+        """Report whether a selector with these names can select a device that is meant."""
 
 
 class _Sure(IntEnum):
@@ -141,7 +141,7 @@ class _Sure(IntEnum):
 
 
 def by_content(found: Iterable[Happening], asked: Asked) -> bool:
-    """Say whether more than names is needed to tell what concerned devices."""
+    """Report whether more than names is needed to tell what concerned devices."""
     return any(needs_content(each.selector) and _meet(each.selector, asked) for each in found)
 
 

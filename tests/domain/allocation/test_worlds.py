@@ -118,7 +118,7 @@ class World:
                 return FILTER_ERROR + error
 
     def shares(self, pod: Obj, other: Obj) -> bool:
-        """Say whether two pods refer to one claim."""
+        """Report whether two pods refer to one claim."""
         mine, theirs = (
             {self.claim_key(one, each) for each in one["spec"].get("resourceClaims", ())}
             for one in (pod, other)

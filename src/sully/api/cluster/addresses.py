@@ -20,7 +20,7 @@ _AUTHORITY = re.compile(
 
 
 def is_https(url: str) -> bool:
-    """Say whether a URL can be parsed and has the scheme `https`."""
+    """Report whether a URL can be parsed and has the scheme `https`."""
     address, _, fragment = url.partition("#")
     scheme, colon, rest = address.partition(":")
     if _CONTROL.search(address) or not colon or scheme.lower() != "https":

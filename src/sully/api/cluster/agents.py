@@ -23,7 +23,7 @@ AGENTS = "system:open-cluster-management:"
 
 
 def is_agent(user: str, groups: Iterable[str]) -> bool:
-    """Say whether a user is the agent of a managed cluster."""
+    """Report whether a user is the agent of a managed cluster."""
     return any(name.startswith(AGENTS) for name in (user, *groups))
 
 

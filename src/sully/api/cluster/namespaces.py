@@ -13,7 +13,7 @@ Obj = dict[str, Any]
 
 
 def is_namespace_of(cluster: str, namespace: Obj) -> bool:
-    """Say whether a namespace was made for a cluster."""
+    """Report whether a namespace was made for a cluster."""
     labels = namespace["metadata"].get("labels") or {}
     return labels.get(CLUSTER_NAME_LABEL) == cluster
 

@@ -62,17 +62,17 @@ def round_up(amounts: MutableMapping[str, str]) -> None:
 
 
 def is_native(name: str) -> bool:
-    """Say whether Kubernetes itself knows the resource."""
+    """Report whether Kubernetes itself knows the resource."""
     return "/" not in name or "kubernetes.io/" in name
 
 
 def may_overcommit(name: str) -> bool:
-    """Say whether more of it may be promised than there is."""
+    """Report whether more of it may be promised than there is."""
     return is_native(name) and not name.startswith(HUGE_PAGES)
 
 
 def is_quota_resource(name: str) -> bool:
-    """Say whether a quota can limit a resource by this name, among those without a prefix."""
+    """Report whether a quota can limit a resource by this name, among those without a prefix."""
     hugepages = name.removeprefix("requests.").startswith(HUGE_PAGES)
     return hugepages or (name in _STANDARD and name != "storage")
 
@@ -90,7 +90,7 @@ def quota_resource_name(name: str, at: Path) -> Errors:
 
 
 def is_integer(name: str) -> bool:
-    """Say whether a resource is counted in whole numbers."""
+    """Report whether a resource is counted in whole numbers."""
     extended = not is_native(name) and not name.startswith("requests.")
     return name in _COUNTED or extended
 

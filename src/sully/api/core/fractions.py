@@ -36,5 +36,5 @@ def at_most_all(value: int | str, at: Path) -> Errors:
 
 
 def is_zero(value: int | str) -> bool:
-    """Say whether the value is a zero of either form."""
+    """Report whether the value is a zero of either form."""
     return value == 0 if isinstance(value, int) else percent(value) == 0

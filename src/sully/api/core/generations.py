@@ -25,5 +25,5 @@ def follow(obj: Obj, old: Obj, *, bump: bool) -> None:
 
 
 def spec_changed(obj: Obj, old: Obj) -> bool:
-    """Say whether the spec differs; defaults were filled in on both sides."""
+    """Report whether the spec differs; defaults were filled in on both sides."""
     return not same(obj.get("spec"), old.get("spec"))

@@ -79,7 +79,7 @@ def marked(pod: Obj, now: datetime) -> Obj:
 
 
 def protects(budget: Obj, pod: Obj) -> bool:
-    """Say whether a budget counts a pod; one without a selector counts none."""
+    """Report whether a budget counts a pod; one without a selector counts none."""
     if budget["metadata"].get("namespace") != pod["metadata"].get("namespace"):
         return False
     try:

@@ -12,5 +12,5 @@ TWO_BUDGETS = (
 
 
 def lets_unready_go(policy: str | None, *, healthy: int, desired: int) -> bool:
-    """Say whether a budget lets unready pods go uncounted: they are not what keeps it up."""
+    """Report whether a budget lets unready pods go uncounted: they are not what keeps it up."""
     return policy == "AlwaysAllow" or healthy >= desired > 0

@@ -26,7 +26,7 @@ def gathered(role: Obj, others: Iterable[Obj]) -> list[Obj]:
 
 
 def selects(role: Obj, other: Obj) -> bool:
-    """Say whether a role gathers the rules of another."""
+    """Report whether a role gathers the rules of another."""
     found = other["metadata"].get("labels") or {}
     return any(selector.matches(found) for selector in _selectors(role))
 

@@ -56,7 +56,7 @@ def break_down(rule: Obj) -> Iterator[Obj]:
 
 
 def _held(rights: Rights, small: Obj) -> bool:
-    """Say whether rights contain one of the smallest rules."""
+    """Report whether rights contain one of the smallest rules."""
     (verb,) = small["verbs"]
     if paths := small.get("nonResourceURLs"):
         return rights.grant_path(verb, paths[0])

@@ -85,7 +85,7 @@ class Rights:
         self._paths += [(path, verbs) for path in rule.get("nonResourceURLs") or ()]
 
     def grant(self, asked: ResourceAccess) -> bool:
-        """Say whether some rule grants a verb on a resource."""
+        """Report whether some rule grants a verb on a resource."""
         if self._places.keys().isdisjoint(asked.places):
             # Most roles are about something else; this is the quick way to see it.
             return False
@@ -98,7 +98,7 @@ class Rights:
         return False
 
     def grant_path(self, verb: str, path: str) -> bool:
-        """Say whether some rule grants a method on a path that is no resource."""
+        """Report whether some rule grants a method on a path that is no resource."""
         return any(
             (verbs is None or verb in verbs) and path_covers(pattern, path)
             for pattern, verbs in self._paths
@@ -111,7 +111,7 @@ def _every(verbs: Iterable[str] | None) -> frozenset[str] | None:
 
 
 def path_covers(pattern: str, path: str) -> bool:
-    """Say whether a path of a rule, perhaps with a star at its end, covers another path."""
+    """Report whether a path of a rule, perhaps with a star at its end, covers another path."""
     if pattern in (ALL, path):
         return True
     return pattern.endswith(ALL) and path.startswith(pattern.rstrip(ALL))

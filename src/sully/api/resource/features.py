@@ -24,7 +24,7 @@ class Feature:
     places: Callable[[Obj], Places]
 
     def used_in(self, obj: Obj) -> bool:
-        """Say whether an object has any of the fields."""
+        """Report whether an object has any of the fields."""
         return any(True for _ in self.places(obj))
 
     def drop_from(self, obj: Obj) -> None:

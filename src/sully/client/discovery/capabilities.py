@@ -91,7 +91,7 @@ def fields_of(document: Any) -> Fields:
 
 
 async def sully_evicts(transport: HttpTransport) -> bool:
-    """Say whether it is Sully that evicts on a server, as far as that can be found out."""
+    """Report whether it is Sully that evicts on a server, as far as that can be found out."""
     server = offer(await probe(transport))
     return evictor(server).sully or await _has_role(transport, OUR_EVICTOR_ROLE)
 

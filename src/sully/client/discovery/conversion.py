@@ -95,7 +95,7 @@ _PLACES = ("path", "from")
 
 
 def _touches(place: str, at: str) -> bool:
-    """Say whether a path of a JSON patch is at, above or below another."""
+    """Report whether a path of a JSON patch is at, above or below another."""
     return bool(place) and (f"{place}/".startswith(f"{at}/") or f"{at}/".startswith(f"{place}/"))
 
 

@@ -37,7 +37,7 @@ def checked(text: str, origin: str) -> str:
 
 
 def is_address(url: str) -> bool:
-    """Say whether this is a valid HTTP URL."""
+    """Report whether this is a valid HTTP URL."""
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

@@ -38,7 +38,7 @@ class InformerFreshness:
         return self._complete_at.since(self._clock) if self._complete_at else float("inf")
 
     def is_fresh(self, within: float) -> bool:
-        """Say whether the watch is healthy and the cache at most this many seconds old."""
+        """Report whether the watch is healthy and the cache at most this many seconds old."""
         return self._trusted and self.age <= within
 
     def on_confirmed(self, handler: Callable[[], None]) -> None:

@@ -52,7 +52,7 @@ class Informer(Cache[T]):
 
     @property
     def synced(self) -> bool:
-        """Say whether the collection was listed at least once."""
+        """Report whether the collection was listed at least once."""
         return self._synced.is_set()
 
     async def wait_synced(self) -> None:

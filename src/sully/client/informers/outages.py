@@ -23,7 +23,7 @@ _UNAVAILABLE = (UnreachableError, ServiceUnavailable, TooManyRequests)
 
 
 def is_outage(error: Exception) -> bool:
-    """Say whether an error means that the server is unreachable or overloaded."""
+    """Report whether an error means that the server is unreachable or overloaded."""
     return isinstance(error, _UNAVAILABLE)
 
 
@@ -44,7 +44,7 @@ class Outages:
 
     @property
     def server_unavailable(self) -> bool:
-        """Say whether the server is unavailable, at least to some."""
+        """Report whether the server is unavailable, at least to some."""
         return SERVER in self._outages
 
     def failed(self, reporter: Hashable, error: Exception) -> bool:

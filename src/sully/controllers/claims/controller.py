@@ -148,7 +148,7 @@ class PodClaimsController:
         return self._lacks_claims(pod) or bool(pod.spec.node_name and any(self._unreserved(pod)))
 
     def _lacks_claims(self, pod: Pod) -> bool:
-        """Say whether a claim is not made, not recorded, or not where it was recorded."""
+        """Report whether a claim is not made, not recorded, or not where it was recorded."""
         for named in claim_references(pod, extended=False):
             if named.missing:
                 return True

@@ -19,7 +19,7 @@ class Departed:
         pods.on_change(self._changed)
 
     def __contains__(self, uid: str) -> bool:
-        """Say whether a pod is gone for sure."""
+        """Report whether a pod is gone for sure."""
         return uid in self._uids
 
     def __len__(self) -> int:

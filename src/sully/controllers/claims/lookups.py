@@ -71,7 +71,7 @@ class Lookups:
 
 
 def may_run(pod: Pod) -> bool:
-    """Say whether a pod runs or may still run, so that it needs its claims."""
+    """Report whether a pod runs or may still run, so that it needs its claims."""
     return needs_claims(finished=pod.finished, leaving=pod.leaving, bound=bool(pod.spec.node_name))
 
 

@@ -99,7 +99,7 @@ class ReleaseController:
             return None
 
     def _is_useless(self, claim: ResourceClaim) -> bool:
-        """Say whether a claim was made for a pod that will not run.
+        """Report whether a claim was made for a pod that will not run.
 
         A pod that was never seen may be on its way into the cache; if not, its claims are left to
         the garbage collector.
@@ -128,7 +128,7 @@ class ReleaseController:
         return claim
 
     def _is_free(self, claim: ResourceClaim) -> bool:
-        """Say whether the finalizer has nothing left to protect."""
+        """Report whether the finalizer has nothing left to protect."""
         unused = claim.status.allocation is None and not claim.status.reserved_for
         ours = is_leaving(claim) or claim.metadata.uid in self._given_back
         return is_protected(claim) and unused and ours
@@ -170,7 +170,7 @@ class ReleaseController:
         return owner is None or self._runs(namespace, owner.name, owner.uid)
 
     def _runs(self, namespace: str, name: str, uid: str) -> bool:
-        """Say whether a pod is known to need its claims; when that ends we are woken."""
+        """Report whether a pod is known to need its claims; when that ends we are woken."""
         pod = self._lookups.pods.get(Key(namespace, name))
         return pod is not None and pod.metadata.uid == uid and may_run(pod)
 

@@ -47,7 +47,7 @@ class Hearing:
             self._heard[key_of(new)] = self._clock.now()
 
     def _is_news(self, old: ClusterLease | None, new: ClusterLease) -> bool:
-        """Say whether a lease tells of something that happened while we listened."""
+        """Report whether a lease tells of something that happened while we listened."""
         if old is None:
             return self._leases.synced
         return old.spec.renew_time != new.spec.renew_time

@@ -80,7 +80,7 @@ class Rights:
         return errors
 
     async def _is_taken(self, cluster: str) -> bool:
-        """Say whether the namespace of a cluster's name is somebody else's."""
+        """Report whether the namespace of a cluster's name is somebody else's."""
         at = WHOLE_NAMESPACES, Key("", cluster)
         known = self._written.get(at) or self._caches[WHOLE_NAMESPACES].get(at[1])
         if known is not None and is_namespace_of(cluster, known):
@@ -93,7 +93,7 @@ class Rights:
         return not is_namespace_of(cluster, found) and not await self._has_binding(cluster)
 
     async def _has_binding(self, cluster: str) -> bool:
-        """Say whether the agent has its rights in a namespace, of which somebody took the label."""
+        """Report whether the agent has its rights in a namespace whose label was removed."""
         try:
             await self._transport.get(ROLE_BINDINGS, Key(cluster, wanted.binding_name(cluster)))
         except NotFound:
@@ -101,7 +101,7 @@ class Rights:
         return True
 
     def given(self, cluster: str) -> bool:
-        """Say whether the agent of a cluster has more rights than to see that it is denied."""
+        """Report whether the agent of a cluster has more rights than to see that it is denied."""
         role = self._caches[ROLES].get(Key("", wanted.role_name(cluster)))
         denied = wanted.cluster_role(cluster, accepted=False)
         bound = self._caches[ROLE_BINDINGS].get(Key(cluster, wanted.binding_name(cluster)))

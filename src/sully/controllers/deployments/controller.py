@@ -180,7 +180,7 @@ class DeploymentController:
             await self._scale_or_finish(rollout, sizes)
 
     def _still_run(self, old: Iterable[ReplicaSet]) -> bool:
-        """Say whether a pod of an old template may still do something."""
+        """Report whether a pod of an old template may still do something."""
         return any(
             each.status.replicas > 0
             or any(not pod.finished for pod in self._pods.controlled_by(each.metadata.uid))

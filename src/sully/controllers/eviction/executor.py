@@ -84,7 +84,7 @@ class MarkedPod(Wire, frozen=True, kw_only=True):
 
     @property
     def marked(self) -> bool:
-        """Say whether it has the condition as we would write it."""
+        """Report whether it has the condition as we would write it."""
         return any(
             {name: getattr(condition, name) for name in CONDITION} == CONDITION
             for condition in self.status.conditions
@@ -92,7 +92,7 @@ class MarkedPod(Wire, frozen=True, kw_only=True):
 
     @property
     def ready(self) -> bool:
-        """Say whether it is ready."""
+        """Report whether it is ready."""
         condition = find_condition(self.status.conditions, "Ready")
         return condition is not None and condition.status == "True"
 

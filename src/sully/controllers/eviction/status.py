@@ -129,7 +129,7 @@ class RuleStatuses:
             self._look_later(name, self._state(name, uid))
 
     def lags(self, rules: Rules) -> bool:
-        """Say whether one of these rules was created or changed, and has not reported since."""
+        """Report whether one of these rules was created or changed, and has not reported since."""
         for name, uid in rules:
             rule = self._exposures.inventory.rule(name)
             if rule is not None and self._state(name, uid).seen != rule.metadata.generation:

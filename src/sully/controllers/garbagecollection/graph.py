@@ -32,7 +32,7 @@ class Node(NamedTuple):
         return self.obj.metadata.namespace
 
     def is_meant_by(self, ref: OwnerReference, namespace: str) -> bool:
-        """Say whether a reference in a namespace names this object in every respect."""
+        """Report whether a reference in a namespace names this object in every respect."""
         meta = self.obj.metadata
         group = ref.api_version.rpartition("/")[0]
         same = (ref.uid, ref.name, ref.kind, group)
@@ -88,7 +88,7 @@ class Graph:
             yield self._nodes[dependent]
 
     def is_solid(self, obj: Owned, ref: OwnerReference) -> bool:
-        """Say whether an owner was seen, is the one meant, and does not wait for `obj` to go."""
+        """Report whether an owner was seen, is the one meant, and does not wait for `obj` to go."""
         owner = self._nodes.get(ref.uid)
         if owner is None or owner.obj.awaiting:
             return False

@@ -76,7 +76,7 @@ class Owners:
         return {ref: await self._standing(obj, ref) for ref in obj.owners}
 
     def unseen(self, obj: Owned) -> bool:
-        """Say whether an owner is not in the graph although it may exist: its news is still due."""
+        """Report whether an owner is not in the graph although it may exist (event due)."""
         return any(
             self._graph.get(ref.uid) is None and self._kinds.find(ref) is not None
             for ref in obj.owners

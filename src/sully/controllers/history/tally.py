@@ -82,7 +82,7 @@ class Tally:
                 tell(record)
 
     def _stays(self, past: PastEviction) -> bool:
-        """Say whether the pod of a record that was deleted is still there, and is to stay."""
+        """Report whether the pod of a record that was deleted is still there, and is to stay."""
         pod = self._pods.get(Key(past.metadata.namespace, past.spec.pod.name))
         return still_runs(pod, past.metadata.name)
 

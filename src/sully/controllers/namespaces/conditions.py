@@ -51,7 +51,7 @@ class Remainder:
     failures: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        """Say whether the namespace must wait."""
+        """Report whether the namespace must wait."""
         return bool(self.resources or self.failures)
 
     def __add__(self, other: Remainder) -> Remainder:

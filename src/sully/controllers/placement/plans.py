@@ -36,7 +36,7 @@ class Plan:
 
     @property
     def changes_clusters(self) -> bool:
-        """Say whether a list of clusters changes, which is what people are told of."""
+        """Report whether a list of clusters changes, which is what people are told of."""
         return any(write.clusters for write in self.writes)
 
 
@@ -69,7 +69,7 @@ def _write(
 
 
 def _is_annotated(decision: PlacementDecision) -> bool:
-    """Say whether somebody wrote more than names into a list: that is not ours, and is undone."""
+    """Report whether somebody wrote more than names into a list, which is undone."""
     return any(each.reason or each.score for each in decision.status.decisions)
 
 

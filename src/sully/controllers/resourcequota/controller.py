@@ -99,7 +99,7 @@ class ResourceQuotaController:
                 yield key_of(quota)
 
     def _is_overdue(self, old: Pod | None, _new: Pod | None) -> bool:
-        """Say whether a pod changes or goes that may still count though its time was long over."""
+        """Report whether a changed pod may still count though its grace period is over."""
         end = None if old is None else old.metadata.deletion_timestamp
         grace = 0 if old is None else old.metadata.deletion_grace_period_seconds or 0
         # At the very end it has no grace period left; then it was looked at before.

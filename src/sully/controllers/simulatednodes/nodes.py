@@ -178,7 +178,7 @@ def _node_of(slice_: ResourceSlice) -> Iterable[str]:
 
 
 def _is_published(found: ResourceSlice, wanted: dict[str, Any], uid: str) -> bool:
-    """Say whether a slice was written from what we want, for the node that there is now."""
+    """Report whether a slice was written from what we want, for the node that there is now."""
     owners = {owner.uid for owner in found.metadata.owner_references}
     digest = wanted["metadata"]["annotations"][DIGEST]
     return found.metadata.annotations.get(DIGEST) == digest and uid in owners

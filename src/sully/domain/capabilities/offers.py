@@ -75,12 +75,12 @@ class Offer:
 
     @property
     def taints(self) -> bool:
-        """Say whether devices can have taints, according to the schema."""
+        """Report whether devices can have taints, according to the schema."""
         return "taints" in self.device_fields
 
     @property
     def taints_kept(self) -> bool:
-        """Say whether taints are surely stored: a schema has the field also where a gate is off."""
+        """Report whether taints are stored: a schema has the field also where a gate is off."""
         sign = self.minor >= FIRST_WITH_TAINTS_ON or bool(self.rules) or self.evictor_role
         return self.taints and (self.own or sign)
 
@@ -119,7 +119,7 @@ def spoken(resources: Mapping[tuple[str, str], tuple[str, ...]]) -> tuple[str, s
 
 
 def is_own(git_version: str) -> bool:
-    """Say whether a server is Sully's, by the version that it gives."""
+    """Report whether a server is Sully's, by the version that it gives."""
     return "+sully-" in git_version
 
 

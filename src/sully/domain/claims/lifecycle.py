@@ -99,7 +99,7 @@ def owning_pod(claim: ResourceClaim) -> OwnerReference | None:
 
 
 def is_made_for(claim: ResourceClaim, *, uid: str, claim_name: str) -> bool:
-    """Say whether a claim was made for this claim of this pod."""
+    """Report whether a claim was made for this claim of this pod."""
     owner = owning_pod(claim)
     return (
         owner is not None
@@ -127,7 +127,7 @@ def claim_statuses(recorded: Mapping[str, str | None], made: Mapping[str, str]) 
 
 
 def needs_claims(*, finished: bool, leaving: bool, bound: bool) -> bool:
-    """Say whether a pod runs or may still run.
+    """Report whether a pod runs or may still run.
 
     One that was deleted while it runs keeps its devices to the end; one that was deleted before it
     had a node never runs.
@@ -136,17 +136,17 @@ def needs_claims(*, finished: bool, leaving: bool, bound: bool) -> bool:
 
 
 def is_leaving(claim: ResourceClaim) -> bool:
-    """Say whether a claim's deletion was asked for."""
+    """Report whether a claim's deletion was asked for."""
     return claim.metadata.deletion_timestamp is not None
 
 
 def is_protected(claim: ResourceClaim) -> bool:
-    """Say whether a claim carries the finalizer that stands for its allocation."""
+    """Report whether a claim carries the finalizer that stands for its allocation."""
     return FINALIZER in claim.metadata.finalizers
 
 
 def may_reserve(claim: ResourceClaim, *, uid: str, group: str = "") -> bool:
-    """Say whether a claim must be reserved for a pod that got its node past the scheduler.
+    """Report whether a claim must be reserved for a pod that got its node past the scheduler.
 
     Devices are never allocated for such a pod, and a claim that leaves takes nobody new.
     """
@@ -162,7 +162,7 @@ def may_reserve(claim: ResourceClaim, *, uid: str, group: str = "") -> bool:
 
 
 def is_pod(consumer: ResourceClaimConsumerReference) -> bool:
-    """Say whether a claim is reserved for a pod; of others we do not know when they are done."""
+    """Report whether a claim is reserved for a pod; of others we do not know when they are done."""
     return consumer.resource == "pods" and not consumer.api_group
 
 

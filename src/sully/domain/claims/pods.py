@@ -79,12 +79,12 @@ class Pod(Wire, frozen=True, kw_only=True):
 
     @property
     def leaving(self) -> bool:
-        """Say whether its deletion was asked for."""
+        """Report whether its deletion was asked for."""
         return self.metadata.deletion_timestamp is not None
 
     @property
     def finished(self) -> bool:
-        """Say whether it ran to its end."""
+        """Report whether it ran to its end."""
         return self.status.phase in FINISHED
 
     @property
@@ -95,7 +95,7 @@ class Pod(Wire, frozen=True, kw_only=True):
 
 
 def still_runs(pod: Pod | None, uid: str) -> bool:
-    """Say whether a pod is still there, is the one with this uid, and is not terminating."""
+    """Report whether a pod is still there, is the one with this uid, and is not terminating."""
     return pod is not None and pod.metadata.uid == uid and not pod.leaving
 
 
@@ -133,7 +133,7 @@ def claim_references(pod: Pod, *, extended: bool = True) -> list[ClaimReference]
 
 
 def refers_as(pod: Pod, other: Pod) -> bool:
-    """Say whether a pod refers to the same claims as another state of it."""
+    """Report whether a pod refers to the same claims as another state of it."""
     status, before = pod.status, other.status
     return (
         pod.spec.resource_claims == other.spec.resource_claims

@@ -11,7 +11,7 @@ POD_GROUPS = ("scheduling.k8s.io", "podgroups")
 
 
 def made_for(claim: ResourceClaim, *, uid: str, group: str = "") -> bool:
-    """Say whether a claim that was made from a template was made for a pod, or for its group.
+    """Report whether a claim that was made from a template was made for a pod, or for its group.
 
     The name alone is not enough: someone else may have taken it.
     """
@@ -22,7 +22,7 @@ def made_for(claim: ResourceClaim, *, uid: str, group: str = "") -> bool:
 
 
 def reserved_for(claim: ResourceClaim, *, uid: str, group: str = "") -> bool:
-    """Say whether a pod may use a claim, itself or as a member of a group of pods."""
+    """Report whether a pod may use a claim, itself or as a member of a group of pods."""
     return any(_is_for(each, uid, group) for each in claim.status.reserved_for)
 
 

@@ -125,7 +125,7 @@ def watch_lease(cluster: ManagedCluster, lease: Lease | None, now: datetime) -> 
 
 
 def clock_finding(cluster: ManagedCluster, renewed: datetime, now: datetime) -> Finding:
-    """Say whether the clock of an agent goes with ours, by the time it just renewed its lease."""
+    """Report whether an agent's clock agrees with ours, by the time of its lease renewal."""
     skipped = cluster.metadata.annotations.get(SKIP_CLOCK_CHECK) == "true"
     near = abs(now - renewed) < timedelta(seconds=grace(cluster))
     return SYNCED if skipped or near else OUT_OF_SYNC
@@ -153,7 +153,7 @@ def health_taints(
 
 
 def is_health(taint: Taint) -> bool:
-    """Say whether a taint is the hub's own; another taint with the same key is not."""
+    """Report whether a taint is the hub's own; another taint with the same key is not."""
     ours = taint.key in HEALTH_KEYS
     return ours and not taint.value and taint.effect == NO_SELECT
 

@@ -36,7 +36,7 @@ BUILT_IN_SETS = {
 
 
 def is_accepted(cluster: ManagedCluster) -> bool:
-    """Say whether the hub has accepted the agent."""
+    """Report whether the hub has accepted the agent."""
     found = condition(cluster, ACCEPTED)
     return found is not None and found.status == "True"
 
@@ -55,7 +55,7 @@ def set_finding(members: int) -> Finding:
 
 
 def is_astray(cluster_set: ManagedClusterSet) -> bool:
-    """Say whether a built-in set does not select any more what it should."""
+    """Report whether a built-in set does not select any more what it should."""
     metadata = cluster_set.metadata
     if metadata.annotations.get(AUTO_UPDATE) == "false":
         return False

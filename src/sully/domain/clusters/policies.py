@@ -65,7 +65,7 @@ def policy_taints(
 def judge_rule(
     rule: ClusterTaintPolicyRule, cluster: ManagedCluster, now: datetime, *, present: bool
 ) -> tuple[bool, datetime | None]:
-    """Say whether the taint of a rule should be there, and when that may change by itself."""
+    """Report whether the taint of a rule should be there, and when that may change by itself."""
     found = condition(cluster, rule.condition.type)
     status = found.status if found is not None else "Unknown"
     since = (found.last_transition_time if found is not None else None) or _born(cluster, now)

@@ -62,7 +62,7 @@ class Published(msgspec.Struct, eq=False, gc=False):
         return DeviceId(spec.driver, spec.pool.name, self.device.name)
 
     def same_as(self, other: Published) -> bool:
-        """Say whether both are the same to everyone, apart from the version of the slice."""
+        """Report whether both are the same to everyone, apart from the version of the slice."""
         if self.index != other.index or self.device != other.device:
             return False
         mine, theirs = self.slice, other.slice
@@ -110,7 +110,7 @@ class EffectiveDevice(msgspec.Struct, frozen=True, eq=False, gc=False):
 
     @property
     def shareable(self) -> bool:
-        """Say whether several claims can have a part of it."""
+        """Report whether several claims can have a part of it."""
         return bool(self.published.device.allow_multiple_allocations)
 
     @property

@@ -79,7 +79,7 @@ def pool_owner(pool: str, nodes: Collection[str], slices: Iterable[ResourceSlice
 
 
 def is_owned(slice_: ResourceSlice, owner: str) -> bool:
-    """Say whether a slice counts in a pool with this owner; those for several nodes always do."""
+    """Report whether a slice counts in a pool with this owner; slices for several nodes do."""
     return not slice_.spec.node_name or slice_.spec.node_name == owner
 
 

@@ -53,7 +53,7 @@ UNKNOWN = Choice(selected=False, problem="its attributes were not recorded at al
 
 
 def names_match(selector: DeviceTaintSelector | None, device: DeviceId) -> bool:
-    """Say whether the names in a selector fit a device; no selector fits none, `{}` fits all."""
+    """Report whether the names in a selector fit a device; no selector fits none, `{}` fits all."""
     return (
         selector is not None
         and selector.driver in (None, device.driver)
@@ -63,7 +63,7 @@ def names_match(selector: DeviceTaintSelector | None, device: DeviceId) -> bool:
 
 
 def needs_content(selector: DeviceTaintSelector | None) -> bool:
-    """Say whether names alone do not decide."""
+    """Report whether names alone do not decide."""
     return selector is not None and bool(selector.selectors or selector.device_class_name)
 
 

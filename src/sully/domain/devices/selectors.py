@@ -63,7 +63,7 @@ class Content:
     _verdicts: Memo[str, bool | str] = field(default_factory=_no_verdicts, repr=False)
 
     def same_as(self, other: Content) -> bool:
-        """Say whether every expression must come to the same verdict on both."""
+        """Report whether every expression must come to the same verdict on both."""
         return (
             self.driver == other.driver
             and self.attributes == other.attributes
@@ -126,7 +126,7 @@ def shared(
 
 
 def matches(selectors: Iterable[DeviceSelector], content: Content, budget: CostBudget) -> bool:
-    """Say whether all selectors match a device; raise SelectorError if one cannot be evaluated."""
+    """Report whether all selectors match a device; raise SelectorError where one fails."""
     return mismatch(selectors, content, budget) is None
 
 

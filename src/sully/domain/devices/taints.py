@@ -55,14 +55,14 @@ class SourcedTaint:
 
 
 def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    """Say whether one toleration covers one taint."""
+    """Report whether one toleration covers one taint."""
     return difference(toleration, taint) is None
 
 
 def tolerates_eviction(
     toleration: DeviceToleration, taint: DeviceTaint, compat: Compat = Compat.SULLY
 ) -> bool:
-    """Say whether one toleration keeps a pod on a device that carries one taint.
+    """Report whether one toleration keeps a pod on a device that carries one taint.
 
     Kubernetes 1.37 lets only a toleration do so that names the effect, against its documentation:
     a pod with an effect-less one is scheduled to a tainted device and evicted immediately.
@@ -73,7 +73,7 @@ def tolerates_eviction(
 
 
 def blocks(taint: DeviceTaint) -> bool:
-    """Say whether a taint keeps new pods off its device unless it is tolerated.
+    """Report whether a taint keeps new pods off its device unless it is tolerated.
 
     With the effects of all gates: for those who cannot see which are on.
     """

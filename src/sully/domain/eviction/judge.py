@@ -167,7 +167,7 @@ def leaves_at(
 
 
 def needs_budget(reasons: Iterable[Reason]) -> bool:
-    """Say whether a pod that is due for these reasons is evicted only as its budgets allow."""
+    """Report whether a pod that is due for these reasons is evicted only as its budgets allow."""
     return all(each.taint.taint.effect == NO_EXECUTE_WITH_BUDGET for each in reasons)
 
 

@@ -38,7 +38,7 @@ class Source(NamedTuple):
 
     @property
     def is_rule(self) -> bool:
-        """Say whether it is a rule, or several."""
+        """Report whether it is a rule, or several."""
         return bool(self.uid or self.group)
 
 
@@ -108,7 +108,7 @@ class Bucket(msgspec.Struct, frozen=True):
         return Bucket(self.rate, self.full_at - self.interval)
 
     def is_full(self, now: datetime) -> bool:
-        """Say whether the bucket is as good as a new one."""
+        """Report whether the bucket is as good as a new one."""
         return self.full_at <= now
 
     def at_rate(self, rate: int, now: datetime) -> Bucket:

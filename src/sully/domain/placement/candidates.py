@@ -49,7 +49,7 @@ class Candidate:
         self._activation: dict[str, ClusterValue] | None = None
 
     def same_inputs(self, other: Candidate) -> bool:
-        """Say whether everything but CEL must decide alike about both."""
+        """Report whether everything but CEL must decide alike about both."""
         mine, others = self.cluster.status, other.cluster.status
         return (
             self.taints == other.taints

@@ -39,7 +39,7 @@ class Tally:
 
 
 def misconfigured(status: Status) -> Finding:
-    """Say whether the placement can be acted on as it is written."""
+    """Report whether the placement can be acted on as it is written."""
     if status.code == "Misconfigured":
         text = f"{status.plugin}:{status.message}"
         return Finding(MISCONFIGURED, "True", "Misconfigured", text)
@@ -48,7 +48,7 @@ def misconfigured(status: Status) -> Finding:
 
 
 def satisfied(tally: Tally, status: Status) -> Finding:
-    """Say whether the placement has all it wants, and if not, what is in the way."""
+    """Report whether the placement has all it wants, and if not, what is in the way."""
     reason, message = _obstacle(tally, status)
     if reason:
         return Finding(SATISFIED, "False", reason, message)

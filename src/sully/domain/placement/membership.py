@@ -25,7 +25,7 @@ class Membership:
     problem: str = ""
 
     def has(self, labels: Mapping[str, str]) -> bool:
-        """Say whether a cluster with these labels belongs to the set."""
+        """Report whether a cluster with these labels belongs to the set."""
         if self.selector is None:
             return labels.get(SET_LABEL) == self.name
         return self.selector.matches(labels)

@@ -79,13 +79,13 @@ class Outcome:
 
 
 def is_disabled(placement: Placement) -> bool:
-    """Say whether a placement is to be left alone: it is going, or someone asked for it."""
+    """Report whether a placement is to be left alone: it is going, or someone asked for it."""
     metadata = placement.metadata
     return metadata.deletion_timestamp is not None or metadata.annotations.get(DISABLED) == "true"
 
 
 def is_unnameable(placement: Placement) -> bool:
-    """Say whether no decision can carry the name of a placement."""
+    """Report whether no decision can carry the name of a placement."""
     return len(placement.metadata.name) > _LONGEST_NAME
 
 

@@ -56,7 +56,7 @@ class Predicate:
     """What all expressions may cost together on one cluster."""
 
     def matches(self, candidate: Candidate, spending: Spending) -> bool:
-        """Say whether a cluster qualifies."""
+        """Report whether a cluster qualifies."""
         return (
             self.labels.matches(candidate.labels)
             and self.claims.matches(candidate.claims)
@@ -102,7 +102,7 @@ def compile_predicates(predicates: Iterable[ClusterPredicate]) -> tuple[Predicat
 
 
 def qualifies(predicates: Sequence[Predicate], candidate: Candidate, spending: Spending) -> bool:
-    """Say whether a cluster matches one of the predicates; without any, all clusters do."""
+    """Report whether a cluster matches one of the predicates; without any, all clusters do."""
     return not predicates or any(predicate.matches(candidate, spending) for predicate in predicates)
 
 

@@ -43,7 +43,7 @@ class Ranking:
         return len(self._ranks)
 
     def __contains__(self, name: object) -> bool:
-        """Say whether a cluster is ranked."""
+        """Report whether a cluster is ranked."""
         return name in self._ranks
 
     def copy(self) -> Ranking:

@@ -32,7 +32,7 @@ class ClusterChange:
 
     @property
     def matters(self) -> bool:
-        """Say whether anything but an expression could distinguish the two."""
+        """Report whether anything but an expression could distinguish the two."""
         if self.moved or self.old is None or self.new is None:
             return True
         return not self.old.same_inputs(self.new)
@@ -73,7 +73,7 @@ class Registry:
         return {name for name in self._bindings.get(namespace, ()) if name in self._rules}
 
     def binds(self, namespace: str, cluster_set: str) -> bool:
-        """Say whether a namespace has a binding of that name."""
+        """Report whether a namespace has a binding of that name."""
         return cluster_set in self._bindings.get(namespace, ())
 
     def eligible(self, namespace: str, wanted: Sequence[str]) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ class Removals:
 
     @property
     def limited(self) -> bool:
-        """Say whether there is a budget."""
+        """Report whether there is a budget."""
         return self._bucket is not None
 
     @property

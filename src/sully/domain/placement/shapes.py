@@ -125,16 +125,16 @@ class Shape:
 
     @property
     def reads_everything(self) -> bool:
-        """Say whether an expression may look at any part of a cluster."""
+        """Report whether an expression may look at any part of a cluster."""
         return self._evaluates
 
     @property
     def scores_clusters(self) -> bool:
-        """Say whether clusters have scores of their own, beside what decisions make of them."""
+        """Report whether clusters have scores of their own, beside what decisions make of them."""
         return bool(self._resources or self._add_ons)
 
     def uses_score(self, resource_name: str) -> bool:
-        """Say whether a prioritizer reads the AddOnPlacementScores of a name."""
+        """Report whether a prioritizer reads the AddOnPlacementScores of a name."""
         used = (one.add_on for one in self._add_ons)
         return any(one is not None and one.resource_name == resource_name for one in used)
 

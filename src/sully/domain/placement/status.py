@@ -18,7 +18,7 @@ class Status:
 
     @property
     def stops(self) -> bool:
-        """Say whether nothing can be selected."""
+        """Report whether nothing can be selected."""
         return self.code in ("Error", "Misconfigured")
 
 

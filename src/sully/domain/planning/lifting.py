@@ -84,7 +84,7 @@ def same_criteria(
 
 
 def covers(meant: Meant, selector: DeviceTaintSelector | None) -> bool:
-    """Say whether everything that a selector names is meant; what it leaves open must be, too."""
+    """Report whether everything that a selector selects is meant."""
     if selector is None:
         return False
     return meant(selector.driver or OPEN, selector.pool or OPEN, selector.device or OPEN)

@@ -44,13 +44,13 @@ class Replacement(msgspec.Struct, frozen=True):
 
 
 def is_replaced(pod: PlannedPod) -> bool:
-    """Say whether somebody makes another pod when this one leaves."""
+    """Report whether somebody makes another pod when this one leaves."""
     owner = pod.owner
     return owner is not None and owner.kind not in NEVER
 
 
 def waits_for_the_end(pod: PlannedPod) -> bool:
-    """Say whether its owner makes another only when this one is gone."""
+    """Report whether its owner makes another only when this one is gone."""
     owner = pod.owner
     return owner is not None and owner.kind not in AT_ONCE
 

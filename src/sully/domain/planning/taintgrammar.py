@@ -55,7 +55,7 @@ class Unwanted:
         return str(self)[:-1]
 
     def means(self, key: str, effect: str) -> bool:
-        """Say whether a taint with this key and effect is meant."""
+        """Report whether a taint with this key and effect is meant."""
         return self.key == key and self.effect in ("", effect)
 
 
@@ -79,7 +79,7 @@ def parse_taint(text: str, effects: tuple[str, ...] = DEVICE_EFFECTS) -> Wanted 
 
 
 def is_taint(text: str) -> bool:
-    """Say whether an argument is a taint and not a pattern; a pattern has none of its marks."""
+    """Report whether an argument is a taint and not a pattern; a pattern has none of its marks."""
     return ":" in text or "=" in text or text.endswith("-")
 
 

@@ -87,7 +87,7 @@ def account(
 
 
 def is_recounted(name: str) -> bool:
-    """Say whether what is released of a resource cannot be told from the object that goes.
+    """Report whether what is released of a resource cannot be told from the object that goes.
 
     Devices may stand for an extended resource that a pod asks for. How much of it a claim uses then
     depends on the pod, so the controller counts all of them again.
@@ -96,12 +96,12 @@ def is_recounted(name: str) -> bool:
 
 
 def matches(quota: Obj, evaluator: Evaluator, obj: Obj) -> bool:
-    """Say whether a quota limits something that objects like this one use."""
+    """Report whether a quota limits something that objects like this one use."""
     return bool(evaluator.matching(_limited(quota))) and in_scopes(quota, evaluator, obj)
 
 
 def in_scopes(quota: Obj, evaluator: Evaluator, obj: Obj) -> bool:
-    """Say whether a quota counts an object."""
+    """Report whether a quota counts an object."""
     spec = quota["spec"]
     wanted: list[Obj] = [
         {"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or ()

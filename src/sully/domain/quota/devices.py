@@ -64,7 +64,7 @@ def _pods(references: Iterable[Obj]) -> Iterator[Obj]:
 
 
 def is_claim_of(claim: Obj, pod: Obj, owned: Iterable[Obj]) -> bool:
-    """Say whether a claim is the one for a pod's extended resources.
+    """Report whether a claim is the one for a pod's extended resources.
 
     `owned` are all claims that say so. The pod's status decides; until it is set, the first claim
     counts, so that nobody gets devices for nothing by creating more of them.

@@ -42,7 +42,7 @@ class Evaluator(Protocol):
         ...
 
     def in_scope(self, obj: Obj, requirement: Obj, /) -> bool:
-        """Say whether an object is in a scope of a quota."""
+        """Report whether an object is in a scope of a quota."""
         ...
 
     def unspecified(self, obj: Obj, names: Iterable[str], /) -> str:
@@ -96,7 +96,7 @@ class Pods:
         return pods.pod_usage(obj, self.now)
 
     def in_scope(self, obj: Obj, requirement: Obj, /) -> bool:
-        """Say whether a pod is in a scope."""
+        """Report whether a pod is in a scope."""
         return pods.in_scope(obj, requirement)
 
     def unspecified(self, obj: Obj, names: Iterable[str], /) -> str:

@@ -34,7 +34,7 @@ _MUST_SPECIFY: Final = frozenset(f"{at}{name}" for name in ("cpu", "memory") for
 
 
 def is_pod_resource(name: str) -> bool:
-    """Say whether a name in a quota is about pods."""
+    """Report whether a name in a quota is about pods."""
     return name in ("pods", "count/pods") or name in _NAMES or _is_extended(name)
 
 
@@ -63,7 +63,7 @@ def pod_usage(pod: Obj, now: datetime) -> Usage:
 
 
 def is_live(pod: Obj, now: datetime) -> bool:
-    """Say whether a pod uses anything: it has not ended, and its grace period is not long over."""
+    """Report whether a pod uses anything: it runs, and its grace period is not over."""
     if has_ended(pod):
         return False
     metadata = pod["metadata"]
@@ -75,18 +75,18 @@ def is_live(pod: Obj, now: datetime) -> bool:
 
 
 def has_ended(pod: Obj) -> bool:
-    """Say whether all containers of a pod have ended for good."""
+    """Report whether all containers of a pod have ended for good."""
     return (pod.get("status") or {}).get("phase") in FINISHED
 
 
 def is_terminating(pod: Obj) -> bool:
-    """Say whether a pod has a deadline, as the scopes Terminating and NotTerminating ask."""
+    """Report whether a pod has a deadline, as the scopes Terminating and NotTerminating ask."""
     deadline = pod["spec"].get("activeDeadlineSeconds")
     return deadline is not None and deadline >= 0
 
 
 def in_scope(pod: Obj, requirement: Obj) -> bool:
-    """Say whether a pod is in a scope of a quota."""
+    """Report whether a pod is in a scope of a quota."""
     spec: Obj = pod["spec"]
     scope: str = requirement["scopeName"]
     match scope:

@@ -153,11 +153,11 @@ class Pod(pods.Pod, frozen=True, kw_only=True):
 
     @property
     def gated(self) -> bool:
-        """Say whether somebody holds it back until its gates are taken away."""
+        """Report whether somebody holds it back until its gates are taken away."""
         return self.asks_for() and not self.leaving and bool(self.spec.scheduling_gates)
 
     def asks_for(self, schedulers: frozenset[str] = SCHEDULERS) -> bool:
-        """Say whether one of these schedulers is to find a node for it."""
+        """Report whether one of these schedulers is to find a node for it."""
         return self.spec.scheduler_name in schedulers
 
     def asks_as(self, other: Pod) -> bool:
@@ -173,12 +173,12 @@ class Pod(pods.Pod, frozen=True, kw_only=True):
 
     @property
     def active(self) -> bool:
-        """Say whether it counts as one of the pods that are wanted."""
+        """Report whether it counts as one of the pods that are wanted."""
         return not self.leaving and not self.finished
 
     @property
     def ready(self) -> bool:
-        """Say whether it is ready."""
+        """Report whether it is ready."""
         condition = self.condition("Ready")
         return condition is not None and condition.status == "True"
 
@@ -194,7 +194,7 @@ class Pod(pods.Pod, frozen=True, kw_only=True):
         return None if since is None else since + timedelta(seconds=min_ready_seconds)
 
     def available(self, min_ready_seconds: int, now: datetime) -> bool:
-        """Say whether it has been ready for long enough."""
+        """Report whether it has been ready for long enough."""
         if min_ready_seconds == 0:
             return self.ready
         at = self.available_at(min_ready_seconds)

@@ -58,7 +58,7 @@ class Members:
         return self.lease_seconds or max(LEASE_DURATION, self.count // RENEWALS)
 
     def has(self, number: int) -> bool:
-        """Say whether a cluster belongs to the fleet."""
+        """Report whether a cluster belongs to the fleet."""
         return 0 <= number < self.count
 
 
@@ -77,7 +77,7 @@ def number_of(name: str) -> int | None:
 
 
 def is_ours(labels: Mapping[str, str]) -> bool:
-    """Say whether an object is of a simulated cluster."""
+    """Report whether an object is of a simulated cluster."""
     return labels.get(SIMULATED) == "true"
 
 
@@ -121,7 +121,7 @@ def facts(number: int) -> dict[str, Any]:
 
 
 def reports_facts(cluster: ManagedCluster, wanted: Mapping[str, Any]) -> bool:
-    """Say whether the status of a cluster has what its agent reports."""
+    """Report whether the status of a cluster has what its agent reports."""
     status = cluster.status
     claims = [{"name": each.name, "value": each.value} for each in status.cluster_claims]
     found = {
@@ -134,20 +134,20 @@ def reports_facts(cluster: ManagedCluster, wanted: Mapping[str, Any]) -> bool:
 
 
 def is_silent(cluster: ManagedCluster) -> bool:
-    """Say whether the agent of a cluster does nothing at present."""
+    """Report whether the agent of a cluster does nothing at present."""
     silenced = cluster.metadata.annotations.get(SILENT) == "true"
     leaving = cluster.metadata.deletion_timestamp is not None
     return silenced or leaving or not is_accepted(cluster)
 
 
 def is_unheard(cluster: ManagedCluster) -> bool:
-    """Say whether the hub has never seen the lease renewed, or considers it expired."""
+    """Report whether the hub has never seen the lease renewed, or considers it expired."""
     found = condition(cluster, AVAILABLE)
     return found is None or found.status == "Unknown"
 
 
 def may_report(cluster: ManagedCluster) -> bool:
-    """Say whether an agent may write its status: not with a clock that is known to be wrong."""
+    """Report whether an agent may write its status: not with a clock that is known to be wrong."""
     found = condition(cluster, CLOCK_SYNCED)
     return found is None or found.status != "False"
 

@@ -51,7 +51,7 @@ class Fleet:
     """Taints that the driver puts on devices, by the numbers of machine and device."""
 
     def has(self, number: int) -> bool:
-        """Say whether a machine belongs to the fleet."""
+        """Report whether a machine belongs to the fleet."""
         return 0 <= number < self.nodes
 
     def taint(self, number: int, device: int) -> dict[str, Any] | None:

@@ -49,7 +49,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Say whether the pod is ready, because a gate opened or closed."""
+    """Report whether the pod is ready, because a gate opened or closed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ class Container(Wire, frozen=True, kw_only=True):
 
     @property
     def is_sidecar(self) -> bool:
-        """Say whether, as an init container, it runs on beside the others."""
+        """Report whether, as an init container, it runs on beside the others."""
         return self.restart_policy == "Always"
 
 
@@ -92,7 +92,7 @@ class Pod(pods.Pod, frozen=True, kw_only=True):
 
     @property
     def running(self) -> bool:
-        """Say whether its containers run."""
+        """Report whether its containers run."""
         return self.status.phase == "Running"
 
     @property
@@ -109,7 +109,7 @@ class Pod(pods.Pod, frozen=True, kw_only=True):
 
     @property
     def gates_open(self) -> bool:
-        """Say whether others let it be ready."""
+        """Report whether others let it be ready."""
         found = [self.condition(gate.condition_type) for gate in self.spec.readiness_gates]
         return all(each is not None and each.status == "True" for each in found)
 

@@ -140,7 +140,7 @@ def _conditions(pod: Pod, wanted: dict[str, Obj], now: datetime) -> list[Obj]:
 
 
 def _ready(pod: Pod) -> Obj:
-    """Say whether a pod is ready whose containers are."""
+    """Report whether a pod is ready whose containers are."""
     for gate in pod.spec.readiness_gates:
         found = pod.condition(gate.condition_type)
         if found is None:

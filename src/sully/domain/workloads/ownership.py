@@ -76,21 +76,21 @@ class Owned(Wire, frozen=True, kw_only=True):
 
     @property
     def leaving(self) -> bool:
-        """Say whether its deletion was asked for."""
+        """Report whether its deletion was asked for."""
         return self.metadata.deletion_timestamp is not None
 
     @property
     def orphaning(self) -> bool:
-        """Say whether it is deleted once its dependents are orphaned."""
+        """Report whether it is deleted once its dependents are orphaned."""
         return self.leaving and ORPHAN in self.metadata.finalizers
 
     @property
     def awaiting(self) -> bool:
-        """Say whether it is deleted once the dependents that block it are."""
+        """Report whether it is deleted once the dependents that block it are."""
         return self.leaving and FOREGROUND in self.metadata.finalizers
 
     def blocks(self, owner: str) -> bool:
-        """Say whether an owner that awaits its dependents must await this one."""
+        """Report whether an owner that awaits its dependents must await this one."""
         return any(ref.uid == owner and ref.block_owner_deletion for ref in self.owners)
 
 

@@ -95,7 +95,7 @@ def _availability(enough: bool, now: datetime) -> DeploymentCondition:
 
 
 def complete(deployment: Deployment, status: DeploymentStatus) -> bool:
-    """Say whether all wanted pods are of the present template and serve, and no others are left."""
+    """Report whether all pods have the current template and are available."""
     counts = (status.updated_replicas, status.replicas, status.available_replicas)
     seen = status.observed_generation >= deployment.metadata.generation
     return seen and all(count == deployment.spec.replicas for count in counts)

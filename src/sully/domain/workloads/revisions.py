@@ -48,7 +48,7 @@ def _sorted(value: Any) -> Any:
 
 
 def same_template(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Say whether two templates make the same pods, apart from the hash among their labels."""
+    """Report whether two templates make the same pods, apart from the hash among their labels."""
     return _plain(one) == _plain(other)
 
 

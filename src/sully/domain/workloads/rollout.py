@@ -38,7 +38,7 @@ def limits(deployment: Deployment) -> Limits:
 
 
 def is_rolling(deployment: Deployment) -> bool:
-    """Say whether pods are exchanged a few at a time."""
+    """Report whether pods are exchanged a few at a time."""
     return deployment.spec.strategy.type == "RollingUpdate"
 
 
@@ -166,6 +166,6 @@ def _share(
 
 
 def scaled_since(deployment: Deployment, sets: Iterable[ReplicaSet]) -> bool:
-    """Say whether the Deployment has another size than when its ReplicaSets got theirs."""
+    """Report whether the Deployment has another size than when its ReplicaSets got theirs."""
     seen = (noted(replica_set, DESIRED) for replica_set in active(sets))
     return any(size is not None and size != deployment.spec.replicas for size in seen)

@@ -29,7 +29,7 @@ class Workload(Wire, frozen=True, kw_only=True):
 
     @property
     def leaving(self) -> bool:
-        """Say whether its deletion was asked for."""
+        """Report whether its deletion was asked for."""
         return self.metadata.deletion_timestamp is not None
 
 

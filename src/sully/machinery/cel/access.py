@@ -25,7 +25,7 @@ def select(value: Value, field: str) -> Value:
 
 
 def has(value: Value, field: str) -> bool:
-    """Say whether `value.field` could be read."""
+    """Report whether `value.field` could be read."""
     if isinstance(value, Optional):
         return value.present and has(value.value, field)
     if not isinstance(value, dict):
@@ -66,7 +66,7 @@ def find(value: Value, key: Value) -> Optional:
 
 
 def contains(key: Value, value: Value) -> bool:
-    """Say whether a list has an equal element, or a map has a key."""
+    """Report whether a list has an equal element, or a map has a key."""
     if isinstance(value, dict):
         return isinstance(key, (str, int, float)) and as_key(key) in value
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):

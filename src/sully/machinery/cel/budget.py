@@ -103,7 +103,7 @@ class CostBudget:
 
     @property
     def is_sliced(self) -> bool:
-        """Say whether work is interrupted by UnfinishedError."""
+        """Report whether work is interrupted by UnfinishedError."""
         return self._per_slice is not None
 
     def resume(self) -> None:

@@ -52,7 +52,7 @@ class Declarations(Protocol):
 
     @property
     def homogeneous(self) -> bool:
-        """Say whether all elements of a literal must have one type."""
+        """Report whether all elements of a literal must have one type."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,7 +199,7 @@ def _parsed(text: str) -> Quantity:
 
 
 def selects(program: Program, device: DeviceInput) -> bool:
-    """Say whether a selector matches; raise EvaluationError if it cannot be evaluated."""
+    """Report whether a selector matches; raise EvaluationError if it cannot be evaluated."""
     return as_bool(program.evaluate(device))
 
 

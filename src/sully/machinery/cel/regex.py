@@ -28,7 +28,7 @@ def _reason(error: Exception) -> str:
 
 
 def matches(text: str, pattern: str) -> bool:
-    """Say whether a pattern occurs anywhere in a text."""
+    """Report whether a pattern occurs anywhere in a text."""
     return compiled(pattern).search(text) is not None
 
 

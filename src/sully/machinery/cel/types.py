@@ -50,7 +50,7 @@ class Type:
 
     @property
     def is_dyn(self) -> bool:
-        """Say whether anything goes: `dyn`, and `any`, which differs only in its name."""
+        """Report whether anything goes: `dyn`, and `any`, which differs only in its name."""
         return self.kind in ("dyn", "any")
 
 

@@ -120,7 +120,7 @@ class Optional:
 
     @property
     def present(self) -> bool:
-        """Say whether there is a value."""
+        """Report whether there is a value."""
         return self._value is not _ABSENT
 
     @property
@@ -201,7 +201,7 @@ def keys(value: dict[Value, Value]) -> Iterator[Value]:
 
 
 def is_number(value: Value) -> bool:
-    """Say whether a value is an int, uint or double."""
+    """Report whether a value is an int, uint or double."""
     return isinstance(value, (int, float)) and type(value) is not bool
 
 
@@ -260,7 +260,7 @@ def _leveled(left: Value, right: Value) -> tuple[Value, Value]:
 
 
 def comparable(left: Value, right: Value) -> bool:
-    """Say whether two values have an order."""
+    """Report whether two values have an order."""
     if is_number(left):
         return is_number(right)
     return isinstance(left, _ORDERED) and type(left) is type(right)

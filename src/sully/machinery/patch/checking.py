@@ -46,7 +46,7 @@ def check(obj: Any, schema: ObjectType) -> None:
 
 
 def _fits(value: Any, shape: Shape, depth: int) -> bool:
-    """Say whether it is plain that nothing is wrong: most often so, and much quicker to see."""
+    """Report whether it is plain that nothing is wrong: most often so, and much quicker to see."""
     if depth > MAX_DEPTH:
         return False
     if value is None:
@@ -71,7 +71,7 @@ def _all_fit(value: dict[str, Any], shape: Shape, depth: int) -> bool:
 
 
 def _differ(items: list[Any], shape: Shape) -> bool:
-    """Say whether each item of a list has a name of its own."""
+    """Report whether each item of a list has a name of its own."""
     try:
         return len({element(shape, item) for item in items}) == len(items)
     except ElementError:

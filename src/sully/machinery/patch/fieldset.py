@@ -68,7 +68,7 @@ class FieldSet:
         return f"FieldSet({', '.join(map(path_text, self.paths()))})"
 
     def __contains__(self, path: tuple[str, ...]) -> bool:
-        """Say whether a path (a tuple of elements) is a member."""
+        """Report whether a path (a tuple of elements) is a member."""
         node = self.tree
         for element in path:
             if element not in node:
@@ -106,7 +106,7 @@ class FieldSet:
 
 
 def is_member(node: Tree) -> bool:
-    """Say whether a node of a tree is itself in the set."""
+    """Report whether a node of a tree is itself in the set."""
     return not node or SELF in node
 
 

@@ -208,7 +208,7 @@ def _remove(container: Any, token: str, _: Any) -> None:
 
 
 def same_json(left: Any, right: Any) -> bool:
-    """Say whether two documents are equal as JSON: numbers by value, true is not 1."""
+    """Report whether two documents are equal as JSON: numbers by value, true is not 1."""
     if left is right:
         return True
     if isinstance(left, bool) or isinstance(right, bool):

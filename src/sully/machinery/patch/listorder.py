@@ -58,7 +58,7 @@ def merge_key_of(item: Any, merge_key: str) -> Any:
 
 
 def has_directive(item: Any) -> bool:
-    """Say whether a list item is an order to the merge instead of a value."""
+    """Report whether a list item is an order to the merge instead of a value."""
     return isinstance(item, dict) and "$patch" in item
 
 

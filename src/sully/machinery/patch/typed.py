@@ -27,7 +27,7 @@ class Comparison:
 
     @property
     def is_same(self) -> bool:
-        """Say whether nothing differs."""
+        """Report whether nothing differs."""
         return not (self.added or self.modified or self.removed)
 
     @property

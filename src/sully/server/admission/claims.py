@@ -76,7 +76,7 @@ def _of(driver: str, reports: list[Obj]) -> Iterator[Obj]:
 
 
 def _runs_where(user: User, status: Obj) -> bool:
-    """Say whether a user's credentials are of the one node that a claim is allocated on."""
+    """Report whether a user's credentials are of the one node that a claim is allocated on."""
     nodes = tuple(user.extra.get(NODE, ()))
     selector = (status.get("allocation") or {}).get("nodeSelector") or {}
     return len(nodes) == 1 and any(

@@ -110,7 +110,7 @@ def _node(node: str, attributes: AdmissionAttributes) -> None:
 
 
 def _is_reserved(label: str) -> bool:
-    """Say whether a label can mean that pods of a certain kind belong on a node."""
+    """Report whether a label can mean that pods of a certain kind belong on a node."""
     domain = label.partition("/")[0] if "/" in label else ""
     if domain == _RESTRICTED or domain.endswith(f".{_RESTRICTED}"):
         return True

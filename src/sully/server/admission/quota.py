@@ -71,7 +71,7 @@ class QuotaAdmission:
                 await clock.sleep(PULL_SECONDS)
 
     def awaits_count(self, target: Target) -> bool:
-        """Say whether a quota limits objects of a kind and was not yet counted for it.
+        """Report whether a quota limits objects of a kind and was not yet counted for it.
 
         Kubernetes lets such objects pass uncounted; here a create waits for a moment.
         """
@@ -156,7 +156,7 @@ class QuotaAdmission:
 
 
 def _changes_usage(target: Target, obj: Obj, old: Obj) -> bool:
-    """Say whether an update may change what an object uses; what a pod asks for never changes."""
+    """Report whether an update may change what an object uses; a pod's requests never change."""
     match target.resource.storage_key, target.subresource:
         case "pods", "" | "status":
             return is_terminating(obj) != is_terminating(old) or has_ended(obj) != has_ended(old)

@@ -50,7 +50,7 @@ class Entry(msgspec.Struct):
 
     @property
     def authenticated(self) -> bool:
-        """Say whether the request was authenticated."""
+        """Report whether the request was authenticated."""
         return self.user is not None and self.user is not ANONYMOUS
 
 

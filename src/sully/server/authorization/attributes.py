@@ -57,7 +57,7 @@ class Authorizer(Protocol):
     """Decides synchronously: everything it depends on is in memory."""
 
     def decide(self, user: User, attributes: Attributes) -> Verdict:
-        """Say whether a user may do something."""
+        """Report whether a user may do something."""
         ...
 
 

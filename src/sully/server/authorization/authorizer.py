@@ -91,7 +91,7 @@ class RbacAuthorizer:
         await self._pods.catch_up()
 
     def decide(self, user: User, attributes: Attributes) -> Verdict:
-        """Say whether a user may do something."""
+        """Report whether a user may do something."""
         if MASTERS in user.groups:
             return ALLOWED
         self._informer.pull()

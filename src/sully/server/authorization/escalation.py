@@ -99,7 +99,7 @@ class EscalationCheck:
 
 
 def _only_leaves(obj: Obj, old: Obj) -> bool:
-    """Say whether only finalizers and owners change."""
+    """Report whether only finalizers and owners change."""
     return _without(obj) == _without(old)
 
 

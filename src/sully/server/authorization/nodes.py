@@ -67,7 +67,7 @@ class Nodes:
         }
 
     def decide(self, node: str, asked: Attributes) -> Verdict:
-        """Say whether a node may do something."""
+        """Report whether a node may do something."""
         if asked.path is not None:
             return _YES if self._rights.grant_path(asked.verb, asked.path) else _no()
         narrower = self._narrower.get((asked.group, asked.resource))

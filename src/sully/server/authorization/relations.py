@@ -50,7 +50,7 @@ class Relations:
                 del self._used[node, thing]
 
     def uses(self, node: str, thing: Thing) -> bool:
-        """Say whether some pod on a node uses a thing."""
+        """Report whether some pod on a node uses a thing."""
         return (node, thing) in self._used
 
 

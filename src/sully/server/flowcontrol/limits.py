@@ -153,7 +153,7 @@ class Limits:
 
     @property
     def idle(self) -> bool:
-        """Say whether no request is in progress."""
+        """Report whether no request is in progress."""
         return not any(pool.flows for pool in self._pools.values())
 
 

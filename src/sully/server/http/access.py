@@ -103,7 +103,7 @@ class AccessControl:
         return await exchange.body(held)
 
     def allows(self, exchange: Exchange, asked: Attributes) -> bool:
-        """Say whether an authorized request would be authorized now."""
+        """Report whether an authorized request would be authorized now."""
         context = RequestContext()
         try:
             self.authenticate(exchange, context)
@@ -147,7 +147,7 @@ class AccessControl:
         return None if self.audit is None else self.clock.now()
 
     def _is_audited(self, exchange: Exchange, context: RequestContext) -> bool:
-        """Say whether a request is audited: reviews change nothing, and pages are not objects."""
+        """Report whether a request is audited: not reviews and pages."""
         if (
             exchange.code in _REFUSED
             or context.allowed is False

@@ -48,7 +48,7 @@ _WRITES = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 
 
 def wants_watch(exchange: Exchange, target: Target) -> bool:
-    """Say whether a GET is a watch."""
+    """Report whether a GET is a watch."""
     if target.watch:
         return True
     value = exchange.query.get("watch")

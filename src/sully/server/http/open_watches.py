@@ -34,7 +34,7 @@ class Authorization(Protocol):
     """Decides whether a request is still authorized (access.py)."""
 
     def allows(self, exchange: Exchange, asked: Attributes) -> bool:
-        """Say whether a request would be authorized now."""
+        """Report whether a request would be authorized now."""
 
     def seconds_left(self, exchange: Exchange) -> float:
         """Return how long the credentials of a request remain valid."""
@@ -78,7 +78,7 @@ class OpenWatches:
                     await self.review()
 
     def changed(self) -> bool:
-        """Say whether permissions may have been revoked since the last call."""
+        """Report whether permissions may have been revoked since the last call."""
         # All are read, so that none falls behind the compaction of the store.
         changed = [resource for resource in _FOLLOWED if self._changed(resource)]
         return bool(changed)

@@ -43,7 +43,7 @@ class StaticPage:
 
 
 def is_public(path: str) -> bool:
-    """Say whether a page answers without credentials."""
+    """Report whether a page answers without credentials."""
     return any(path == page or path.startswith(page + "/") for page in PUBLIC)
 
 

@@ -34,7 +34,7 @@ class Stream:
 
     @property
     def shared(self) -> bool:
-        """Say whether what is large is encoded once for all watches."""
+        """Report whether what is large is encoded once for all watches."""
         return not self._form.shape
 
     def encode(self, batch: Sequence[WatchChange]) -> Iterator[Buffer]:

@@ -108,7 +108,7 @@ class Corked:
             self._transport.write(waiting[0] if len(waiting) == 1 else b"".join(waiting))
 
     def is_closing(self) -> bool:
-        """Say whether nothing more can be written."""
+        """Report whether nothing more can be written."""
         return self._closed or self._transport.is_closing()
 
     def close(self) -> None:
@@ -239,7 +239,7 @@ class PeerProtocol(HttpToolsProtocol):
         self.transport.close()
 
     def _may_close(self) -> bool:
-        """Say whether to close now; with half a request unread the answer could be lost."""
+        """Report whether to close now; with half a request unread the answer could be lost."""
         if self._phase is not Phase.BODY:
             return True
         self._enter(Phase.DISCARD)
@@ -300,7 +300,7 @@ class PeerProtocol(HttpToolsProtocol):
         self._close()
 
     def _may_answer(self) -> bool:
-        """Say whether what is written now would answer the request that is being read."""
+        """Report whether what is written now would answer the request that is being read."""
         cycle: RequestResponseCycle | None = self.cycle
         if cycle is None or cycle.response_complete:
             return True

@@ -183,7 +183,7 @@ class Connections:
         return [connection for connection in self._held if connection.deadline <= now]
 
     def _has_room(self, rank: Rank, owner: str) -> bool:
-        """Say whether one more fits; an idle connection of the same owner or rank gives way."""
+        """Report whether one more fits; an idle connection of the same owner or rank gives way."""
         limits = self._limits
         same = self._owners.get((True, owner), {})
         if 0 < limits.per_user <= len(same) and not self._cut_idle(same):

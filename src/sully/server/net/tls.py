@@ -79,7 +79,7 @@ class Authority:
         return self._issue(x509.Name(names), usage, now, life)
 
     def signed(self, pair: Pair) -> bool:
-        """Say whether this CA signed a certificate."""
+        """Report whether this CA signed a certificate."""
         certificate = x509.load_pem_x509_certificate(pair.certificate)
         try:
             certificate.verify_directly_issued_by(self._certificate)
@@ -134,7 +134,7 @@ def self_signed_context(name: str, now: datetime) -> ssl.SSLContext:
 
 
 def belong_together(pair: Pair) -> bool:
-    """Say whether these are a certificate and its key at all."""
+    """Report whether these are a certificate and its key at all."""
     try:
         certificate = x509.load_pem_x509_certificate(pair.certificate)
         key = serialization.load_pem_private_key(pair.key, password=None)
@@ -144,7 +144,7 @@ def belong_together(pair: Pair) -> bool:
 
 
 def expires_soon(pair: Pair, now: datetime) -> bool:
-    """Say whether a certificate should be replaced."""
+    """Report whether a certificate should be replaced."""
     certificate = x509.load_pem_x509_certificate(pair.certificate)
     return certificate.not_valid_after_utc - now < RENEW_BEFORE
 

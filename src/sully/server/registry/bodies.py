@@ -170,7 +170,7 @@ def _judged(
 
 
 def _within(path: str, unknown: set[str]) -> bool:
-    """Say whether a field is inside of an unknown one, which is not checked."""
+    """Report whether a field is inside of an unknown one, which is not checked."""
     return bool(unknown) and any(path[: end.start()] in unknown for end in _STEPS.finditer(path))
 
 
@@ -183,7 +183,7 @@ def _without(kept: Sequence[Obj], value: Obj) -> Obj | None:
 
 
 def _clears_managed_fields(value: Obj) -> bool:
-    """Say whether an object has an empty list, which clears the record as one empty entry does."""
+    """Report whether an object has an empty list, which clears managed fields."""
     metadata = value.get("metadata")
     return isinstance(metadata, dict) and metadata.get("managedFields") == []
 

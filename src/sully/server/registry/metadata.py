@@ -185,5 +185,5 @@ _DIGITS = re.compile(r"\d+")
 
 
 def is_version(text: Any) -> bool:
-    """Say whether a text can be a resourceVersion."""
+    """Report whether a text can be a resourceVersion."""
     return isinstance(text, str) and _DIGITS.fullmatch(text) is not None

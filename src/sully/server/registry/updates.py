@@ -71,7 +71,7 @@ class Updater:
         return await self.modify(request, replace)
 
     def _creates(self, target: Target) -> bool:
-        """Say whether a PUT creates the object, as a few kinds allow."""
+        """Report whether a PUT creates the object, as a few kinds allow."""
         if not target.resource.create_on_update or target.subresource:
             return False
         return self._writer.store.newest(self._writer.objects.key(target)) is None
@@ -208,7 +208,7 @@ class _Step:
 
 
 def _finished(obj: Obj, old: Obj) -> bool:
-    """Say whether a terminating object can be deleted now."""
+    """Report whether a terminating object can be deleted now."""
     metadata = obj["metadata"]
     if "deletionTimestamp" not in old["metadata"] or metadata.get("finalizers"):
         return False

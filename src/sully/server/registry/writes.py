@@ -284,5 +284,5 @@ def _unavailable(error: UnavailableError) -> ServiceUnavailable:
 
 
 def is_dry_run(request: Request) -> bool:
-    """Say whether a request is a dry run."""
+    """Report whether a request is a dry run."""
     return request.option("dryRun") == "All"

@@ -20,11 +20,11 @@ class SelectionPredicate:
 
     @property
     def everything(self) -> bool:
-        """Say whether every object matches."""
+        """Report whether every object matches."""
         return self.labels.everything and not self.fields.requirements
 
     def matches(self, obj: Obj) -> bool:
-        """Say whether a hub object matches."""
+        """Report whether a hub object matches."""
         if not self.labels.matches(obj["metadata"].get("labels") or {}):
             return False
         return not self.fields.requirements or self.fields.matches(self.values(obj))

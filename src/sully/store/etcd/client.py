@@ -233,7 +233,7 @@ class Client:
                 await self._clock.sleep(_PAUSE)
 
     def _old_token(self, error: Any, token: Metadata) -> bool:
-        """Say whether a call is to be made again with another token."""
+        """Report whether a call is to be made again with another token."""
         return is_forgotten(error) and self._tokens.forget(token)
 
     def _leave(self, member: int, error: Exception | None) -> None:

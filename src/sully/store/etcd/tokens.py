@@ -70,7 +70,7 @@ class Tokens:
 
 
 def is_forgotten(error: Any) -> bool:
-    """Say whether a call was rejected for its token alone."""
+    """Report whether a call was rejected for its token alone."""
     return error.code() in (
         grpc.StatusCode.UNAUTHENTICATED,
         grpc.StatusCode.INVALID_ARGUMENT,

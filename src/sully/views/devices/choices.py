@@ -65,7 +65,7 @@ class Choices:
             return PENDING
 
     def is_pending(self, device: EffectiveDevice) -> bool:
-        """Say whether it is not known yet what selects a device."""
+        """Report whether it is not known yet what selects a device."""
         return bool(self._pending) and any(
             device.content in contents or device.published.content in contents
             for contents in self._pending.values()
@@ -106,7 +106,7 @@ class Choices:
         return True
 
     def exceeds(self, owner: Owner) -> bool:
-        """Say whether a rule or patch is too expensive to evaluate immediately."""
+        """Report whether a rule or patch is too expensive to evaluate immediately."""
         return owner in self._exceeded
 
     def enqueue(

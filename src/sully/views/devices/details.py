@@ -87,12 +87,12 @@ class Sight:
 
     @property
     def shareable(self) -> bool:
-        """Say whether several can have a part of it."""
+        """Report whether several can have a part of it."""
         return self.device is not None and self.device.shareable
 
     @property
     def free(self) -> bool:
-        """Say whether a claim that tolerates its taints could get it, or a share of it."""
+        """Report whether a claim that tolerates its taints could get it, or a share of it."""
         if self.device is None or self.obstacle is not None:
             return False
         shared = self.shareable
@@ -228,7 +228,7 @@ class Sights:
         return replace(holder, tolerations=tolerations, leaves=leaves)
 
     def in_class(self, sight: Sight, class_: str) -> bool:
-        """Say whether a device is one that a claim for a class could get."""
+        """Report whether a device is one that a claim for a class could get."""
         if sight.device is None:
             return False
         selector = DeviceTaintSelector(device_class_name=class_)

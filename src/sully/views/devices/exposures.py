@@ -79,11 +79,11 @@ class Exposures:
             self._evicted.popitem(last=False)
 
     def was_evicted(self, pod: Pod) -> bool:
-        """Say whether a pod was evicted by this process."""
+        """Report whether a pod was evicted by this process."""
         return pod.metadata.uid in self._evicted
 
     def counts_as_running(self, pod: Pod) -> bool:
-        """Say whether a pod is one that can be evicted.
+        """Report whether a pod is one that can be evicted.
 
         Kubernetes does not look at the phase; a finished pod then counts until it is released.
         """
@@ -101,7 +101,7 @@ class Exposures:
         return judge(exposures, now=now, terms=self.terms, paused=self._is_paused)
 
     def is_tainted(self, pod: Pod) -> bool:
-        """Say whether a taint that evicts pods is on a device of a pod, tolerated or not."""
+        """Report whether a taint that evicts pods is on a device of a pod, tolerated or not."""
         effects = self.terms.effects
         return any(
             taint.taint.effect in effects

@@ -354,7 +354,7 @@ class Inventory:
 
 
 def _same(old: DeviceTaintRule, new: DeviceTaintRule) -> bool:
-    """Say whether two states of a rule do the same to devices and those who hold them."""
+    """Report whether two states of a rule do the same to devices and those who hold them."""
     paused = pause_reason(old.metadata.annotations), pause_reason(new.metadata.annotations)
     return old.spec == new.spec and paused[0] == paused[1] and group_of(old) == group_of(new)
 

@@ -138,7 +138,7 @@ class Merger:
         return self._stack([each for each in rules if each.by_name or self._fits(each, device)])
 
     def _fits(self, marking: Marking, device: Published | EffectiveDevice) -> bool:
-        """Say whether a rule selects a device whose names the index has compared already."""
+        """Report whether a rule selects a device whose names the index has compared already."""
         selector = marking.rule.spec.device_selector
         if selector is None or not self._features.rule_selectors:
             return False

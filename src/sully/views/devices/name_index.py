@@ -28,7 +28,7 @@ class Names(NamedTuple):
     device: str | None = None
 
     def match_pool(self, pool: PoolId) -> bool:
-        """Say whether a pool may have devices with these names."""
+        """Report whether a pool may have devices with these names."""
         return self.driver in (None, pool.driver) and self.pool in (None, pool.pool)
 
 
@@ -51,7 +51,7 @@ class NameIndex(Generic[T]):
         """How many places name a driver, and a pool."""
 
     def __bool__(self) -> bool:
-        """Say whether there is anything to find."""
+        """Report whether there is anything to find."""
         return bool(self._names)
 
     def put(self, name: str, names: Names, item: T) -> None:
@@ -100,7 +100,7 @@ class NameIndex(Generic[T]):
         return found, named
 
     def reaches(self, pool: PoolId) -> bool:
-        """Say whether anything may be for devices of a pool."""
+        """Report whether anything may be for devices of a pool."""
         return any(True for _ in self._near(*pool))
 
     def _near(self, driver: str, pool: str) -> Iterator[dict[str | None, dict[str, T]]]:

@@ -50,7 +50,7 @@ class Pool:
         return len(self._published)
 
     def __contains__(self, device: str) -> bool:
-        """Say whether the pool offers a device."""
+        """Report whether the pool offers a device."""
         return device in self._published
 
     def get(self, device: str) -> Published | None:
@@ -104,7 +104,7 @@ class Pool:
         return self._take(name, None)
 
     def is_empty(self) -> bool:
-        """Say whether the pool has no slice, not even one that is ignored."""
+        """Report whether the pool has no slice, not even one that is ignored."""
         return not self.slices and not self.ignored
 
     def _take(self, name: str, new: ResourceSlice | None) -> frozenset[str]:

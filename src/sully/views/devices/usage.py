@@ -37,7 +37,7 @@ class Held(NamedTuple):
 
     @property
     def admin(self) -> bool:
-        """Say whether the claim only looks at the device, beside those who use it."""
+        """Report whether the claim only looks at the device, beside those who use it."""
         return bool(self.result.admin_access)
 
 

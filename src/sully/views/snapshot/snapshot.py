@@ -135,7 +135,7 @@ class Snapshot:
 
     @property
     def remembers(self) -> bool:
-        """Say whether the server has records at all; they may be hidden from who asks."""
+        """Report whether the server has records at all; they may be hidden from who asks."""
         gap = self.gap(TAINT_RECORDS)
         return gap is None or gap.why != "not served"
 

@@ -56,7 +56,7 @@ def pod_limits(spec: Obj) -> dict[str, Quantity]:
 
 
 def has_pod_level(spec: Obj) -> bool:
-    """Say whether a pod has requests or limits for all of its containers together."""
+    """Report whether a pod has requests or limits for all of its containers together."""
     return any(_pod_level(spec, field) for field in ("requests", "limits"))
 
 

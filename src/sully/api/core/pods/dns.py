@@ -25,7 +25,7 @@ _NO_SEARCH = (
 
 
 def is_address(text: str) -> bool:
-    """Say whether a text is an IP address."""
+    """Report whether a text is an IP address."""
     try:
         ipaddress.ip_address(text)
     except ValueError:

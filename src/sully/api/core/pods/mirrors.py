@@ -18,7 +18,7 @@ _AT = Path("metadata").child("annotations").key(MIRROR)
 
 
 def is_mirror(pod: Obj) -> bool:
-    """Say whether a pod only shows what a node runs by itself."""
+    """Report whether a pod only shows what a node runs by itself."""
     return MIRROR in (pod["metadata"].get("annotations") or {})
 
 
