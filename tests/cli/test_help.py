@@ -59,7 +59,7 @@ def test_all_commands_are_listed_by_group(capsys: pytest.CaptureFixture[str]) ->
 
     groups = re.findall(r"^(\w+):$", shown, re.MULTILINE)
     assert groups == ["Inspect", "Change", "Data", "Run", "Other"]
-    assert sorted(re.findall(r"^  (\w+)", shown, re.MULTILINE)) == sorted(COMMANDS)
+    assert sorted(re.findall(r"^  ([\w-]+)", shown, re.MULTILINE)) == sorted(COMMANDS)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -64,6 +64,7 @@ INSIDE_ONLY = {
     "e2e/test_up_access.py": "is about who is let in, before anything is done",
     "e2e/test_up_restart.py": _STORE,
     "install": "compares manifests; nothing runs",
+    "kube": "is about servers that are not ours, with controllers of their own",
     "robust": f"{_STORE}, or {_INPUTS}; controllers that are killed are beside already",
 }
 """What runs in one form, by folder, file or test, and why."""

@@ -26,7 +26,6 @@ TESTS = Path(__file__).parents[1]
 class Foreign:
     """A running server that is not ours."""
 
-    child: subprocess.Popen[str]
     folder: Path
     url: str
 
@@ -63,7 +62,7 @@ def foreign(*flags: str) -> Iterator[Foreign]:
             env={**os.environ, "PYTHONPATH": str(TESTS)},
         )
         try:
-            yield Foreign(child, Path(name), _ready(child, Path(name) / "log"))
+            yield Foreign(Path(name), _ready(child, Path(name) / "log"))
         finally:
             child.send_signal(signal.SIGINT)
             try:

@@ -40,6 +40,9 @@ COMMANDS = {
     "controllers": Entry("run.controllers", "Run", "Run controllers against an API server"),
     "install": Entry("run.install", "Run", "Install Sully in a Kubernetes cluster"),
     "kubeconfig": Entry("run.kubeconfig", "Run", "Create a kubeconfig for a user"),
+    "simulate-nodes": Entry(
+        "run.simulate_nodes", "Run", "Simulate nodes with devices on an API server"
+    ),
     "up": Entry("run.up", "Run", "Run a control plane in this process"),
     "completion": Entry("completion", "Other", "Print a shell completion script"),
     "version": Entry("version", "Other", "Print the version"),
@@ -120,7 +123,7 @@ class Program(click.Group):
 
 def load(name: str) -> Command:
     module = importlib.import_module(f"sully.cli.{COMMANDS[name].module}")
-    found: Command = getattr(module, name)
+    found: Command = getattr(module, name.replace("-", "_"))
     return found
 
 

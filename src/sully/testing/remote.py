@@ -1,7 +1,10 @@
-"""`sully controllers` as users run it, for tests: beside a server that cluster.py started.
+"""`sully controllers` and `sully simulate-nodes` as users run them, for tests: beside a server.
 
 with process("--disable-controllers") as up, controllers(up.kubeconfig) as crew:
     crew.wait_for("leading since")
+
+with simulated_nodes(kubeconfig, "--nodes", "2") as nodes:
+    ...
 """
 
 import os
@@ -22,7 +25,7 @@ _PATIENCE = 120.0
 
 @dataclass(slots=True)
 class Crew:
-    """A running `sully controllers`."""
+    """A running command."""
 
     child: subprocess.Popen[str]
     said: list[str] = field(default_factory=list)
@@ -58,8 +61,22 @@ class Crew:
 @contextmanager
 def controllers(kubeconfig: Path, *arguments: str) -> Iterator[Crew]:
     """Run `sully controllers` as a process of its own until the block ends."""
+    with _running("controllers", kubeconfig, *arguments) as crew:
+        yield crew
+
+
+@contextmanager
+def simulated_nodes(kubeconfig: Path, *arguments: str) -> Iterator[Crew]:
+    """Run `sully simulate-nodes` until the block ends; its nodes are ready when it begins."""
+    with _running("simulate-nodes", kubeconfig, *arguments) as crew:
+        crew.wait_for("ready: ")
+        yield crew
+
+
+@contextmanager
+def _running(command: str, kubeconfig: Path, *arguments: str) -> Iterator[Crew]:
     child = start(
-        "controllers",
+        command,
         "--kubeconfig",
         str(kubeconfig),
         *arguments,

@@ -19,7 +19,13 @@ from sully.domain.simulated.fleet import (
     number_of,
     pod_network,
 )
-from sully.domain.simulated.machines import digest_of, node_digest, node_of, slices_of
+from sully.domain.simulated.machines import (
+    device_class,
+    digest_of,
+    node_digest,
+    node_of,
+    slices_of,
+)
 from sully.testing.clock import NOON
 
 NUMBERS = st.integers(0, MOST_NODES - 1)
@@ -52,9 +58,35 @@ def test_any_few_machines_have_every_model() -> None:
 
 @given(NUMBERS)
 def test_a_digest_does_not_depend_on_the_time(number: int) -> None:
-    made = node_of(number, NOON)
+    fleet = Fleet(MOST_NODES, 0)
+    made = node_of(fleet, number, NOON)
 
-    assert made["metadata"]["annotations"] == {"sully.dev/hollow-digest": node_digest(number)}
+    digest = node_digest(fleet, number)
+    assert made["metadata"]["annotations"] == {"sully.dev/hollow-digest": digest}
+
+
+@given(NUMBERS)
+def test_fleets_with_different_prefixes_have_different_machines(number: int) -> None:
+    one, two = Fleet(1, 1, prefix="gpu"), Fleet(1, 1, prefix="gpu-b")
+
+    assert one.number(one.name(number)) == two.number(two.name(number)) == number
+    assert one.number(two.name(number)) is two.number(one.name(number)) is None
+
+
+def test_driver_labels_and_taint_of_a_fleet_are_published() -> None:
+    labels = {"rack": "r1", "sully.dev/hollow": "false"}
+    fleet = Fleet(1, 1, driver="gpu.example.com", labels=labels, tainted=True)
+    node, (published,) = node_of(fleet, 0, NOON), slices_of(fleet, 0)
+
+    assert node["metadata"]["labels"].items() >= {"rack": "r1", "sully.dev/hollow": "true"}.items()
+    assert node["spec"]["taints"] == [
+        {"key": "sully.dev/hollow", "value": "true", "effect": "NoSchedule"}
+    ]
+    assert published["spec"]["driver"] == "gpu.example.com"
+    assert device_class(fleet.driver)["spec"]["selectors"] == [
+        {"cel": {"expression": 'device.driver == "gpu.example.com"'}}
+    ]
+    assert "taints" not in node_of(Fleet(1, 1), 0, NOON)["spec"]
 
 
 @given(st.integers(0, MOST_DEVICES), NUMBERS)

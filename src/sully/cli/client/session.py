@@ -57,8 +57,17 @@ class Session:
         print(text, file=sys.stderr)
 
 
-def call(options: Options, command: str, work: Callable[[Session], Awaitable[int]]) -> int:
-    """Run a command and return its exit code; raise `CommandError` for any failure."""
+def call(
+    options: Options,
+    command: str,
+    work: Callable[[Session], Awaitable[int]],
+    *,
+    lasting: bool = False,
+) -> int:
+    """Run a command and return its exit code; raise `CommandError` for any failure.
+
+    A `lasting` command runs until it is stopped, as any command with --watch does.
+    """
     # Late imports: `--help` needs none of this.
     import uvloop
 
@@ -68,7 +77,8 @@ def call(options: Options, command: str, work: Callable[[Session], Awaitable[int
     from sully.machinery.errors import ApiError
 
     # What a single answer reads lives until the end; garbage collection would be wasted.
-    pausing = not getattr(options, "watch", False) and gc.isenabled()
+    lasting = lasting or getattr(options, "watch", False)
+    pausing = not lasting and gc.isenabled()
     if pausing:
         gc.disable()
     try:

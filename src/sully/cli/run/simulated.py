@@ -29,7 +29,7 @@ RENAMED = {
 """Old flags, which still work."""
 
 
-def _seconds(text: str) -> float:
+def non_negative_seconds(text: str) -> float:
     try:
         number = float(text)
     except ValueError:
@@ -56,14 +56,14 @@ simulation_options = join(
     ),
     click.option(
         "--simulated-start-seconds",
-        type=_seconds,
+        type=non_negative_seconds,
         metavar="S",
         show_default="0.5",
         help="How long pods on simulated nodes take to start.",
     ),
     click.option(
         "--simulated-stop-seconds",
-        type=_seconds,
+        type=non_negative_seconds,
         metavar="S",
         show_default="1",
         help="How long pods on simulated nodes take to stop, at most their grace period.",

@@ -33,6 +33,7 @@ class Node(Wire, frozen=True, kw_only=True):
 
 
 NODES: Kind[Node] = Kind("", "v1", "nodes", "Node", Node, namespaced=False)
+WHOLE_NODES: Kind[dict[str, Any]] = NODES.read_as(dict)
 OURS = ObjectSelector(label_selector=f"{SIMULATED}=true")
 """Which nodes and slices are ours."""
 PODS: Kind[Pod] = Kind("", "v1", "pods", "Pod", Pod)

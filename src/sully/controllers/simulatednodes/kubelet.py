@@ -22,7 +22,7 @@ from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.simulatednodes.kinds import AGENT, PODS, Node
 from sully.domain.claims.reservations import reserved_for
 from sully.domain.simulated import statuses
-from sully.domain.simulated.fleet import Pace, address_of, number_of, pod_network
+from sully.domain.simulated.fleet import Fleet, Pace, address_of, pod_network
 from sully.domain.simulated.kubelet import (
     Create,
     End,
@@ -51,6 +51,7 @@ class SimulatedKubelet:
     def __init__(  # noqa: PLR0913 - what it reads, how it writes, and how quick it is
         self,
         *,
+        fleet: Fleet,
         pods: Informer[Pod],
         nodes: Informer[Node],
         claims: Informer[ResourceClaim],
@@ -59,6 +60,7 @@ class SimulatedKubelet:
         clock: Clock,
         pace: Pace,
     ) -> None:
+        self._fleet = fleet
         self._pods = pods
         self._nodes = nodes
         self._claims = claims
@@ -86,7 +88,7 @@ class SimulatedKubelet:
         pod = self._pods.get(key)
         if pod is None or self._nodes.get(Key("", pod.spec.node_name)) is None:
             return DONE
-        number = number_of(pod.spec.node_name)
+        number = self._fleet.number(pod.spec.node_name)
         if number is None or self._acted.get(pod.metadata.uid) == pod.metadata.resource_version:
             return DONE
         now = self._clock.now()

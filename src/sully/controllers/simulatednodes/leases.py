@@ -17,7 +17,7 @@ from sully.client.transport import Key, Transport
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.simulatednodes.kinds import AGENT, LEASES, Node
 from sully.domain.simulated import machines
-from sully.domain.simulated.fleet import Fleet, number_of
+from sully.domain.simulated.fleet import Fleet
 from sully.machinery.errors import NotFound
 from sully.runtime.clock import Clock
 
@@ -53,7 +53,11 @@ class SimulatedLeases:
 
     async def reconcile(self, key: Key) -> Result:
         """Renew a lease that is due."""
-        node, number, now = self._nodes.get(key), number_of(key.name), self._clock.monotonic()
+        node, number, now = (
+            self._nodes.get(key),
+            self._fleet.number(key.name),
+            self._clock.monotonic(),
+        )
         if node is None or number is None or not self._fleet.has(number):
             self._due.pop(key, None)
             return DONE

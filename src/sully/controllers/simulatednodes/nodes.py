@@ -24,7 +24,7 @@ from sully.controllers.simulatednodes.kinds import (
     Node,
 )
 from sully.controllers.simulatednodes.leases import interval
-from sully.domain.simulated.fleet import DRIVER, SIMULATED, Fleet, name_of, number_of
+from sully.domain.simulated.fleet import SIMULATED, Fleet
 from sully.domain.simulated.machines import (
     DIGEST,
     device_class,
@@ -69,20 +69,20 @@ class SimulatedNodes:
         self._clock = clock
         self._done: set[Key] = set()
         self._said = clock.monotonic()
-        slices.add_index(_INDEX, _node_of)
+        slices.add_index(_INDEX, self._node_of)
 
     def watches(self) -> Iterable[Watch[Any]]:
         """Wake for the class and each machine of the fleet once, and for nodes beyond it."""
-        wanted = (Key("", name_of(number)) for number in range(self._fleet.nodes))
-        yield Watch(Once((Key("", DRIVER), *wanted)), lambda key: (key,))
+        wanted = (Key("", self._fleet.name(number)) for number in range(self._fleet.nodes))
+        yield Watch(Once((Key("", self._fleet.driver), *wanted)), lambda key: (key,))
         yield Watch(self._nodes, own_key)
 
     async def reconcile(self, key: Key) -> Result:
         """Make a machine, or remove one that is not wanted any more."""
-        number, node = number_of(key.name), self._nodes.get(key)
+        number, node = self._fleet.number(key.name), self._nodes.get(key)
         if key in self._done:
             return DONE
-        if key.name == DRIVER:
+        if key.name == self._fleet.driver:
             await self._make_class()
         elif number is None:
             # Another node with the label.
@@ -97,24 +97,26 @@ class SimulatedNodes:
         return DONE
 
     async def _make_class(self) -> None:
+        driver = self._fleet.driver
         try:
-            await self._transport.create(CLASSES, device_class(), options=_OWN)
+            await self._transport.create(CLASSES, device_class(driver), options=_OWN)
         except AlreadyExists:
-            log.debug("device class exists", name=DRIVER)
+            log.debug("device class exists", name=driver)
 
     async def _make(self, number: int, node: Node | None) -> None:
         if node is None:
             node = await self._register(number)
-        elif node.metadata.annotations.get(DIGEST) != node_digest(number):
+        elif node.metadata.annotations.get(DIGEST) != node_digest(self._fleet, number):
             await self._renew(number)
         if node is not None:
             await self._publish(number, node.metadata.uid)
 
     async def _register(self, number: int) -> Node | None:
         """Create a node and its lease; None if another node has that name."""
-        now, name = self._clock.now(), name_of(number)
+        now, name = self._clock.now(), self._fleet.name(number)
         try:
-            made = await self._transport.create(NODES, node_of(number, now), options=_OWN)
+            body = node_of(self._fleet, number, now)
+            made = await self._transport.create(NODES, body, options=_OWN)
         except AlreadyExists:
             node = await self._transport.get(NODES.read_as(dict), Key("", name))
             if (node["metadata"].get("labels") or {}).get(SIMULATED) != "true":
@@ -132,13 +134,14 @@ class SimulatedNodes:
 
     async def _renew(self, number: int) -> None:
         """Update a node that was published differently."""
-        body, key = node_of(number, self._clock.now()), Key("", name_of(number))
+        fleet = self._fleet
+        body, key = node_of(fleet, number, self._clock.now()), Key("", fleet.name(number))
         await self._transport.patch(NODES, key, {"status": body["status"]}, subresource="status")
         await self._transport.patch(NODES, key, {"metadata": body["metadata"]})
 
     async def _publish(self, number: int, uid: str) -> None:
         """Write the slices of a machine, all in a new generation, if any of them is different."""
-        name = name_of(number)
+        name = self._fleet.name(number)
         published = {slice_.metadata.name: slice_ for slice_ in self._slices.by_index(_INDEX, name)}
         wanted = {slice_["metadata"]["name"]: slice_ for slice_ in slices_of(self._fleet, number)}
         if published.keys() == wanted.keys() and all(
@@ -165,16 +168,16 @@ class SimulatedNodes:
             return
         log.info("simulated node deleted", node=key.name)
 
+    def _node_of(self, slice_: ResourceSlice) -> Iterable[str]:
+        driver, labels = slice_.spec.driver, slice_.metadata.labels
+        ours = driver == self._fleet.driver and labels.get(SIMULATED) == "true"
+        return (slice_.spec.node_name,) if ours and slice_.spec.node_name else ()
+
     def _log_progress(self) -> None:
         now = self._clock.monotonic()
         if now - self._said >= PATIENCE:
             self._said = now
             log.info("creating simulated nodes", ready=len(self._done), of=self._fleet.nodes)
-
-
-def _node_of(slice_: ResourceSlice) -> Iterable[str]:
-    ours = slice_.spec.driver == DRIVER and slice_.metadata.labels.get(SIMULATED) == "true"
-    return (slice_.spec.node_name,) if ours and slice_.spec.node_name else ()
 
 
 def _is_published(found: ResourceSlice, wanted: dict[str, Any], uid: str) -> bool:

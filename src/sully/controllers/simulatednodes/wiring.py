@@ -39,6 +39,7 @@ def add_simulated_nodes(
         fleet=fleet, nodes=ours, slices=manager.informer(SLICES), transport=transport, clock=clock
     )
     running = SimulatedKubelet(
+        fleet=fleet,
         pods=manager.informer(PODS, BOUND),
         nodes=ours,
         claims=manager.informer(CLAIMS),

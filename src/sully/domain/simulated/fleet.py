@@ -15,10 +15,12 @@ DRIVER = "gpu.sully.dev"
 """The driver that publishes the devices, and the class that picks them."""
 SIMULATED = "sully.dev/hollow"
 """The label of nodes that are ours, and of what belongs to them."""
+PREFIX = "hollow"
+"""What names of nodes start with, unless another prefix is chosen."""
 MOST_NODES = 10_000
 MOST_DEVICES = 512
 
-_NAME = re.compile(r"hollow-(\d{4,})")
+_NAME = re.compile(r"(.+)-(\d{4,})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,21 @@ class Fleet:
     devices: int
     faults: Mapping[tuple[int, int], Mapping[str, str]] = field(default_factory=dict)
     """Taints that the driver puts on devices, by the numbers of machine and device."""
+    driver: str = DRIVER
+    prefix: str = PREFIX
+    """What the names of the nodes start with; fleets of one cluster have different ones."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Further labels of the nodes."""
+    tainted: bool = False
+    """Whether only pods that tolerate it run here, because the cluster has other nodes."""
+
+    def name(self, number: int) -> str:
+        """Return the name of a node."""
+        return name_of(number, self.prefix)
+
+    def number(self, name: str) -> int | None:
+        """Return the number of a node, or None if it has no name of this fleet."""
+        return number_of(name, self.prefix)
 
     def has(self, number: int) -> bool:
         """Report whether a machine belongs to the fleet."""
@@ -68,19 +85,19 @@ class Pace:
     stop: float = 1.0
 
 
-def name_of(number: int) -> str:
+def name_of(number: int, prefix: str = PREFIX) -> str:
     """Return what a machine is called; names sort as numbers do."""
-    return f"hollow-{number:04}"
+    return f"{prefix}-{number:04}"
 
 
-def number_of(name: str) -> int | None:
+def number_of(name: str, prefix: str = PREFIX) -> int | None:
     """Return which node has a name, or None if it is not one of a simulated node."""
     found = _NAME.fullmatch(name)
     if found is None:
         return None
-    number = int(found[1])
+    number = int(found[2])
     # Each machine has one name; hollow-00001 is none of them.
-    return number if number < MOST_NODES and name_of(number) == name else None
+    return number if number < MOST_NODES and name_of(number, prefix) == name else None
 
 
 def model_of(number: int) -> Model:

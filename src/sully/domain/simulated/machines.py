@@ -14,13 +14,11 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from sully.domain.simulated.fleet import (
-    DRIVER,
     SIMULATED,
     Fleet,
     Model,
     address_of,
     model_of,
-    name_of,
     pod_network,
 )
 from sully.machinery.timestamps import format_micro_time, format_time
@@ -47,9 +45,9 @@ _CALM = {
 # -- the node -------------------------------------------------------------------------------------
 
 
-def node_of(number: int, now: datetime) -> Obj:
+def node_of(fleet: Fleet, number: int, now: datetime) -> Obj:
     """Return the Node of a machine as its kubelet would register it."""
-    lasting = _node(number)
+    lasting = _node(fleet, number)
     conditions = _conditions(format_time(now))
     metadata = lasting["metadata"] | {"annotations": {DIGEST: digest_of(lasting)}}
     return {
@@ -59,9 +57,9 @@ def node_of(number: int, now: datetime) -> Obj:
     }
 
 
-def node_digest(number: int) -> str:
+def node_digest(fleet: Fleet, number: int) -> str:
     """Return the digest that the Node of a machine should carry."""
-    return digest_of(_node(number))
+    return digest_of(_node(fleet, number))
 
 
 def digest_of(published: Mapping[str, Any]) -> str:
@@ -70,23 +68,27 @@ def digest_of(published: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _node(number: int) -> Obj:
-    name, model = name_of(number), model_of(number)
+def _node(fleet: Fleet, number: int) -> Obj:
+    name, model = fleet.name(number), model_of(number)
     network = f"{pod_network(number)}0/24"
     labels = {
+        **fleet.labels,
         SIMULATED: "true",
         "kubernetes.io/hostname": name,
         "kubernetes.io/os": "linux",
         "kubernetes.io/arch": "amd64",
         "topology.kubernetes.io/zone": f"zone-{'abc'[number % 3]}",
-        f"{DRIVER}/model": model.name,
+        f"{fleet.driver}/model": model.name,
     }
     capacity = {"cpu": str(model.cpu), "memory": model.host_memory} | _ROOM
     # A machine keeps something for itself.
     allocatable = capacity | {"cpu": str(model.cpu - 2)}
+    spec: Obj = {"podCIDR": network, "podCIDRs": [network], "providerID": f"hollow://{name}"}
+    if fleet.tainted:
+        spec["taints"] = [TAINT]
     return {
         "metadata": {"name": name, "labels": labels},
-        "spec": {"podCIDR": network, "podCIDRs": [network], "providerID": f"hollow://{name}"},
+        "spec": spec,
         "status": {
             "capacity": capacity,
             "allocatable": allocatable,
@@ -99,6 +101,8 @@ def _node(number: int) -> Obj:
     }
 
 
+TAINT = {"key": SIMULATED, "value": "true", "effect": "NoSchedule"}
+"""The taint of simulated nodes in a cluster that has other nodes."""
 _ROOM = {"ephemeral-storage": "1Ti", "pods": "110"}
 
 
@@ -162,15 +166,16 @@ def renewal(name: str, now: datetime, every: float) -> Obj:
 # -- the devices ----------------------------------------------------------------------------------
 
 
-def device_class() -> Obj:
+def device_class(driver: str) -> Obj:
     """Return the class that picks every device of the driver."""
-    picks = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
-    return {"metadata": {"name": DRIVER}, "spec": {"selectors": [picks]}}
+    picks = {"cel": {"expression": f'device.driver == "{driver}"'}}
+    labels = {SIMULATED: "true"}
+    return {"metadata": {"name": driver, "labels": labels}, "spec": {"selectors": [picks]}}
 
 
 def slices_of(fleet: Fleet, number: int) -> list[Obj]:
     """Return the slices of a machine, without the generation of their pool and their owner."""
-    name = name_of(number)
+    name, driver = fleet.name(number), fleet.driver
     devices = [_device(fleet, number, index) for index in range(fleet.devices)]
     parts = [
         devices[at : at + DEVICES_PER_SLICE] for at in range(0, len(devices), DEVICES_PER_SLICE)
@@ -178,9 +183,9 @@ def slices_of(fleet: Fleet, number: int) -> list[Obj]:
     made = []
     for index, part in enumerate(parts):
         pool = {"name": name, "resourceSliceCount": len(parts)}
-        spec = {"driver": DRIVER, "nodeName": name, "pool": pool, "devices": part}
+        spec = {"driver": driver, "nodeName": name, "pool": pool, "devices": part}
         metadata = {
-            "name": f"{name}-{DRIVER}-{index}",
+            "name": f"{name}-{driver}-{index}",
             "labels": {SIMULATED: "true"},
             "annotations": {DIGEST: digest_of(spec)},
         }

@@ -1,0 +1,181 @@
+"""A real Kubernetes control plane for tests, from the programs in KUBEBUILDER_ASSETS.
+
+That folder has kube-apiserver, etcd and kubectl, as for envtest of controller-runtime, and also
+kube-scheduler and kube-controller-manager where tests need them. There is no kubelet: run
+`sully simulate-nodes`. Everything listens on 127.0.0.1 and is deleted at the end.
+
+with control_plane(assets) as there:
+    there.sully("devices")
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from kube.process import Foreign
+from sully.app import ADMIN
+from sully.client.kubeconfig.writing import Login, kubeconfig, write_kubeconfig
+from sully.runtime.clock import SystemClock
+from sully.server.authentication.groups import MASTERS
+from sully.server.net.renewal import ServerCertificate
+from sully.server.net.tls import Authority
+
+NEEDED = ("etcd", "kube-apiserver")
+CONTROLLERS = ("kube-scheduler", "kube-controller-manager")
+VARIABLE = "KUBEBUILDER_ASSETS"
+_LOG_LINES = 5
+_INTERVAL = 0.1
+"""Seconds between two questions whether something is so."""
+
+
+def missing(names: Sequence[str] = (*NEEDED, *CONTROLLERS)) -> str:
+    """Return why there can be no control plane with these programs; empty if there can be."""
+    folder = os.environ.get(VARIABLE, "")
+    if not folder:
+        return f"{VARIABLE} is not set: it names a folder with {', '.join(names)}"
+    lacking = [name for name in names if not (Path(folder) / name).is_file()]
+    return f"{', '.join(lacking)} not found in {VARIABLE} ({folder})" if lacking else ""
+
+
+@contextmanager
+def control_plane(
+    assets: Path, *, flags: Mapping[str, Sequence[str]] | None = None
+) -> Iterator[Foreign]:
+    """Run a control plane until the block ends; `flags` are further ones, by program."""
+    further = flags or {}
+    with tempfile.TemporaryDirectory(prefix="sully-kube-") as name, ExitStack() as running:
+        folder = Path(name)
+        url = _write_access(folder)
+
+        def start(program: str, *given: str) -> subprocess.Popen[bytes]:
+            command = [str(assets / program), *given, *further.get(program, ())]
+            return running.enter_context(_process(command, folder / f"{program}.log"))
+
+        store = _address(_free_port())
+        etcd = start("etcd", *_etcd(folder, store))
+        _until_answers(etcd, f"{store}/health", folder / "etcd.log")
+        server = start("kube-apiserver", *_apiserver(folder, store, url))
+        trust = ssl.create_default_context(cafile=str(folder / "ca.crt"))
+        _until_answers(server, f"{url}/readyz", folder / "kube-apiserver.log", trust)
+        client = [f"--kubeconfig={folder / 'kubeconfig'}", "--leader-elect=false"]
+        client += ["--secure-port=0", "--kube-api-qps=500", "--kube-api-burst=1000"]
+        if not missing(CONTROLLERS):
+            start("kube-scheduler", *client)
+            start("kube-controller-manager", *client, *_manager(folder))
+        yield Foreign(folder, url)
+
+
+def _write_access(folder: Path) -> str:
+    """Write certificates and the kubeconfig of the administrator; return the server's address."""
+    clock, url = SystemClock(), f"https://127.0.0.1:{_free_port()}"
+    authority = Authority.open(folder, clock.now())
+    names = ("127.0.0.1", "localhost", "kubernetes.default.svc")
+    ServerCertificate(folder, authority, names).ensure(clock)
+    pair = authority.client(ADMIN.name, [MASTERS], clock.now())
+    login = Login(
+        server=url,
+        ca=authority.pair.certificate,
+        user=ADMIN.name,
+        certificate=pair.certificate,
+        key=pair.key,
+    )
+    write_kubeconfig(folder / "kubeconfig", kubeconfig(login))
+    return url
+
+
+def _etcd(folder: Path, store: str) -> list[str]:
+    peers = _address(_free_port())
+    return [
+        f"--data-dir={folder / 'etcd'}",
+        f"--listen-client-urls={store}",
+        f"--advertise-client-urls={store}",
+        f"--listen-peer-urls={peers}",
+        # Nothing has to survive the end of the tests.
+        "--unsafe-no-fsync",
+    ]
+
+
+def _apiserver(folder: Path, store: str, url: str) -> list[str]:
+    key = folder / "server.key"
+    return [
+        f"--etcd-servers={store}",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={url.rpartition(':')[2]}",
+        f"--tls-cert-file={folder / 'server.crt'}",
+        f"--tls-private-key-file={key}",
+        f"--client-ca-file={folder / 'ca.crt'}",
+        f"--cert-dir={folder}",
+        "--authorization-mode=Node,RBAC",
+        "--service-cluster-ip-range=10.0.0.0/24",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-key-file={folder / 'server.crt'}",
+        f"--service-account-signing-key-file={key}",
+        # The address of a cluster's Service may not be a loopback address.
+        "--endpoint-reconciler-type=none",
+    ]
+
+
+def _manager(folder: Path) -> list[str]:
+    return [
+        f"--service-account-private-key-file={folder / 'server.key'}",
+        f"--root-ca-file={folder / 'ca.crt'}",
+        # On a busy machine the leases of simulated nodes may be renewed late.
+        "--node-monitor-grace-period=5m",
+    ]
+
+
+@contextmanager
+def _process(command: Sequence[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    with log.open("wb") as output:
+        child = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", *command], stdout=output, stderr=output
+        )
+        try:
+            yield child
+        finally:
+            child.kill()
+            child.wait()
+
+
+def _until_answers(
+    child: subprocess.Popen[bytes], url: str, log: Path, trust: ssl.SSLContext | None = None
+) -> None:
+    """Wait until a server is ready; raise with its last log lines if it ends."""
+
+    def ready() -> bool:
+        if child.poll() is not None:
+            lines = log.read_text(errors="replace").splitlines()[-_LOG_LINES:]
+            raise RuntimeError("\n".join([f"{log.stem} ended before it was ready:", *lines]))
+        try:
+            with urllib.request.urlopen(url, context=trust, timeout=5) as answer:
+                return answer.status == 200
+        except (urllib.error.URLError, OSError):
+            return False
+
+    poll(ready)
+
+
+def poll(holds: Callable[[], bool]) -> None:
+    """Wait for something that nothing announces."""
+    while not holds():
+        time.sleep(_INTERVAL)
+
+
+def _address(port: int) -> str:
+    return f"http://127.0.0.1:{port}"
+
+
+def _free_port() -> int:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        return int(bound.getsockname()[1])
