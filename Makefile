@@ -29,7 +29,7 @@ IPROUTE2 := .cache/iproute2
 .DEFAULT_GOAL := help
 # A target that failed halfway is built again the next time.
 .DELETE_ON_ERROR:
-.PHONY: help setup up fmt lint quick test coverage clients bench robust conformance generate verify demo clean
+.PHONY: help setup up fmt lint quick test coverage clients bench robust kube conformance generate verify demo clean
 
 help: ## list all targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,6 +76,9 @@ bench: $(DEV_STAMP) ## run the benchmarks, some minutes; ARGS="--seconds 1" DEVI
 
 robust: $(DEV_STAMP) ## run fault injection and attacks, half an hour; ARGS="crashes --seed 7"
 	$(BIN)/python tools/robust.py $(ARGS)
+
+kube: $(DEV_STAMP) ## run the tests on a real control plane: KUBEBUILDER_ASSETS=folder with its programs
+	$(BIN)/pytest -m kube tests/kube $(ARGS)
 
 conformance: $(DEV_STAMP) ## replay recorded responses of a real server; DIR=folder with api.jsonl
 	@test -n "$(DIR)" || { echo "usage: make conformance DIR=FOLDER [ARGS=…]" >&2; exit 2; }

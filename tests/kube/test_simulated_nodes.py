@@ -123,6 +123,23 @@ def test_kept_nodes_are_taken_over_and_deleted_later(there: Foreign, admin: Raw)
     assert named(admin, NODES) == named(admin, SLICES) == {}
 
 
+def test_processes_with_different_prefixes_do_not_disturb_each_other(
+    there: Foreign, admin: Raw
+) -> None:
+    with simulated_nodes(there.kubeconfig, "--nodes", "1", "--name-prefix", "left", *QUICK):
+        with simulated_nodes(there.kubeconfig, "--nodes", "1", "--name-prefix", "right", *QUICK):
+            make(admin, PODS, pod("right", nodeSelector={"kubernetes.io/hostname": "right-0000"}))
+            make(admin, PODS, pod("left", nodeSelector={"kubernetes.io/hostname": "left-0000"}))
+            until(admin, PODS, lambda pods: all(map(is_ready, pods.values())) and len(pods) == 2)
+
+        assert set(named(admin, NODES)) == {"left-0000"}
+        assert [each["spec"]["nodeName"] for each in named(admin, SLICES).values()] == ["left-0000"]
+        assert DRIVER in named(admin, CLASSES)
+        assert is_ready(named(admin, PODS)["left"])
+    assert named(admin, NODES) == named(admin, SLICES) == {}
+    assert DRIVER not in named(admin, CLASSES)
+
+
 @pytest.fixture
 def machine(admin: Raw) -> Iterator[str]:
     """Make a node that is not simulated."""

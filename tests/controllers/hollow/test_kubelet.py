@@ -298,7 +298,7 @@ async def test_a_finalizer_keeps_what_has_ended(world: World) -> None:
         await world.pass_time(2)
         await world.admin.delete(PODS, Key("a", "p"))
         await world.pass_time(10)
-        assert await phase(world, "p") == "Succeeded leaving"
+        assert await phase(world, "p") == "Failed leaving"
         transport.calls.clear()
         await world.pass_time(10)
         assert "delete pods" not in transport.calls

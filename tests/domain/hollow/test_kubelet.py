@@ -86,11 +86,11 @@ CASES = {
     "would be started again": Case(ending("7@5s", "OnFailure"), REST, after=5),
     "leaves before it started": Case(leaving("Pending"), Remove()),
     "stops": Case(leaving("Running"), Look(at(3)), after=1),
-    "has stopped": Case(leaving("Running"), End(0, remove=True), after=3),
-    "is not given more than its grace": Case(leaving("Running", 1), End(0, remove=True), after=1),
-    "no grace at all": Case(leaving("Running", 0), End(0, remove=True)),
+    "has stopped": Case(leaving("Running"), End(143, remove=True), after=3),
+    "is not given more than its grace": Case(leaving("Running", 1), End(143, remove=True), after=1),
+    "no grace at all": Case(leaving("Running", 0), End(143, remove=True)),
     "deadline passed while nobody looked": Case(
-        leaving("Running", 10), End(0, remove=True), Seen(leaving=at(60)), after=60
+        leaving("Running", 10), End(143, remove=True), Seen(leaving=at(60)), after=60
     ),
     "leaves after it ended": Case(leaving("Failed"), Remove()),
     "only a finalizer keeps it": Case(leaving("Succeeded", 0, "example.com/keep"), REST),

@@ -119,10 +119,11 @@ sully simulate-nodes --delete
 def simulate_nodes(options: Options) -> int:
     if options.keep and options.delete:
         raise CommandError("--keep and --delete cannot be used together", USAGE_ERROR)
-    return call(options, "simulate-nodes", _work, lasting=True)
+    fleet = _fleet(options)
+    return call(options, "simulate-nodes", lambda each: _work(each, fleet), lasting=True)
 
 
-async def _work(session: Session) -> int:
+async def _work(session: Session, fleet: "Fleet") -> int:
     # Late imports: `--help` does not need them.
     from sully.controllers.simulatednodes.admission import find_neighbors, try_fleet
     from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
@@ -131,7 +132,6 @@ async def _work(session: Session) -> int:
 
     options = session.options
     configure_log(options.log_format, level=options.log_level)
-    fleet = _fleet(options)
     print(f"API server:  {session.server}", flush=True)
     if options.delete:
         await _delete(session, fleet)

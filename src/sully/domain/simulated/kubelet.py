@@ -12,6 +12,9 @@ from datetime import datetime, timedelta
 from sully.domain.simulated.fleet import Pace
 from sully.domain.simulated.pods import Pod
 
+TERMINATED = 143
+"""The exit code of a container that does not handle SIGTERM. With 0, the pod of a Job that is
+evicted would count as a completed one."""
 NOTICEABLE = 1.0
 """Seconds from which on it is worth a write that containers are being created."""
 
@@ -106,7 +109,7 @@ def _leave(pod: Pod, seen: Seen, pace: Pace, now: datetime) -> Step:
         # Without a finalizer it should be deleted: an earlier deletion was interrupted.
         return REST if let_go and pod.metadata.finalizers else Remove()
     at = _stopped_at(pod, seen, pace)
-    return End(0, remove=True) if at <= now else Look(at)
+    return End(TERMINATED, remove=True) if at <= now else Look(at)
 
 
 def _stopped_at(pod: Pod, seen: Seen, pace: Pace) -> datetime:

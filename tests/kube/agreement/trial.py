@@ -1,0 +1,298 @@
+"""Tries changes on a cluster: plan, apply, wait until it is quiet, compare.
+
+All worlds of a batch are tried at a time. A world is quiet when its pods have not changed for a
+while, and its owners have the pods they want. That while is longer if the outcome is not the
+planned one: the cluster may still be about to do what was planned.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from e2e.raw import Raw
+from e2e.watching import until
+from kube.agreement.objects import RULES, cluster_objects, rule, rule_name, workload_objects
+from kube.agreement.outcomes import Agreement, Outcome, PodState, observed, planned
+from kube.agreement.pods import PodHistory
+from kube.agreement.worlds import Change, Workload, World
+from kube.process import Foreign
+
+STORM = 3
+"""So many evicted replacements for each pod of a workload are a storm, which does not end."""
+_LOOK = 0.5
+_PLANS_AT_A_TIME = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How many seconds without a change are quiet, and how long to wait for that at most."""
+
+    agreed: float = 4.0
+    differing: float = 14.0
+    most: float = 90.0
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The pods of a world when a change is made."""
+
+    pods: tuple[PodState, ...]
+
+    @property
+    def active(self) -> tuple[PodState, ...]:
+        """Return those that run or wait."""
+        return tuple(pod for pod in self.pods if pod.active)
+
+    def since(self, pods: Iterable[PodState]) -> list[PodState]:
+        """Return, of all pods there have been, those that were active and those that are new."""
+        ended = {pod.uid for pod in self.pods if not pod.active}
+        return [pod for pod in pods if pod.uid not in ended]
+
+    def churned(self, pods: Iterable[PodState], workload: Workload) -> int:
+        """Count the evicted replacements of a workload."""
+        known = {pod.uid for pod in self.pods}
+        new = (pod for pod in pods if pod.uid not in known and pod.workload == workload.name)
+        return sum(pod.deleted for pod in new)
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One change and what came of it."""
+
+    world: World
+    change: Change
+    agreement: Agreement
+    settled: bool
+    """Whether the cluster became quiet; a storm does not."""
+    evictions: int
+    """How many pods were evicted, replacements included."""
+
+
+@dataclass(slots=True)
+class Attempt:
+    """A change that is being tried."""
+
+    world: World
+    change: Change
+    start: Start
+    expected: Outcome
+    since: float
+    pods: tuple[PodState, ...] = ()
+    """All pods there have been up to now."""
+    endless: bool = False
+    """Whether the world did not become quiet in time."""
+
+    @property
+    def agreement(self) -> Agreement:
+        """Compare the plan with what has happened up to now."""
+        reality = observed(self.start.active, self.start.since(self.pods))
+        return Agreement(self.expected, reality)
+
+    @property
+    def is_storm(self) -> bool:
+        """Report whether replacements are evicted again and again.
+
+        Only after a while: pods of other workloads may tolerate the taint for some time.
+        """
+        if time.monotonic() - self.since < self.world.patience + STORM:
+            return False
+        return any(
+            self.start.churned(self.pods, each) > STORM * each.replicas
+            for each in self.world.workloads
+        )
+
+    def result(self) -> Tried:
+        """Return what came of it."""
+        evictions = sum(pod.deleted for pod in self.start.since(self.pods))
+        settled = not self.endless and not self.is_storm
+        return Tried(self.world, self.change, self.agreement, settled, evictions)
+
+
+@dataclass(slots=True)
+class Trial:
+    """A cluster on which changes are tried."""
+
+    there: Foreign
+    admin: Raw
+    history: PodHistory
+    nodes: list[str]
+    folder: Path
+    patience: Patience = field(default_factory=Patience)
+    plan_flags: Sequence[str] = ()
+
+    def run(self, worlds: Sequence[World]) -> list[Tried]:
+        """Try all changes of some worlds, the worlds at a time and their changes in turn."""
+        for world in worlds:
+            self._create(world)
+        self._wait(worlds, self._is_calm)
+        tried: list[Tried] = []
+        gone: set[tuple[str, str]] = set()
+        for turn in range(max(len(world.changes) for world in worlds)):
+            due = [
+                (world, world.changes[turn])
+                for world in worlds
+                if turn < len(world.changes) and (world.name, world.changes[turn].rule) not in gone
+            ]
+            outcomes = self._try(due)
+            tried += outcomes
+            storms = [each for each in outcomes if not each.settled]
+            gone |= {(each.world.name, each.change.rule) for each in storms}
+            self._wait([each.world for each in storms], self._is_calm)
+        self._delete(worlds)
+        return tried
+
+    # -- one change ---------------------------------------------------------------------------
+
+    def _try(self, due: Sequence[tuple[World, Change]]) -> list[Tried]:
+        with ThreadPoolExecutor(_PLANS_AT_A_TIME) as pool:
+            plans = list(pool.map(lambda each: self._predict(*each), due))
+        attempts = [
+            Attempt(
+                world,
+                change,
+                start,
+                planned(plan, world.name, start.active),
+                since=self._apply(world, change),
+            )
+            for (world, change), (start, plan) in zip(due, plans, strict=True)
+        ]
+        self._finish(attempts)
+        return [attempt.result() for attempt in attempts]
+
+    def _finish(self, attempts: Sequence[Attempt]) -> None:
+        """Wait until nothing more happens; end storms as soon as they are known."""
+        by_world = {attempt.world.name: attempt for attempt in attempts}
+
+        def is_over(world: World) -> bool:
+            attempt = by_world[world.name]
+            attempt.pods = self.history.pods(world.name)
+            if attempt.is_storm:
+                self._delete_rule(attempt)
+                return True
+            return self._is_over(attempt)
+
+        over = self._wait([attempt.world for attempt in attempts], is_over)
+        for attempt in attempts:
+            if attempt.world.name not in over:
+                attempt.endless = True
+                self._delete_rule(attempt)
+
+    def _delete_rule(self, attempt: Attempt) -> None:
+        path = f"{RULES}/{rule_name(attempt.world, attempt.change)}"
+        self._call("DELETE", path, 200, 404)
+        self.history.touch(attempt.world.name)
+
+    def _predict(self, world: World, change: Change) -> tuple[Start, dict[str, Any]]:
+        """Return a plan and the pods it is about."""
+        while True:
+            start = Start(self.history.pods(world.name))
+            plan = self._plan(world, change)
+            # Otherwise something happened meanwhile, and the plan may be about other pods.
+            if self.history.pods(world.name) == start.pods:
+                return start, plan
+
+    def _plan(self, world: World, change: Change) -> dict[str, Any]:
+        path = self.folder / f"{rule_name(world, change)}.json"
+        path.write_text(json.dumps(rule(world, change, self.nodes)))
+        delete = ("--delete",) if change.delete else ()
+        done = self.there.sully("plan", "-f", str(path), "-o", "json", *delete, *self.plan_flags)
+        if not done.stdout:
+            raise RuntimeError(f"plan of {path}: exit code {done.returncode}: {done.stderr}")
+        plan: dict[str, Any] = json.loads(done.stdout)
+        return plan
+
+    def _apply(self, world: World, change: Change) -> float:
+        """Make a change, and return when it was made."""
+        self.history.touch(world.name)
+        if change.delete:
+            self._call("DELETE", f"{RULES}/{rule_name(world, change)}", 200)
+        else:
+            self._call("POST", RULES, 201, body=rule(world, change, self.nodes))
+        return time.monotonic()
+
+    # -- waiting ------------------------------------------------------------------------------
+
+    def _wait(self, worlds: Iterable[World], is_over: Callable[[World], bool]) -> set[str]:
+        """Wait for each world, at most for some time; return the names of those that came to it."""
+        left = {world.name: world for world in worlds}
+        over: set[str] = set()
+        until_ = time.monotonic() + self.patience.most
+        while left and time.monotonic() < until_:
+            self.history.wait(_LOOK)
+            done = {name for name, world in left.items() if is_over(world)}
+            over |= done
+            for name in done:
+                del left[name]
+        return over
+
+    def _is_over(self, attempt: Attempt) -> bool:
+        """Report whether nothing more will happen."""
+        world = attempt.world
+        quiet = self.history.quiet_seconds(world.name)
+        if quiet < self.patience.agreed + world.patience:
+            return False
+        if attempt.agreement.right and self._has_owners_satisfied(world):
+            return True
+        # Owners that wait, such as a Job between two attempts, are given more time.
+        enough = self.patience.differing + world.patience
+        return quiet >= (enough if self._has_owners_satisfied(world) else 2 * enough)
+
+    def _is_calm(self, world: World) -> bool:
+        """Report whether all pods of a world are there, and nothing happens."""
+        quiet = self.history.quiet_seconds(world.name)
+        if self._has_owners_satisfied(world):
+            return quiet >= self.patience.agreed + world.patience
+        return quiet >= 2 * self.patience.differing + world.patience
+
+    def _has_owners_satisfied(self, world: World) -> bool:
+        pods = [pod for pod in self.history.pods(world.name) if pod.active]
+        return all(
+            sum(pod.workload == each.name for pod in pods) >= each.replicas
+            or each.kind == "Pod"
+            or (each.kind == "StatefulSet" and _waits(pods, each))
+            or (each.kind == "Job" and self._has_failed(world, each))
+            for each in world.workloads
+        )
+
+    def _has_failed(self, world: World, job: Workload) -> bool:
+        path = f"/apis/batch/v1/namespaces/{world.name}/jobs/{job.name}"
+        conditions = self._call("GET", path, 200)["status"].get("conditions") or ()
+        return any(each["type"] == "Failed" and each["status"] == "True" for each in conditions)
+
+    # -- worlds -------------------------------------------------------------------------------
+
+    def _create(self, world: World) -> None:
+        namespace = f"/api/v1/namespaces/{world.name}"
+        self._call("POST", "/api/v1/namespaces", 201, body={"metadata": {"name": world.name}})
+        for path, body in cluster_objects(world, self.nodes):
+            self._call("POST", path, 201, body=body)
+        until(self.admin, f"{namespace}/serviceaccounts", lambda found: "default" in found)
+        for path, body in workload_objects(world):
+            self._call("POST", path, 201, body=body)
+        self.history.touch(world.name)
+
+    def _delete(self, worlds: Iterable[World]) -> None:
+        for world in worlds:
+            for change in world.changes:
+                self._call("DELETE", f"{RULES}/{rule_name(world, change)}", 200, 404)
+            self._call("DELETE", f"/api/v1/namespaces/{world.name}", 200)
+            for path, body in cluster_objects(world, self.nodes):
+                self._call("DELETE", f"{path}/{body['metadata']['name']}", 200)
+
+    def _call(self, verb: str, path: str, *codes: int, body: object = None) -> dict[str, Any]:
+        answer = self.admin.request(verb, path, body)
+        if answer.code not in codes:
+            raise RuntimeError(f"{verb} {path}: {answer.code}: {answer.body.decode()}")
+        found: dict[str, Any] = answer.json()
+        return found
+
+
+def _waits(pods: Iterable[PodState], workload: Workload) -> bool:
+    """Report whether a pod is unschedulable; a StatefulSet creates no other before it runs."""
+    return any(pod.workload == workload.name and not pod.node for pod in pods)

@@ -1,0 +1,69 @@
+"""Plans against reality: what `sully plan` says about random changes, and what the cluster does."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from kube.agreement.pods import following
+from kube.agreement.table import percent_right, read_floor, table
+from kube.agreement.trial import Trial, Tried
+from kube.agreement.worlds import World, generate
+from kube.process import Foreign
+from sully.testing.remote import simulated_nodes
+
+FLOOR = Path(__file__).parent / "agreement-floor.txt"
+NODES = 3
+STOP = "0.2"
+AT_A_TIME = 14
+LEAST = 60
+"""Changes that have to be tried on real Kubernetes."""
+USUAL_SEED, USUAL_WORLDS = 1, 28
+SEED = int(os.environ.get("SULLY_AGREEMENT_SEED", USUAL_SEED))
+WORLDS = int(os.environ.get("SULLY_AGREEMENT_WORLDS", USUAL_WORLDS))
+
+
+def tried_on(there: Foreign, worlds: Sequence[World], folder: Path) -> list[Tried]:
+    nodes = ("--nodes", str(NODES), "--devices", "0", "--name-prefix", "agreement")
+    pace = ("--start-seconds", "0", "--stop-seconds", STOP)
+    names = [f"agreement-{number:04}" for number in range(NODES)]
+    admin, flags = there.admin(), ("--stop-seconds", f"{STOP}s")
+    with simulated_nodes(there.kubeconfig, *nodes, *pace), following(admin) as history:
+        trial = Trial(there, admin, history, names, folder, plan_flags=flags)
+        batches = (worlds[at : at + AT_A_TIME] for at in range(0, len(worlds), AT_A_TIME))
+        return [each for batch in batches for each in trial.run(batch)]
+
+
+def check(tried: Sequence[Tried], server: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Print the table, and hold the agreement to its floor; other worlds have none."""
+    usual = (SEED, WORLDS) == (USUAL_SEED, USUAL_WORLDS)
+    share, floor = percent_right(tried), read_floor(FLOOR, server) if usual else 0.0
+    with capsys.disabled():
+        sys.stdout.write(f"\nplans against reality, {server}, seed {SEED}\n{table(tried)}\n")
+        sys.stdout.write(f"floor: {floor:.0f} %, see {FLOOR.name}\n")
+    assert share >= floor
+
+
+@pytest.mark.e2e
+@pytest.mark.kube
+def test_plans_agree_with_kubernetes(
+    kubernetes: Foreign, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tried = tried_on(kubernetes, generate(SEED, WORLDS), tmp_path)
+
+    check(tried, "kubernetes", capsys)
+    assert len(tried) >= min(LEAST, 2 * WORLDS)
+
+
+@pytest.mark.e2e
+def test_plans_agree_with_the_stand_in(
+    stand_in: Foreign, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kinds = ("Deployment", "Pod")
+    tried = tried_on(stand_in, generate(SEED, 5, changes=2, kinds=kinds), tmp_path)
+
+    check(tried, "stand-in", capsys)
