@@ -208,7 +208,7 @@ def test_it_says_what_it_did_and_can_be_done_again(tmp_path: Path) -> None:
         asked = sully(up.kubeconfig, "install", "--dry-run")
 
     assert [each.returncode for each in done] == [0, 0]
-    assert "Deployment sully-controllers: applied" in done[0].stdout
+    assert "deployment.apps/sully-controllers serverside-applied" in done[0].stdout
     assert "ServiceMonitor sully-controllers: skipped, the server does not serve this kind" in (
         done[0].stdout
     )

@@ -68,7 +68,8 @@ class Choice(click.Choice[str]):
         hint = did_you_mean(str(value), known)
         if not hint and "json" in known and str(value).startswith(_TEMPLATES):
             hint = f"; {_JSON}"
-        raise click.BadParameter(f"unknown value {value!r} (one of: {', '.join(known)}){hint}")
+        listed = ", ".join(known)
+        raise click.BadParameter(f'unknown value "{value}" (one of: {listed}){hint}')
 
 
 class Command(click.Command):
@@ -143,7 +144,11 @@ def command(name: str, **given: Any) -> Callable[[Callable[[Options], int]], Com
 def usage_error(error: click.UsageError) -> str:
     """Return what is wrong with a command line, and where to read more."""
     path = error.ctx.command_path if error.ctx is not None else "sully"
-    return f"error: {_message(error)}\nSee '{path} --help' for usage."
+    return f"error: {_message(error)}\n{help_hint(path)}"
+
+
+def help_hint(path: str) -> str:
+    return f"See '{path} --help' for usage."
 
 
 def _message(error: click.UsageError) -> str:

@@ -12,7 +12,14 @@ from click.core import ParameterSource
 
 from sully import __version__
 from sully.cli.client.text import did_you_mean
-from sully.cli.command import SETTINGS, USAGE_ERROR, Command, CommandError, usage_error
+from sully.cli.command import (
+    SETTINGS,
+    USAGE_ERROR,
+    Command,
+    CommandError,
+    help_hint,
+    usage_error,
+)
 from sully.cli.process import finished, open_streams
 
 
@@ -184,14 +191,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if not words:
                 print(ctx.get_help())
                 return USAGE_ERROR
-            return int(sully.invoke(ctx))
+            return _invoke(sully, ctx)
     except click.exceptions.Exit as end:
         return end.exit_code
     except click.UsageError as error:
         print(usage_error(error), file=sys.stderr)
         return USAGE_ERROR
+
+
+def _invoke(sully: Program, ctx: click.Context) -> int:
+    try:
+        return int(sully.invoke(ctx))
     except CommandError as error:
         print(f"error: {error}", file=sys.stderr)
+        if error.code == USAGE_ERROR:
+            print(help_hint(f"{ctx.command_path} {ctx.invoked_subcommand}"), file=sys.stderr)
         return error.code
 
 

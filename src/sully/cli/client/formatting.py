@@ -24,6 +24,16 @@ def taint_text(taint: "DeviceTaint") -> str:
     return f"{taint.key}{value}:{taint.effect}"
 
 
+def rule_name(name: str) -> str:
+    """Write the name of a DeviceTaintRule as `kubectl get -o name` prints it."""
+    return f"devicetaintrule.resource.k8s.io/{name}"
+
+
+def cluster_name(name: str) -> str:
+    """Write the name of a ManagedCluster as `kubectl get -o name` prints it."""
+    return f"managedcluster.cluster.open-cluster-management.io/{name}"
+
+
 def origin_text(origin: "Origin", *, wide: bool = False) -> str:
     """Write the source of a taint; which slice of a driver it is, only in the wide format."""
     if origin.kind == "ResourceSlice" and not wide:

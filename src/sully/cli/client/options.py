@@ -174,7 +174,7 @@ def seconds(text: str) -> float:
     """Parse a duration such as 15s, 500ms, 1m30s, 2h or 30d; for `type=` of a flag."""
     parts = _PART.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
-        raise click.BadParameter(f"invalid duration {text!r} (for example 15s, 1m30s)")
+        raise click.BadParameter(f'invalid duration "{text}" (for example 15s, 1m30s)')
     return sum(float(number) * _UNITS[unit] for number, unit in parts)
 
 
@@ -186,7 +186,7 @@ def whole_number(least: int = 0, most: int | None = None) -> Callable[[str], int
         # Not `int`, which also takes signs, spaces and underscores.
         number = int(text) if str(text).isdecimal() and len(str(text)) < 20 else -1
         if number < least or (most is not None and number > most):
-            raise click.BadParameter(f"invalid number {text!r} (a whole number, {bounds})")
+            raise click.BadParameter(f'invalid number "{text}" (a whole number, {bounds})')
         return number
 
     return parse

@@ -54,7 +54,7 @@ def parse_pattern(text: str) -> Pattern:
     parts = text.split("/")
     if not all(parts):
         raise CommandError(
-            f"invalid device pattern {text!r} (DRIVER/POOL/DEVICE, each a name or a glob)", code=2
+            f'invalid device pattern "{text}" (DRIVER/POOL/DEVICE, each a name or a glob)', code=2
         )
     if len(parts) < 3:
         return Pattern(*parts)

@@ -39,8 +39,6 @@ class Column:
     shrinks: int = 0
     """0: never; 1: where the line is too long; 2: only when those cannot shrink any more."""
     right: bool = False
-    drops: bool = False
-    """Whether it is left out where the line is too long: it says what others say, too."""
     least: int = 0
     """How wide it is at least in a table that grows, for rows that nobody knows yet."""
 
@@ -136,8 +134,6 @@ class Table:
     def _fit(self) -> None:
         self._places = list(range(len(self._columns)))
         self._widths = list(self._natural)
-        if self._over() > 0:
-            self._places = [at for at in self._places if not self._columns[at].drops]
         for turn in (1, 2):
             places = [at for at in self._places if self._columns[at].shrinks == turn]
             _shrink(self._widths, places, self._over())

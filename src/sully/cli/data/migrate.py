@@ -67,7 +67,7 @@ def _places(options: Options) -> tuple[Place, Place]:
     texts = options.source, options.target
     for text in texts:
         if not text.startswith((SQLITE, SCHEME)) or text == SQLITE:
-            raise ValueError(f"invalid store {text!r} (sqlite:DIR or etcd://HOST:PORT,...)")
+            raise ValueError(f'invalid store "{text}" (sqlite:DIR or etcd://HOST:PORT,...)')
     if options.source == options.target:
         raise ValueError("--from and --to are the same store")
     etcd = [text for text in texts if text.startswith(SCHEME)]

@@ -1,7 +1,6 @@
 """The output of `sully devices`: rows of a table, and documents for programs."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -37,15 +36,8 @@ _UNKNOWN = "?"
 _ORDER = ("NoExecute", "NoExecuteWithPodDisruptionBudget", "NoSchedule")
 
 
-def columns(sights: Iterable[Sight], *, wide: bool) -> Sequence[Column]:
-    """Return the columns for these devices.
-
-    Most drivers name the pool of a node after it; then the column is redundant, unless it shows
-    that a device is gone.
-    """
-    device, node, *others = (*_COLUMNS, *_WIDE_COLUMNS) if wide else _COLUMNS
-    said = all(each.device is not None and each.node in ("", each.id.pool) for each in sights)
-    return device, replace(node, drops=said), *others
+def columns(*, wide: bool) -> Sequence[Column]:
+    return (*_COLUMNS, *_WIDE_COLUMNS) if wide else _COLUMNS
 
 
 def row(sight: Sight, now: datetime, *, wide: bool) -> Sequence[Cell | str]:
@@ -219,7 +211,7 @@ def _holder_document(holder: Holder) -> dict[str, Any]:
         shareID=holder.share,
         consumedCapacity=holder.consumed,
         tolerations=[_toleration_document(each) for each in holder.tolerations],
-        leaveTime=time_text(holder.leaves),
+        evictionTime=time_text(holder.leaves),
     )
 
 

@@ -23,7 +23,7 @@ from sully.cli.client.snapshots import is_known
 from sully.cli.client.tables import Table
 from sully.cli.client.watching import Caches, PendingChanges, exposures_of, watch_kinds
 from sully.cli.inspect.device_printer import columns, document, row
-from sully.cli.inspect.devices import Choice, needed_kinds
+from sully.cli.inspect.devices import Selection, needed_kinds
 from sully.client.transport import Kind
 from sully.domain.devices.pools import DeviceId, PoolId
 from sully.views.devices.details import Sight, Sights
@@ -42,21 +42,21 @@ _GONE = "(gone)"
 async def watch(session: Session) -> int:
     async with watch_kinds(session, DEVICES, needed=needed_kinds(session)) as caches:
         screen = _Screen(session)
-        changes, choice = views_of(session, caches)
-        screen.begin(list(choice.all(session.clock.now())))
+        changes, selection = views_of(session, caches)
+        screen.begin(list(selection.all(session.clock.now())))
         while True:
             for pool in await changes.wait(session, caches):
                 now = session.clock.now()
-                screen.update(pool, list(choice.pool(pool.driver, pool.pool, now)))
+                screen.update(pool, list(selection.pool(pool.driver, pool.pool, now)))
 
 
-def views_of(session: Session, caches: Caches) -> tuple[PendingChanges, Choice]:
+def views_of(session: Session, caches: Caches) -> tuple[PendingChanges, Selection]:
     """Return the pools to look at again, and the devices to print."""
     exposures = exposures_of(session, caches)
     inventory, usage = exposures.inventory, exposures.usage
     known = is_known(caches.gap(CLAIMS))
     sights = Sights(inventory, usage, caches.of(PATCHES), users_known=known)
-    choice = Choice(session, inventory, sights)
+    selection = Selection(session, inventory, sights)
     changes, begun = PendingChanges(), False
 
     def listen(kind: Kind[T], pools: Callable[[T], Iterable[PoolId]], same: _Same = is_) -> None:
@@ -75,7 +75,7 @@ def views_of(session: Session, caches: Caches) -> tuple[PendingChanges, Choice]:
     listen(PODS, lambda each: [id_ for one in usage.claims_of(each) for id_ in _pools(one)])
     inventory.on_change(lambda change: changes.add(*change.pools) if begun else None)
     begun = True
-    return changes, choice
+    return changes, selection
 
 
 def _says_the_same(old: Noted | None, new: Noted | None) -> bool:
@@ -121,8 +121,8 @@ class _Screen:
         self._clock = session.clock
         self._output = session.options.output
         self._wide = self._output == "wide"
-        self._titled = not session.options.no_headers
-        self._table = Table(columns((), wide=self._wide), grows=True)
+        titled = not session.options.no_headers
+        self._table = Table(columns(wide=self._wide), grows=True, titled=titled)
         self._shown: dict[PoolId, dict[DeviceId, dict[str, Any]]] = {}
 
     def begin(self, sights: list[Sight]) -> None:
@@ -131,9 +131,7 @@ class _Screen:
             known[sight.id] = document(sight)
         if self._output in TABLES:
             now = self._clock.now()
-            shape = columns(sights, wide=self._wide)
-            self._table = Table(shape, grows=True, titled=self._titled)
-            self._table.show([row(each, now, wide=self._wide) for each in sights])
+            self._table.show([row(sight, now, wide=self._wide) for sight in sights])
         else:
             for sight in sights:
                 self._print("ADDED", document(sight), sight)

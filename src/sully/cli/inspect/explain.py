@@ -219,9 +219,9 @@ def _asked(kind: str, name: str) -> tuple[str, str]:
     kind, name = named(kind, name)
     if kind in ALIASES:
         if not name:
-            raise CommandError(f"missing argument: sully explain {kind} NAME", code=2)
+            raise CommandError("missing argument: NAME", code=2)
         return kind, name
-    text = f"unknown value {kind!r} (one of: {', '.join(ALIASES)})"
+    text = f'unknown value "{kind}" (one of: {", ".join(ALIASES)})'
     for kinds, hint in _INSTEAD.items():
         if kind.lower() in kinds or kind.lower().removesuffix("s") in kinds:
             text += f"\n  {hint}"

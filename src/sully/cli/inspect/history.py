@@ -126,10 +126,10 @@ def _subject(session: Session) -> "Asked":
     if subject and subject not in _SUBJECTS:
         known = ", ".join(_SUBJECTS)
         raise CommandError(
-            f"unknown value {subject!r} (one of: {known}){did_you_mean(subject, _SUBJECTS)}", code=2
+            f'unknown value "{subject}" (one of: {known}){did_you_mean(subject, _SUBJECTS)}', code=2
         )
     if subject and not name:
-        raise CommandError(f"missing argument: sully history {subject} NAME", code=2)
+        raise CommandError("missing argument: NAME", code=2)
     if subject == "device":
         return _about_devices(session, name)
 

@@ -25,7 +25,6 @@ _EVENTS = {
     "lifted": Cell("deleted", "green"),
     "changed": Cell("changed"),
 }
-"""How each is printed; documents for programs keep the older words."""
 
 
 def columns(*, wide: bool) -> Sequence[Column]:
@@ -114,14 +113,14 @@ def document(happening: Happening) -> dict[str, Any]:
     taint, selector = happening.taint, happening.selector
     found = without_empty(
         time=time_text(happening.time),
-        what=happening.what,
+        event=_EVENTS[happening.what].text,
         rule=happening.rule,
         taint=without_empty(key=taint.key, value=taint.value, effect=taint.effect)
         if taint
         else None,
         change=happening.change,
         by=happening.by,
-        why=happening.why,
+        reason=happening.why,
         evicted=happening.evicted if happening.what == "lifted" else None,
         mayInclude=True if happening.unsure else None,
     )

@@ -35,7 +35,7 @@ sully snapshot - | gzip > cluster.yaml.gz
 
 
 @command("snapshot", usage="FILE [flags]", help=_HELP, examples=_EXAMPLES)
-@click.argument("file", metavar="FILE", type=click.Path())
+@click.argument("file", metavar="FILE (use - for standard output)", type=click.Path())
 @click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
 @click.option(
     "--output",

@@ -27,7 +27,7 @@ _LONGEST = timedelta(days=100 * 365)
 def _staleness(text: str) -> float:
     bound = seconds(text)
     if 0 < bound < 1:
-        raise click.BadParameter(f"invalid duration {text!r} (1s or more, or 0s for no limit)")
+        raise click.BadParameter(f'invalid duration "{text}" (1s or more, or 0s for no limit)')
     return bound
 
 

@@ -139,7 +139,7 @@ def _address(text: str) -> tuple[str, int] | None:
         return None
     host, colon, port = text.rpartition(":")
     if not colon or not port.isdigit() or int(port) > 65535:
-        raise ValueError(f"--metrics-listen: invalid address {text!r} (for example 127.0.0.1:9090)")
+        raise ValueError(f'--metrics-listen: invalid address "{text}" (for example 127.0.0.1:9090)')
     return host.strip("[]") or "127.0.0.1", int(port)
 
 

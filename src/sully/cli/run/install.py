@@ -160,15 +160,20 @@ async def _apply(
     options = WriteOptions(field_manager=MANAGER, force=True)
     placed = _placed(_objects(settings), found, tuple(served))
     for obj, kind in placed:
-        what = f"{obj['kind']} {obj['metadata']['name']}"
         if kind is None:
-            print(f"{what}: skipped, the server does not serve this kind")
+            print(f"{_full_name(obj)} skipped (the server does not serve this kind)")
             continue
         await session.transport.apply(kind, obj, options)
-        print(f"{what}: applied")
+        print(f"{_full_name(obj)} serverside-applied")
     for obj, kind in placed:
         if kind is not None and kind.plural == DEFINITIONS:
             await _established(session, kind, obj["metadata"]["name"])
+
+
+def _full_name(obj: Obj) -> str:
+    """Return the name of an object as `kubectl apply` prints it."""
+    resource = f"{obj['kind'].lower()}.{obj['apiVersion'].rpartition('/')[0]}".rstrip(".")
+    return f"{resource}/{obj['metadata']['name']}"
 
 
 async def _established(session: Session, kind: "Kind[Obj]", name: str) -> None:
@@ -177,13 +182,14 @@ async def _established(session: Session, kind: "Kind[Obj]", name: str) -> None:
 
     end = session.clock.monotonic() + ESTABLISHED_SECONDS
     while True:
-        found = await session.transport.get(kind, Key("", name))
-        said = {each["type"]: each for each in (found.get("status") or {}).get("conditions") or ()}
-        if said.get("Established", {}).get("status") == "True":
+        definition = await session.transport.get(kind, Key("", name))
+        reported = (definition.get("status") or {}).get("conditions") or ()
+        conditions = {condition["type"]: condition for condition in reported}
+        if conditions.get("Established", {}).get("status") == "True":
             return
-        refused = said.get("NamesAccepted", {})
-        if refused.get("status") == "False":
-            raise CommandError(f"{name}: not served: {refused.get('message')}")
+        accepted = conditions.get("NamesAccepted", {})
+        if accepted.get("status") == "False":
+            raise CommandError(f"{name}: not served: {accepted.get('message')}")
         if session.clock.monotonic() >= end:
             session.warn(f"{name} is not served yet; see 'kubectl get crd {name} -o yaml'")
             return

@@ -35,7 +35,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         number = -1.0
     if not 0 <= number <= _DAY:
-        raise click.BadParameter(f"invalid number of seconds {text!r} (for example 0.5)")
+        raise click.BadParameter(f'invalid number of seconds "{text}" (for example 0.5)')
     return number
 
 

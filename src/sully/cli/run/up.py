@@ -127,7 +127,7 @@ def _check_versions(options: Options) -> None:
 def _address(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     if not colon or not port.isdigit() or int(port) > 65535:
-        raise ValueError(f"--listen: invalid address {text!r} (for example 127.0.0.1:8443)")
+        raise ValueError(f'--listen: invalid address "{text}" (for example 127.0.0.1:8443)')
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
