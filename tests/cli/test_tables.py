@@ -189,8 +189,8 @@ def test_a_table_that_grows_fits_a_terminal_that_changed(monkeypatch: pytest.Mon
     lines = [re.sub(r"\x1b\[\d*m", "", each) for each in out.getvalue().splitlines()]
     assert lines == [
         "DEVICE                        NODE      TAINTS               USED BY",
-        "gpu.example.com/node-7/gpu-3  node-7    example.com/hot:     default/web-0",
-        "                                        NoExecute",
+        "gpu.example.com/node-7/gpu-3  node-7    example.com/         default/web-0",
+        "                                        hot:NoExecute",
         "gpu.example.com/node-7/gpu-3",
         "  NODE     node-7",
         "  TAINTS   example.com/hot:NoExecute",

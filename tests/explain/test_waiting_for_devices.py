@@ -792,7 +792,7 @@ def test_numbers_stand_in_tables() -> None:
                     "claim": "team/c",
                     "request": "gpu",
                     "class": "gpus",
-                    "wanted": "1",
+                    "count": "1",
                     "available": "0",
                     "refused": "taint 2",
                 }

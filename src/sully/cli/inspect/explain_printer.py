@@ -14,7 +14,7 @@ _NARROW = frozenset(
     (
         "devices",
         "excludes",
-        "wanted",
+        "count",
         "available",
         "weight",
         "score",
