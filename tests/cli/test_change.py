@@ -205,9 +205,9 @@ def test_several_taints_at_once(server: Server) -> None:
 
     assert (both.returncode, mixed.returncode) == (0, 0)
     assert sorted(server.rules()) == ["x-c-noschedule", "y"]
-    assert (
-        mixed.stdout
-        == "devicetaintrule.resource.k8s.io/x-d-none deleted\ndevicetaintrule.resource.k8s.io/y created\n"
+    assert mixed.stdout == (
+        "devicetaintrule.resource.k8s.io/x-d-none deleted\n"
+        "devicetaintrule.resource.k8s.io/y created\n"
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from sully.cli.client.tables import ROOMY, Cell, Column, Look, Table, broken, look_of
+from sully.cli.client.tables import WIDEST, Cell, Column, Look, Table, broken, look_of
 from sully.cli.inspect.device_printer import columns as device_columns
 from sully.cli.inspect.device_printer import row as device_row
 from sully.cli.inspect.explain_printer import lines as explained
@@ -151,8 +151,8 @@ def test_a_table_that_grows_leaves_no_gap_that_the_eye_cannot_cross() -> None:
     table = Table((NAME, TEXT, COUNT), Look(200), grows=True)
 
     assert list(table.lines([("a", "b", "1")])) == [
-        f"NAME  {'TEXT':<{ROOMY}}  COUNT",
-        f"a     {'b':<{ROOMY}}      1",
+        f"NAME  {'TEXT':<{WIDEST}}  COUNT",
+        f"a     {'b':<{WIDEST}}      1",
     ]
 
 

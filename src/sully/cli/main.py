@@ -98,8 +98,8 @@ class Program(click.Group):
 
         if _UNKNOWN in ctx.meta:
             return []
-        found = [CompletionItem(name) for name in COMMANDS if name.startswith(incomplete)]
-        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
+        items = [CompletionItem(name) for name in COMMANDS if name.startswith(incomplete)]
+        return [*items, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write all commands by group, then examples."""
@@ -107,7 +107,9 @@ class Program(click.Group):
         for group in dict.fromkeys(entry.group for entry in COMMANDS.values()):
             with formatter.section(group):
                 rows = [
-                    (name, each.summary) for name, each in COMMANDS.items() if each.group == group
+                    (name, entry.summary)
+                    for name, entry in COMMANDS.items()
+                    if entry.group == group
                 ]
                 formatter.write_dl(rows, col_spacing=15 - max(len(name) for name, _ in rows))
         with formatter.section("Examples"):
@@ -127,8 +129,8 @@ class Program(click.Group):
 
 def load(name: str) -> Command:
     module = importlib.import_module(f"sully.cli.{COMMANDS[name].module}")
-    found: Command = getattr(module, name)
-    return found
+    command: Command = getattr(module, name)
+    return command
 
 
 def _early(ctx: click.Context) -> list[str]:
@@ -136,16 +138,16 @@ def _early(ctx: click.Context) -> list[str]:
     for param in ctx.command.params:
         if ctx.get_parameter_source(param.name) is ParameterSource.COMMANDLINE:
             value = ctx.params.get(param.name, ())
-            for each in value if isinstance(value, tuple) else (value,):
-                words += [param.opts[0], each]
+            for text in value if isinstance(value, tuple) else (value,):
+                words += [param.opts[0], text]
     return words
 
 
 def _early_options() -> list[click.Parameter]:
     from sully.cli.names import complete_contexts, complete_namespaces
 
-    def option(*names: str, **given: Any) -> click.Option:
-        return click.Option(names, **given)
+    def option(*names: str, **settings: Any) -> click.Option:
+        return click.Option(names, **settings)
 
     return [
         option("--kubeconfig", type=click.Path()),
@@ -210,7 +212,7 @@ def _invoke(sully: Program, ctx: click.Context) -> int:
 
 
 def with_help_flag(words: Sequence[str]) -> list[str]:
-    """Take `help COMMAND` for `COMMAND --help`, and `help` alone for `--help`."""
+    """Treat `help COMMAND` as `COMMAND --help`, and `help` alone as `--help`."""
     if not words or words[0] != "help":
         return list(words)
     return [*words[1:2], "--help"]
@@ -226,8 +228,7 @@ def program() -> int:
     """Run one command as a process of its own."""
     open_streams()
     code = finished(main)
-    # Everything dies with the process; a last garbage collection would take longer than some
-    # commands do.
+    # A last garbage collection would take longer than some commands do.
     gc.freeze()
     return code
 

@@ -41,8 +41,8 @@ class Pattern:
 
         None matches every name.
         """
-        asked = ((self.driver, driver), (self.pool, pool), (self.device, device))
-        return all(name is None or fits(part, name) for part, name in asked)
+        pairs = ((self.driver, driver), (self.pool, pool), (self.device, device))
+        return all(name is None or fits(part, name) for part, name in pairs)
 
 
 def parse_pattern(text: str) -> Pattern:
@@ -97,9 +97,9 @@ def named(kind: str, name: str = "") -> tuple[str, str]:
     if not name:
         kind, _, name = kind.partition("/")
     word = kind.lower().partition(".")[0]
-    for known, others in ALIASES.items():
-        if word in (known, *others):
-            return known, name
+    for short, aliases in ALIASES.items():
+        if word in (short, *aliases):
+            return short, name
     return kind, name
 
 

@@ -69,7 +69,9 @@ def _details(happening: Happening, *, wide: bool) -> str:
 
 
 def _eviction(record: EvictionRecord) -> str:
-    causes = dict.fromkeys(f"{_cause_taint(each)} of {_cause(each)}" for each in record.spec.causes)
+    causes = dict.fromkeys(
+        f"{_cause_taint(cause)} of {_cause(cause)}" for cause in record.spec.causes
+    )
     node = f" from {record.spec.pod.node}" if record.spec.pod.node else ""
     return f"{', '.join(causes) or 'cause unknown'}{node}"
 
@@ -111,7 +113,7 @@ def document(happening: Happening) -> dict[str, Any]:
     from msgspec import to_builtins
 
     taint, selector = happening.taint, happening.selector
-    found = without_empty(
+    fields = without_empty(
         time=time_text(happening.time),
         event=_EVENTS[happening.what].text,
         rule=happening.rule,
@@ -125,14 +127,14 @@ def document(happening: Happening) -> dict[str, Any]:
         mayInclude=True if happening.unsure else None,
     )
     if selector is not None:
-        found["deviceSelector"] = to_builtins(selector)
+        fields["deviceSelector"] = to_builtins(selector)
     if happening.eviction is not None:
         spec = happening.eviction.spec
-        found |= without_empty(
+        fields |= without_empty(
             pod=to_builtins(spec.pod),
             claims=list(spec.claims),
             devices=list(spec.devices),
             causes=to_builtins(spec.causes),
             dueTime=time_text(spec.due_time),
         )
-    return found
+    return fields
