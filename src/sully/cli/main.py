@@ -105,7 +105,7 @@ class Program(click.Group):
         """Write all commands by group, then examples."""
         formatter.write_text(_HELP)
         for group in dict.fromkeys(entry.group for entry in COMMANDS.values()):
-            with formatter.section(group):
+            with formatter.section(f"{group} Commands"):
                 rows = [
                     (name, entry.summary)
                     for name, entry in COMMANDS.items()

@@ -52,7 +52,7 @@ def client_options(
                 "--all-namespaces",
                 "-A",
                 is_flag=True,
-                help="Objects in all namespaces, the default. Takes precedence over -n.",
+                help="If present, use objects in all namespaces (the default). -n is ignored.",
             )
         )
     if outputs:
@@ -124,27 +124,35 @@ connection_options = options(
         metavar="FILE",
         type=click.Path(),
         show_default="KUBECONFIG, ~/.kube/config, in-cluster",
-        help="Path to the kubeconfig file.",
+        help="Path to the kubeconfig file to use.",
     ),
     click.option(
         "--context",
         default="",
         metavar="NAME",
         shell_complete=complete_contexts,
-        help="Context of the kubeconfig to use.",
+        help="The name of the kubeconfig context to use.",
     ),
-    click.option("--as", "as_user", default="", metavar="USER", help="User to impersonate."),
+    click.option(
+        "--as",
+        "as_user",
+        default="",
+        metavar="USER",
+        help="Username to impersonate for the operation.",
+    ),
     click.option(
         "--as-group",
         "as_groups",
         multiple=True,
         metavar="GROUP",
-        help="Group to impersonate. Can be repeated.",
+        help="Group to impersonate for the operation. Can be repeated.",
     ),
 )
-no_headers_option = click.option("--no-headers", is_flag=True, help="Do not print table headers.")
+no_headers_option = click.option(
+    "--no-headers", is_flag=True, help="When using a table output format, don't print headers."
+)
 watch_option = click.option(
-    "--watch", "-w", is_flag=True, help="After listing, watch for changes and print them."
+    "--watch", "-w", is_flag=True, help="After listing the objects, watch for changes."
 )
 class_option = click.option(
     "--class",

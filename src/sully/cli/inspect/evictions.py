@@ -74,7 +74,11 @@ def _complete_rules(ctx: click.Context, _: click.Parameter, incomplete: str) -> 
 @click.argument("action", default="list", type=Choice(_ACTIONS), metavar="[ACTION]")
 @click.argument("rules", nargs=-1, metavar="[RULE]...", shell_complete=_complete_rules)
 @click.option(
-    "--selector", "-l", default="", metavar="LABELS", help="Label selector to filter rules by."
+    "--selector",
+    "-l",
+    default="",
+    metavar="LABELS",
+    help="Selector (label query) to filter rules on.",
 )
 @click.option(
     "--reason", default="true", metavar="TEXT", help="Why evictions are paused.", show_default=False
@@ -82,7 +86,7 @@ def _complete_rules(ctx: click.Context, _: click.Parameter, incomplete: str) -> 
 @click.option(
     "--force",
     is_flag=True,
-    help="Pause although the server is not Sully's. Use this where 'sully controllers' evict.",
+    help="Pause even if the server does not seem to run Sully's eviction controller.",
 )
 @watch_option
 @client_options(
