@@ -260,9 +260,9 @@ def test_clusters_by_label(server: Server) -> None:
     again = server.sully("taint", "cluster", "eu-*", "m:PreferNoSelect")
     freed = server.sully("untaint", *words, "m")
 
-    assert marked.stdout == "managedcluster eu-1 tainted\n"
+    assert marked.stdout == "managedcluster.cluster.open-cluster-management.io/eu-1 tainted\n"
     assert "already has a taint m:PreferNoSelect" in again.stderr
-    assert freed.stdout == "managedcluster eu-1 untainted\n"
+    assert freed.stdout == "managedcluster.cluster.open-cluster-management.io/eu-1 untainted\n"
 
 
 def test_rules_are_paused_together(server: Server) -> None:

@@ -266,7 +266,7 @@ def test_a_server_that_is_not_ours(where: str, any_kubectl: Path, tmp_path: Path
     assert "does not delete expired rules" in marked.stderr
     assert (told.returncode, "keeps no history" in told.stderr) == (1, True)
     assert paused.returncode == 1
-    assert "cannot pause devicetaintrule sick" in paused.stderr
+    assert 'cannot pause devicetaintrule "sick"' in paused.stderr
     assert cut(seen.stdout).splitlines()[1] == "sick  example.com/sick:NoExecute  done  0  0+  -  -"
     assert "+ means at least" in seen.stderr
 

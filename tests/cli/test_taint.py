@@ -514,4 +514,8 @@ def test_a_cluster_is_tainted_and_untainted(server: Server) -> None:
     assert (done.returncode, taints()) == (0, ["maintenance"])
 
     done = server.sully("untaint", "cluster", "eu-1", "maintenance", "--yes")
-    assert (done.returncode, done.stdout, taints()) == (0, "managedcluster eu-1 untainted\n", [])
+    assert (done.returncode, done.stdout, taints()) == (
+        0,
+        "managedcluster.cluster.open-cluster-management.io/eu-1 untainted\n",
+        [],
+    )

@@ -169,7 +169,7 @@ def test_a_rule_from_its_plan_to_its_end(world: World) -> None:
     assert "rule/hot" in world.sully("devices", "--tainted")
     _is_seen_to_leave(world, device)
     assert "fan broken" in world.sully("history", "rule", "hot")
-    assert "cannot pause devicetaintrule hot" in world.refused("evictions", "pause", "hot")
+    assert 'cannot pause devicetaintrule "hot"' in world.refused("evictions", "pause", "hot")
     # What the other evictor counts it forgets when it restarts; the record of the rule does not.
     _recorded(world, "hot", lambda record: record["status"].get("evicted") == 1)
 
