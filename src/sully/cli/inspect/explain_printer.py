@@ -10,20 +10,8 @@ from sully.cli.client.tables import STYLES, Column, Look, Table, broken, look_of
 from sully.cli.client.text import printable
 from sully.explain.explanation import Explanation
 
-_NARROW = frozenset(
-    (
-        "devices",
-        "excludes",
-        "count",
-        "available",
-        "weight",
-        "score",
-        "number",
-        "status",
-        "stage",
-        "nodes",
-    )
-)
+_NUMBERS = ("devices", "excludes", "count", "available", "weight", "score", "number", "nodes")
+_NARROW = (*_NUMBERS, "status", "stage")
 """Columns that are never broken: numbers and words."""
 
 

@@ -70,7 +70,7 @@ def _details(happening: Happening, *, wide: bool) -> str:
 
 def _eviction(record: EvictionRecord) -> str:
     causes = dict.fromkeys(
-        f"{_cause_taint(cause)} of {_cause(cause)}" for cause in record.spec.causes
+        f"{taint_text(cause)} of {_cause(cause)}" for cause in record.spec.causes
     )
     node = f" from {record.spec.pod.node}" if record.spec.pod.node else ""
     return f"{', '.join(causes) or 'cause unknown'}{node}"
@@ -78,11 +78,6 @@ def _eviction(record: EvictionRecord) -> str:
 
 def _cause(cause: EvictionCause) -> str:
     return f"{SHORT_KINDS.get(cause.kind, cause.kind)}/{cause.name}"
-
-
-def _cause_taint(cause: EvictionCause) -> str:
-    value = f"={cause.value}" if cause.value else ""
-    return f"{cause.key}{value}:{cause.effect}"
 
 
 def _devices(happening: Happening) -> str:
