@@ -201,7 +201,7 @@ def inputs_of(
     candidates = [
         one
         for one in known.values()
-        if not one.leaving and any(rules[name].has(one.labels) for name in sets)
+        if not one.is_terminating and any(rules[name].has(one.labels) for name in sets)
     ]
     own: dict[str, int] = {}
     others: dict[str, int] = {}

@@ -160,7 +160,7 @@ def test_what_is_recorded_keeps_what_stood_there_and_is_in_order() -> None:
     ],
 )
 def test_who_needs_claims(finished: bool, leaving: bool, bound: bool, expected: bool) -> None:
-    assert needs_claims(finished=finished, leaving=leaving, bound=bound) is expected
+    assert needs_claims(finished=finished, terminating=leaving, bound=bound) is expected
 
 
 def many(count: int) -> list[dict[str, str]]:

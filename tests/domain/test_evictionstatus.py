@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS
+from sully.domain.devices.taints import EVICTING_EFFECTS
 from sully.domain.eviction.status import (
     Counts,
     Report,
@@ -128,7 +128,7 @@ def test_an_effect_with_budgets_is_reported_like_any_that_evicts() -> None:
     effect, counts = "NoExecuteWithPodDisruptionBudget", Counts(pods=1, namespaces=1)
 
     assert report(effect, counts).reason == "OtherEffect"
-    assert report(effect, counts, EVICTING_WITH_BUDGETS) == report("NoExecute", counts)
+    assert report(effect, counts, EVICTING_EFFECTS) == report("NoExecute", counts)
 
 
 LASTING = {0: None, 1: "1 pod evicted.", 1000: "1000 pods evicted."}

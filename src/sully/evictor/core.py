@@ -232,7 +232,7 @@ class Evictor:
 
     def _keep(self, key: Key, pod: Pod, now: datetime) -> None:
         pending = self._forget(key)
-        if not pod.leaving:
+        if not pod.is_terminating:
             self._withdraw(key, now)
             if pending is not None:
                 self._effects.append(Announce(key, pending.uid, "Cancelling deletion"))

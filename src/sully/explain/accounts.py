@@ -21,7 +21,7 @@ from sully.domain.allocation.toleration_expiry import expires
 from sully.domain.devices.rules import Classes
 from sully.domain.scheduling.diagnosis import Asked, Diagnosis, Selector, Taint
 from sully.domain.scheduling.extended import NAMELESS, Extension
-from sully.domain.tolerations import difference
+from sully.domain.tolerations import mismatched_field
 from sully.explain.causes import Note, note
 from sully.explain.explanation import Table
 from sully.explain.sources import Sources
@@ -231,8 +231,8 @@ class AccountReader:
         for asked in short:
             for taint in asked.taints:
                 for toleration in self._spec(asked).tolerations:
-                    differs = difference(toleration, taint)
-                    expired = differs is None and taint.lapsed and expires(toleration)
+                    differs = mismatched_field(toleration, taint)
+                    expired = differs is None and taint.expired and expires(toleration)
                     if expired or (differs is not None and toleration.key == taint.key):
                         yield note(
                             "TolerationMismatch",

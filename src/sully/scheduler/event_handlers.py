@@ -148,7 +148,7 @@ class EventHandlers:
         if new is None:
             if old is not None:
                 self._nodes.remove_node(old.metadata.name)
-                self._devices.catalogue.forget(old.metadata.name)
+                self._devices.node_pools.remove_node(old.metadata.name)
         elif old is None or not new.offers_as(old):
             self._nodes.update_node(new)
             if old is None or new.may_take_more(old):

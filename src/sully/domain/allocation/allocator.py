@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from sully.domain.allocation.diagnosis import diagnose_on, unallocatable
 from sully.domain.allocation.ledger import InUse
-from sully.domain.allocation.offers import NodeOffer
+from sully.domain.allocation.node_pools import NodePools
 from sully.domain.allocation.plans import AllocationError, TooLongError, at_a_glance
 from sully.domain.allocation.requests import Demand
 from sully.domain.allocation.results import Chosen, write
@@ -22,7 +22,7 @@ from sully.machinery.compat import Compat
 
 def allocate(
     demand: Demand,
-    offer: NodeOffer,
+    node_pools: NodePools,
     use: InUse,
     *,
     compat: Compat = Compat.SULLY,
@@ -35,37 +35,37 @@ def allocate(
     at the end. Raises UnfinishedError if the budget of the demand has slices.
     """
     try:
-        seen = at_a_glance(demand, offer, use) if not explain else None
+        seen = at_a_glance(demand, node_pools, use) if not explain else None
         if seen is not None:
-            return _allocated(demand, [seen], offer) if seen else unallocatable(offer)
-        found = search(demand, offer, use, compat=compat, most_steps=most_steps)
+            return _allocated(demand, [seen], node_pools) if seen else unallocatable(node_pools)
+        found = search(demand, node_pools, use, compat=compat, most_steps=most_steps)
     except AllocationError as error:
-        return _failed(error, offer)
+        return _failed(error, node_pools)
     except CostBudgetExceededError as error:
-        return _over_budget(error, offer, compat)
+        return _over_budget(error, node_pools, compat)
     if found.error is not None:
-        return _failed(found.error, offer)
+        return _failed(found.error, node_pools)
     if found.chosen is not None:
-        return _allocated(demand, found.chosen, offer)
-    failure = unallocatable(offer)
+        return _allocated(demand, found.chosen, node_pools)
+    failure = unallocatable(node_pools)
     if not explain:
         return failure
-    return replace(failure, requests=diagnose_on(demand, offer, use, found.unfit))
+    return replace(failure, requests=diagnose_on(demand, node_pools, use, found.unfit))
 
 
-def _failed(error: AllocationError, offer: NodeOffer) -> Failed:
+def _failed(error: AllocationError, node_pools: NodePools) -> Failed:
     if isinstance(error, TooLongError):
-        return Failed(f"node {offer.node.name}: {error}", over_budget=True)
+        return Failed(f"node {node_pools.node.name}: {error}", over_budget=True)
     return Failed(str(error), cause=error.cause)
 
 
-def _over_budget(error: CostBudgetExceededError, offer: NodeOffer, compat: Compat) -> Failed:
+def _over_budget(error: CostBudgetExceededError, node_pools: NodePools, compat: Compat) -> Failed:
     budget = f": evaluating the selectors exceeds the budget of {error.units} cost units"
     why = budget if error.expression and compat.explains_cost_budget else ""
-    return Failed(f"node {offer.node.name}: {TIMED_OUT}{why}", over_budget=True)
+    return Failed(f"node {node_pools.node.name}: {TIMED_OUT}{why}", over_budget=True)
 
 
-def _allocated(demand: Demand, chosen: Sequence[Chosen], offer: NodeOffer) -> Allocated:
+def _allocated(demand: Demand, chosen: Sequence[Chosen], node_pools: NodePools) -> Allocated:
     picked = {
         (plan.claim, plan.request): plan.choice
         for each in chosen
@@ -74,7 +74,8 @@ def _allocated(demand: Demand, chosen: Sequence[Chosen], offer: NodeOffer) -> Al
     }
     return Allocated(
         tuple(
-            write(each.claim, chosen[index], offer.node) for index, each in enumerate(demand.claims)
+            write(each.claim, chosen[index], node_pools.node)
+            for index, each in enumerate(demand.claims)
         ),
         tuple(tuple(slot.device for _, slot in each) for each in chosen),
         tuple(

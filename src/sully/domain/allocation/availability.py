@@ -2,7 +2,7 @@
 
 A pool counts only when it is whole and without contradictions, devices that draw on the same
 counters keep each other busy, and capacity that is shared out is gone. The scheduler finds this out
-while it searches (offers.py, state.py); people ask device by device, and want to be told why
+while it searches (node_pools.py, state.py); people ask device by device, and want to be told why
 (`views/devices/details.py`).
 """
 
@@ -15,7 +15,7 @@ from typing import Literal
 from sully.api.resource.types import Device, ResourceSlice, ResourceSliceSpec
 from sully.domain.allocation.capacity import is_used_up
 from sully.domain.allocation.counters import Balance, Draw, Lack
-from sully.domain.allocation.offers import counters_of, only_counts
+from sully.domain.allocation.node_pools import counters_of, has_only_counters
 from sully.domain.devices.pools import Standing, current, standing
 from sully.domain.devices.selectors import Content
 from sully.machinery.quantity import Quantity, parse_quantity
@@ -125,7 +125,7 @@ def _is_plain(slices: Sequence[ResourceSlice]) -> bool:
 
 def _seen_with(other: ResourceSliceSpec, mine: ResourceSliceSpec) -> bool:
     """Report whether the nodes that see one slice see another one, too."""
-    if only_counts(other) or other.all_nodes or other.per_device_node_selection:
+    if has_only_counters(other) or other.all_nodes or other.per_device_node_selection:
         return True
     return other.node_name == mine.node_name and other.node_selector == mine.node_selector
 

@@ -1,10 +1,10 @@
 """Which devices can serve a request at all, whatever else is in use.
 
 Class, selectors, node, size and taints do not depend on other allocations, so a pool is judged
-once per shape of request and the verdicts stay with the offer. A selector that cannot tell about a
-device is an error only if the search comes to that device, as in Kubernetes; so it stands in the
-list of candidates, at the place of the device. An attempt that runs out of its budget in between
-leaves the verdicts of expressions behind, and the next one starts from those.
+once per shape of request and the result is cached in `Pool` and `NodePools`. A selector that fails
+for a device is an error only if the search reaches that device, as in Kubernetes; so it is in the
+list of candidates, at the position of the device. An attempt that exceeds its cost budget keeps
+the results of expressions, and the next one starts from those.
 """
 
 from __future__ import annotations
@@ -20,15 +20,19 @@ from sully.domain.allocation.capacity import Need, need_of
 from sully.domain.allocation.counters import Draw
 from sully.domain.allocation.derived import DerivedError, derive
 from sully.domain.allocation.ledger import InUse, PoolUse
-from sully.domain.allocation.offers import NodeOffer, PoolOffer
+from sully.domain.allocation.node_pools import NodePools, Pool
 from sully.domain.allocation.requests import Shape
 from sully.domain.allocation.toleration_expiry import expired, is_temporary
 from sully.domain.allocation.verdicts import FailureCause, Reason
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import PoolId
 from sully.domain.devices.selectors import Content, SelectorError, mismatch
-from sully.domain.devices.taints import SourcedTaint, discouraging, untolerated
-from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS
+from sully.domain.devices.taints import (
+    EVICTING_EFFECTS,
+    SourcedTaint,
+    untolerated,
+    untolerated_preferences,
+)
 from sully.machinery.cel import CostBudget
 
 _MISSING_KEY = "no such key:"
@@ -39,7 +43,7 @@ _ADVICE = (
 _LEAVING = "taints make pods leave"
 """Where a pool's memory says whether any of its devices has such a taint."""
 _MOST_SHAPES = 512
-"""Shapes remembered per offer; a cluster has few, and a flood of them must not fill the memory."""
+"""Shapes cached per pool and node; a cluster has few, and a flood must not fill the memory."""
 
 _PHASES = {"compile": FailureCause.CEL_COMPILE, "runtime": FailureCause.CEL_RUNTIME}
 
@@ -95,7 +99,7 @@ class Slot(msgspec.Struct, frozen=True, eq=False):
     """A device as a candidate for requests of one shape."""
 
     device: EffectiveDevice
-    pool: PoolOffer
+    pool: Pool
     name: str
     content: Content
     draws: tuple[Draw, ...] = ()
@@ -198,51 +202,51 @@ class Lane:
         return found
 
 
-def candidates(pool: PoolOffer, shape: Shape, budget: CostBudget) -> Candidates:
+def candidates(pool: Pool, shape: Shape, budget: CostBudget) -> Candidates:
     """Judge the devices of a pool for a shape, or remember how they were judged."""
     shape = as_seen(shape, (pool,))
-    found = pool.memory.get(shape)
+    found = pool.cache.get(shape)
     if not isinstance(found, Candidates):
         found = _judge_all(pool, shape, budget)
-        _remember(pool.memory, shape, found)
+        _remember(pool.cache, shape, found)
     return found
 
 
-def lane(offer: NodeOffer, shape: Shape, budget: CostBudget) -> Lane:
+def lane(node_pools: NodePools, shape: Shape, budget: CostBudget) -> Lane:
     """Return a node's candidates for a shape."""
-    shape = as_seen(shape, offer.pools)
-    found = offer.memory.get(shape)
+    shape = as_seen(shape, node_pools.pools)
+    found = node_pools.cache.get(shape)
     if not isinstance(found, Lane):
-        groups = tuple(_groups(offer.pools, shape, budget))
+        groups = tuple(_groups(node_pools.pools, shape, budget))
         slots = [slot for each in groups for slot in each.slots]
         found = Lane(
             groups,
             has_failures=any(slot.failure for slot in slots),
             is_plain=not any(slot.failure or slot.is_shareable or slot.draws for slot in slots),
         )
-        _remember(offer.memory, shape, found)
+        _remember(node_pools.cache, shape, found)
     return found
 
 
-def as_seen(shape: Shape, pools: Iterable[PoolOffer]) -> Shape:
+def as_seen(shape: Shape, pools: Iterable[Pool]) -> Shape:
     """Return what a shape is to these pools: ends matter only where taints make pods leave."""
     if shape.lasting is None or any(map(_makes_leave, pools)):
         return shape
     return shape.lasting
 
 
-def _makes_leave(pool: PoolOffer) -> bool:
-    found = pool.memory.get(_LEAVING)
+def _makes_leave(pool: Pool) -> bool:
+    found = pool.cache.get(_LEAVING)
     if not isinstance(found, bool):
-        found = pool.memory[_LEAVING] = any(
-            taint.taint.effect in EVICTING_WITH_BUDGETS
+        found = pool.cache[_LEAVING] = any(
+            taint.taint.effect in EVICTING_EFFECTS
             for device in pool.devices
             for taint in device.taints
         )
     return found
 
 
-def _groups(pools: Iterable[PoolOffer], shape: Shape, budget: CostBudget) -> Iterator[Group]:
+def _groups(pools: Iterable[Pool], shape: Shape, budget: CostBudget) -> Iterator[Group]:
     """Yield the candidates pool by pool; those that taints advise against follow all others."""
     judged = [(pool, candidates(pool, shape, budget).open) for pool in pools if pool.is_usable]
     levels = sorted({slot.dislikes for _, slots in judged for slot in slots})
@@ -261,7 +265,7 @@ def _remember(memory: dict[object, object], shape: Shape, found: object) -> None
     memory[shape] = found
 
 
-def _judge_all(pool: PoolOffer, shape: Shape, budget: CostBudget) -> Candidates:
+def _judge_all(pool: Pool, shape: Shape, budget: CostBudget) -> Candidates:
     open_: list[Slot] = []
     selected: list[Slot] = []
     closed: list[Closed] = []
@@ -279,7 +283,7 @@ def _judge_all(pool: PoolOffer, shape: Shape, budget: CostBudget) -> Candidates:
 
 
 def _judge(
-    pool: PoolOffer, place: int, device: EffectiveDevice, shape: Shape, budget: CostBudget
+    pool: Pool, place: int, device: EffectiveDevice, shape: Shape, budget: CostBudget
 ) -> Slot | Closed:
     content, name = device.content, device.published.device.name
     for reason, owner, selectors in (
@@ -328,7 +332,9 @@ def _in_the_way(device: EffectiveDevice, shape: Shape) -> tuple[SourcedTaint, ..
 def _dislikes(device: EffectiveDevice, shape: Shape) -> int:
     if not device.taints:
         return 0
-    found = discouraging(device.taints, shape.tolerations) if shape.honors_preference else 0
+    found = (
+        untolerated_preferences(device.taints, shape.tolerations) if shape.honors_preference else 0
+    )
     if shape.ends:
         found += sum(
             is_temporary(each.taint, shape.tolerations, shape.ends) for each in device.taints

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sully.domain.allocation.ledger import InUse
-from sully.domain.allocation.offers import NodeOffer, PoolOffer
+from sully.domain.allocation.node_pools import NodePools, Pool
 from sully.domain.allocation.plans import NO_LANE, AllocationError, Plan
 from sully.domain.allocation.reason_counts import ReasonCounts, count_reasons
 from sully.domain.allocation.requests import Demand
@@ -40,9 +40,9 @@ Unfit = Mapping[tuple[int, int, int], set[EffectiveDevice]]
 class Survey:
     """The nodes that a diagnosis is made for."""
 
-    reached: list[NodeOffer] = field(default_factory=list)
+    reached: list[NodePools] = field(default_factory=list)
     """Those that would take the pod, but for devices."""
-    others: list[NodeOffer] = field(default_factory=list)
+    others: list[NodePools] = field(default_factory=list)
     """Those that do not take it for other reasons; devices only they have are out of reach."""
 
     def __len__(self) -> int:
@@ -50,18 +50,18 @@ class Survey:
         return len(self.reached) + len(self.others)
 
 
-def unallocatable(offer: NodeOffer) -> Unallocatable:
+def unallocatable(node_pools: NodePools) -> Unallocatable:
     """Return that a node cannot serve the claims, without a diagnosis."""
-    reason = INVALID_POOLS if offer.invalid else CANNOT_ALLOCATE
-    return Unallocatable(reason, incomplete=offer.incomplete, invalid=offer.invalid)
+    reason = INVALID_POOLS if node_pools.invalid else CANNOT_ALLOCATE
+    return Unallocatable(reason, incomplete=node_pools.incomplete, invalid=node_pools.invalid)
 
 
 def diagnose_on(
-    demand: Demand, offer: NodeOffer, use: InUse, unfit: Mapping[Plan, set[EffectiveDevice]]
+    demand: Demand, node_pools: NodePools, use: InUse, unfit: Mapping[Plan, set[EffectiveDevice]]
 ) -> tuple[RequestDiagnosis, ...]:
     """Say for every request what spoke against which devices of one node."""
     found = {_place(plan): devices for plan, devices in unfit.items()}
-    return _diagnose(demand, Survey([offer]), use, found)
+    return _diagnose(demand, Survey([node_pools]), use, found)
 
 
 def diagnose(demand: Demand, survey: Survey, use: InUse) -> Unallocatable:
@@ -92,11 +92,11 @@ def _diagnose(
     return tuple(found)
 
 
-def _pools(offers: Iterable[NodeOffer]) -> dict[PoolId, list[PoolOffer]]:
+def _pools(offers: Iterable[NodePools]) -> dict[PoolId, list[Pool]]:
     """Return the pools that nodes see; most see one in the same way, and then it is there once."""
-    found: dict[PoolId, dict[PoolOffer, None]] = {}
-    for offer in offers:
-        for pool in offer.pools:
+    found: dict[PoolId, dict[Pool, None]] = {}
+    for node_pools in offers:
+        for pool in node_pools.pools:
             found.setdefault(pool.id, {})[pool] = None
     return {id_: list(ways) for id_, ways in found.items()}
 
@@ -113,19 +113,21 @@ def _place(plan: Plan) -> tuple[int, int, int]:
     return plan.claim, plan.request, plan.choice
 
 
-def _unfit(demand: Demand, offers: Iterable[NodeOffer], use: InUse) -> Unfit:
+def _unfit(demand: Demand, offers: Iterable[NodePools], use: InUse) -> Unfit:
     found: dict[tuple[int, int, int], set[EffectiveDevice]] = {}
     if not any(claim.constraints for claim in demand.claims):
         return found
-    for offer, _ in zip(offers, range(MOST_SEARCHES), strict=False):
-        for each, devices in _against(demand, offer, use).items():
+    for node_pools, _ in zip(offers, range(MOST_SEARCHES), strict=False):
+        for each, devices in _against(demand, node_pools, use).items():
             found.setdefault(_place(each), set()).update(devices)
     return found
 
 
-def _against(demand: Demand, offer: NodeOffer, use: InUse) -> Mapping[Plan, set[EffectiveDevice]]:
+def _against(
+    demand: Demand, node_pools: NodePools, use: InUse
+) -> Mapping[Plan, set[EffectiveDevice]]:
     try:
         # What was found out before an error is still true.
-        return search(demand, offer, use, most_steps=_SEARCH_STEPS).unfit
+        return search(demand, node_pools, use, most_steps=_SEARCH_STEPS).unfit
     except AllocationError:
         return {}

@@ -12,7 +12,7 @@ import msgspec
 
 from sully.domain.allocation.candidates import Lane, Slot, candidates, lane
 from sully.domain.allocation.ledger import InUse
-from sully.domain.allocation.offers import NodeOffer
+from sully.domain.allocation.node_pools import NodePools
 from sully.domain.allocation.requests import Alternative, Demand
 from sully.domain.allocation.verdicts import FailureCause
 
@@ -53,7 +53,9 @@ Plans = tuple[tuple[tuple[Plan, ...], ...], ...]
 NO_LANE = Lane(())
 
 
-def at_a_glance(demand: Demand, offer: NodeOffer, use: InUse) -> list[tuple[Plan, Slot]] | None:
+def at_a_glance(
+    demand: Demand, node_pools: NodePools, use: InUse
+) -> list[tuple[Plan, Slot]] | None:
     """Return what a search would find for the only request of a pod; nothing if too little is left.
 
     None where a glance is not enough. A pod that asks for one thing only is the usual one, and most
@@ -63,7 +65,7 @@ def at_a_glance(demand: Demand, offer: NodeOffer, use: InUse) -> list[tuple[Plan
     count = 0 if asked is None or asked.admin_access else asked.count or 0
     if asked is None or not 0 < count <= MOST_RESULTS:
         return None
-    found = lane(offer, asked.shape, demand.budget)
+    found = lane(node_pools, asked.shape, demand.budget)
     if found.is_plain and not demand.claims[0].constraints:
         slots = found.first(count, use)
         if slots is not None:
@@ -81,18 +83,18 @@ def _only(demand: Demand) -> Alternative | None:
     return found[0] if len(found) == 1 else None
 
 
-def plan(demand: Demand, offer: NodeOffer, use: InUse) -> Plans:
+def plan(demand: Demand, node_pools: NodePools, use: InUse) -> Plans:
     """Plan all claims of a pod on a node; raise AllocationError if one can never be served."""
-    return tuple(_plan_claim(demand, index, offer, use) for index in range(len(demand.claims)))
+    return tuple(_plan_claim(demand, index, node_pools, use) for index in range(len(demand.claims)))
 
 
 def _plan_claim(
-    demand: Demand, index: int, offer: NodeOffer, use: InUse
+    demand: Demand, index: int, node_pools: NodePools, use: InUse
 ) -> tuple[tuple[Plan, ...], ...]:
     claim = demand.claims[index]
     planned = tuple(
         tuple(
-            _plan(demand, (index, place, choice), each, offer, use)
+            _plan(demand, (index, place, choice), each, node_pools, use)
             for choice, each in enumerate(request.alternatives)
         )
         for place, request in enumerate(claim.requests)
@@ -111,27 +113,27 @@ def _plan(
     demand: Demand,
     place: tuple[int, int, int],
     alternative: Alternative,
-    offer: NodeOffer,
+    node_pools: NodePools,
     use: InUse,
 ) -> Plan:
     claim = demand.claims[place[0]]
     only = not alternative.is_choice or len(claim.requests[place[1]].alternatives) == 1
     if alternative.count is not None:
-        found = lane(offer, alternative.shape, demand.budget)
+        found = lane(node_pools, alternative.shape, demand.budget)
         return Plan(*place, alternative, alternative.count, found, is_only=only)
-    everything = _everything(demand, claim.key, alternative, offer, use)
+    everything = _everything(demand, claim.key, alternative, node_pools, use)
     return Plan(*place, alternative, len(everything), NO_LANE, everything, is_only=only)
 
 
 def _everything(
-    demand: Demand, claim: str, alternative: Alternative, offer: NodeOffer, use: InUse
+    demand: Demand, claim: str, alternative: Alternative, node_pools: NodePools, use: InUse
 ) -> tuple[Slot, ...]:
     """Return all devices that an alternative selects, in use, tainted or not.
 
     What is too small, or has too little left, is not meant, though: that is how Kubernetes has it.
     """
     found: list[Slot] = []
-    for pool in offer.pools:
+    for pool in node_pools.pools:
         if not pool.is_usable:
             state, cause = (
                 ("being updated", FailureCause.POOL_INCOMPLETE)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from sully.domain.allocation.candidates import Slot, as_seen, candidates
-from sully.domain.allocation.offers import PoolOffer
+from sully.domain.allocation.node_pools import Pool
 from sully.domain.allocation.plans import Plan
 from sully.domain.allocation.requests import Shape
 from sully.domain.allocation.state import State
@@ -76,7 +76,7 @@ class ReasonCounts:
         match found.reason:
             case Reason.TAINT:
                 for each in found.taints:
-                    self._add_taint(TaintCount(each, 1, lapsed=_is_lapsed(each, shape)))
+                    self._add_taint(TaintCount(each, 1, expired=_is_expired(each, shape)))
             case Reason.CLASS_SELECTOR:
                 self.selectors[shape.class_name, found.selector] += 1
             case Reason.REQUEST_SELECTOR:
@@ -106,8 +106,8 @@ class ReasonCounts:
         key = origin, written(each.taint.taint)
         known = self.taints.get(key)
         if known is not None:
-            both = known.lapsed or each.lapsed
-            each = replace(known, devices=known.devices + each.devices, lapsed=both)
+            both = known.expired or each.expired
+            each = replace(known, devices=known.devices + each.devices, expired=both)
         self.taints[key] = each
 
     def diagnosis(self, claim: str, plan: Plan) -> RequestDiagnosis:
@@ -127,7 +127,7 @@ class ReasonCounts:
 
 
 def count_reasons(
-    plan: Plan, offers: Sequence[PoolOffer], before: State, unfit: AbstractSet[EffectiveDevice]
+    plan: Plan, offers: Sequence[Pool], before: State, unfit: AbstractSet[EffectiveDevice]
 ) -> ReasonCounts:
     """Count the devices of one pool, in all the ways in which nodes see it."""
     shape = as_seen(plan.alternative.shape, offers)
@@ -137,15 +137,15 @@ def count_reasons(
     use = before.use.get(pool.id)
     version = use.version if use is not None else 0
     key = ("tally", shape, plan.alternative.admin_access)
-    known = pool.memory.get(key)
+    known = pool.cache.get(key)
     if isinstance(known, _Remembered) and known.version == version:
         return known.counts
     counted = _count_reasons(findings(plan, pool, before, unfit), shape)
-    pool.memory[key] = _Remembered(version, counted)
+    pool.cache[key] = _Remembered(version, counted)
     return counted
 
 
-def _is_lapsed(each: SourcedTaint, shape: Shape) -> bool:
+def _is_expired(each: SourcedTaint, shape: Shape) -> bool:
     return bool(shape.ends) and is_expired(each.taint, shape.tolerations, shape.ends)
 
 
@@ -162,7 +162,7 @@ def _count_reasons(found: Iterator[Finding], shape: Shape) -> ReasonCounts:
 
 
 def _best(
-    plan: Plan, offers: Sequence[PoolOffer], before: State, unfit: AbstractSet[EffectiveDevice]
+    plan: Plan, offers: Sequence[Pool], before: State, unfit: AbstractSet[EffectiveDevice]
 ) -> Iterator[Finding]:
     best: dict[str, Finding] = {}
     for pool in offers:
@@ -174,7 +174,7 @@ def _best(
 
 
 def findings(
-    plan: Plan, pool: PoolOffer, before: State, unfit: AbstractSet[EffectiveDevice]
+    plan: Plan, pool: Pool, before: State, unfit: AbstractSet[EffectiveDevice]
 ) -> Iterator[Finding]:
     """Say about every device of a pool what speaks against it.
 
@@ -203,7 +203,7 @@ def _keepers(plan: Plan, slot: Slot, before: State, reason: Reason | None) -> tu
 
 
 def _held_by(
-    plan: Plan, pool: PoolOffer, device: EffectiveDevice, before: State
+    plan: Plan, pool: Pool, device: EffectiveDevice, before: State
 ) -> tuple[str, ...] | None:
     held, name = before.use.get(pool.id), device.published.device.name
     if plan.alternative.admin_access or held is None or name not in held.devices:

@@ -29,7 +29,7 @@ from sully.api.resource.types import (
 from sully.domain.allocation.toleration_expiry import AsOf, Expiries
 from sully.domain.allocation.verdicts import Failed, Unresolved
 from sully.domain.devices.rules import Classes
-from sully.domain.devices.taints import BLOCKING, BLOCKING_WITH_BUDGETS
+from sully.domain.devices.taints import BLOCKING_EFFECTS
 from sully.machinery.cel import CostBudget
 
 ALL = "All"
@@ -106,21 +106,12 @@ class Demand(msgspec.Struct, frozen=True, eq=False):
 
 @dataclass(frozen=True, slots=True)
 class HonoredTaints:
-    """What is looked at besides selectors; each follows a feature gate."""
+    """Which taints decide about devices; each follows a feature gate."""
 
-    taints: bool = True
-    """If not, no taint keeps a request off a device."""
-    budgets: bool = True
-    """If not, taints that evict as budgets allow do not."""
-    advice: bool = False
+    blocking: frozenset[str] = BLOCKING_EFFECTS
+    """The effects that prevent a request from getting a device."""
+    preference: bool = False
     """Devices with an untolerated PreferNoSchedule taint come last."""
-
-    @property
-    def blocking(self) -> frozenset[str]:
-        """Return the effects that keep a request off a device."""
-        if not self.taints:
-            return frozenset()
-        return BLOCKING_WITH_BUDGETS if self.budgets else BLOCKING
 
 
 HONORED_TAINTS = HonoredTaints()
@@ -267,7 +258,7 @@ def _shape(key: _Key) -> Shape:
         capacity=dict(key.capacity),
         derived=key.derived,
         blocking=key.honored.blocking,
-        honors_preference=key.honored.advice,
+        honors_preference=key.honored.preference,
         ends=key.ends,
         lasting=_shape(key._replace(ends=())) if key.ends else None,
     )

@@ -1,7 +1,7 @@
 """Finds devices: depth first, the first complete solution wins, as Kubernetes does it.
 
 Claims in the order of the pod, requests and alternatives as written, devices in the order of the
-offer; within a request in increasing order, so that sets are tried and not their permutations.
+pools; within a request in increasing order, so that sets are tried and not their permutations.
 The answer is Kubernetes', the way there is shorter: of devices that differ in nothing that matters
 only the first is tried again after a failure, and a request that too few devices fit ends the
 search immediately.
@@ -19,7 +19,7 @@ from typing import Final, NamedTuple, TypeAlias
 from sully.domain.allocation.candidates import Slot
 from sully.domain.allocation.constraints import attribute_values
 from sully.domain.allocation.ledger import InUse
-from sully.domain.allocation.offers import NodeOffer
+from sully.domain.allocation.node_pools import NodePools
 from sully.domain.allocation.plans import (
     MOST_RESULTS,
     AllocationError,
@@ -79,7 +79,7 @@ class _Remembered(NamedTuple):
 
 def search(
     demand: Demand,
-    offer: NodeOffer,
+    node_pools: NodePools,
     use: InUse,
     *,
     compat: Compat = Compat.SULLY,
@@ -90,27 +90,27 @@ def search(
     Raises AllocationError if a request can never be served, UnfinishedError at the end of a slice,
     CostBudgetExceededError.
     """
-    memory, key = demand.budget.memory, (offer, compat, most_steps)
+    memory, key = demand.budget.memory, (node_pools, compat, most_steps)
     known = memory.get(key) if memory else None
-    if isinstance(known, _Remembered) and known.basis == _basis(demand, offer, use):
+    if isinstance(known, _Remembered) and known.basis == _basis(demand, node_pools, use):
         work = known.work
     else:
         work = Search(
-            demand, plan_on(demand, offer, use), use, compat=compat, most_steps=most_steps
+            demand, plan_on(demand, node_pools, use), use, compat=compat, most_steps=most_steps
         )
     if isinstance(work, Outcome):
         return work
     try:
         outcome = work.run()
     except UnfinishedError:
-        memory[key] = _Remembered(_basis(demand, offer, use), work)
+        memory[key] = _Remembered(_basis(demand, node_pools, use), work)
         raise
     if work.is_long and demand.budget.is_sliced:
-        memory[key] = _Remembered(_basis(demand, offer, use), outcome)
+        memory[key] = _Remembered(_basis(demand, node_pools, use), outcome)
     return outcome
 
 
-def _basis(demand: Demand, offer: NodeOffer, use: InUse) -> object:
+def _basis(demand: Demand, node_pools: NodePools, use: InUse) -> object:
     """Return what a search on a node depends on: what is asked for, and what others have."""
     asked = [
         (each.claim, one.shape, one.device_class)
@@ -118,7 +118,7 @@ def _basis(demand: Demand, offer: NodeOffer, use: InUse) -> object:
         for request in each.requests
         for one in request.alternatives
     ]
-    held = [use.get(pool.id) for pool in offer.pools]
+    held = [use.get(pool.id) for pool in node_pools.pools]
     return use, asked, [each.version if each is not None else 0 for each in held]
 
 

@@ -12,7 +12,7 @@ from sully.domain.allocation.candidates import Slot
 from sully.domain.allocation.constraints import Constraint
 from sully.domain.allocation.counters import Balance
 from sully.domain.allocation.ledger import InUse, PoolUse
-from sully.domain.allocation.offers import PoolOffer
+from sully.domain.allocation.node_pools import Pool
 from sully.domain.allocation.plans import Plan
 from sully.domain.allocation.requests import Demand
 from sully.domain.allocation.verdicts import Reason
@@ -123,7 +123,7 @@ class State:
         )
         return not (slot.is_shareable and shared)
 
-    def _balance(self, pool: PoolOffer) -> Balance:
+    def _balance(self, pool: Pool) -> Balance:
         found = self._balances.get(pool.id)
         if found is None:
             held = self.use.get(pool.id)

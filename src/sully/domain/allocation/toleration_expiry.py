@@ -20,8 +20,8 @@ from typing import Final, Protocol
 import msgspec
 
 from sully.api.resource.types import DeviceTaint, DeviceToleration
-from sully.domain.devices.taints import SourcedTaint, tolerates
-from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS
+from sully.domain.devices.taints import EVICTING_EFFECTS, SourcedTaint
+from sully.domain.tolerations import tolerates
 
 Expiries = tuple[datetime | None, ...]
 """For each toleration the newest time of a taint for which it is over; None if it has no end."""
@@ -60,7 +60,7 @@ class AsOf(msgspec.Struct, frozen=True):
 def expires(toleration: DeviceToleration) -> bool:
     """Report whether a toleration expires; seconds mean nothing without an evicting effect."""
     limited = toleration.toleration_seconds is not None
-    return limited and toleration.effect in EVICTING_WITH_BUDGETS
+    return limited and toleration.effect in EVICTING_EFFECTS
 
 
 def is_temporary(

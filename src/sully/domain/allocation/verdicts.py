@@ -55,7 +55,7 @@ class TaintCount:
 
     taint: SourcedTaint
     devices: int
-    lapsed: bool = False
+    expired: bool = False
     """The request has a toleration for it, whose time is over."""
 
 

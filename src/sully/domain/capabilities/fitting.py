@@ -13,9 +13,10 @@ from typing import Any
 
 from sully.api.resource.annotations import DESCRIPTION, PAUSED, pause_reason
 from sully.domain.capabilities.offers import PATCHES, Offer
+from sully.domain.devices.taints import EVICTING_EFFECTS, KUBERNETES_EFFECTS
 
 Obj = Mapping[str, Any]
-_KNOWN_EFFECTS = frozenset(("", "None", "NoSchedule", "NoExecute"))
+_KNOWN_EFFECTS = KUBERNETES_EFFECTS | {""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ def _patch(found: Offer, body: Obj, *, sully_evicts: bool) -> Iterator[Refusal]:
     devices = (body.get("spec") or {}).get("devices") or {}
     for index, taint in enumerate(devices.get("taints") or ()):
         at, why = f"spec.devices.taints[{index}]", "Sully does not evict on this server"
-        if str(taint.get("effect", "")).startswith("NoExecute"):
+        if taint.get("effect", "") in EVICTING_EFFECTS:
             yield Refusal(f"{at}.effect", why)
         if "evictionsPerSecond" in taint:
             yield Refusal(f"{at}.evictionsPerSecond", why)

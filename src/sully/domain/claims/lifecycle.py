@@ -111,7 +111,7 @@ def is_made_for(claim: ResourceClaim, *, uid: str, claim_name: str) -> bool:
 def made_claim(claims: Iterable[ResourceClaim], *, uid: str, name: str) -> ResourceClaim | None:
     """Return which of these claims was made for a pod's claim; rather one that stays."""
     found = [each for each in claims if is_made_for(each, uid=uid, claim_name=name)]
-    return min(found, key=lambda each: (is_leaving(each), each.metadata.name), default=None)
+    return min(found, key=lambda each: (is_terminating(each), each.metadata.name), default=None)
 
 
 def claim_statuses(recorded: Mapping[str, str | None], made: Mapping[str, str]) -> list[Obj]:
@@ -126,16 +126,16 @@ def claim_statuses(recorded: Mapping[str, str | None], made: Mapping[str, str]) 
 # -- using ----------------------------------------------------------------------------------------
 
 
-def needs_claims(*, finished: bool, leaving: bool, bound: bool) -> bool:
+def needs_claims(*, finished: bool, terminating: bool, bound: bool) -> bool:
     """Report whether a pod runs or may still run.
 
     One that was deleted while it runs keeps its devices to the end; one that was deleted before it
     had a node never runs.
     """
-    return not finished and (bound or not leaving)
+    return not finished and (bound or not terminating)
 
 
-def is_leaving(claim: ResourceClaim) -> bool:
+def is_terminating(claim: ResourceClaim) -> bool:
     """Report whether a claim's deletion was asked for."""
     return claim.metadata.deletion_timestamp is not None
 
@@ -152,7 +152,7 @@ def may_reserve(claim: ResourceClaim, *, uid: str, group: str = "") -> bool:
     """
     return (
         claim.status.allocation is not None
-        and not is_leaving(claim)
+        and not is_terminating(claim)
         and not reserved_for(claim, uid=uid, group=group)
         and len(claim.status.reserved_for) < MOST_CONSUMERS
     )
@@ -183,6 +183,6 @@ def release(claim: ResourceClaim, kept: Consumers) -> Release | None:
     protected = is_protected(claim) and not kept
     if len(kept) < len(claim.status.reserved_for):
         return Release(kept, deallocate=protected)
-    if protected and is_leaving(claim) and claim.status.allocation is not None:
+    if protected and is_terminating(claim) and claim.status.allocation is not None:
         return Release(kept, deallocate=True)
     return None

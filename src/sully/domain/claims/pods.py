@@ -78,7 +78,7 @@ class Pod(Wire, frozen=True, kw_only=True):
     status: PodStatus = field(default_factory=PodStatus)
 
     @property
-    def leaving(self) -> bool:
+    def is_terminating(self) -> bool:
         """Report whether its deletion was asked for."""
         return self.metadata.deletion_timestamp is not None
 
@@ -96,7 +96,7 @@ class Pod(Wire, frozen=True, kw_only=True):
 
 def still_runs(pod: Pod | None, uid: str) -> bool:
     """Report whether a pod is still there, is the one with this uid, and is not terminating."""
-    return pod is not None and pod.metadata.uid == uid and not pod.leaving
+    return pod is not None and pod.metadata.uid == uid and not pod.is_terminating
 
 
 class ClaimReference(NamedTuple):

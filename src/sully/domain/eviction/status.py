@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 from sully.domain.devices.taints import NONE
-from sully.domain.eviction.judge import EVICTING
+from sully.domain.eviction.judge import DEFAULT_POLICY
 from sully.machinery.meta import Condition
 
 CONDITION = "EvictionInProgress"
@@ -94,7 +94,7 @@ def count_pods(pods: Iterable[tuple[str, str]]) -> tuple[int, int]:
     return len(different), len({namespace for namespace, _ in different})
 
 
-def report(effect: str, counts: Counts, effects: Container[str] = EVICTING) -> Report:
+def report(effect: str, counts: Counts, effects: Container[str] = DEFAULT_POLICY.effects) -> Report:
     """Say how far the eviction is that a rule with this effect asks for, if it is one of those."""
     if effect in effects:
         return _evicting(counts)

@@ -27,8 +27,8 @@ class Candidate:
         "_amounts",
         "claims",
         "cluster",
+        "is_terminating",
         "labels",
-        "leaving",
         "name",
         "scores",
         "taints",
@@ -39,7 +39,7 @@ class Candidate:
     ) -> None:
         self.name = cluster.metadata.name
         self.cluster = cluster
-        self.leaving = cluster.metadata.deletion_timestamp is not None
+        self.is_terminating = cluster.metadata.deletion_timestamp is not None
         """Its deletion was asked for."""
         self.scores = scores
         self.labels = cluster.metadata.labels
@@ -55,7 +55,7 @@ class Candidate:
             self.taints == other.taints
             and self.labels == other.labels
             and self.claims == other.claims
-            and self.leaving == other.leaving
+            and self.is_terminating == other.is_terminating
             and mine.allocatable == others.allocatable
             and mine.capacity == others.capacity
         )

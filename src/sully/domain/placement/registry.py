@@ -87,7 +87,7 @@ class Registry:
     def available(self, name: str, sets: Sequence[str]) -> Candidate | None:
         """Return a cluster that is in one of the sets and is not being deleted."""
         found = self._clusters.get(name)
-        if found is None or found.leaving:
+        if found is None or found.is_terminating:
             return None
         return found if any(name in self._members[set_name] for set_name in sets) else None
 
@@ -96,7 +96,7 @@ class Registry:
         names: set[str] = set().union(*(self._members[set_name] for set_name in sets))
         clusters = self._clusters
         found = [clusters[name] for name in sorted(names)]
-        return [one for one in found if not one.leaving]
+        return [one for one in found if not one.is_terminating]
 
     def put_cluster(self, cluster: ManagedCluster) -> ClusterChange:
         """Take a cluster as it is now."""

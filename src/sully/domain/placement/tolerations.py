@@ -21,13 +21,13 @@ from sully.api.cluster.types import (
     Toleration,
 )
 from sully.domain.placement.options import PlacementOptions
-from sully.domain.tolerations import Difference, difference
+from sully.domain.tolerations import TolerationField, mismatched_field, tolerates
 
 _END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 _NANO = 10**9
 _WORD = 2**64
 
-Failure = Difference | Literal["expired"]
+Failure = TolerationField | Literal["expired"]
 
 
 def problem(tolerations: Iterable[Toleration]) -> str | None:
@@ -151,7 +151,7 @@ def _tolerated(
 ) -> tuple[bool, datetime | None]:
     """Find the first toleration that covers a taint now; one that lasts longer may follow it."""
     for toleration in tolerations:
-        if difference(toleration, taint) is None:
+        if tolerates(toleration, taint):
             end = expiry(toleration, taint, exact=exact)
             if end is None or now < end:
                 return True, end
@@ -181,7 +181,7 @@ def explain(
     """Say by what a taint is tolerated, or which toleration comes nearest and what it lacks."""
     nearest = TaintFinding(taint, tolerated=False)
     for toleration in tolerations:
-        failure = difference(toleration, taint)
+        failure = mismatched_field(toleration, taint)
         end = expiry(toleration, taint, exact=exact) if failure is None else None
         if failure is None and (end is None or now < end):
             return TaintFinding(taint, tolerated=True, toleration=toleration, until=end)

@@ -123,7 +123,7 @@ class Explanation:
         if candidate is None:
             return ClusterVerdict(cluster=name, stage="Unknown", decided=decided)
         if name not in self._available:
-            stage: Stage = "Deleting" if candidate.leaving else "Sets"
+            stage: Stage = "Deleting" if candidate.is_terminating else "Sets"
             return ClusterVerdict(cluster=name, stage=stage, decided=decided)
         missing = self._mismatches(candidate)
         taints = self._taints(candidate)

@@ -42,7 +42,7 @@ class Taint(Wire, frozen=True, kw_only=True):
     origin: str
     """The kind and name of the rule, slice or patch it stands in: `DeviceTaintRule/broken`."""
     devices: int
-    lapsed: bool = False
+    expired: bool = False
     """The request has a toleration for it, whose tolerationSeconds are over."""
 
 
@@ -189,7 +189,7 @@ def diagnosis_of(refused: Unallocatable, *, nodes: int, reached: int, counted: i
     )
 
 
-def taint_of(found: SourcedTaint, devices: int = 1, *, lapsed: bool = False) -> Taint:
+def taint_of(found: SourcedTaint, devices: int = 1, *, expired: bool = False) -> Taint:
     """Write a taint down, with who set it."""
     taint = found.taint
     return Taint(
@@ -198,7 +198,7 @@ def taint_of(found: SourcedTaint, devices: int = 1, *, lapsed: bool = False) -> 
         effect=taint.effect,
         origin=str(found.origin),
         devices=devices,
-        lapsed=lapsed,
+        expired=expired,
     )
 
 
@@ -236,7 +236,7 @@ def _by_holder(each: HolderCount) -> tuple[int, str]:
 
 
 def _taint(each: TaintCount) -> Taint:
-    return taint_of(each.taint, each.devices, lapsed=each.lapsed)
+    return taint_of(each.taint, each.devices, expired=each.expired)
 
 
 def _selector(each: SelectorCount) -> Selector:

@@ -14,7 +14,7 @@ import msgspec
 from sully.domain.allocation import nodes
 from sully.domain.scheduling.objects import Affinity, Node, NodeTaint, Pod, Toleration
 from sully.domain.scheduling.resources import Amounts, NodeResources, may_be_backed, shortages
-from sully.domain.tolerations import difference
+from sully.domain.tolerations import tolerates
 
 UNSCHEDULABLE: Final = "node(s) were unschedulable"
 UNTOLERATED: Final = "node(s) had untolerated taint(s)"
@@ -106,7 +106,7 @@ def chooses(pod: Pod, node: nodes.Node) -> bool:
 
 
 def _tolerated(taint: NodeTaint, tolerations: Iterable[Toleration]) -> bool:
-    return any(difference(each, taint) is None for each in tolerations)
+    return any(tolerates(toleration, taint) for toleration in tolerations)
 
 
 def not_evaluated(pod: Pod) -> str:

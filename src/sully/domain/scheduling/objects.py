@@ -154,7 +154,7 @@ class Pod(pods.Pod, frozen=True, kw_only=True):
     @property
     def gated(self) -> bool:
         """Report whether somebody holds it back until its gates are taken away."""
-        return self.asks_for() and not self.leaving and bool(self.spec.scheduling_gates)
+        return self.asks_for() and not self.is_terminating and bool(self.spec.scheduling_gates)
 
     def asks_for(self, schedulers: frozenset[str] = SCHEDULERS) -> bool:
         """Report whether one of these schedulers is to find a node for it."""
@@ -174,7 +174,7 @@ class Pod(pods.Pod, frozen=True, kw_only=True):
     @property
     def active(self) -> bool:
         """Report whether it counts as one of the pods that are wanted."""
-        return not self.leaving and not self.finished
+        return not self.is_terminating and not self.finished
 
     @property
     def ready(self) -> bool:

@@ -71,7 +71,7 @@ REST = Rest()
 
 def next_step(pod: Pod, seen: Seen, *, pace: Pace, now: datetime) -> Step:
     """Return the next step for a pod."""
-    if pod.leaving:
+    if pod.is_terminating:
         return _leave(pod, seen, pace, now)
     if pod.finished:
         return REST

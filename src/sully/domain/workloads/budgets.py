@@ -93,7 +93,7 @@ def count(budget: Budget, pods: Iterable[Pod], now: datetime) -> Count:
     healthy, until, overdue = 0, {}, []
     for pod in pods:
         since = granted.get(pod.metadata.name)
-        if pod.leaving:
+        if pod.is_terminating:
             continue
         if since is not None and since + DELETION_TIMEOUT > now:
             until[pod.metadata.name] = since

@@ -28,7 +28,7 @@ class Workload(Wire, frozen=True, kw_only=True):
         return self.metadata.name
 
     @property
-    def leaving(self) -> bool:
+    def is_terminating(self) -> bool:
         """Report whether its deletion was asked for."""
         return self.metadata.deletion_timestamp is not None
 

@@ -14,7 +14,7 @@ from sully.api.sully.types import EvictionRecord, TaintRecord, rules_of
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.devices.rules import UNKNOWN
-from sully.domain.devices.taints import NO_EXECUTE_WITH_BUDGET, NONE, PREFER_NO_SCHEDULE, blocks
+from sully.domain.devices.taints import BUDGET_EFFECTS, NONE, PREFERENCE_EFFECTS, blocks
 from sully.domain.eviction.preview import preview
 from sully.domain.eviction.records import EXPIRY
 from sully.domain.eviction.status import tally
@@ -151,13 +151,13 @@ class _Rule:
         if not counts.published and not counts.allocated:
             reason = mismatch(self.reader, rule.spec.device_selector)
             return "SelectorFails" if self.undecided else "NoDevice", {"mismatch": reason}
-        if effect in self.reader.terms.effects:
+        if effect in self.reader.policy.effects:
             return self._evicting()
         if effect == NONE:
             return "NoEffect", {"preview": preview(self.reader.exposures.preview(rule)).message}
         if blocks(rule.spec.taint):
             return "PreventsScheduling", {}
-        return "PreferNoSchedule" if effect == PREFER_NO_SCHEDULE else "UnknownEffect", {}
+        return "PreferNoSchedule" if effect in PREFERENCE_EFFECTS else "UnknownEffect", {}
 
     def _evicting(self) -> tuple[str, dict[str, Any]]:
         until, paused, taint = self.source.until, self.source.paused, self.rule.spec.taint
@@ -174,7 +174,7 @@ class _Rule:
                 "pods": len(pods),
                 "due": 0 if due == len(pods) else due,
                 "rate": taint.evictions_per_second,
-                "budgets": taint.effect == NO_EXECUTE_WITH_BUDGET,
+                "budgets": taint.effect in BUDGET_EFFECTS,
             }
         first = min(pods)
         cause = "TaintStartsLater" if first.due == taint.time_added else "ToleratedTemporarily"

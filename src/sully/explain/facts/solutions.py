@@ -77,7 +77,7 @@ class SolutionWriter:
             taints=[
                 note("TaintOf", taint=taint_text(x), source=object_text(x.origin)) for x in taints
             ],
-            expired=any(taint.lapsed for taint in taints),
+            expired=any(taint.expired for taint in taints),
             requests=list(self._named(requests)),
             until=max(known) if known and len(known) == len(ends) else None,
             removable=removable,
