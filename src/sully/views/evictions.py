@@ -22,7 +22,7 @@ from sully.client.transport import Key
 from sully.domain.devices.rules import sourced
 from sully.domain.eviction.judge import eviction_time
 from sully.domain.eviction.rates import BURST, Bucket, Source, source_of
-from sully.domain.eviction.status import Tally, tally
+from sully.domain.eviction.status import EvictedCount, evicted_count
 from sully.views.devices.exposures import Exposures
 from sully.views.devices.name_index import Names
 
@@ -87,7 +87,7 @@ def progress_of(
     for rule in sorted(rules, key=lambda each: each.metadata.name):
         if rule.spec.taint.effect in exposures.policy.effects:
             recorded = known.get(rule.metadata.uid, 0)
-            counted = tally(rule.status.conditions, recorded, kept=kept)
+            counted = evicted_count(rule.status.conditions, recorded, has_records=kept)
             found.append(_progress(rule, exposures, counted, seen=seen))
     lines: dict[_Pace, list[Progress]] = {}
     for each in found:
@@ -103,7 +103,7 @@ def _pace(rule: DeviceTaintRule) -> _Pace:
 
 
 def _progress(
-    rule: DeviceTaintRule, exposures: Exposures, counted: Tally, *, seen: bool
+    rule: DeviceTaintRule, exposures: Exposures, counted: EvictedCount, *, seen: bool
 ) -> Progress:
     pending = dict(sorted(exposures.due(rule).items()))
     leaving = dict(sorted(exposures.leaving(rule).items()))

@@ -23,7 +23,7 @@ from sully.client.transport import Key, Transport
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.history.tally import Tally
 from sully.domain.eviction.records import EXPIRY, follow, lift, open_record, taint_record_name
-from sully.domain.eviction.status import tally as counted_by
+from sully.domain.eviction.status import evicted_count as counted_by
 from sully.machinery.errors import AlreadyExists
 from sully.runtime.clock import Clock
 from sully.views.kinds import TAINT_RECORDS

@@ -17,7 +17,7 @@ from sully.domain.devices.rules import UNKNOWN
 from sully.domain.devices.taints import BUDGET_EFFECTS, NONE, PREFERENCE_EFFECTS, blocks
 from sully.domain.eviction.preview import preview
 from sully.domain.eviction.records import EXPIRY
-from sully.domain.eviction.status import tally
+from sully.domain.eviction.status import evicted_count
 from sully.explain.causes import Finding, Note, RuleFacts, note
 from sully.explain.explanation import Table, tables
 from sully.explain.facts.pending import current_account, recorded_account
@@ -81,7 +81,9 @@ class _Rule:
         self.evictions = reader.evictions(lambda record: uid in rules_of(record))
         self.pods, self.terminating = self._affected()
         recorded = max(len(self.evictions), self.record.status.evicted if self.record else 0)
-        counted = tally(rule.status.conditions, recorded, kept=reader.snapshot.remembers)
+        counted = evicted_count(
+            rule.status.conditions, recorded, has_records=reader.snapshot.remembers
+        )
         self.complete = counted.complete
         """False: more pods may have been evicted than are recorded."""
         evicted = counted.at_least(len(self.terminating))
