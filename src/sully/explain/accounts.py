@@ -19,7 +19,7 @@ from sully.api.resource.types import (
 from sully.domain.allocation.requests import claim_key
 from sully.domain.allocation.toleration_expiry import expires
 from sully.domain.devices.rules import Classes
-from sully.domain.scheduling.diagnosis import Asked, Diagnosis, Selector, Taint
+from sully.domain.scheduling.diagnosis import Diagnosis, RequestAccount, Selector, Taint
 from sully.domain.scheduling.extended import NAMELESS, Extension
 from sully.domain.tolerations import mismatched_field
 from sully.explain.causes import Note, note
@@ -115,7 +115,7 @@ def _constraints(request: str, constraints: Iterable[DeviceConstraint]) -> Itera
             yield constraint_text(constraint)
 
 
-def merged_taints(requests: Iterable[Asked]) -> list[Taint]:
+def merged_taints(requests: Iterable[RequestAccount]) -> list[Taint]:
     """Return the taints that any request does not tolerate, the one on the most devices first."""
     found: dict[tuple[str, str], Taint] = {}
     for request in requests:
@@ -128,7 +128,7 @@ def merged_taints(requests: Iterable[Asked]) -> list[Taint]:
     )
 
 
-def merged_holders(requests: Iterable[Asked]) -> dict[str, int]:
+def merged_holders(requests: Iterable[RequestAccount]) -> dict[str, int]:
     """Return the claims with devices that any request could use and how many, the most first."""
     found: dict[str, int] = {}
     for request in requests:
@@ -137,7 +137,7 @@ def merged_holders(requests: Iterable[Asked]) -> dict[str, int]:
     return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _devices(asked: Asked, spec: RequestSpec, reason: str) -> Note:
+def _devices(asked: RequestAccount, spec: RequestSpec, reason: str) -> Note:
     """Return how many devices a request cannot have for a reason, and what that is about."""
     own = next((selector for selector in asked.selectors if not selector.device_class), None)
     holders = asked.holders
@@ -167,10 +167,10 @@ class AccountReader:
     specs: RequestSpecs
     sources: Sources
 
-    def _spec(self, request: Asked) -> RequestSpec:
+    def _spec(self, request: RequestAccount) -> RequestSpec:
         return self.specs.get((request.claim, request.request), _UNKNOWN)
 
-    def resource(self, request: Asked) -> str:
+    def resource(self, request: RequestAccount) -> str:
         return self._spec(request).resource
 
     def shortage(self, reason: str = "") -> Note:
@@ -211,7 +211,7 @@ class AccountReader:
         for pool, error in account.invalid_pools.items():
             yield note("InvalidPool", pool=pool, error=error)
 
-    def _request(self, asked: Asked) -> Note:
+    def _request(self, asked: RequestAccount) -> Note:
         spec = self._spec(asked)
         return note(
             "RequestShortage",
@@ -226,7 +226,7 @@ class AccountReader:
             refused=[_devices(asked, spec, x) for x in _REASONS if asked.refused.get(x)],
         )
 
-    def _mismatches(self, short: Iterable[Asked]) -> Iterator[Note]:
+    def _mismatches(self, short: Iterable[RequestAccount]) -> Iterator[Note]:
         """Yield tolerations that were written for a taint, and do not tolerate it."""
         for asked in short:
             for taint in asked.taints:
@@ -257,7 +257,7 @@ class AccountReader:
         if not account.lacking and account.requests:
             yield note("RequestsTogether")
 
-    def _advice(self, asked: Asked) -> Note | None:
+    def _advice(self, asked: RequestAccount) -> Note | None:
         spec, refused = self._spec(asked), asked.refused
         selector = next(map(spec.expression, asked.selectors), "")
         about = {"request": asked.request, "resource": spec.resource}
@@ -306,7 +306,7 @@ class AccountReader:
             ),
         )
 
-    def _row(self, asked: Asked) -> tuple[str, ...]:
+    def _row(self, asked: RequestAccount) -> tuple[str, ...]:
         return (
             asked.claim,
             asked.request,

@@ -17,7 +17,7 @@ from sully.domain.allocation.allocator import allocate
 from sully.domain.allocation.diagnosis import Survey, diagnose
 from sully.domain.allocation.ledger import Ledger
 from sully.domain.allocation.node_pools import NodePools
-from sully.domain.allocation.requests import Demand, for_good, prepare
+from sully.domain.allocation.requests import Demand, prepare, without_seconds
 from sully.domain.allocation.toleration_expiry import NOT_YET, AsOf, is_expired
 from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, Reason
 from sully.domain.eviction.judge import eviction_time
@@ -173,8 +173,8 @@ def test_it_is_over_exactly_when_a_pod_would_have_to_leave_at_once(
         return
     due = eviction_time(mark, tolerations, now=moment.now)
     covered = any(each.effect != "NoSchedule" for each in tolerations)
-    ends = moment.ends(tolerations)
+    ends = moment.expiries(tolerations)
 
-    over = bool(ends) and is_expired(mark, for_good(tuple(tolerations)), ends)
+    over = bool(ends) and is_expired(mark, without_seconds(tuple(tolerations)), ends)
     assert over == (covered and due is not None and due <= moment.now)
     assert all(each is None or each is NOT_YET or each in moment.times.known for each in ends)

@@ -19,7 +19,7 @@ from sully.domain.claims.lifecycle import MOST_CONSUMERS
 from sully.domain.claims.pods import PodClaim, claim_references
 from sully.domain.claims.reservations import made_for, reserved_for
 from sully.domain.planning.objects import PlannedPod
-from sully.domain.scheduling.diagnosis import CONDITION, Asked, Diagnosis, decode
+from sully.domain.scheduling.diagnosis import CONDITION, Diagnosis, RequestAccount, decode
 from sully.domain.scheduling.filters import not_evaluated
 from sully.domain.scheduling.objects import Pod
 from sully.explain.accounts import (
@@ -370,7 +370,7 @@ class _PendingPod:
         return tuple(str(key_of(pod)) for pod in pods)
 
     def _too_large(
-        self, read: AccountReader, large: Sequence[tuple[Asked, LargestNode]]
+        self, read: AccountReader, large: Sequence[tuple[RequestAccount, LargestNode]]
     ) -> Finding:
         requests = tuple(
             note(
