@@ -76,7 +76,7 @@ class Owned(Wire, frozen=True, kw_only=True):
 
     @property
     def is_terminating(self) -> bool:
-        """Report whether its deletion was asked for."""
+        """Report whether it has a deletion timestamp."""
         return self.metadata.deletion_timestamp is not None
 
     @property

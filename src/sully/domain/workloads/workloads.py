@@ -29,7 +29,7 @@ class Workload(Wire, frozen=True, kw_only=True):
 
     @property
     def is_terminating(self) -> bool:
-        """Report whether its deletion was asked for."""
+        """Report whether it has a deletion timestamp."""
         return self.metadata.deletion_timestamp is not None
 
 
