@@ -69,12 +69,12 @@ class EvictionRateLimiter:
             return None
         if self._cap is None and self._max_per_minute is not None:
             self._cap = Cap(self._max_per_minute, self._past.times(now))
-        limits_of_pod = tuple(limits) or (NO_LIMIT,)
-        if limits_of_pod == (NO_LIMIT,) and self._cap is None:
+        queues = tuple(limits) or (NO_LIMIT,)
+        if queues == (NO_LIMIT,) and self._cap is None:
             self._leave_queues(key)
             return None
-        self._join_queues(key, limits_of_pod)
-        at, limit = self._first_token(key, limits_of_pod, now)
+        self._join_queues(key, queues)
+        at, limit = self._first_token(key, queues, now)
         if limit is None or at > now:
             return at
         self._grant(key, limit, now)
@@ -98,11 +98,11 @@ class EvictionRateLimiter:
         return len(self._buckets)
 
     def _first_token(
-        self, key: Key, limits_of_pod: Iterable[Limit], now: datetime
+        self, key: Key, queues: Iterable[Limit], now: datetime
     ) -> tuple[datetime, Limit | None]:
         open_at = [
             (self._bucket(limit, now).opens_at(), limit)
-            for limit in limits_of_pod
+            for limit in queues
             if next(iter(self._queues[limit])) == key
         ]
         if not open_at:
@@ -132,14 +132,14 @@ class EvictionRateLimiter:
             if self._cap is not None or limit == token.limit:
                 self._requeue_first(queue)
 
-    def _join_queues(self, key: Key, limits_of_pod: tuple[Limit, ...]) -> None:
-        if self._limits.get(key) == limits_of_pod:
+    def _join_queues(self, key: Key, queues: tuple[Limit, ...]) -> None:
+        if self._limits.get(key) == queues:
             return
-        for limit in set(self._limits.get(key, ())) - set(limits_of_pod):
+        for limit in set(self._limits.get(key, ())) - set(queues):
             self._leave_queue(key, limit)
-        for limit in limits_of_pod:
+        for limit in queues:
             self._queues.setdefault(limit, OrderedDict())[key] = None
-        self._limits[key] = limits_of_pod
+        self._limits[key] = queues
 
     def _leave_queues(self, key: Key) -> None:
         for limit in self._limits.pop(key, ()):

@@ -40,7 +40,7 @@ class Candidate:
         self.name = cluster.metadata.name
         self.cluster = cluster
         self.is_terminating = cluster.metadata.deletion_timestamp is not None
-        """Its deletion was asked for."""
+        """It has a deletion timestamp."""
         self.scores = scores
         self.labels = cluster.metadata.labels
         self.taints = cluster.spec.taints
@@ -70,11 +70,11 @@ class Candidate:
 
     def _allocatable(self, resource: str) -> float | None:
         status = self.cluster.status
-        found = status.allocatable.get(resource)
-        if found is None or resource not in status.capacity:
+        amount = status.allocatable.get(resource)
+        if amount is None or resource not in status.capacity:
             return None
         try:
-            return parse_quantity(str(found)).as_float()
+            return parse_quantity(str(amount)).as_float()
         except QuantityError:
             return None
 
@@ -93,7 +93,7 @@ class Candidate:
         return self._activation
 
     def _find_scores(self, name: str) -> list[dict[str, Any]] | None:
-        found = self.scores.get(name)
-        if found is None:
+        scores = self.scores.get(name)
+        if scores is None:
             return None
-        return [{"name": score.name, "value": score.value} for score in found.status.scores]
+        return [{"name": score.name, "value": score.value} for score in scores.status.scores]

@@ -247,9 +247,9 @@ class Fleet:
 
     def _listing(self, namespace: str, cluster_set: str) -> PlacementKeys:
         """Return the placements of a namespace that name a set, or none and so mean all."""
-        found: PlacementKeys = set()
+        listing: PlacementKeys = set()
         for key in self._namespaces.get(namespace, ()):
             wanted = self._placements[key].spec.cluster_sets
             if not wanted or cluster_set in wanted:
-                found.add(key)
-        return found
+                listing.add(key)
+        return listing

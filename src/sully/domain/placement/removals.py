@@ -40,10 +40,10 @@ class Removals:
         waiting = sorted(name for name in removable if name not in self._granted)
         if self._bucket is None or not waiting:
             return None
-        found = grant(self._bucket, waiting, now)
-        self._bucket = found.bucket
-        self._granted = self._granted.union(found.granted)
-        return found
+        granted = grant(self._bucket, waiting, now)
+        self._bucket = granted.bucket
+        self._granted = self._granted.union(granted.granted)
+        return granted
 
     def recovered(self, name: str) -> None:
         """Note that nothing is wrong with a cluster, so its next departure needs a new token."""

@@ -42,7 +42,7 @@ class ScorePart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterVerdict:
-    """Everything that a pass found out about one cluster."""
+    """Everything that a pass trace out about one cluster."""
 
     cluster: str
     stage: Stage
@@ -100,16 +100,16 @@ class Explanation:
     @cached_property
     def breakdown(self) -> Breakdown:
         """Count the clusters by stage; one that was not reached took none away."""
-        found = self.trace
+        trace = self.trace
         considered = len(self._inputs.candidates)
-        qualified = considered if found.qualified is None else len(found.qualified)
-        tolerated = qualified if found.feasible is None else len(found.feasible)
+        qualified = considered if trace.qualified is None else len(trace.qualified)
+        tolerated = qualified if trace.feasible is None else len(trace.feasible)
         return Breakdown(
             considered,
             considered - qualified,
             qualified - tolerated,
-            len(found.feasible or ()),
-            len(found.selected),
+            len(trace.feasible or ()),
+            len(trace.selected),
         )
 
     def all(self) -> list[ClusterVerdict]:

@@ -123,7 +123,7 @@ def _stopped_at(pod: Pod, seen: Seen, pace: Pace) -> datetime:
 
 def running_since(pod: Pod) -> datetime | None:
     """Return when the containers of a running pod were started, as far as that is known."""
-    found = pod.condition("ContainersReady")
-    if found is not None and found.status == "True":
-        return found.last_transition_time
+    ready = pod.condition("ContainersReady")
+    if ready is not None and ready.status == "True":
+        return ready.last_transition_time
     return pod.status.start_time

@@ -68,10 +68,10 @@ def _expected(pods: Sequence[Pod], scale: FindScale) -> tuple[int, tuple[str, ..
             unmanaged.append(pod.metadata.name)
         elif controller.uid not in asked:
             asked.add(controller.uid)
-            found = scale(controller)
-            if found is None:
+            size = scale(controller)
+            if size is None:
                 raise UnknownControllerError(f'found no controllers for pod "{pod.metadata.name}"')
-            sizes[found.uid] = found.replicas
+            sizes[size.uid] = size.replicas
     return sum(sizes.values()), tuple(unmanaged)
 
 
