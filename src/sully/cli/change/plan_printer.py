@@ -337,9 +337,9 @@ def _tainted(taints: "Sequence[Taint]", most: int | None) -> Iterator[str]:
     """
     found: dict[tuple[str, bool], list[Taint]] = {}
     for each in taints:
-        found.setdefault((f"{each.key}:{each.effect}", each.lapsed), []).append(each)
-    for (taint, lapsed), counts in found.items():
-        end = ", no longer tolerated" if lapsed else ""
+        found.setdefault((f"{each.key}:{each.effect}", each.expired), []).append(each)
+    for (taint, expired), counts in found.items():
+        end = ", no longer tolerated" if expired else ""
         if len(counts) == 1:
             yield f"{counts[0].devices} tainted {taint} by {counts[0].origin}{end}"
         else:

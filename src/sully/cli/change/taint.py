@@ -144,9 +144,9 @@ async def _devices(session: Session, args: TaintArgs) -> int:
 
 
 def _evicts(effect: str) -> bool:
-    from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS
+    from sully.domain.devices.taints import EVICTING_EFFECTS
 
-    return effect in EVICTING_WITH_BUDGETS
+    return effect in EVICTING_EFFECTS
 
 
 async def _would_be(session: Session, snapshot: "Snapshot", bodies: Sequence[Obj]) -> list[Obj]:

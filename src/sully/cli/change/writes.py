@@ -77,13 +77,13 @@ def _warn_of_partial(
 def _evicts_anew(snapshot: "Snapshot", body: Obj) -> bool:
     """Report whether a rule evicts pods, and did not before."""
     from sully.client.transport import Key
-    from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS
+    from sully.domain.devices.taints import EVICTING_EFFECTS
     from sully.views.kinds import RULES
 
     known = snapshot.get(RULES, Key("", _name(body)))
-    if known is not None and known.spec.taint.effect in EVICTING_WITH_BUDGETS:
+    if known is not None and known.spec.taint.effect in EVICTING_EFFECTS:
         return False
-    return body["spec"]["taint"]["effect"] in EVICTING_WITH_BUDGETS
+    return body["spec"]["taint"]["effect"] in EVICTING_EFFECTS
 
 
 def _without_eviction(body: Obj) -> Obj:

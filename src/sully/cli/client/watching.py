@@ -146,7 +146,7 @@ def exposures_of(session: Session, caches: Caches) -> "Exposures":
         patches=caches.of(PATCHES),
     )
     usage = Usage(pods=caches.of(PODS), claims=caches.of(CLAIMS))
-    return Exposures(inventory, usage, clock=session.clock, terms=ALL_EFFECTS)
+    return Exposures(inventory, usage, clock=session.clock, policy=ALL_EFFECTS)
 
 
 async def _where(session: Session, kind: "Kind[Any]") -> "ObjectSelector | Gap":

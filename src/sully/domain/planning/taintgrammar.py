@@ -8,15 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sully.domain.devices.taints import (
-    NO_EXECUTE,
-    NO_EXECUTE_WITH_BUDGET,
-    NO_SCHEDULE,
-    NONE,
-    PREFER_NO_SCHEDULE,
-)
+from sully.domain.devices.taints import EFFECTS
 
-DEVICE_EFFECTS = (NO_SCHEDULE, NO_EXECUTE, NONE, PREFER_NO_SCHEDULE, NO_EXECUTE_WITH_BUDGET)
+DEVICE_EFFECTS = tuple(EFFECTS)
 CLUSTER_EFFECTS = ("NoSelect", "PreferNoSelect", "NoSelectIfNew")
 
 

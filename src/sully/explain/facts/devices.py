@@ -182,7 +182,7 @@ class _Device:
 
     def _has_taints(self) -> Iterator[Note]:
         for taint in self.taints:
-            evicts = taint.taint.effect in self.reader.terms.effects
+            evicts = taint.taint.effect in self.reader.policy.effects
             fact = self.reader.sources.sourced(taint)
             paused = evicts and fact.source.paused is not None
             yield note("ItHasTaint", taint=fact, paused=paused)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from sully.api.resource.types import DeviceTaintSelector
 from sully.client.objects import key_of
 from sully.domain.planning.objects import PlannedPod
-from sully.domain.scheduling.diagnosis import CONDITION, Asked, Diagnosis, decode
+from sully.domain.scheduling.diagnosis import CONDITION, Diagnosis, RequestAccount, decode
 from sully.domain.scheduling.filters import not_evaluated
 from sully.domain.scheduling.objects import Pod
 from sully.explain.causes import Finding, Note, PendingFacts, note
@@ -286,7 +286,7 @@ class _PendingPod:
         return tuple(str(key_of(pod)) for pod in pods)
 
     def _too_large(
-        self, read: ShortageReader, large: Sequence[tuple[Asked, LargestNode]]
+        self, read: ShortageReader, large: Sequence[tuple[RequestAccount, LargestNode]]
     ) -> Finding:
         requests = tuple(
             note(

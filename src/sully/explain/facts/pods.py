@@ -172,7 +172,7 @@ class _BoundPod:
         taints = [taint for allocated in self.allocated for taint in allocated.taints]
         if not taints:
             return self._finding("NotTainted", facts)
-        evicting = [x for x in taints if x.taint.effect in self.reader.terms.effects]
+        evicting = [x for x in taints if x.taint.effect in self.reader.policy.effects]
         facts = replace(
             facts,
             tolerated=bool(evicting),

@@ -38,7 +38,7 @@ from sully.views.snapshot.snapshot import ALL_EFFECTS, Snapshot
 
 __all__ = ["ScheduleResult", "Unschedulable", "claim_keys", "deadline", "unallocated", "unready"]
 
-OPTIONS = Options(eviction=ALL_EFFECTS)
+OPTIONS = Options(eviction_policy=ALL_EFFECTS)
 _RIGHT_KIND = (Reason.TAINT, Reason.IN_USE, Reason.COUNTERS, Reason.CONSTRAINT)
 """Why a request cannot have a device that is of the right kind."""
 
@@ -196,7 +196,7 @@ class SchedulerCopy:
         for state in self.states():
             if rejects(state, pod, requests, backed) is not None:
                 continue
-            survey = Survey([self.devices.catalogue.offer(state.target)])
+            survey = Survey([self.devices.node_pools.get(state.target)])
             try:
                 diagnosed = diagnose(demand, survey, self.devices.ledger).requests
             except CostBudgetExceededError:
