@@ -41,7 +41,7 @@ COLUMNS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("Taint", "string", ".spec.taint.key"),
         ("By", "string", ".spec.createdBy"),
         ("Evicted", "integer", ".status.evicted"),
-        ("Lifted", "date", ".status.liftedTime"),
+        ("Deleted", "date", ".status.deletedTime"),
         _AGE,
     ),
     "ClusterTaintPolicy": (_AGE,),

@@ -33,7 +33,7 @@ from sully.machinery.names import label_value_problems
 from sully.machinery.timestamps import format_time
 
 EXPIRY = "expiry"
-"""What lifted a rule that said itself when it ends."""
+"""The value of `deletedBy` for a rule that expired."""
 _NAME_MAX = 253
 _UID_SHOWN = 8
 
@@ -140,12 +140,12 @@ def follow(
 
 def leave(status: TaintRecordStatus, *, by: str) -> TaintRecordStatus:
     """Note who deletes a rule that still has finalizers; the first one counts."""
-    return msgspec.structs.replace(status, lifted_by=status.lifted_by or _cut(by))
+    return msgspec.structs.replace(status, deleted_by=status.deleted_by or _cut(by))
 
 
 def lift(status: TaintRecordStatus, *, now: datetime, by: str = "") -> TaintRecordStatus:
     """Note that a rule is gone, and who deleted it if that is known."""
-    return msgspec.structs.replace(leave(status, by=by), lifted_time=now)
+    return msgspec.structs.replace(leave(status, by=by), deleted_time=now)
 
 
 def _as_seen(status: TaintRecordStatus, rule: DeviceTaintRule) -> TaintRecordStatus:

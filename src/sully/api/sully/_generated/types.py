@@ -112,8 +112,8 @@ class TaintRecordStatus(Wire, frozen=True, kw_only=True):
     paused: str = ""
     changes: tuple[TaintChange, ...] = ()
     evicted: int = 0
-    lifted_time: datetime | None = None
-    lifted_by: str = ""
+    deleted_time: datetime | None = None
+    deleted_by: str = ""
 
 
 class TaintRecord(Wire, frozen=True, kw_only=True):
