@@ -71,7 +71,7 @@ INSIDE_ONLY = {
 _BOTH = frozenset(("--compat", "--feature-gates", "--log-level"))
 _THEIRS = frozenset(
     (
-        "--cluster-leave-budget-per-minute",
+        "--cluster-removal-budget-per-minute",
         "--default-cluster-toleration-seconds",
         "--default-evictions-per-second",
         "--history-retention",

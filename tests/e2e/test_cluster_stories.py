@@ -14,7 +14,7 @@ from sully.testing.cluster import Process
 pytestmark = pytest.mark.e2e
 GROUP = "cluster.open-cluster-management.io"
 AVAILABLE = "ManagedClusterConditionAvailable"
-SILENT, UNHEALTHY = "sully.dev/silent", "sully.dev/unhealthy"
+SILENT, UNHEALTHY = "sully.dev/unreachable", "sully.dev/unhealthy"
 UNREACHABLE, UNAVAILABLE = f"{GROUP}/unreachable", f"{GROUP}/unavailable"
 C0, C1, C2 = (f"mcl/hollow-cluster-000{number}" for number in range(3))
 

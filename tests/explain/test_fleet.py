@@ -201,12 +201,14 @@ PLACEMENTS = {
         cluster("a", taint(UNREACHABLE), conditions=(ACCEPTED, SILENT)),
         told(
             wish(),
-            condition("sully.dev/LeavesHeld", "True", "LeaveBudget", "Waiting for the budget: a"),
+            condition(
+                "sully.dev/RemovalsDelayed", "True", "RemovalBudget", "Waiting for the budget: a"
+            ),
         ),
         decision("a"),
         after=60,
         first="Placement team/p wants all clusters that fit and keeps 1 cluster, some of which"
-        " only the hub's leave budget keeps selected since 2030-01-01T12:00:00Z (60s"
+        " only the hub's removal budget keeps selected since 2030-01-01T12:00:00Z (60s"
         " ago).",
         says=(
             "Waiting for the budget: a.",

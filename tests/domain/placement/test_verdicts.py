@@ -74,7 +74,7 @@ CASES = {
         "Selected",
         "selected, and held: it may leave when there is budget",
         (*BASE, cluster("h", cluster_taint(UNREACHABLE, "")), decision("p", "h")),
-        options=replace(OCM, leaves_per_minute=1),
+        options=replace(OCM, removals_per_minute=1),
     ),
 }
 

@@ -23,7 +23,7 @@ from sully.domain.clusters.hub import is_accepted
 from sully.domain.placement.conditions import Finding
 from sully.domain.simulated.fleet import SIMULATED
 
-SILENT = "sully.dev/silent"
+SILENT = "sully.dev/unreachable"
 """Annotation: the agent does nothing, as if its network were cut."""
 UNHEALTHY = "sully.dev/unhealthy"
 """Annotation: the agent says that its cluster is not available; the value says why."""
