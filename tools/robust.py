@@ -151,7 +151,7 @@ def _replicas(options: argparse.Namespace, seed: int) -> int:
     tools = ROOT / ".cache" / "iproute2"
     try:
         subprocess.run([ROOT / "tools" / "fetch-iproute2", tools], check=True)
-        command, environment = entered([sys.executable, *again], places=(*SYSTEM, str(tools)))
+        command, environment = entered([sys.executable, *again], paths=(*SYSTEM, str(tools)))
     except (NetworkError, subprocess.CalledProcessError) as error:
         print(f"  PROBLEM {error}")
         return 1

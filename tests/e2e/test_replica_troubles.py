@@ -23,7 +23,7 @@ SEED = 20261116
 @pytest.mark.slow
 def test_nothing_is_lost_nothing_done_twice_and_controllers_move(tmp_path: Path) -> None:
     try:
-        entered((), places=(*SYSTEM, str(ROOT / ".cache" / "iproute2")))
+        entered((), paths=(*SYSTEM, str(ROOT / ".cache" / "iproute2")))
     except NetworkError as error:
         pytest.skip(str(error))
     figures = tmp_path / "figures.json"

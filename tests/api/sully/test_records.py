@@ -47,7 +47,10 @@ EVICTIONS: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "nothing but what must be": ({"claims": None, "devices": None}, []),
     "no time": ({"evictedTime": None}, ["spec.evictedTime: Required value"]),
-    "no cause": ({"causes": None}, ["spec.causes: Required value: no pod leaves without a reason"]),
+    "no cause": (
+        {"causes": None},
+        ["spec.causes: Required value: a record needs at least one cause"],
+    ),
     "another namespace": (
         {"pod": {"namespace": "other", "name": "p", "uid": "u"}},
         [

@@ -108,7 +108,7 @@ def check_simulation(options: Options) -> None:
 def simulated_nodes(options: Options) -> "SimulatedNodeSettings | None":
     """Return which nodes to simulate; None without the flags."""
     from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
-    from sully.demo.faults import FAULTS
+    from sully.demo.filling import FAULTS
     from sully.domain.simulated.fleet import Fleet, Pace
 
     nodes = options.simulated_nodes

@@ -157,14 +157,14 @@ class ClusterTaintPolicySpec(Wire, frozen=True, kw_only=True):
 
 
 class ClusterTaintPolicyStatus(Wire, frozen=True, kw_only=True):
-    """What a policy does at present."""
+    """What a policy currently does."""
 
     conditions: tuple[Condition, ...] = ()
 
 
 class ClusterTaintPolicy(Wire, frozen=True, kw_only=True):
     """Turns conditions of managed clusters into taints: while a condition has had a status for
-    long enough, the clusters it selects carry the taint."""
+    long enough, the clusters it selects have the taint."""
 
     metadata: ObjectMeta
     spec: ClusterTaintPolicySpec
