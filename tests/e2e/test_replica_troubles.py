@@ -28,7 +28,7 @@ def test_nothing_is_lost_nothing_done_twice_and_controllers_move(tmp_path: Path)
         pytest.skip(str(error))
     figures = tmp_path / "figures.json"
     command = [sys.executable, str(ROOT / "tools" / "robust.py"), "replicas"]
-    command += ["--pods", str(PODS), "--troubles", "2", "--seed", str(SEED)]
+    command += ["--pods", str(PODS), "--faults", "2", "--seed", str(SEED)]
     done = subprocess.run([*command, "--figures", str(figures)], capture_output=True, text=True)
 
     assert done.returncode == 0, done.stdout + done.stderr
