@@ -19,7 +19,7 @@ from sully.views import kinds
 SERVED = of_scheme(SCHEME)
 RULES: Kind[Obj] = kinds.RULES.read_as(dict)
 PATCHES: Kind[Obj] = kinds.PATCHES.read_as(dict)
-TROUBLES = ["hollow-0003-closed", "hollow-0003-maintenance"]
+TROUBLES = ["worker-0003-closed", "worker-0003-maintenance"]
 
 
 @pytest.fixture

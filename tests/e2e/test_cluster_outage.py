@@ -50,7 +50,7 @@ def test_a_hub_that_loses_sight_of_its_clusters_keeps_most(
         hub.wait(f"{AVAILABLE}=Unknown", "mcl", "--all")
 
         # One may leave in a minute; the other three wait, and are named.
-        hub.becomes(lambda text: text.count("hollow-cluster-") == 3, HELD, "placement", "web")
+        hub.becomes(lambda text: text.count("member-cluster-") == 3, HELD, "placement", "web")
         assert hub.get("placement", "web")["status"]["numberOfSelectedClusters"] == 3
 
         hub.run("annotate", "mcl", "--all", "sully.dev/unreachable-")

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.e2e
 GROUP = "cluster.open-cluster-management.io"
 AVAILABLE = "ManagedClusterConditionAvailable"
 UNREACHABLE, UNAVAILABLE = f"{GROUP}/unreachable", f"{GROUP}/unavailable"
-C0, C1, C2 = (f"hollow-cluster-000{number}" for number in range(3))
+C0, C1, C2 = (f"member-cluster-000{number}" for number in range(3))
 ALL = [C0, C1, C2]
 _NUMBERS = itertools.count()
 

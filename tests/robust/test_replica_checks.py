@@ -20,7 +20,7 @@ from replicas.work import early, late, nodes_for, pod, templates
 from sully.client.transport import WatchEvent
 
 Obj = dict[str, Any]
-A100, H100, L4 = "hollow-0001", "hollow-0000", "hollow-0002"
+A100, H100, L4 = "worker-0001", "worker-0000", "worker-0002"
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
 
@@ -71,22 +71,22 @@ STORIES = {
     ),
     "moved": (
         [HELD, ONE, ("MODIFIED", pod_at("one-1", L4))],
-        ["one-1 was bound to hollow-0001 and to hollow-0002"],
+        ["one-1 was bound to worker-0001 and to worker-0002"],
     ),
     "evicted from where no taint is": (
         [("ADDED", claim("c", "any-1-uid", L4)), ("ADDED", pod_at("any-1", L4, mark="noon"))],
-        ["any-1 on hollow-0002 was evicted for no reason"],
+        ["any-1 on worker-0002 was evicted for no reason"],
     ),
     "evicted though it tolerates": (
         [
             ("ADDED", claim("c", "steadfast-1-uid", A100)),
             ("ADDED", pod_at("steadfast-1", A100, terminating=True)),
         ],
-        ["steadfast-1 on hollow-0001 was evicted for no reason"],
+        ["steadfast-1 on worker-0001 was evicted for no reason"],
     ),
     "a device twice, though briefly": (
         [HELD, ("ADDED", claim("d", "one-2-uid", A100)), ("DELETED", HELD[1])],
-        ["d/hollow-0001/gpu-0 is held by d and by c"],
+        ["d/worker-0001/gpu-0 is held by d and by c"],
     ),
 }
 
@@ -112,7 +112,7 @@ def test_what_was_acknowledged_must_have_been_there_once() -> None:
 
 UNFINISHED = {
     "all is done": ([HELD, MARKED, GONE, ("DELETED", HELD[1])], []),
-    "still there": ([HELD, ONE], ["one-1 on hollow-0001 must be evicted and still exists"]),
+    "still there": ([HELD, ONE], ["one-1 on worker-0001 must be evicted and still exists"]),
     "device not released": (
         [HELD, MARKED, GONE],
         ["1 devices are held, by 1 claims of 0 pods"],
@@ -160,7 +160,7 @@ def test_the_ledger_compares_records_and_counts() -> None:
     ]
     assert ledger.uncounted([big, {"metadata": {"name": H100}}]) == [
         "rule all-a100 counts 2 pods, 1 were evicted",
-        "rule hollow-0000 counts 0 pods, 1 were evicted",
+        "rule worker-0000 counts 0 pods, 1 were evicted",
     ]
 
 

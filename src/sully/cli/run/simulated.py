@@ -144,7 +144,7 @@ In another terminal, while the demo starts:
   sully devices --tainted                            taints and their sources
   sully explain rule a100-firmware                   what a rule would do
   sully evictions --watch                            which pods are evicted
-  sully plan device 'gpu.sully.dev/hollow-0001/*' example.com/hot:NoExecute
+  sully plan device 'gpu.sully.dev/worker-0001/*' example.com/hot:NoExecute
 """
 
 
