@@ -3,7 +3,8 @@
     python bench/paired.py OTHER [--turns 24] [--pods 150] [--nodes 500]
 
 Two servers run together, one of each checkout, and get pods in turn. Other load affects both, so
-only the ratio of two neighbouring turns is meaningful. OTHER is the folder of a checkout (`git worktree add ../before HEAD~1`); both use the packages installed here.
+only the ratio of two neighbouring turns is meaningful. OTHER is the folder of a
+checkout (`git worktree add ../before HEAD~1`); both use the packages installed here.
 """
 
 import argparse

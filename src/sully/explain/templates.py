@@ -315,8 +315,8 @@ AllDecisionsScheduled (Satisfied): <wants> and gets {selected} of the {considere
 Unsatisfied (Unsatisfied): <wants> and gets {selected} of the {considered} in its sets[ since
     {since}]: {why}.
   *notes
-HeldByBudget (Satisfied): <wants> and keeps {clusters:cluster}, some of which only the hub's leave
-    budget keeps selected[ since {at}].
+HeldByBudget (Satisfied): <wants> and keeps {clusters:cluster}, some of which only the hub's
+    removal budget keeps selected[ since {at}].
   {message:sentence}
   *notes
   > They stay selected if they recover before it is their turn.

@@ -106,7 +106,7 @@ async def test_nodes_of_others_are_left_alone(world: World) -> None:
         await world.admin.create(NODES, body)
 
     async with hollow(world, 1):
-        assert await world.names(NODES) == ["worker-0000", "worker-0007", "mine"]
+        assert await world.names(NODES) == ["mine", "worker-0000", "worker-0007"]
 
 
 async def test_a_name_that_is_taken_is_not_published(world: World) -> None:
