@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from sully.client.transport import Kind
-    from sully.views.devices.details import Sight, Sights
+    from sully.views.devices.device_views import DeviceView, DeviceViews
     from sully.views.devices.inventory import Inventory
     from sully.views.snapshot.snapshot import Snapshot
 
@@ -96,15 +96,15 @@ def devices(options: Options) -> int:
 
 async def _show(session: Session) -> int:
     from sully.cli.client.suggestions import check_class, device_not_found
-    from sully.views.devices.details import Sights
+    from sully.views.devices.device_views import DeviceViews
     from sully.views.kinds import CLAIMS, PATCHES, SLICES
     from sully.views.snapshot.kinds import DEVICES
 
     found = await take_snapshot(session, DEVICES, needed=needed_kinds(session), in_files=(SLICES,))
     check_class(found, session.options.device_class)
     known = is_known(found.gap(CLAIMS))
-    sights = Sights(found.inventory, found.usage, found.of(PATCHES), users_known=known)
-    choice = Choice(session, found.inventory, sights)
+    views = DeviceViews(found.inventory, found.usage, found.of(PATCHES), claims_visible=known)
+    choice = Choice(session, found.inventory, views)
     if not print_devices(session, choice.all(found.taken), found.taken):
         session.warn(_nothing(session, found))
     elif session.options.patterns:
@@ -175,7 +175,7 @@ def _wrong_name(session: Session, found: "Snapshot") -> str:
     from sully.cli.client.selectors import parse_patterns
     from sully.cli.client.suggestions import device_not_found
     from sully.cli.client.text import did_you_mean
-    from sully.views.devices.details import node_of
+    from sully.views.devices.device_views import node_of
 
     inventory, node = found.inventory, session.options.node
     nodes = {
@@ -189,7 +189,7 @@ def _wrong_name(session: Session, found: "Snapshot") -> str:
     return next(filter(None, (device_not_found(found, pattern) for pattern in patterns)), "")
 
 
-def print_devices(session: Session, sights: "Iterator[Sight]", now: "datetime") -> bool:
+def print_devices(session: Session, views: "Iterator[DeviceView]", now: "datetime") -> bool:
     """Print devices in the output format; report whether there were any."""
     from sully.cli.client.options import TABLES
     from sully.cli.client.printers import print_document
@@ -198,14 +198,14 @@ def print_devices(session: Session, sights: "Iterator[Sight]", now: "datetime") 
 
     output = session.options.output
     if output == NAMES:
-        names = [f"{each.id}\n" for each in sights]
+        names = [f"{each.id}\n" for each in views]
         sys.stdout.writelines(names)
         return bool(names)
     if output not in TABLES:
-        print_document({"devices": [document(each) for each in sights]}, output)
+        print_document({"devices": [document(each) for each in views]}, output)
         return True
     wide = output == "wide"
-    found = list(sights)
+    found = list(views)
     if found:
         table = Table(columns(found, wide=wide), titled=not session.options.no_headers)
         table.show([row(each, now, wide=wide) for each in found])
@@ -221,44 +221,44 @@ async def _watch(session: Session) -> int:
 class Choice:
     """The devices that the flags select."""
 
-    def __init__(self, session: Session, inventory: "Inventory", sights: "Sights") -> None:
+    def __init__(self, session: Session, inventory: "Inventory", views: "DeviceViews") -> None:
         from sully.cli.client.selectors import parse_patterns
         from sully.cli.client.suggestions import class_not_found
 
         options = session.options
-        self._sights = sights
+        self._views = views
         self._patterns = parse_patterns(options.patterns)
         self.unmet = dict.fromkeys(self._patterns)
         """The patterns that have matched no device yet."""
-        self._tests = list(_tests(session, sights))
+        self._tests = list(_tests(session, views))
         if options.device_class and inventory.class_(options.device_class) is None:
             raise class_not_found(options.device_class)
 
-    def all(self, now: "datetime") -> "Iterator[Sight]":
-        for pool in self._sights.pools():
+    def all(self, now: "datetime") -> "Iterator[DeviceView]":
+        for pool in self._views.pools():
             yield from self.pool(pool.driver, pool.pool, now)
 
-    def pool(self, driver: str, pool: str, now: "datetime") -> "Iterator[Sight]":
+    def pool(self, driver: str, pool: str, now: "datetime") -> "Iterator[DeviceView]":
         from sully.domain.devices.pools import PoolId
 
         near = [each for each in self._patterns if each.matches_pool(driver, pool)]
-        for sight in self._sights.pool(PoolId(driver, pool), now) if near else ():
-            met = [each for each in near if each.matches(*sight.id)]
+        for view in self._views.pool(PoolId(driver, pool), now) if near else ():
+            met = [each for each in near if each.matches(*view.id)]
             for each in met:
                 self.unmet.pop(each, None)
-            if met and all(test(sight) for test in self._tests):
-                yield sight
+            if met and all(test(view) for test in self._tests):
+                yield view
 
 
-def _tests(session: Session, sights: "Sights") -> "Iterator[Callable[[Sight], bool]]":
+def _tests(session: Session, views: "DeviceViews") -> "Iterator[Callable[[DeviceView], bool]]":
     options = session.options
     if options.tainted:
-        yield lambda sight: bool(sight.marks)
+        yield lambda view: bool(view.taints)
     if options.free:
-        yield lambda sight: sight.free
+        yield lambda view: view.free
     if options.node:
-        yield lambda sight: sight.node == options.node
+        yield lambda view: view.node == options.node
     if session.namespace:
-        yield lambda sight: any(each.claim.namespace == session.namespace for each in sight.holders)
+        yield lambda view: any(each.claim.namespace == session.namespace for each in view.claims)
     if options.device_class:
-        yield lambda sight: sights.in_class(sight, options.device_class)
+        yield lambda view: views.in_class(view, options.device_class)

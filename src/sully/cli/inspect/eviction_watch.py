@@ -9,7 +9,7 @@ from sully.cli.client.tables import Table
 from sully.cli.client.watching import Caches, PendingChanges, exposures_of, rest_after, watch_kinds
 from sully.cli.inspect.eviction_printer import UNRECORDED, columns, document, row
 from sully.cli.inspect.evictions import full_name, kinds_for, progress_in
-from sully.views.evictions import Progress
+from sully.views.evictions import EvictionProgress
 from sully.views.kinds import RULES
 
 _DELETED = "deleted"
@@ -50,7 +50,7 @@ class _Screen:
         self._session = session
         self._warned = False
 
-    def show(self, progress: list[Progress]) -> None:
+    def show(self, progress: list[EvictionProgress]) -> None:
         found = {each.rule.metadata.name: _lasting(document(each)) for each in progress}
         changed = [
             each
@@ -72,12 +72,12 @@ class _Screen:
         for name in gone:
             print_event({"rule": name, "state": _DELETED_STATE}, self._output)
 
-    def _warn(self, changed: list[Progress]) -> None:
+    def _warn(self, changed: list[EvictionProgress]) -> None:
         if not self._warned and not all(each.complete for each in changed):
             self._warned = True
             self._session.warn(UNRECORDED)
 
-    def _print(self, changed: list[Progress], gone: list[str]) -> None:
+    def _print(self, changed: list[EvictionProgress], gone: list[str]) -> None:
         now = self._clock.now()
         rows = [row(each, now, wide=self._wide) for each in changed]
         shape = columns(wide=self._wide)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sully.client.informers.cache import Cache
     from sully.client.transport import Kind
     from sully.views.devices.exposures import Exposures
-    from sully.views.evictions import Progress
+    from sully.views.evictions import EvictionProgress
     from sully.views.snapshot.snapshot import Gap
 
 T = TypeVar("T")
@@ -134,7 +134,7 @@ async def _show(session: Session) -> int:
     return 0
 
 
-def full_name(progress: "Progress") -> str:
+def full_name(progress: "EvictionProgress") -> str:
     """Return the name of a rule as `kubectl get -o name` prints it."""
     return f"devicetaintrule.resource.k8s.io/{progress.rule.metadata.name}"
 
@@ -155,9 +155,11 @@ def _nothing(session: Session, loaded: "Loaded") -> str:
 def _warn_of_others(session: Session, exposures: "Exposures") -> None:
     """Report that taints without a rule evict pods, too."""
     from sully.cli.client.formatting import number
-    from sully.views.evictions import others_due
+    from sully.views.evictions import due_without_rules
 
-    found = [each for each in others_due(exposures) if session.namespace in ("", each.namespace)]
+    found = [
+        each for each in due_without_rules(exposures) if session.namespace in ("", each.namespace)
+    ]
     if found and not session.options.rules and not session.options.selector:
         session.warn(
             f"{number(len(found), 'pod')} will be evicted because of taints of drivers or patches;"
@@ -184,31 +186,33 @@ class Loaded(Protocol):
         """Return why a kind is missing, or None if it is not."""
 
 
-def progress_in(session: Session, exposures: "Exposures", loaded: Loaded) -> "Iterator[Progress]":
+def progress_in(
+    session: Session, exposures: "Exposures", loaded: Loaded
+) -> "Iterator[EvictionProgress]":
     """Yield the progress of rules, in the given namespace."""
-    from sully.views.evictions import left_in, only_in, progress_of
+    from sully.views.evictions import count_evicted, in_namespace, progress_of
     from sully.views.kinds import CLAIMS, EVICTION_RECORDS, PODS, RULES, TAINT_RECORDS
 
     now, gap = exposures.now(), loaded.gap(TAINT_RECORDS)
     # Without access to records, the status of the rules still has the number.
-    kept = gap is None or gap.why != "not served"
+    kept = gap is None or gap.reason != "not served"
     rules, records = loaded.of(RULES).values(), loaded.of(TAINT_RECORDS)
     left = (
-        left_in(session.namespace, loaded.of(EVICTION_RECORDS).values())
+        count_evicted(session.namespace, loaded.of(EVICTION_RECORDS).values())
         if session.namespace
         else {}
     )
     seen = all(is_known(loaded.gap(kind)) for kind in (PODS, CLAIMS))
     labels = read_selector(session.options.selector)
-    for each in progress_of(rules, exposures, records, now, kept=kept, seen=seen):
+    for each in progress_of(rules, exposures, records, now, has_records=kept, visible=seen):
         metadata = each.rule.metadata
         if not (_is_selected(session, metadata.name) and labels.matches(metadata.labels)):
             continue
         if not session.namespace:
             yield each
             continue
-        here = only_in(session.namespace, each, left, now)
-        if here.pending or here.evicted or here.leaving:
+        here = in_namespace(session.namespace, each, left, now)
+        if here.pending or here.evicted or here.terminating:
             yield here
 
 

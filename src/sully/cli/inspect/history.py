@@ -21,10 +21,10 @@ from sully.cli.names import complete_names, kind_completer
 
 if TYPE_CHECKING:
     from sully.client.transport import Kind
+    from sully.views.history import HistoryEntry
     from sully.views.snapshot.snapshot import Gap, Snapshot
-    from sully.views.timeline import Happening
 
-    Asked: TypeAlias = Callable[[Snapshot, list[Happening]], Awaitable[list[Happening]]]
+    Asked: TypeAlias = Callable[[Snapshot, list[HistoryEntry]], Awaitable[list[HistoryEntry]]]
 
 _SUBJECTS = ("device", "rule", "pod")
 _HELP = """\
@@ -82,10 +82,10 @@ async def _show(session: Session) -> int:
     return 0
 
 
-async def _happenings(session: Session) -> "list[Happening]":
+async def _happenings(session: Session) -> "list[HistoryEntry]":
+    from sully.views.history import history_entries
     from sully.views.kinds import EVICTION_RECORDS, TAINT_RECORDS
     from sully.views.snapshot.kinds import HISTORY
-    from sully.views.timeline import happenings
 
     asked = _subject(session)
     # Rules are cluster-scoped: they are not listed for a namespace.
@@ -93,7 +93,7 @@ async def _happenings(session: Session) -> "list[Happening]":
     found = await take_snapshot(session, kinds, namespace=session.namespace)
     _refuse_nothing(session, [each for each in map(found.gap, kinds) if each is not None], kinds)
     evictions = found.of(EVICTION_RECORDS).values()
-    records = happenings(
+    records = history_entries(
         () if session.namespace else found.of(TAINT_RECORDS).values(),
         [each for each in evictions if session.namespace in ("", each.metadata.namespace)],
     )
@@ -107,7 +107,7 @@ def _refuse_nothing(session: Session, gaps: "Sequence[Gap]", kinds: "Sequence[Ki
     """Fail where there are no records, and report why."""
     if len(gaps) < len(kinds):
         return
-    hidden = [each for each in gaps if each.why == "not allowed"]
+    hidden = [each for each in gaps if each.reason == "not allowed"]
     if hidden:
         text = f"{printable(hidden[0].message)}\n  ask an administrator for a role that allows this"
         raise CommandError(text + ("" if session.namespace else ", or use -n NAMESPACE"))
@@ -133,12 +133,12 @@ def _subject(session: Session) -> "Asked":
     if subject == "device":
         return _about_devices(session, name)
 
-    def matches(each: "Happening") -> bool:
+    def matches(each: "HistoryEntry") -> bool:
         if subject == "rule":
             return any(fits(name, one) for one in (each.rule, *_rules(each)) if one)
         return not subject or any(fits(name, one) for one in _pod_names(each))
 
-    async def asked(_: "Snapshot", records: "list[Happening]") -> "list[Happening]":
+    async def asked(_: "Snapshot", records: "list[HistoryEntry]") -> "list[HistoryEntry]":
         return list(filter(matches, records))
 
     return asked
@@ -149,24 +149,24 @@ def _about_devices(session: Session, name: str) -> "Asked":
 
     pattern = parse_pattern(name)
 
-    async def asked(found: "Snapshot", records: "list[Happening]") -> "list[Happening]":
+    async def asked(found: "Snapshot", records: "list[HistoryEntry]") -> "list[HistoryEntry]":
+        from sully.views.history import entries_about, needs_inventory
         from sully.views.kinds import CLASSES, PATCHES, SLICES
-        from sully.views.timeline import by_content, concerning
 
         # Devices are listed only where names are not enough; a file was read whole.
-        if by_content(records, pattern) and not session.options.snapshot:
+        if needs_inventory(records, pattern) and not session.options.snapshot:
             found = await take_snapshot(session, (SLICES, CLASSES, PATCHES))
-        return list(concerning(records, pattern, found.inventory))
+        return list(entries_about(records, pattern, found.inventory))
 
     return asked
 
 
-def _rules(happening: "Happening") -> set[str]:
-    return {each.name for each in happening.causes() if each.kind == "DeviceTaintRule"}
+def _rules(entry: "HistoryEntry") -> set[str]:
+    return {each.name for each in entry.causes() if each.kind == "DeviceTaintRule"}
 
 
-def _pod_names(happening: "Happening") -> tuple[str, ...]:
-    if happening.eviction is None:
+def _pod_names(entry: "HistoryEntry") -> tuple[str, ...]:
+    if entry.eviction is None:
         return ()
-    pod = happening.eviction.spec.pod
+    pod = entry.eviction.spec.pod
     return pod.name, f"{pod.namespace}/{pod.name}"

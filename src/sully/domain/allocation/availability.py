@@ -3,7 +3,7 @@
 A pool counts only when it is whole and without contradictions, devices that draw on the same
 counters keep each other busy, and capacity that is shared out is gone. The scheduler finds this out
 while it searches (offers.py, state.py); people ask device by device, and want to be told why
-(`views/devices/details.py`).
+(`views/devices/device_views.py`).
 """
 
 from __future__ import annotations

@@ -366,7 +366,7 @@ class _PendingPod:
 
     def _users(self, claim: str) -> tuple[str, ...]:
         found = self.reader.snapshot.get(CLAIMS, key_from(claim))
-        pods = self.reader.snapshot.usage.holders(found) if found is not None else ()
+        pods = self.reader.snapshot.usage.consumers(found) if found is not None else ()
         return tuple(str(key_of(pod)) for pod in pods)
 
     def _too_large(
