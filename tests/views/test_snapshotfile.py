@@ -243,5 +243,5 @@ def test_several_files_are_one_snapshot() -> None:
 
 
 def test_an_object_whose_metadata_is_no_mapping() -> None:
-    with pytest.raises(SnapshotError, match="metadata.name is required"):
+    with pytest.raises(SnapshotError, match=r"metadata\.name is required"):
         read_snapshot(text({**SLICE, "metadata": "s"}), now=NOON)

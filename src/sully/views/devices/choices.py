@@ -3,8 +3,8 @@
 Devices are merged whenever they are read, in the middle of other work. So with `defer` only cheap
 expressions are evaluated there. The rest is `pending`: it selects nothing, and
 `controllers/evaluation.py` evaluates it step by step. What exceeds the budget of its rule or patch
-selects nothing either, until another pass gets further: nobody is evicted by an expression that
-nobody has evaluated. Without `defer`, as in commands, everything is evaluated immediately, within
+selects nothing either, until another pass gets further: no pod is evicted by an expression that
+is not evaluated. Without `defer`, as in commands, everything is evaluated immediately, within
 the same budget.
 """
 
