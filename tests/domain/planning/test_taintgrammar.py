@@ -32,11 +32,11 @@ def test_parse(text: str, want: TaintToAdd | TaintToRemove) -> None:
 
 REFUSED = {
     "no effect": ("key=value", "no effect"),
-    "an effect of clusters": ("key:NoSelect", "unknown effect 'NoSelect'"),
+    "an effect of clusters": ("key:NoSelect", 'unknown effect "NoSelect"'),
     "an effect in small letters": ("key:noexecute", 'did you mean "NoExecute"'),
     "no key": (":NoExecute", "no key"),
     "no key to remove": ("-", "no key"),
-    "an unknown effect to remove": ("key:Never-", "unknown effect 'Never'"),
+    "an unknown effect to remove": ("key:Never-", 'unknown effect "Never"'),
 }
 
 

@@ -114,8 +114,7 @@ class _Screen:
         # Most devices are not in use: claims shrink first, so that those take one line each.
         columns = [
             Column("DEVICE", shrinks=2),
-            # Most drivers name the pool of a node after it: then the column is redundant.
-            Column("NODE", drops=all(f"/{device.node}/" in device.device for device in shown)),
+            Column("NODE", shrinks=2),
             Column("CHANGE", shrinks=2),
             Column("CLAIMS", shrinks=1),
         ]

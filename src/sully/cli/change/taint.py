@@ -26,6 +26,7 @@ from sully.cli.change.taint_args import (
     taint_options,
     yes_option,
 )
+from sully.cli.client.formatting import cluster_name
 from sully.cli.client.options import NAMES, OUTPUTS, client_options
 from sully.cli.client.session import Session, call
 from sully.cli.command import CommandError, Options, command
@@ -297,7 +298,9 @@ async def _clusters(session: Session, args: TaintArgs) -> int:
     written = []
     for change in changes:
         written.append(await _write_cluster(session, change))
-        report(session, f"managedcluster {change.key} {'tainted' if args.sets else 'untainted'}")
+        report(
+            session, f"{cluster_name(change.key.name)} {'tainted' if args.sets else 'untainted'}"
+        )
     print_objects(session, written)
     return 0
 

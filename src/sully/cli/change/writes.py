@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sully.cli.change.output import report
 from sully.cli.change.rules import already_exists, own_label
+from sully.cli.client.formatting import rule_name
 from sully.cli.client.session import Session
 from sully.cli.client.spinner import spinner
 from sully.cli.command import CommandError
@@ -31,9 +32,9 @@ async def delete_rules(session: Session, deletions: "Sequence[Remove]") -> None:
     for deletion in deletions:
         try:
             await session.transport.delete(deletion.kind, deletion.key)
-            report(session, f"devicetaintrule {deletion.key} deleted")
+            report(session, f"{rule_name(deletion.key.name)} deleted")
         except NotFound:
-            report(session, f"devicetaintrule {deletion.key} was already deleted")
+            report(session, f"{rule_name(deletion.key.name)} was already deleted")
 
 
 async def write_rules(session: Session, snapshot: "Snapshot", bodies: Sequence[Obj]) -> list[Obj]:
@@ -148,7 +149,7 @@ async def _write(session: Session, snapshot: "Snapshot", body: Obj) -> Obj:
             f"\n  to check it:  kubectl get devicetaintrule {name}{undo}"
         )
         raise
-    report(session, f"devicetaintrule {name} {'created' if existing is None else 'changed'}")
+    report(session, f"{rule_name(name)} {'created' if existing is None else 'configured'}")
     return written
 
 

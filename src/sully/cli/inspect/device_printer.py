@@ -1,7 +1,6 @@
 """The output of `sully devices`: rows of a table, and documents for programs."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -37,34 +36,27 @@ _UNKNOWN = "?"
 _ORDER = ("NoExecute", "NoExecuteWithPodDisruptionBudget", "NoSchedule")
 
 
-def columns(views: Iterable[DeviceView], *, wide: bool) -> Sequence[Column]:
-    """Return the columns for these devices.
-
-    Most drivers name the pool of a node after it; then the column is redundant, unless it shows
-    that a device is gone.
-    """
-    device, node, *others = (*_COLUMNS, *_WIDE_COLUMNS) if wide else _COLUMNS
-    said = all(each.device is not None and each.node in ("", each.id.pool) for each in views)
-    return device, replace(node, drops=said), *others
+def columns(*, wide: bool) -> Sequence[Column]:
+    return (*_COLUMNS, *_WIDE_COLUMNS) if wide else _COLUMNS
 
 
 def row(view: DeviceView, now: datetime, *, wide: bool) -> Sequence[Cell | str]:
     effects = {taint_view.sourced.taint.effect for taint_view in view.taints}
-    worst = next((each for each in _ORDER if each in effects), "")
+    worst = next((effect for effect in _ORDER if effect in effects), "")
     cells: list[Cell | str] = [
         str(view.id),
         view.node if view.device is not None else "(gone)",
         Cell(
-            _joined(_taint(each, now, wide=wide) for each in view.taints),
+            _joined(_taint(taint_view, now, wide=wide) for taint_view in view.taints),
             EFFECT_STYLES.get(worst, ""),
         ),
         _joined(_users(view, now)),
     ]
     if wide:
-        held = {toleration_text(each) for one in view.claims for each in one.tolerations}
+        tolerations = {toleration_text(x) for claim in view.claims for x in claim.tolerations}
         cells += [
-            _joined(dict.fromkeys(str(each.claim) for each in view.claims)),
-            _joined(sorted(held)),
+            _joined(dict.fromkeys(str(claim.claim) for claim in view.claims)),
+            _joined(sorted(tolerations)),
             _joined(_attributes(view.device, view)) if view.device is not None else _NONE,
         ]
     return cells
@@ -89,9 +81,9 @@ def _taint(taint_view: TaintView, now: datetime, *, wide: bool) -> str:
 def _users(view: DeviceView, now: datetime) -> list[str]:
     if not view.claims_visible:
         return [_UNKNOWN]
-    users = [_user(each, now) for each in view.claims]
-    taken = any(not each.admin for each in view.claims)
-    if view.obstacle is not None and not taken:
+    users = [_user(claim, now) for claim in view.claims]
+    in_use = any(not claim.admin for claim in view.claims)
+    if view.obstacle is not None and not in_use:
         # It is unused and cannot be allocated either.
         users.append(f"({view.obstacle.text})")
     return users
@@ -102,20 +94,20 @@ def _user(claim: ClaimView, now: datetime) -> str:
     facts += [f"{amount} {name}" for name, amount in sorted(claim.consumed.items())]
     if claim.eviction_time is not None:
         facts.append(eviction_text(claim.eviction_time, now))
-    pods = " ".join(str(each) for each in claim.pods) or f"claim {claim.claim}"
+    pods = " ".join(map(str, claim.pods)) or f"claim {claim.claim}"
     return f"{pods} ({', '.join(facts)})" if facts else pods
 
 
 def _attributes(device: EffectiveDevice, view: DeviceView) -> list[str]:
-    found = []
+    texts = []
     for name in sorted({*device.attributes, *device.attribute_origins}):
         value = device.attributes.get(name)
         text = f"{name}={_value_text(value)}" if value is not None else f"{name} removed"
-        found.append(text + _by(device.attribute_origins.get(name)))
+        texts.append(text + _by(device.attribute_origins.get(name)))
     for name, amount in sorted(device.capacity.items()):
         left = f" ({view.left[name]} left)" if name in view.left else ""
-        found.append(f"{name}={amount.value}{left}" + _by(device.capacity_origins.get(name)))
-    return found
+        texts.append(f"{name}={amount.value}{left}" + _by(device.capacity_origins.get(name)))
+    return texts
 
 
 def _by(origin: Origin | None) -> str:
@@ -134,7 +126,7 @@ def value_of(attribute: DeviceAttribute) -> Any:
 def _value_text(attribute: DeviceAttribute) -> str:
     value = value_of(attribute)
     if isinstance(value, list):
-        return "[" + " ".join(str(each) for each in value) + "]"
+        return "[" + " ".join(map(str, value)) + "]"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -143,26 +135,28 @@ def _value_text(attribute: DeviceAttribute) -> str:
 
 def document(view: DeviceView) -> dict[str, Any]:
     """Return a device as a plain value; the fields are promised to scripts."""
-    used = {"free": view.free, **_obstacle(view)} if view.claims_visible else {}
-    found = {
+    availability = {"free": view.free, **_obstacle(view)} if view.claims_visible else {}
+    fields = {
         "driver": view.id.driver,
         "pool": view.id.pool,
         "device": view.id.device,
         "node": view.node,
         "published": view.device is not None,
-        **used,
-        "taints": [_taint_document(each) for each in view.taints],
-        "users": [_claim_document(each) for each in view.claims],
+        **availability,
+        "taints": [_taint_document(taint_view) for taint_view in view.taints],
+        "users": [_claim_document(claim) for claim in view.claims],
     }
     if view.device is not None:
-        found |= without_empty(allowMultipleAllocations=view.shareable or None)
-        found |= _content_document(view.device, view)
-    return found
+        fields |= without_empty(allowMultipleAllocations=view.shareable or None)
+        fields |= _content_document(view.device, view)
+    return fields
 
 
 def _obstacle(view: DeviceView) -> dict[str, Any]:
-    found = view.obstacle
-    return {"obstacle": {"reason": found.cause, "message": found.text}} if found is not None else {}
+    obstacle = view.obstacle
+    if obstacle is None:
+        return {}
+    return {"obstacle": {"reason": obstacle.cause, "message": obstacle.text}}
 
 
 def _content_document(device: EffectiveDevice, view: DeviceView) -> dict[str, Any]:
@@ -187,8 +181,8 @@ def _content_document(device: EffectiveDevice, view: DeviceView) -> dict[str, An
 
 
 def _origin(origins: Mapping[str, Origin], name: str) -> dict[str, Any]:
-    found = origins.get(name)
-    return {"origin": _origin_document(found)} if found is not None else {}
+    origin = origins.get(name)
+    return {"origin": _origin_document(origin)} if origin is not None else {}
 
 
 def _origin_document(origin: Origin) -> dict[str, str]:
@@ -213,13 +207,13 @@ def _taint_document(taint_view: TaintView) -> dict[str, Any]:
 def _claim_document(claim: ClaimView) -> dict[str, Any]:
     return without_empty(
         claim={"namespace": claim.claim.namespace, "name": claim.claim.name},
-        pods=[{"namespace": each.namespace, "name": each.name} for each in claim.pods],
+        pods=[{"namespace": pod.namespace, "name": pod.name} for pod in claim.pods],
         request=claim.request,
         adminAccess=claim.admin or None,
         shareID=claim.share,
         consumedCapacity=claim.consumed,
-        tolerations=[_toleration_document(each) for each in claim.tolerations],
-        leaveTime=time_text(claim.eviction_time),
+        tolerations=[_toleration_document(x) for x in claim.tolerations],
+        evictionTime=time_text(claim.eviction_time),
     )
 
 

@@ -25,7 +25,6 @@ _EVENTS = {
     "lifted": Cell("deleted", "green"),
     "changed": Cell("changed"),
 }
-"""How each is printed; documents for programs keep the older words."""
 
 
 def columns(*, wide: bool) -> Sequence[Column]:
@@ -70,18 +69,15 @@ def _details(entry: HistoryEntry, *, wide: bool) -> str:
 
 
 def _eviction(record: EvictionRecord) -> str:
-    causes = dict.fromkeys(f"{_cause_taint(each)} of {_cause(each)}" for each in record.spec.causes)
+    causes = dict.fromkeys(
+        f"{taint_text(cause)} of {_cause(cause)}" for cause in record.spec.causes
+    )
     node = f" from {record.spec.pod.node}" if record.spec.pod.node else ""
     return f"{', '.join(causes) or 'cause unknown'}{node}"
 
 
 def _cause(cause: EvictionCause) -> str:
     return f"{SHORT_KINDS.get(cause.kind, cause.kind)}/{cause.name}"
-
-
-def _cause_taint(cause: EvictionCause) -> str:
-    value = f"={cause.value}" if cause.value else ""
-    return f"{cause.key}{value}:{cause.effect}"
 
 
 def _devices(entry: HistoryEntry) -> str:
@@ -112,28 +108,28 @@ def document(entry: HistoryEntry) -> dict[str, Any]:
     from msgspec import to_builtins
 
     taint, selector = entry.taint, entry.selector
-    found = without_empty(
+    fields = without_empty(
         time=time_text(entry.time),
-        what=entry.what,
+        event=_EVENTS[entry.what].text,
         rule=entry.rule,
         taint=without_empty(key=taint.key, value=taint.value, effect=taint.effect)
         if taint
         else None,
         change=entry.change,
         by=entry.by,
-        why=entry.why,
+        reason=entry.why,
         evicted=entry.evicted if entry.what == "lifted" else None,
         mayInclude=True if entry.uncertain else None,
     )
     if selector is not None:
-        found["deviceSelector"] = to_builtins(selector)
+        fields["deviceSelector"] = to_builtins(selector)
     if entry.eviction is not None:
         spec = entry.eviction.spec
-        found |= without_empty(
+        fields |= without_empty(
             pod=to_builtins(spec.pod),
             claims=list(spec.claims),
             devices=list(spec.devices),
             causes=to_builtins(spec.causes),
             dueTime=time_text(spec.due_time),
         )
-    return found
+    return fields

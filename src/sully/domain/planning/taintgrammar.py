@@ -70,7 +70,7 @@ def parse_taint(text: str, effects: tuple[str, ...] = DEVICE_EFFECTS) -> TaintTo
     key_value, colon, effect = text.rpartition(":")
     if not colon:
         raise TaintSyntaxError(
-            f"invalid taint {text!r}: no effect (KEY[=VALUE]:EFFECT, or KEY- to remove;"
+            f'invalid taint "{text}": no effect (KEY[=VALUE]:EFFECT, or KEY- to remove;'
             f" effects: {', '.join(effects)})"
         )
     key, _, value = key_value.partition("=")
@@ -85,8 +85,8 @@ def is_taint(text: str) -> bool:
 
 def _check(text: str, key: str, effect: str, effects: tuple[str, ...]) -> None:
     if not key:
-        raise TaintSyntaxError(f"invalid taint {text!r}: no key (KEY[=VALUE]:EFFECT)")
+        raise TaintSyntaxError(f'invalid taint "{text}": no key (KEY[=VALUE]:EFFECT)')
     if effect not in effects:
         similar = next((known for known in effects if known.lower() == effect.lower()), "")
         remedy = f'did you mean "{similar}"?' if similar else f"one of: {', '.join(effects)}"
-        raise TaintSyntaxError(f"invalid taint {text!r}: unknown effect {effect!r} ({remedy})")
+        raise TaintSyntaxError(f'invalid taint "{text}": unknown effect "{effect}" ({remedy})')
