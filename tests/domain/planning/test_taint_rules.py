@@ -8,25 +8,25 @@ import pytest
 
 from sully.api.resource.annotations import DESCRIPTION
 from sully.domain.devices.rules import TOGETHER
-from sully.domain.planning.rulemaking import (
-    Marking,
-    lost,
-    name_for,
-    overwriting,
-    rules,
-    with_description_aside,
+from sully.domain.planning.taint_rules import (
+    TaintRequest,
+    build_rules,
+    dropped_fields,
+    overwrite_patch,
+    rule_name,
+    with_description_annotation,
     without_rate,
 )
-from sully.domain.planning.taintgrammar import Wanted
+from sully.domain.planning.taintgrammar import TaintToAdd
 from sully.testing.clock import NOON
 
-TAINT = Wanted("example.com/Too_Hot", "fan", "NoExecute")
+TAINT = TaintToAdd("example.com/Too_Hot", "fan", "NoExecute")
 GPU = {"driver": "d", "pool": "p", "device": "gpu-0"}
 OTHER = {"driver": "d", "pool": "p", "device": "gpu-1"}
 
 
 def test_one_selection_is_one_rule() -> None:
-    full = Marking(
+    full = TaintRequest(
         taint=TAINT,
         device_class="a100",
         expressions=("true",),
@@ -36,7 +36,7 @@ def test_one_selection_is_one_rule() -> None:
         name="hot",
     )
 
-    (rule,) = rules([GPU], full)
+    (rule,) = build_rules([GPU], full)
 
     assert rule["metadata"] == {
         "name": "hot",
@@ -57,7 +57,7 @@ def test_one_selection_is_one_rule() -> None:
 
 
 def test_several_selections_share_a_label() -> None:
-    found = rules([GPU, OTHER], Marking(taint=TAINT, name="hot"))
+    found = build_rules([GPU, OTHER], TaintRequest(taint=TAINT, name="hot"))
 
     names = [each["metadata"]["name"] for each in found]
     assert len(set(names)) == 2
@@ -67,7 +67,7 @@ def test_several_selections_share_a_label() -> None:
 
 def test_asking_twice_finds_the_same_rule_and_asking_otherwise_another() -> None:
     def name(names: dict[str, str], **more: Any) -> str:
-        return str(rules([names], Marking(taint=TAINT, **more))[0]["metadata"]["name"])
+        return str(build_rules([names], TaintRequest(taint=TAINT, **more))[0]["metadata"]["name"])
 
     assert name(GPU) == name(GPU)
     assert name(GPU).startswith("too-hot-")
@@ -75,20 +75,20 @@ def test_asking_twice_finds_the_same_rule_and_asking_otherwise_another() -> None
 
 
 def test_a_key_that_makes_no_name() -> None:
-    (rule,) = rules([GPU], Marking(taint=Wanted("_._", "", "NoExecute")))
+    (rule,) = build_rules([GPU], TaintRequest(taint=TaintToAdd("_._", "", "NoExecute")))
 
     assert rule["metadata"]["name"].startswith("taint-")
 
 
 def test_every_device_is_an_empty_selector() -> None:
-    (rule,) = rules([{}], Marking(taint=TAINT))
+    (rule,) = build_rules([{}], TaintRequest(taint=TAINT))
 
     assert rule["spec"]["deviceSelector"] == {}
 
 
 LOST = {
     "nothing": ({"a": {"b": 1}}, {"a": {"b": 1, "c": 2}}, []),
-    "another value is not lost": ({"a": 1}, {"a": 2}, []),
+    "another value is not dropped_fields": ({"a": 1}, {"a": 2}, []),
     "a field": ({"a": 1, "b": 2}, {"a": 1}, ["b"]),
     "a field inside": ({"taint": {"x": 1, "y": 2}}, {"taint": {"x": 1}}, ["taint.y"]),
     "all of it": ({"a": {"b": 1}}, {}, ["a"]),
@@ -97,13 +97,13 @@ LOST = {
 
 @pytest.mark.parametrize(("sent", "kept", "want"), LOST.values(), ids=LOST)
 def test_lost(sent: Any, kept: Any, want: list[str]) -> None:
-    assert list(lost(sent, kept)) == want
+    assert list(dropped_fields(sent, kept)) == want
 
 
 def test_what_a_foreign_server_keeps() -> None:
-    (rule,) = rules([GPU], Marking(taint=TAINT, reason="why", rate=3))
+    (rule,) = build_rules([GPU], TaintRequest(taint=TAINT, reason="why", rate=3))
 
-    aside = with_description_aside(rule)
+    aside = with_description_annotation(rule)
 
     assert aside["metadata"]["annotations"] == {DESCRIPTION: "why"}
     assert "description" not in aside["spec"]["taint"]
@@ -113,13 +113,17 @@ def test_what_a_foreign_server_keeps() -> None:
 
 
 def test_what_is_not_asked_for_again_goes() -> None:
-    before = Marking(taint=TAINT, reason="why", expires=NOON, rate=3, device_class="c", name="r")
-    (known,) = rules([GPU], before)
+    before = TaintRequest(
+        taint=TAINT, reason="why", expires=NOON, rate=3, device_class="c", name="r"
+    )
+    (known,) = build_rules([GPU], before)
     known["spec"]["taint"]["timeAdded"] = "2030-01-01T11:00:00Z"
     known["metadata"]["annotations"]["example.com/other"] = "kept"
-    (body,) = rules([GPU], Marking(taint=Wanted(TAINT.key, "", "NoSchedule"), name="r"))
+    (body,) = build_rules(
+        [GPU], TaintRequest(taint=TaintToAdd(TAINT.key, "", "NoSchedule"), name="r")
+    )
 
-    patch = overwriting(body, known)
+    patch = overwrite_patch(body, known)
 
     assert patch["metadata"] == {"name": "r", "annotations": {"sully.dev/expires-at": None}}
     assert patch["spec"]["deviceSelector"] == {**GPU, "deviceClassName": None}
@@ -130,8 +134,8 @@ def test_what_is_not_asked_for_again_goes() -> None:
         "description": None,
         "evictionsPerSecond": None,
     }
-    assert list(lost(patch["spec"], body["spec"])) == []
+    assert list(dropped_fields(patch["spec"], body["spec"])) == []
 
 
 def test_taints_that_share_a_name() -> None:
-    assert name_for("hot", TAINT) == "hot-too-hot-noexecute"
+    assert rule_name("hot", TAINT) == "hot-too-hot-noexecute"

@@ -12,11 +12,11 @@ from sully.api.resource.types import (
 )
 from sully.domain.claims.reservations import made_for
 from sully.domain.planning.objects import PlannedPod
-from sully.domain.planning.replacing import (
-    in_batches,
+from sully.domain.planning.replacements import (
     is_replaced,
-    replacement,
-    waits_for_the_end,
+    is_replaced_after_deletion,
+    replacement_pod,
+    slow_start_order,
 )
 from sully.testing.clock import NOON
 
@@ -58,11 +58,11 @@ OWNERS = {
 
 @pytest.mark.parametrize(("owner", "want"), OWNERS.items(), ids=OWNERS)
 def test_owners(owner: str, want: tuple[bool, bool]) -> None:
-    assert (is_replaced(pod(owner)), waits_for_the_end(pod(owner))) == want
+    assert (is_replaced(pod(owner)), is_replaced_after_deletion(pod(owner))) == want
 
 
 def test_it_asks_the_same_and_has_nothing_yet() -> None:
-    made = replacement(pod(), NOON, spec_of=lambda *_: SPEC)
+    made = replacement_pod(pod(), NOON, spec_of=lambda *_: SPEC)
 
     fresh = made.pod
     assert (fresh.spec.node_name, fresh.spec.priority, fresh.status.phase) == ("", 7, "")
@@ -80,7 +80,7 @@ def test_claims_are_made_from_templates_only() -> None:
         asked.append((entry, template))
         return SPEC
 
-    made = replacement(pod(), NOON, spec_of=spec_of)
+    made = replacement_pod(pod(), NOON, spec_of=spec_of)
 
     (claim,) = made.claims
     assert asked == [("made", "t")]
@@ -91,14 +91,16 @@ def test_claims_are_made_from_templates_only() -> None:
 
 
 def test_a_template_that_is_gone_is_named() -> None:
-    made = replacement(pod(), NOON, spec_of=lambda *_: None)
+    made = replacement_pod(pod(), NOON, spec_of=lambda *_: None)
 
-    assert (made.missing, made.claims) == ("t", ())
+    assert (made.missing_template, made.claims) == ("t", ())
 
 
 def test_a_stateful_set_keeps_the_name() -> None:
-    assert replacement(pod("StatefulSet"), NOON, spec_of=lambda *_: SPEC).pod.metadata.name == "p"
-    assert replacement(pod(), NOON, spec_of=lambda *_: SPEC).pod.metadata.name != "p"
+    assert (
+        replacement_pod(pod("StatefulSet"), NOON, spec_of=lambda *_: SPEC).pod.metadata.name == "p"
+    )
+    assert replacement_pod(pod(), NOON, spec_of=lambda *_: SPEC).pod.metadata.name != "p"
 
 
 @pytest.mark.parametrize(
@@ -112,4 +114,4 @@ def test_a_stateful_set_keeps_the_name() -> None:
     ],
 )
 def test_owners_work_at_the_same_time_each_in_batches_that_double(gone: str, want: str) -> None:
-    assert in_batches(gone.split(), lambda each: each[0]) == want.split()
+    assert slow_start_order(gone.split(), lambda each: each[0]) == want.split()

@@ -36,7 +36,7 @@ from sully.testing.builders import (
     text,
 )
 from sully.testing.clock import NOON
-from sully.views.devices.details import Holder, Mark, Sight, Sights, natural
+from sully.views.devices.device_views import ClaimView, DeviceView, DeviceViews, TaintView, natural
 from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
 from sully.views.snapshot.snapshot import Objects, Snapshot
 
@@ -46,7 +46,7 @@ ENDS: dict[str, Any] = {"annotations": {"sully.dev/expires-at": "2030-01-01T13:0
 PAUSED: dict[str, Any] = {"annotations": {"sully.dev/paused": "wait"}}
 
 
-def sights(**objects: list[Any]) -> Sights:
+def device_views(**objects: list[Any]) -> DeviceViews:
     kinds: dict[str, Kind[Any]] = {
         "slices": SLICES,
         "classes": CLASSES,
@@ -56,32 +56,32 @@ def sights(**objects: list[Any]) -> Sights:
         "pods": PODS,
     }
     found = Snapshot([Objects(kinds[each], objects[each]) for each in objects], taken=LATER)
-    return Sights(found.inventory, found.usage, found.of(PATCHES))
+    return DeviceViews(found.inventory, found.usage, found.of(PATCHES))
 
 
-def look(**objects: list[Any]) -> Sight:
+def look(**objects: list[Any]) -> DeviceView:
     """Return the one device there is."""
     objects.setdefault("slices", [slice_("s", device())])
-    (only,) = sights(**objects).all(LATER)
+    (only,) = device_views(**objects).all(LATER)
     return only
 
 
-def _said(mark: Mark) -> str:
-    ends = " ends" if mark.ends == END else ""
+def _said(mark: TaintView) -> str:
+    ends = " ends" if mark.expiry == END else ""
     paused = " paused" if mark.paused == "wait" else ""
     return f"{mark.sourced.origin}{ends}{paused}"
 
 
-def holder(**more: Any) -> Holder:
+def holder(**more: Any) -> ClaimView:
     more.setdefault("pods", (Key("default", "pod"),))
-    return Holder(Key("default", "claim"), request="r", **more)
+    return ClaimView(Key("default", "claim"), request="r", **more)
 
 
 @dataclass(frozen=True)
 class Case:
     objects: dict[str, list[Any]] = field(default_factory=dict)
     marks: tuple[str, ...] = ()
-    holders: tuple[Holder, ...] = ()
+    holders: tuple[ClaimView, ...] = ()
     free: bool = False
 
 
@@ -94,12 +94,12 @@ CASES = {
         {"claims": [claim("claim", GPU, pods=())]}, holders=(holder(pods=()),)
     ),
     "a rule makes it leave": Case(
-        {**HELD, **RULED}, ("DeviceTaintRule/r",), (holder(leaves=NOON),)
+        {**HELD, **RULED}, ("DeviceTaintRule/r",), (holder(eviction_time=NOON),)
     ),
     "later, because it is tolerated for a time": Case(
         {**HELD, **RULED, "claims": [claim("claim", (GPU, (exists(seconds=900),)))]},
         ("DeviceTaintRule/r",),
-        (holder(tolerations=(exists(seconds=900),), leaves=NOON + timedelta(minutes=15)),),
+        (holder(tolerations=(exists(seconds=900),), eviction_time=NOON + timedelta(minutes=15)),),
     ),
     "never, because it is tolerated": Case(
         {**HELD, **RULED, "claims": [claim("claim", (GPU, (exists(), exists(key="other"))))]},
@@ -135,8 +135,8 @@ CASES = {
 def test_sight(case: Case) -> None:
     found = look(**case.objects)
 
-    assert tuple(_said(each) for each in found.marks) == case.marks
-    assert found.holders == case.holders
+    assert tuple(_said(each) for each in found.taints) == case.marks
+    assert found.claims == case.holders
     assert found.free is case.free
 
 
@@ -144,15 +144,15 @@ def test_a_device_that_is_gone_is_shown_while_it_is_held() -> None:
     found = look(slices=[], **HELD, rules=[rule("r", select(pool="pool-1"))])
 
     assert (found.id, found.device, found.node, found.free) == (GPU, None, "", False)
-    assert [each.sourced.origin.name for each in found.marks] == ["r"]
-    assert found.holders[0].leaves == NOON
+    assert [each.sourced.origin.name for each in found.taints] == ["r"]
+    assert found.claims[0].eviction_time == NOON
 
 
 def test_who_only_looks_does_not_use_it() -> None:
     found = look(claims=[holding("claim", admin_access=True)])
 
     assert found.free
-    assert found.holders[0].admin
+    assert found.claims[0].admin
 
 
 def holding(name: str, device: DeviceId = GPU, **more: Any) -> ResourceClaim:
@@ -198,7 +198,7 @@ def test_a_device_that_can_be_shared(claims: list[ResourceClaim], left: str, fre
 
     assert {name: str(amount) for name, amount in found.left.items()} == {"bandwidth": left}
     assert found.free is free
-    assert [each.consumed for each in found.holders] == [_consumed(each) for each in claims]
+    assert [each.consumed for each in found.claims] == [_consumed(each) for each in claims]
 
 
 def _consumed(claim: ResourceClaim) -> dict[str, str]:
@@ -214,7 +214,7 @@ def test_partitions_keep_each_other_busy() -> None:
 
     card = CounterSet(name="card", counters={"memory": Counter(value="40Gi")})
     counters = slice_("counters", count=2)
-    shown = sights(
+    shown = device_views(
         slices=[
             slice_(
                 "s", part("half", "20Gi"), part("whole", "40Gi"), part("other", "20Gi"), count=2
@@ -278,7 +278,7 @@ def test_node(slice_: Any, want: str) -> None:
 
 def test_order_and_class() -> None:
     names = ("gpu-10", "gpu-2", "gpu-1", "gpu-001", "gpu-01")
-    shown = sights(
+    shown = device_views(
         slices=[
             slice_("s", *(device(each, model=text(each)) for each in names)),
             slice_("t", device("x"), pool="pool-10"),
@@ -305,7 +305,7 @@ def test_order_and_class() -> None:
     ]
     assert [each.id.device for each in found if shown.in_class(each, "two")] == ["gpu-2"]
     assert all(shown.in_class(each, "all") for each in found)
-    assert not shown.in_class(Sight(DeviceId("d", "p", "x"), None, ""), "all")
+    assert not shown.in_class(DeviceView(DeviceId("d", "p", "x"), None, ""), "all")
 
 
 def test_natural() -> None:

@@ -1,8 +1,7 @@
-"""What in an object of a file does not fit its kind: which field, and why.
+"""Finds the field of an object in a file that has the wrong type.
 
-Files are written by people and programs of all sorts. The views take objects as a server gives
-them, and to check each before it is read would take longer than to read it. So nobody looks here
-until something went wrong; then the file is to blame, and this says where.
+The views expect objects as servers return them. To check every object of a file would take longer
+than to read it, so this only runs after something failed.
 """
 
 from __future__ import annotations
@@ -20,17 +19,16 @@ if TYPE_CHECKING:
     from sully.machinery.scheme import Scheme
 
 
-def misfit(obj: Mapping[str, Any], *, strictly: bool) -> str:
-    """Return what does not fit, such as `spec.nodeName: text is expected, not 3`; empty: all fits.
+def type_error(obj: Mapping[str, Any], *, strict: bool) -> str:
+    """Return the first error, such as `spec.nodeName: text is expected, not 3`; empty: no error.
 
-    A server takes null for nothing, and a number for an amount, and answers with neither. Nor does
-    it leave out what must be there: that does not fit, either, if it is said `strictly`.
+    A server accepts null for an absent field and a number for a quantity, and returns neither. Nor
+    does it omit required fields. With `strict`, all of these are errors.
     """
     table = _table(obj)
     if table is None:
         return ""
-    found = next(_object(obj, table, "", strictly), None)
-    return "" if found is None else found
+    return next(_object(obj, table, "", strict), "")
 
 
 @cache
@@ -52,53 +50,55 @@ def _table(obj: Mapping[str, Any]) -> ObjectType | None:
     return scheme.schema(resource, served)
 
 
-def _object(value: Any, kind: ObjectType, at: str, strictly: bool) -> Iterator[str]:
+def _object(value: Any, kind: ObjectType, at: str, strict: bool) -> Iterator[str]:
     if not isinstance(value, dict):
-        yield _said(at, "an object", value)
+        yield _message(at, "an object", value)
         return
     for name, field in kind.fields.items():
         place = f"{at}.{name}" if at else name
         if name in value:
-            yield from _field(value[name], field, place, strictly)
-        elif field.required and strictly:
+            yield from _field(value[name], field, place, strict)
+        elif field.required and strict:
             yield f"{place}: it is missing"
 
 
-def _field(value: Any, field: Field, at: str, strictly: bool) -> Iterator[str]:
-    if value is not None or (strictly and not isinstance(field.type, Scalar)):
-        yield from _value(value, field.type, at, strictly)
+def _field(value: Any, field: Field, at: str, strict: bool) -> Iterator[str]:
+    if value is not None or (strict and not isinstance(field.type, Scalar)):
+        yield from _value(value, field.type, at, strict)
 
 
-def _value(value: Any, kind: Type, at: str, strictly: bool) -> Iterator[str]:
+def _value(value: Any, kind: Type, at: str, strict: bool) -> Iterator[str]:
     if isinstance(kind, ObjectType):
-        yield from _object(value, kind, at, strictly)
+        yield from _object(value, kind, at, strict)
     elif isinstance(kind, Scalar):
-        wanted, fits = _AMOUNT if strictly and kind.name == "Quantity" else _SCALARS[kind.name]
-        if not fits(value):
-            yield _said(at, wanted, value)
+        expected, is_valid = (
+            _QUANTITY if strict and kind.name == "Quantity" else _SCALARS[kind.name]
+        )
+        if not is_valid(value):
+            yield _message(at, expected, value)
     elif isinstance(kind, ListOf):
         if not isinstance(value, list):
-            yield _said(at, "a list", value)
+            yield _message(at, "a list", value)
             return
-        for index, each in enumerate(value):
-            yield from _value(each, kind.item, f"{at}[{index}]", strictly)
+        for index, item in enumerate(value):
+            yield from _value(item, kind.item, f"{at}[{index}]", strict)
     else:
-        yield from _entries(value, kind, at, strictly)
+        yield from _entries(value, kind, at, strict)
 
 
-def _entries(value: Any, kind: MapOf, at: str, strictly: bool) -> Iterator[str]:
+def _entries(value: Any, kind: MapOf, at: str, strict: bool) -> Iterator[str]:
     if not isinstance(value, dict):
-        yield _said(at, "an object", value)
+        yield _message(at, "an object", value)
         return
-    for name, each in value.items():
-        yield from _value(each, kind.value, f"{at}.{name}", strictly)
+    for name, item in value.items():
+        yield from _value(item, kind.value, f"{at}.{name}", strict)
 
 
-def _said(at: str, wanted: str, value: Any) -> str:
-    return f"{at or 'it'}: {wanted} is expected, not {_told(value)}"
+def _message(at: str, expected: str, value: Any) -> str:
+    return f"{at or 'it'}: {expected} is expected, not {_value_text(value)}"
 
 
-def _told(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
     if value is None or isinstance(value, bool):
@@ -107,8 +107,8 @@ def _told(value: Any) -> str:
 
 
 def _is_text(value: Any) -> bool:
-    # Half of a character can be written in JSON, and nowhere else.
-    return isinstance(value, str) and not any("\ud800" <= each <= "\udfff" for each in value)
+    # JSON can have a lone surrogate, UTF-8 cannot.
+    return isinstance(value, str) and not any("\ud800" <= char <= "\udfff" for char in value)
 
 
 def _is_whole(value: Any) -> bool:
@@ -132,7 +132,7 @@ def _is_quantity(value: Any) -> bool:
 _TEXT: tuple[str, Callable[[Any], bool]] = ("text", _is_text)
 _NUMBER: tuple[str, Callable[[Any], bool]] = ("a whole number", _is_whole)
 _TIME: tuple[str, Callable[[Any], bool]] = ("a time such as 2026-01-31T12:00:00Z", _is_time)
-_AMOUNT = ('text such as "2"', _is_text)
+_QUANTITY = ('text such as "2"', _is_text)
 _SCALARS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "string": _TEXT,
     "bytes": _TEXT,

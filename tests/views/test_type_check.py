@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sully.views.snapshot.misfits import misfit
+from sully.views.snapshot.type_check import type_error
 
 V1, HUB = "v1", "resource.k8s.io/v1"
 CLUSTERS = "cluster.open-cluster-management.io"
@@ -80,7 +80,7 @@ FOUND = {
 
 @pytest.mark.parametrize(("obj", "wanted", "given"), FOUND.values(), ids=FOUND)
 def test_what_does_not_fit(obj: dict[str, Any], wanted: str, given: str) -> None:
-    assert misfit(obj, strictly=False) == f"{wanted} is expected, not {given}"
+    assert type_error(obj, strict=False) == f"{wanted} is expected, not {given}"
 
 
 FITTING = {
@@ -94,7 +94,7 @@ FITTING = {
 
 @pytest.mark.parametrize("obj", FITTING.values(), ids=FITTING)
 def test_what_fits(obj: dict[str, Any]) -> None:
-    assert misfit(obj, strictly=False) == ""
+    assert type_error(obj, strict=False) == ""
 
 
 STRICT = {
@@ -108,6 +108,6 @@ STRICT = {
 
 
 @pytest.mark.parametrize(("obj", "want"), STRICT.values(), ids=STRICT)
-def test_what_does_not_fit_strictly(obj: dict[str, Any], want: str) -> None:
-    assert misfit(obj, strictly=False) == ""
-    assert misfit(obj, strictly=True) == want
+def test_strict_errors(obj: dict[str, Any], want: str) -> None:
+    assert type_error(obj, strict=False) == ""
+    assert type_error(obj, strict=True) == want

@@ -11,8 +11,8 @@ from sully.api.resource.types import DeviceTaintRule
 from sully.domain.devices.device import EffectiveDevice, Published, driver_taints
 from sully.domain.devices.rules import sourced
 from sully.domain.devices.taints import Origin
-from sully.domain.planning.lifting import Obstacle, lifting, remedy, same_criteria
-from sully.domain.planning.taintgrammar import Unwanted
+from sully.domain.planning.taint_removal import RemainingTaint, plan_removal, remedy, same_criteria
+from sully.domain.planning.taintgrammar import TaintToRemove
 from sully.testing.builders import DRIVER, KEY, cel, device, rule, select, slice_, taint
 
 GPU = select(driver=DRIVER, pool="pool-1", device="gpu-0")
@@ -29,10 +29,10 @@ def on_device(*rules: DeviceTaintRule, driver: bool = False) -> EffectiveDevice:
 class Case:
     rules: tuple[DeviceTaintRule, ...]
     pattern: tuple[str, str, str] = (DRIVER, "pool-1", "gpu-0")
-    unwanted: Unwanted = field(default_factory=lambda: Unwanted(KEY))
+    taint: TaintToRemove = field(default_factory=lambda: TaintToRemove(KEY))
     driver: bool = False
     going: tuple[str, ...] = ()
-    obstacles: tuple[str, ...] = ()
+    remaining: tuple[str, ...] = ()
 
 
 CASES = {
@@ -41,35 +41,37 @@ CASES = {
         (rule("r", GPU),), pattern=(DRIVER, "*", "*"), going=("r",)
     ),
     "several": Case((rule("b", GPU), rule("a", GPU)), going=("a", "b")),
-    "a wider rule": Case((rule("r", POOL),), obstacles=("DeviceTaintRule/r",)),
+    "a wider rule": Case((rule("r", POOL),), remaining=("DeviceTaintRule/r",)),
     "a glob does not cover what a rule leaves open": Case(
-        (rule("r", POOL),), pattern=(DRIVER, "pool-1", "gpu-*"), obstacles=("DeviceTaintRule/r",)
+        (rule("r", POOL),), pattern=(DRIVER, "pool-1", "gpu-*"), remaining=("DeviceTaintRule/r",)
     ),
     "any name covers what a rule leaves open": Case(
         (rule("r", POOL),), pattern=(DRIVER, "pool-1", "*"), going=("r",)
     ),
     "another key": Case((rule("r", GPU, taint(key="other")),)),
-    "another effect": Case((rule("r", GPU),), unwanted=Unwanted(KEY, "NoSchedule")),
-    "the driver": Case((), driver=True, obstacles=("ResourceSlice/slice-1",)),
+    "another effect": Case((rule("r", GPU),), taint=TaintToRemove(KEY, "NoSchedule")),
+    "the driver": Case((), driver=True, remaining=("ResourceSlice/slice-1",)),
     "a rule and the driver": Case(
-        (rule("r", GPU),), driver=True, going=("r",), obstacles=("ResourceSlice/slice-1",)
+        (rule("r", GPU),), driver=True, going=("r",), remaining=("ResourceSlice/slice-1",)
     ),
 }
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_lifting(case: Case) -> None:
-    def meant(*names: str) -> bool:
+    def selects(*names: str) -> bool:
         return all(map(fnmatchcase, names, case.pattern))
 
-    found = lifting(case.rules, [on_device(*case.rules, driver=case.driver)], meant, case.unwanted)
+    found = plan_removal(
+        case.rules, [on_device(*case.rules, driver=case.driver)], selects, case.taint
+    )
 
     assert tuple(each.metadata.name for each in found.rules) == case.going
-    assert tuple(str(each.origin) for each in found.obstacles) == case.obstacles
+    assert tuple(str(each.origin) for each in found.remaining) == case.remaining
 
 
 def test_a_rule_without_a_selector_is_for_no_device() -> None:
-    found = lifting([rule("r", None)], [], lambda *_: True, Unwanted(KEY))
+    found = plan_removal([rule("r", None)], [], lambda *_: True, TaintToRemove(KEY))
 
     assert not found.rules
 
@@ -85,7 +87,7 @@ REMEDIES = {
 def test_remedies(kind: str, text: str) -> None:
     origin = Origin(kind, "x")
 
-    assert text in remedy(Obstacle("d/p/gpu-0", origin))
+    assert text in remedy(RemainingTaint("d/p/gpu-0", origin))
 
 
 CLASSED = rule("classed", select(device_class_name="a100"))
@@ -102,13 +104,17 @@ CRITERIA: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
 @pytest.mark.parametrize(("name", "expressions", "want"), CRITERIA.values(), ids=CRITERIA)
 def test_rules_by_criteria(name: str, expressions: tuple[str, ...], want: tuple[str, ...]) -> None:
     found = same_criteria(
-        [CLASSED, BY_CEL, rule("named", GPU)], lambda *_: True, Unwanted(KEY), name, expressions
+        [CLASSED, BY_CEL, rule("named", GPU)],
+        lambda *_: True,
+        TaintToRemove(KEY),
+        name,
+        expressions,
     )
 
     assert tuple(each.metadata.name for each in found) == want
 
 
 def test_criteria_do_not_reach_beyond_the_names() -> None:
-    found = same_criteria([CLASSED], lambda *at: at[0] == DRIVER, Unwanted(KEY), "a100", ())
+    found = same_criteria([CLASSED], lambda *at: at[0] == DRIVER, TaintToRemove(KEY), "a100", ())
 
     assert found == ()

@@ -25,12 +25,12 @@ from sully.domain.clusters.health import AVAILABLE
 from sully.domain.planning.report import Plan
 from sully.machinery.meta import ObjectMeta
 from sully.planning.changes import Change, Put, Remove
-from sully.planning.fleet import plan_fleet
+from sully.planning.placements import plan_placements
 from sully.testing.builders import SET, cluster, cluster_set, cluster_taint, set_binding
 from sully.views.fleet_kinds import BINDINGS, CLUSTERS, DECISIONS, PLACEMENTS, POLICIES, SETS
 from sully.views.snapshot.snapshot import Gap, Objects, Snapshot
 
-LOST = cluster_taint(UNREACHABLE, "", added=-60)
+NOT_REPLACED = cluster_taint(UNREACHABLE, "", added=-60)
 SICK = "Sick"
 NEVER_CONTENT = prioritizing(scored("Steady", -1), mode="Exact")
 
@@ -99,10 +99,10 @@ CASES = {
         notes=1,
     ),
     "the hub puts its own taint back": Case(
-        [healthy("a"), silent("b", LOST)], ["a"], [put(silent("b"))]
+        [healthy("a"), silent("b", NOT_REPLACED)], ["a"], [put(silent("b"))]
     ),
     "which is new then": Case(
-        [healthy("a"), silent("b", LOST)],
+        [healthy("a"), silent("b", NOT_REPLACED)],
         ["a"],
         [put(silent("b"))],
         ["0 + b", "60 b + "],
@@ -285,20 +285,21 @@ def snapshot(case: Case) -> Snapshot:
 
 
 def told(plan: Plan) -> list[str]:
-    return [
-        f"{each.after:g} {' '.join(each.leaves)} + {' '.join(each.joins)}".replace("  ", " ")
-        for each in plan.moves
-    ]
+    texts = []
+    for change in plan.decision_changes:
+        removed, added = " ".join(change.removed_clusters), " ".join(change.added_clusters)
+        texts.append(f"{change.after_seconds:g} {removed} + {added}".replace("  ", " "))
+    return texts
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_plans_of_a_fleet(case: Case) -> None:
-    plan = plan_fleet(snapshot(case), case.changes, case.flags)
+    plan = plan_placements(snapshot(case), case.changes, case.flags)
 
     assert told(plan) == list(case.moves)
     ends = [list(each.after) for each in plan.placements]
     assert ends == ([] if case.ends is None else [list(case.ends)])
-    assert plan.homeless == case.lacks
+    assert len(plan.unsatisfied_placements) == case.lacks
     assert len(plan.notes) == case.notes
 
 
@@ -314,6 +315,6 @@ def test_plans_of_a_fleet(case: Case) -> None:
     ],
 )
 def test_what_a_change_is_called(changes: Sequence[Change], told: str) -> None:
-    plan = plan_fleet(snapshot(Case([healthy("a")], ["a"], changes)), changes)
+    plan = plan_placements(snapshot(Case([healthy("a")], ["a"], changes)), changes)
 
     assert list(plan.changes) == [told]

@@ -32,11 +32,11 @@ from sully.controller_setup import build_manager
 from sully.controllers.clusters.kinds import POLICIES
 from sully.controllers.placement.settings import PlacementSettings
 from sully.domain.clusters.health import AVAILABLE
-from sully.domain.planning.report import ClusterMove
+from sully.domain.planning.report import DecisionChange
 from sully.machinery.gates import Gates
 from sully.machinery.timestamps import format_time
 from sully.planning.changes import Change, Put, Remove
-from sully.planning.fleet import forecast, plan_fleet
+from sully.planning.placements import forecast, plan_placements
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
 from sully.views import fleet_kinds as fleetkinds
@@ -345,11 +345,16 @@ async def watch(world: World, scene: Scene) -> tuple[set[Move], Decided]:
     return moves, known
 
 
-def told(moves: Iterable[ClusterMove]) -> set[Move]:
+def told(moves: Iterable[DecisionChange]) -> set[Move]:
     return {
-        (int(each.after), each.placement.partition("/")[2], each.leaves, each.joins)
+        (
+            int(each.after_seconds),
+            each.placement.partition("/")[2],
+            each.removed_clusters,
+            each.added_clusters,
+        )
         for each in moves
-        if each.after <= UNTIL
+        if each.after_seconds <= UNTIL
     }
 
 
@@ -358,7 +363,7 @@ async def check(scene: Scene) -> None:
         await fill(world, scene)
         snapshot = await load(world.admin, FLEET, now=world.clock.now())
         changes = await Acting(world, scene, dry=True).run()
-        plan = plan_fleet(snapshot, changes, scene.flags)
+        plan = plan_placements(snapshot, changes, scene.flags)
         anyway = forecast(snapshot, flags=scene.flags)
         before = await decisions(world)
         moves, after = await watch(world, scene)
@@ -367,8 +372,8 @@ async def check(scene: Scene) -> None:
         (int((x.at - begun).total_seconds()), x.placement[1], x.left, x.joined)
         for x in anyway.moves
     }
-    assert told(plan.moves) <= moves
-    assert moves - told(plan.moves) <= expected
+    assert told(plan.decision_changes) <= moves
+    assert moves - told(plan.decision_changes) <= expected
     ends = before | {x.placement[1]: frozenset(x.after) for x in anyway.differences}
     ends |= {x.placement.partition("/")[2]: frozenset(x.after) for x in plan.placements}
     assert {name: has for name, has in ends.items() if has} == {
@@ -428,7 +433,7 @@ SCENES = st.builds(
         ACTS, min_size=1, max_size=2, unique_by=lambda each: (each.number, each.verb)
     ).map(tuple),
     policy=st.sampled_from(["", "", "eu"]),
-    # No limit to leaving: a plan begins with a full minute of it.
+    # No limit to leaving: a plan start_time with a full minute of it.
     flags=st.builds(PlacementSettings, toleration_seconds=st.sampled_from([None, None, 3])),
 )
 

@@ -23,9 +23,9 @@ from sully.api.sully.types import (
 from sully.machinery.meta import ObjectMeta
 from sully.testing.builders import DRIVER, cel, class_, device, select, slice_, taint, text
 from sully.testing.clock import NOON
+from sully.views.history import HistoryEntry, entries_about, history_entries, needs_inventory, parts
 from sully.views.kinds import CLASSES, SLICES
 from sully.views.snapshot.snapshot import Objects, Snapshot
-from sully.views.timeline import Happening, by_content, concerning, happenings, parts
 
 ON_POOL = select(pool="p")
 
@@ -86,7 +86,7 @@ def gone(name: str, minutes: int, device: str = "d") -> EvictionRecord:
 def test_a_rule_is_made_changed_and_lifted() -> None:
     change = TaintChange(time=NOON + _later(1), what="paused")
 
-    made, changed, lifted = happenings([ruled("a", lifted=True, changes=(change,))], [])
+    made, changed, lifted = history_entries([ruled("a", lifted=True, changes=(change,))], [])
 
     assert (made.what, made.rule, made.by, made.why) == ("tainted", "a", "alice", "why")
     assert made.selector == select(pool="p")
@@ -98,12 +98,12 @@ def test_the_count_of_a_deleted_rule_is_never_below_the_evictions_shown() -> Non
     left = [gone(name, 1) for name in "pqrs"]
 
     for recorded, expected in ((0, 3), (3, 3), (4, 4)):
-        (*_, lifted) = happenings([ruled("a", lifted=True)], left[:recorded])
+        (*_, lifted) = history_entries([ruled("a", lifted=True)], left[:recorded])
         assert (lifted.what, lifted.evicted) == ("lifted", expected)
 
 
 def test_a_rule_that_stands_is_not_lifted() -> None:
-    assert [each.what for each in happenings([ruled("a")], [])] == ["tainted"]
+    assert [each.what for each in history_entries([ruled("a")], [])] == ["tainted"]
 
 
 def test_the_order_is_that_of_time_whatever_the_order_of_records() -> None:
@@ -112,7 +112,7 @@ def test_the_order_is_that_of_time_whatever_the_order_of_records() -> None:
 
     for rules in permutations(records):
         for left in permutations(evictions):
-            found = happenings(rules, left)
+            found = history_entries(rules, left)
             assert [(each.what, each.rule or _pod(each)) for each in found] == [
                 ("tainted", "a"),
                 ("tainted", "b"),
@@ -123,17 +123,17 @@ def test_the_order_is_that_of_time_whatever_the_order_of_records() -> None:
             ]
 
 
-def _pod(happening: Happening) -> str:
-    assert happening.eviction is not None
-    return happening.eviction.spec.pod.name
+def _pod(entry: HistoryEntry) -> str:
+    assert entry.eviction is not None
+    return entry.eviction.spec.pod.name
 
 
 def test_an_eviction_says_why() -> None:
-    (found,) = happenings([], [gone("p", 0)])
+    (found,) = history_entries([], [gone("p", 0)])
 
     assert found.why == "hot"
     assert [each.name for each in found.causes()] == ["a"]
-    assert happenings([ruled("a")], [])[0].causes() == ()
+    assert history_entries([ruled("a")], [])[0].causes() == ()
 
 
 # -- about devices --------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ class Asked:
     def matches_pool(self, driver: str, pool: str) -> bool:
         return parts(self.name)[:2] == (driver, pool)
 
-    def may_meet(self, driver: str | None, pool: str | None, device: str | None) -> bool:
+    def overlaps(self, driver: str | None, pool: str | None, device: str | None) -> bool:
         wanted = zip(parts(self.name), (driver, pool, device), strict=True)
         return all(given in (None, part) for part, given in wanted)
 
@@ -206,18 +206,18 @@ RULES: dict[str, tuple[TaintRecord, str, list[tuple[str, bool]]]] = {
 def test_what_concerned_a_device(
     record: TaintRecord, name: str, want: list[tuple[str, bool]]
 ) -> None:
-    told = happenings([record], [gone("p", 5, f"{DRIVER}/p/left")])
+    told = history_entries([record], [gone("p", 5, f"{DRIVER}/p/left")])
 
-    found = list(concerning(told, Asked(f"{DRIVER}/p/{name}"), NOW.inventory))
+    found = list(entries_about(told, Asked(f"{DRIVER}/p/{name}"), NOW.inventory))
 
-    assert [(each.what, each.unsure) for each in found] == want
+    assert [(each.what, each.uncertain) for each in found] == want
 
 
 def test_devices_are_asked_only_where_names_cannot_tell() -> None:
     asked = Asked(f"{DRIVER}/p/big")
 
-    assert not by_content(happenings([ruled("a")], [gone("p", 5)]), asked)
-    assert not by_content(
-        happenings([ruled("a", on=select(pool="q", device_class_name="c"))], []), asked
+    assert not needs_inventory(history_entries([ruled("a")], [gone("p", 5)]), asked)
+    assert not needs_inventory(
+        history_entries([ruled("a", on=select(pool="q", device_class_name="c"))], []), asked
     )
-    assert by_content(happenings([ruled("a", on=SMALL)], []), asked)
+    assert needs_inventory(history_entries([ruled("a", on=SMALL)], []), asked)

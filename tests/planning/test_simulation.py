@@ -1,4 +1,4 @@
-"""What a rehearsal predicts, case by case."""
+"""What a simulation predicts, case by case."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from sully.client.transport import Key
 from sully.domain.planning.report import Plan
 from sully.machinery.timestamps import format_time
 from sully.planning.changes import Remove
-from sully.planning.rehearsal import Rehearsal
-from sully.planning.settings import Settings
-from sully.planning.telling import tell
+from sully.planning.cluster_copy import SimulationOptions
+from sully.planning.plan_builder import build_plan
+from sully.planning.simulation import Simulation
 from sully.testing.clock import NOON
 from sully.views.kinds import PATCHES, RULES, SLICES, TAINT_RECORDS
 from sully.views.snapshot.snapshot import Gap
@@ -71,38 +71,38 @@ class Case:
     changes: tuple[Any, ...] = (put(rule(pool="n1")),)
     want: tuple[str, ...] = ()
     """Each departure: name, seconds, fate, node or why."""
-    stays: tuple[str, ...] = ()
-    arrivals: tuple[str, ...] = ()
-    without_place: int = 0
-    settings: Settings = field(default_factory=lambda: Settings(stop_seconds=1))
+    blocked: tuple[str, ...] = ()
+    scheduled: tuple[str, ...] = ()
+    not_rescheduled: int = 0
+    options: SimulationOptions = field(default_factory=lambda: SimulationOptions(stop_seconds=1))
 
 
 CASES = {
-    "lands elsewhere": Case([*TWO_NODES, *ONE], want=("p1 0 Lands n2",)),
+    "lands elsewhere": Case([*TWO_NODES, *ONE], want=("p1 0 Rescheduled n2",)),
     "lands on the other device of its node": Case(
         [*machines("n1", devices=2), *ONE],
         (put(rule(pool="n1", device="gpu-0")),),
-        want=("p1 0 Lands n1",),
+        want=("p1 0 Rescheduled n1",),
     ),
     "no device is left": Case(
         [*TWO_NODES, *ONE, *running("p2", "n2", "gpu-0", owned_by=WEB)],
         want=(f"p1 0 Pending {REFUSED}",),
-        without_place=1,
+        not_rescheduled=1,
     ),
     "the node that has a device is full": Case(
         [*TWO_NODES, *running("p1", "n1", "gpu-0", owned_by=WEB, cpu="9")],
         want=("p1 0 Pending 0/2 nodes are available: 2 Insufficient cpu.",),
-        without_place=1,
+        not_rescheduled=1,
     ),
     "nobody manages it": Case(
         [*TWO_NODES, *BARE],
         want=("p1 0 NotReplaced no controller manages it, so it is not recreated",),
-        without_place=1,
+        not_rescheduled=1,
     ),
     "a pod of a node's own is not made by anyone else": Case(
         [*TWO_NODES, *running("p1", "n1", "gpu-0", owned_by="Node/n1")],
         want=("p1 0 NotReplaced no controller manages it, so it is not recreated",),
-        without_place=1,
+        not_rescheduled=1,
     ),
     "only what is selected is hit": Case(
         [*TWO_NODES, *ONE, *running("p2", "n2", "gpu-0", owned_by=WEB)],
@@ -113,7 +113,7 @@ CASES = {
     ),
     "tolerated for a while": Case(
         [*TWO_NODES, *running("p1", "n1", "gpu-0", owned_by=WEB, tolerations=[toleration(300)])],
-        want=("p1 300 Lands n2",),
+        want=("p1 300 Rescheduled n2",),
     ),
     "tolerated for ever": Case(
         [*TWO_NODES, *running("p1", "n1", "gpu-0", owned_by=WEB, tolerations=[toleration()])]
@@ -121,7 +121,7 @@ CASES = {
     "tolerated for a while, and nowhere else to go": Case(
         [*machines("n1"), *running("p1", "n1", "gpu-0", owned_by=WEB, tolerations=[toleration(9)])],
         want=("p1 9 Pending 0/1 nodes are available: 1 cannot allocate all claims.",),
-        without_place=1,
+        not_rescheduled=1,
     ),
     "tolerated for a while yet, on a device that has to be left too": Case(
         [
@@ -130,10 +130,10 @@ CASES = {
         ],
         (put(rule(pool="n1")), put(rule("worse", key="example.com/worse", device="gpu-0"))),
         want=(
-            "p1 0 Returns it tolerates the taints there only for some time,"
+            "p1 0 EvictedAgain it tolerates the taints there only for some time,"
             " and would be evicted again after 9s",
         ),
-        without_place=1,
+        not_rescheduled=1,
     ),
     "the rule ends before the time is over": Case(
         [*TWO_NODES, *running("p1", "n1", "gpu-0", owned_by=WEB, tolerations=[toleration(300)])],
@@ -146,12 +146,12 @@ CASES = {
     "a patch that was there ends, and a pod that waits gets its device": Case(
         [*machines("n1"), *waiting("p1"), patch(effect="NoSchedule", **ending(60))],
         (put(rule(pool="elsewhere")),),
-        arrivals=("p1 n1",),
+        scheduled=("p1 n1",),
     ),
     "the rule is paused": Case(
         [*TWO_NODES, *ONE],
         (put(rule(pool="n1", annotations={"sully.dev/paused": "lunch"})),),
-        stays=("p1 paused: DeviceTaintRule/rule",),
+        blocked=("p1 paused: DeviceTaintRule/rule",),
     ),
     "it leaves without the change as well": Case(
         [*TWO_NODES, *ONE, rule("old", pool="n1")],
@@ -171,34 +171,36 @@ CASES = {
             },
         ],
         (put(rule("new", pool="n1")),),
-        want=("p1 0 Lands n2",),
+        want=("p1 0 Rescheduled n2",),
     ),
     "its template is gone": Case(
         [*TWO_NODES, *without_template(ONE)],
         want=("p1 0 Pending ResourceClaimTemplate a/p1-template does not exist",),
-        without_place=1,
+        not_rescheduled=1,
     ),
     "a stateful set waits until the old pod is gone": Case(
         [*TWO_NODES, *running("p1", "n1", "gpu-0", owned_by="StatefulSet/db")],
-        want=("p1 0 Lands n2 after 1",),
+        want=("p1 0 Rescheduled n2 after 1",),
     ),
     "it needs two devices and only one is well": Case(
         [*machines("n1", devices=2), *running("p1", "n1", "gpu-0", "gpu-1", owned_by=WEB)],
         (put(rule(pool="n1", device="gpu-0")),),
         want=("p1 0 Pending 0/1 nodes are available: 1 cannot allocate all claims.",),
-        without_place=1,
+        not_rescheduled=1,
     ),
     "another scheduler's pod": Case(
         [*TWO_NODES, *running("p1", "n1", "gpu-0", owned_by=WEB, schedulerName="theirs")],
         want=("p1 0 Pending the decisions of scheduler theirs are not known",),
-        without_place=1,
+        not_rescheduled=1,
     ),
-    "a patch": Case([*TWO_NODES, *ONE], (put(patch(), PATCHES),), want=("p1 0 Lands n2",)),
-    "a slice": Case([*TWO_NODES, *ONE], (put(driver_tainted(), SLICES),), want=("p1 0 Lands n2",)),
+    "a patch": Case([*TWO_NODES, *ONE], (put(patch(), PATCHES),), want=("p1 0 Rescheduled n2",)),
+    "a slice": Case(
+        [*TWO_NODES, *ONE], (put(driver_tainted(), SLICES),), want=("p1 0 Rescheduled n2",)
+    ),
     "a rule goes, and a pod that waited gets its device": Case(
         [*machines("n1"), *waiting("p1"), rule(effect="NoSchedule", pool="n1")],
         (Remove(RULES, Key("", "rule")),),
-        arrivals=("p1 n1",),
+        scheduled=("p1 n1",),
     ),
     "a pod without a grace period is gone before the next one comes": Case(
         [
@@ -206,7 +208,7 @@ CASES = {
             *running("p1", "n1", "gpu-0", owned_by=WEB, terminationGracePeriodSeconds=0),
         ],
         (put(rule(pool="n1", device="gpu-0")),),
-        want=("p1 0 Lands n1",),
+        want=("p1 0 Rescheduled n1",),
     ),
 }
 
@@ -215,19 +217,23 @@ def told(plan: Plan) -> tuple[str, ...]:
     return tuple(
         " ".join(
             [
-                f"{each.name} {each.after:g} {each.landing.fate.value}",
-                (each.landing.why.partition(" preemption:")[0] or each.landing.node),
-                *(["anyway"] if each.anyway else []),
+                f"{each.name} {each.after_seconds:g} {each.replacement.outcome.value}",
+                (each.replacement.message.partition(" preemption:")[0] or each.replacement.node),
+                *(["anyway"] if each.without_change else []),
                 *(_late(each)),
             ]
         )
-        for each in plan.departures
+        for each in plan.evictions
     )
 
 
 def _late(each: Any) -> list[str]:
-    late = (each.landing.at - each.at).total_seconds() if each.landing.at is not None else 0
-    return [f"after {late:g}"] if late and each.landing.fate.value == "Lands" else []
+    late = (
+        (each.replacement.scheduled_time - each.eviction_time).total_seconds()
+        if each.replacement.scheduled_time is not None
+        else 0
+    )
+    return [f"after {late:g}"] if late and each.replacement.outcome.value == "Rescheduled" else []
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
@@ -236,21 +242,23 @@ def test_rehearsal(case: Case) -> None:
 
 
 def check(case: Case) -> None:
-    plan = planned(case.objects, *case.changes, settings=case.settings)
+    plan = planned(case.objects, *case.changes, options=case.options)
 
     assert told(plan) == case.want
-    assert tuple(f"{each.name} {each.why}" for each in plan.stays) == case.stays
-    assert tuple(f"{each.name} {each.node}" for each in plan.arrivals) == case.arrivals
-    assert plan.homeless == case.without_place
+    assert tuple(f"{each.name} {each.message}" for each in plan.blocked_evictions) == case.blocked
+    assert tuple(f"{each.name} {each.node}" for each in plan.scheduled_pods) == case.scheduled
+    assert len(plan.not_rescheduled) == case.not_rescheduled
 
 
-def crowd(number: int, *, rate: int | None = None, settings: Settings | None = None) -> list[float]:
+def crowd(
+    number: int, *, rate: int | None = None, options: SimulationOptions | None = None
+) -> list[float]:
     objects = machines("n1", devices=number)
     for index in range(number):
         objects += running(f"p{index:02}", "n1", f"gpu-{index}")
     given = {"rate": rate} if rate else {}
-    plan = planned(objects, put(rule(pool="n1", **given)), settings=settings or Settings())
-    return [each.after for each in plan.departures]
+    plan = planned(objects, put(rule(pool="n1", **given)), options=options or SimulationOptions())
+    return [each.after_seconds for each in plan.evictions]
 
 
 def test_without_a_rate_all_leave_at_once() -> None:
@@ -262,15 +270,15 @@ def test_a_rate_lets_ten_go_and_then_one_by_one() -> None:
 
 
 def test_the_rate_for_taints_that_name_none() -> None:
-    settings = Settings(default_per_second=1)
+    options = SimulationOptions(default_per_second=1)
 
-    assert crowd(12, settings=settings) == [0.0] * 10 + [1.0, 2.0]
+    assert crowd(12, options=options) == [0.0] * 10 + [1.0, 2.0]
 
 
 def test_the_cap_over_all() -> None:
-    settings = Settings(max_per_minute=5)
+    options = SimulationOptions(max_per_minute=5)
 
-    assert crowd(12, settings=settings) == [0.0] * 5 + [60.0] * 5 + [120.0] * 2
+    assert crowd(12, options=options) == [0.0] * 5 + [60.0] * 5 + [120.0] * 2
 
 
 def test_devices_claims_and_classes_are_told() -> None:
@@ -278,10 +286,10 @@ def test_devices_claims_and_classes_are_told() -> None:
 
     (device,) = plan.devices
     assert device.device == f"{DRIVER}/n1/gpu-0"
-    assert device.gains == (f"{KEY}:NoExecute (DeviceTaintRule/rule)",)
+    assert device.added_taints == (f"{KEY}:NoExecute (DeviceTaintRule/rule)",)
     assert device.claims == plan.claims == ("a/p1-claim",)
     (found,) = plan.classes
-    assert (found.name, found.devices) == (CLASS, 2)
+    assert (found.name, found.devices_after) == (CLASS, 2)
     assert (found.free_before, found.free_after) == (1, 0)
     assert (found.tainted_before, found.tainted_after) == (0, 1)
     assert plan.changes == ("DeviceTaintRule/rule created",)
@@ -302,14 +310,14 @@ def test_a_device_whose_slice_is_gone_is_told_too() -> None:
 
     assert [each.device for each in plan.devices] == [f"{DRIVER}/n1/gpu-0"]
     assert plan.devices[0].claims == ("a/p1-claim",)
-    assert told(plan) == ("p1 0 Lands n2",)
+    assert told(plan) == ("p1 0 Rescheduled n2",)
 
 
 def test_a_pod_takes_its_whole_grace_unless_it_is_known_to_be_quicker() -> None:
     pod = running("p1", "n1", "gpu-0", owned_by="StatefulSet/db", terminationGracePeriodSeconds=60)
-    plan = planned([*TWO_NODES, *pod], put(rule(pool="n1")), settings=Settings())
+    plan = planned([*TWO_NODES, *pod], put(rule(pool="n1")), options=SimulationOptions())
 
-    assert told(plan) == ("p1 0 Lands n2 after 60",)
+    assert told(plan) == ("p1 0 Rescheduled n2 after 60",)
 
 
 @pytest.mark.parametrize(("quick", "want"), [(None, 20.0), (12.0, 2.0), (5.0, 0.0), (90.0, 20.0)])
@@ -319,19 +327,19 @@ def test_a_pod_that_leaves_already_stops_as_quickly(quick: float | None, want: f
     plan = planned(
         [*machines("n1"), *leaving, *waiting("p2")],
         put(rule(pool="elsewhere")),
-        settings=Settings(stop_seconds=quick),
+        options=SimulationOptions(stop_seconds=quick),
     )
 
     # It was deleted ten seconds ago, and had thirty.
-    assert [(each.at - NOON).total_seconds() for each in plan.arrivals] == [want]
+    assert [(each.scheduled_time - NOON).total_seconds() for each in plan.scheduled_pods] == [want]
 
 
 def test_the_refusal_comes_with_an_account() -> None:
     plan = planned([*machines("n1"), *ONE], put(rule(pool="n1")))
 
-    account = plan.departures[0].landing.account
-    assert account is not None
-    assert account.requests[0].taints[0].origin == "DeviceTaintRule/rule"
+    diagnosis = plan.evictions[0].replacement.diagnosis
+    assert diagnosis is not None
+    assert diagnosis.requests[0].taints[0].origin == "DeviceTaintRule/rule"
 
 
 def test_pods_that_share_a_claim_come_together_again() -> None:
@@ -347,15 +355,15 @@ def test_pods_that_share_a_claim_come_together_again() -> None:
     plan = planned([*TWO_NODES, shared, *pods], put(rule(pool="n1")))
 
     # The claim gets another device only when both have left the first.
-    assert told(plan) == ("p1 0 Lands n2 after 1", "p2 0 Lands n2 after 1")
+    assert told(plan) == ("p1 0 Rescheduled n2 after 1", "p2 0 Rescheduled n2 after 1")
 
 
 def test_a_pod_that_got_its_node_just_before_leaves_as_others_do() -> None:
     objects = [*machines("n1"), *waiting("p1")]
     plan = planned(objects, put(rule(pool="n1")))
 
-    assert [each.name for each in plan.departures] == ["p1"]
-    assert not plan.arrivals
+    assert [each.name for each in plan.evictions] == ["p1"]
+    assert not plan.scheduled_pods
 
 
 def test_equal_pods_wait_behind_one_another_and_step_forward_in_order() -> None:
@@ -371,10 +379,12 @@ def test_equal_pods_wait_behind_one_another_and_step_forward_in_order() -> None:
     plan = planned(objects, short)
 
     # Nobody has a place until the rule ends, and then all have one.
-    assert [each.landing.fate.value for each in plan.departures] == ["Lands"] * 3
-    assert {each.landing.node for each in plan.departures} == {"n1"}
-    assert {(each.landing.at - NOON).total_seconds() for each in plan.departures} == {60.0}
-    assert planned(objects, first).homeless == 3
+    assert [each.replacement.outcome.value for each in plan.evictions] == ["Rescheduled"] * 3
+    assert {each.replacement.node for each in plan.evictions} == {"n1"}
+    assert {
+        (each.replacement.scheduled_time - NOON).total_seconds() for each in plan.evictions
+    } == {60.0}
+    assert len(planned(objects, first).not_rescheduled) == 3
 
 
 def test_what_a_tainted_part_drew_from_is_free_for_the_whole() -> None:
@@ -393,7 +403,9 @@ def test_what_a_tainted_part_drew_from_is_free_for_the_whole() -> None:
     plan = planned(objects, put(rule(device="gpu-0")))
 
     # Not only when everything has come to rest.
-    assert [(each.name, (each.at - NOON).total_seconds()) for each in plan.arrivals] == [("p3", 1)]
+    assert [
+        (each.name, (each.scheduled_time - NOON).total_seconds()) for each in plan.scheduled_pods
+    ] == [("p3", 1)]
 
 
 @pytest.mark.parametrize("ours", [True, False])
@@ -401,11 +413,11 @@ def test_kubernetes_itself_evicts_who_names_no_effect(ours: bool) -> None:
     anything = {"operator": "Exists"}
     objects = [*TWO_NODES, *running("p1", "n1", "gpu-0", tolerations=[anything])]
     gaps = [] if ours else [Gap(TAINT_RECORDS, "not served")]
-    rehearsal = Rehearsal(snapshot(*objects, gaps=gaps))
+    simulation = Simulation(snapshot(*objects, gaps=gaps))
 
-    rehearsal.run([put(rule(pool="n1"))])
+    simulation.run([put(rule(pool="n1"))])
 
-    assert [each.name for each in tell(rehearsal).departures] == ([] if ours else ["p1"])
+    assert [each.name for each in build_plan(simulation).evictions] == ([] if ours else ["p1"])
 
 
 def test_an_account_names_some_who_hold_devices_and_counts_the_others() -> None:
@@ -414,6 +426,6 @@ def test_an_account_names_some_who_hold_devices_and_counts_the_others() -> None:
         objects += running(f"q{index:02}", "n2", f"gpu-{index}")
     plan = planned([*objects, *ONE], put(rule(pool="n1")))
 
-    (asked,) = plan.departures[0].landing.account.requests
+    (asked,) = plan.evictions[0].replacement.diagnosis.requests
     assert asked.refused["inUse"] == 20
     assert (len(asked.holders), asked.more_holders) == (8, 12)

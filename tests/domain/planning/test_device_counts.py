@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sully.domain.devices.device import EffectiveDevice, Published
 from sully.domain.devices.rules import sourced
-from sully.domain.planning.supply import Counted, Counter, Supply
+from sully.domain.planning.device_counts import CountedDevice, DeviceCounter, DeviceCounts
 from sully.testing.builders import class_, device, rule, select, slice_, taint, text
 
 MODEL = 'device.attributes["gpu.example.com"].model == "big"'
@@ -17,32 +17,32 @@ def effective(model: str, effect: str = "") -> EffectiveDevice:
 
 
 def test_counted_by_class() -> None:
-    counter = Counter(
+    counter = DeviceCounter(
         {each: class_(each, *more) for each, more in (("all", ()), ("big", (MODEL,)))}
     )
 
     found = counter.count(
         [
-            Counted(effective("big")),
-            Counted(effective("big"), used=True),
-            Counted(effective("big"), closed=True),
-            Counted(effective("small", "NoSchedule")),
-            Counted(effective("small", "NoExecute"), used=True),
-            Counted(effective("small", "None")),
+            CountedDevice(effective("big")),
+            CountedDevice(effective("big"), used=True),
+            CountedDevice(effective("big"), unavailable=True),
+            CountedDevice(effective("small", "NoSchedule")),
+            CountedDevice(effective("small", "NoExecute"), used=True),
+            CountedDevice(effective("small", "None")),
         ]
     )
 
     assert found == {
-        "all": Supply(devices=6, tainted=2, used=2, free=2),
-        "big": Supply(devices=3, tainted=0, used=1, free=1),
+        "all": DeviceCounts(devices=6, tainted=2, used=2, free=2),
+        "big": DeviceCounts(devices=3, tainted=0, used=1, free=1),
     }
 
 
 def test_a_class_that_cannot_tell_selects_nothing() -> None:
-    counter = Counter(
+    counter = DeviceCounter(
         {"odd": class_("odd", 'device.attributes["x"].y == 1'), "no": class_("no", "}")}
     )
 
-    found = counter.count([Counted(effective("big"))])
+    found = counter.count([CountedDevice(effective("big"))])
 
-    assert found == {"no": Supply(), "odd": Supply()}
+    assert found == {"no": DeviceCounts(), "odd": DeviceCounts()}

@@ -16,7 +16,7 @@ from sully.client.informers.cache import Cache
 from sully.client.transport import WatchEvent
 from sully.machinery.meta import ObjectMeta
 from sully.views.fleet_kinds import DECISIONS
-from sully.views.written import Written
+from sully.views.mutation_cache import MutationCache
 
 
 def decision(version: int, *clusters: str, uid: str = "one") -> PlacementDecision:
@@ -41,7 +41,7 @@ class Scene:
 
     def __init__(self) -> None:
         self.cache = Cache(DECISIONS)
-        self.ahead = Written(self.cache)
+        self.ahead = MutationCache(self.cache)
         self.told: list[int] = []
         self.ahead.on_change(lambda _, new: self.told.append(_version(new)))
 
@@ -55,8 +55,8 @@ def _version(obj: PlacementDecision | None) -> int:
 
 def test_an_answer_counts_before_the_news_of_it() -> None:
     scene = Scene()
-    scene.ahead.wrote(CREATED)
-    scene.ahead.wrote(FILLED)
+    scene.ahead.mutated(CREATED)
+    scene.ahead.mutated(FILLED)
     assert scene.now() == [2]
     scene.cache.change(said("ADDED", CREATED))
     assert scene.now() == [2]
@@ -78,14 +78,14 @@ def test_an_answer_after_the_end_is_too_late() -> None:
     scene = Scene()
     scene.cache.change(said("ADDED", CREATED))
     scene.cache.change(said("DELETED", CREATED))
-    scene.ahead.wrote(FILLED)
+    scene.ahead.mutated(FILLED)
     assert scene.now() == []
 
 
 def test_what_was_deleted_does_not_return_with_old_news() -> None:
     scene = Scene()
     scene.cache.change(said("ADDED", CREATED))
-    scene.ahead.removed(CREATED)
+    scene.ahead.deleted(CREATED)
     scene.cache.change(said("MODIFIED", FILLED))
     assert scene.now() == []
     scene.cache.change(said("DELETED", FILLED))
@@ -96,7 +96,7 @@ def test_what_was_deleted_does_not_return_with_old_news() -> None:
 def test_the_end_of_a_namesake_is_not_the_end() -> None:
     scene = Scene()
     scene.cache.change(said("ADDED", CREATED))
-    scene.ahead.wrote(OTHER)
+    scene.ahead.mutated(OTHER)
     scene.cache.change(said("DELETED", CREATED))
     assert scene.now() == [9]
 
@@ -119,7 +119,7 @@ def test_answers_and_news_in_any_order(steps: tuple[str, ...]) -> None:
         kind, what = step.split()
         obj = CREATED if what == "created" else FILLED
         if kind == "answer":
-            scene.ahead.wrote(obj)
+            scene.ahead.mutated(obj)
         else:
             scene.cache.change(said("MODIFIED", obj))
     assert scene.now() == [2]
