@@ -43,7 +43,7 @@ from sully.runtime.metrics import Metrics
 from sully.server.api import Api, Env
 from sully.server.audit.log import AuditLog
 from sully.server.authentication import documents, reviews
-from sully.server.authentication.accounts import Accounts
+from sully.server.authentication.accounts import TokenAuthenticator
 from sully.server.authentication.authenticator import Authenticator
 from sully.server.authentication.groups import MASTERS
 from sully.server.authentication.issuing import Issuer
@@ -56,7 +56,7 @@ from sully.server.http.app import HttpApp
 from sully.server.http.metrics import RequestCounter
 from sully.server.http.placements import PlacementPages
 from sully.server.inprocess import InProcess
-from sully.server.net.listen import ConnectionSettings, Listener, bind, own_names, tls_context
+from sully.server.net.listen import ConnectionSettings, Listener, bind, host_names, tls_context
 from sully.server.net.renewal import Renewal, ServerCertificate
 from sully.server.net.tls import Authority, Pair, expires_soon
 from sully.server.requests import User
@@ -321,7 +321,7 @@ def _access_control(
     config: Config, api: Api, key: SigningKey, clock: Clock, limits: Limits
 ) -> AccessControl:
     """Build authentication and authorization, and register what answers about tokens."""
-    accounts = Accounts(key, api.writer.lookup, clock)
+    accounts = TokenAuthenticator(key, api.writer.lookup, clock)
     longest = LONGEST_TOKEN if config.compat.limits_token_lifetime else 0
     issuer = Issuer(key, api.writer, max_seconds=longest)
     api.connector.add("serviceaccounts", "token", issuer.issue)
@@ -348,7 +348,7 @@ def _audit_log(config: Config, clock: Clock) -> AuditLog | None:
 
 
 def _names(config: Config) -> list[str]:
-    return [*LOCAL_NAMES, *own_names(config.host), *config.names]
+    return [*LOCAL_NAMES, *host_names(config.host), *config.names]
 
 
 class _AdminLogin:

@@ -50,9 +50,9 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_level(name: str) -> None:
-    user, asked, level, counts_to = CASES[name]
+    user, attributes, level, counts_to = CASES[name]
 
-    flow = flow_of(user, asked)
+    flow = flow_of(user, attributes)
 
     assert (flow.level, flow.distinguisher) == (level, counts_to)
 

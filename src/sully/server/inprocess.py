@@ -146,8 +146,8 @@ class InProcess:
             raise
 
     def _require(self, verb: str, request: Request) -> None:
-        asked = on_target(verb, request.target, request.options)
-        require(self._api.authorizer, self._user, asked)
+        attributes = on_target(verb, request.target, request.options)
+        require(self._api.authorizer, self._user, attributes)
 
     def _request(self, ref: ResourceNames, options: Mapping[str, str]) -> Request:
         resource = self._api.scheme.find(ref.group, ref.version, ref.plural)

@@ -293,7 +293,7 @@ def test_signatures_are_checked_once_and_few_are_remembered(
     key = SigningKey.new()
     verify = key.verify
     monkeypatch.setattr(key, "verify", lambda *a, **b: checked.append(a[0]) or verify(*a, **b))
-    accounts = there.accounts(key, max_remembered=2)
+    accounts = there.accounts(key, cache_size=2)
     one, two, three = (sign(there.claims(id=name), key) for name in "abc")
 
     for token in (one, one, two, one, two):

@@ -52,8 +52,8 @@ class ClaimAdmission:
             self._require(user, [_asked(verb, target, "driver", driver) for verb in verbs])
 
     def _require(self, user: User, ways: list[Attributes]) -> None:
-        if not any(self._authorizer.decide(user, asked).allowed for asked in ways):
-            raise refusal(user, ways[0], self._authorizer.decide(user, ways[0]))
+        if not any(self._authorizer.authorize(user, attributes).allowed for attributes in ways):
+            raise refusal(user, ways[0], self._authorizer.authorize(user, ways[0]))
 
 
 def _asked(verb: str, target: Target, part: str, name: str) -> Attributes:

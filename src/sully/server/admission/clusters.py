@@ -62,8 +62,8 @@ class ClusterAdmission:
             raise denied(VALIDATORS, resource, name, why)
         if namespace is not None and self._is_foreign(name, namespace):
             raise denied(VALIDATORS, resource, name, foreign_namespace(name))
-        asked = Attributes("update", REGISTER, "", "managedclusters", "accept", name=name)
-        if not self._authorizer.decide(user, asked).allowed:
+        required = Attributes("update", REGISTER, "", "managedclusters", "accept", name=name)
+        if not self._authorizer.authorize(user, required).allowed:
             why = f"user {quote(user.name)} cannot update the HubAcceptsClient field"
             raise denied(VALIDATORS, resource, name, why)
 
@@ -71,8 +71,8 @@ class ClusterAdmission:
         return self._compat.protects_foreign_namespaces and not is_namespace_of(cluster, namespace)
 
     def _check_membership(self, user: User, name: str) -> None:
-        asked = Attributes("create", GROUP, "", _SETS, "join", name=name)
-        if not self._authorizer.decide(user, asked).allowed:
+        required = Attributes("create", GROUP, "", _SETS, "join", name=name)
+        if not self._authorizer.authorize(user, required).allowed:
             why = (
                 f"user {quote(user.name)} cannot add/remove a ManagedCluster to/from"
                 f" ManagedClusterSet {quote(name)}"
@@ -81,8 +81,8 @@ class ClusterAdmission:
 
     def _check_binding(self, user: User, obj: Obj) -> None:
         name = (obj.get("spec") or {}).get("clusterSet", "")
-        asked = Attributes("create", GROUP, "", _SETS, "bind", name=name)
-        if not self._authorizer.decide(user, asked).allowed:
+        required = Attributes("create", GROUP, "", _SETS, "bind", name=name)
+        if not self._authorizer.authorize(user, required).allowed:
             why = f"user {quote(user.name)} is not allowed to bind cluster set {quote(name)}"
             raise denied(BINDING_VALIDATORS, f"{_SETS}/bind", name, why)
 

@@ -122,7 +122,7 @@ class NodePods:
         if audience in _audiences(pod):
             return ""
         user, target = attributes.request.user, attributes.request.target
-        asked = Attributes(
+        required = Attributes(
             _AUDIENCE_VERB,
             "",
             target.version,
@@ -130,7 +130,7 @@ class NodePods:
             namespace=target.namespace,
             name=target.name,
         )
-        if self._authorizer.decide(user, asked).allowed:
+        if self._authorizer.authorize(user, required).allowed:
             return ""
         return f"{user.name} is not authorized to request tokens for audience {quote(audience)}"
 

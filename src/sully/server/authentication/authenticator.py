@@ -10,7 +10,7 @@ from typing import Any
 
 from sully.machinery.errors import Unauthorized
 from sully.runtime.clock import Clock
-from sully.server.authentication.accounts import Accounts, TokenError
+from sully.server.authentication.accounts import TokenAuthenticator, TokenError
 from sully.server.authentication.certificates import Peer, peer_of
 from sully.server.authentication.groups import ANONYMOUS
 from sully.server.requests import User
@@ -19,7 +19,7 @@ from sully.server.requests import User
 class Authenticator:
     """Authenticates requests."""
 
-    def __init__(self, clock: Clock, accounts: Accounts | None = None) -> None:
+    def __init__(self, clock: Clock, accounts: TokenAuthenticator | None = None) -> None:
         self._clock = clock
         self._accounts = accounts
 

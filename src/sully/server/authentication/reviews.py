@@ -9,7 +9,7 @@ from sully.machinery.errors import BadRequest
 from sully.machinery.strategy import Obj
 from sully.machinery.timestamps import format_time
 from sully.runtime.clock import Clock
-from sully.server.authentication.accounts import AUDIENCES, Accounts, TokenError
+from sully.server.authentication.accounts import AUDIENCES, TokenAuthenticator, TokenError
 from sully.server.requests import Request, User
 
 GROUP = "authentication.k8s.io"
@@ -28,7 +28,7 @@ def who_am_i(clock: Clock) -> Callable[[Request, Obj], Obj]:
     return answer
 
 
-def review_tokens(accounts: Accounts) -> Callable[[Request, Obj], Obj]:
+def review_tokens(accounts: TokenAuthenticator) -> Callable[[Request, Obj], Obj]:
     """Return what answers TokenReviews."""
 
     def answer(_request: Request, obj: Obj) -> Obj:

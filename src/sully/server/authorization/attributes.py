@@ -46,7 +46,7 @@ class Attributes(msgspec.Struct, frozen=True):
     fields: Mapping[str, str] = msgspec.field(default_factory=lambda: NO_OPTIONS)
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class Decision(msgspec.Struct, frozen=True):
     """Whether a request is allowed, and why."""
 
     allowed: bool
@@ -56,7 +56,7 @@ class Verdict(msgspec.Struct, frozen=True):
 class Authorizer(Protocol):
     """Decides synchronously: everything it depends on is in memory."""
 
-    def decide(self, user: User, attributes: Attributes) -> Verdict:
+    def authorize(self, user: User, attributes: Attributes) -> Decision:
         """Report whether a user may do something."""
         ...
 

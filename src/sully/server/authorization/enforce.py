@@ -3,20 +3,20 @@
 from sully.machinery.errors import Forbidden, qualified
 from sully.machinery.gotext import quote
 from sully.server.admission.plugins import AdmissionAttributes
-from sully.server.authorization.attributes import Attributes, Authorizer, Verdict, on_target
+from sully.server.authorization.attributes import Attributes, Authorizer, Decision, on_target
 from sully.server.requests import User
 
 
 def require(authorizer: Authorizer, user: User, attributes: Attributes) -> None:
     """Raise Forbidden if a user may not do something."""
-    verdict = authorizer.decide(user, attributes)
-    if not verdict.allowed:
-        raise refusal(user, attributes, verdict)
+    decision = authorizer.authorize(user, attributes)
+    if not decision.allowed:
+        raise refusal(user, attributes, decision)
 
 
-def refusal(user: User, attributes: Attributes, verdict: Verdict) -> Forbidden:
+def refusal(user: User, attributes: Attributes, decision: Decision) -> Forbidden:
     """Return the error for a forbidden request."""
-    why = _cannot(user, attributes) + (f": {verdict.reason}" if verdict.reason else "")
+    why = _cannot(user, attributes) + (f": {decision.reason}" if decision.reason else "")
     if attributes.path is not None:
         return Forbidden(f"forbidden: {why}", details={})
     subject = qualified(attributes.resource, attributes.group)

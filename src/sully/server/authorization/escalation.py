@@ -56,7 +56,7 @@ class EscalationCheck:
             namespace=target.namespace,
             name=target.name,
         )
-        if self._authorizer.decide(user, escalate).allowed:
+        if self._authorizer.authorize(user, escalate).allowed:
             return
         name = role["metadata"].get("name", "")
         problem = self._lacks(user, target.namespace, role.get("rules") or [])
@@ -70,7 +70,7 @@ class EscalationCheck:
         ref, namespace = binding["roleRef"], target.namespace
         roles = "clusterroles" if ref["kind"] == "ClusterRole" else "roles"
         bind = Attributes("bind", GROUP, "*", roles, namespace=namespace, name=ref["name"])
-        if self._authorizer.decide(user, bind).allowed:
+        if self._authorizer.authorize(user, bind).allowed:
             return
         rules = self._authorizer.rules_of(ref["kind"], namespace, ref["name"])
         problem = self._lacks(user, namespace, rules)

@@ -40,13 +40,13 @@ class Reviews:
     def own(self, request: Request, review: Obj) -> Obj:
         """Answer a SelfSubjectAccessReview."""
         _check(*validate_question(review["spec"]), *validate_metadata(review))
-        return self._answered(review, request.user)
+        return self._reviewed(review, request.user)
 
     def subject(self, _request: Request, review: Obj) -> Obj:
         """Answer a SubjectAccessReview."""
         spec = review["spec"]
         _check(*validate_question(spec), *validate_subject(spec), *validate_metadata(review))
-        return self._answered(review, _subject(spec))
+        return self._reviewed(review, _subject(spec))
 
     def local(self, request: Request, review: Obj) -> Obj:
         """Answer a LocalSubjectAccessReview."""
@@ -63,7 +63,7 @@ class Reviews:
             *validate_metadata(review, namespaced=True),
             *validate_local(namespace, spec),
         )
-        return self._answered(review, _subject(spec))
+        return self._reviewed(review, _subject(spec))
 
     def rules(self, request: Request, review: Obj) -> Obj:
         """Answer a SelfSubjectRulesReview."""
@@ -80,11 +80,11 @@ class Reviews:
             status["evaluationError"] = ", ".join(rules.problems)
         return {**review, "status": status}
 
-    def _answered(self, review: Obj, user: User) -> Obj:
-        verdict = self._authorizer.decide(user, attributes_of(review["spec"]))
-        status: Obj = {"allowed": verdict.allowed}
-        if verdict.reason:
-            status["reason"] = verdict.reason
+    def _reviewed(self, review: Obj, user: User) -> Obj:
+        decision = self._authorizer.authorize(user, attributes_of(review["spec"]))
+        status: Obj = {"allowed": decision.allowed}
+        if decision.reason:
+            status["reason"] = decision.reason
         return {**review, "status": status}
 
 

@@ -7,7 +7,7 @@ from sully.machinery.errors import ApiError
 from sully.machinery.strategy import Obj
 from sully.runtime.clock import Clock
 from sully.server.forms import Form, Tables, metadata_only
-from sully.server.http.exchange import PIECE, Buffer
+from sully.server.http.http_request import PIECE, Buffer
 from sully.server.requests import Request
 from sully.server.storage.objects import Objects, kind_prefix, typed, with_kind
 from sully.server.storage.watching import WatchChange, bookmark
@@ -22,7 +22,7 @@ class Stream:
         self._target = request.target
         self._form = form
         self._clock = clock
-        self._told_columns = False
+        self._columns_sent = False
         # Tables are built for each event, since ages change; a bad option is rejected now.
         if form.shape == "Table":
             Tables(request, form, clock.now())
@@ -111,7 +111,7 @@ class Stream:
             hub = self._hub(change)
             table = Tables(self._request, form, self._clock.now())
             metadata = {"resourceVersion": hub["metadata"]["resourceVersion"]}
-            first, self._told_columns = not self._told_columns, True
+            first, self._columns_sent = not self._columns_sent, True
             return table.table(metadata, [(hub, self._view(change))], columns=first)
         if form.shape.startswith("PartialObjectMetadata"):
             return metadata_only(self._view(change), form)

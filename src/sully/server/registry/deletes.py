@@ -119,8 +119,8 @@ class Deleter:
         if request.target.resource.storage_key == "namespaces":
             return self._terminating_namespace(live, options)
         left = live["metadata"].get("deletionGracePeriodSeconds", 0)
-        asked = options.get("gracePeriodSeconds")
-        if left > 0 and (asked is None or asked >= left):
+        requested = options.get("gracePeriodSeconds")
+        if left > 0 and (requested is None or requested >= left):
             # While a grace period runs, it can be made shorter and nothing else.
             return live
         grace = self._grace(request, live, options)
@@ -135,11 +135,11 @@ class Deleter:
         over = "deletionTimestamp" in metadata and not metadata.get("deletionGracePeriodSeconds")
         if usual is None or over:
             return 0
-        asked = options.get("gracePeriodSeconds")
+        requested = options.get("gracePeriodSeconds")
         seconds = usual(live)
-        if asked is None or seconds == 0:
+        if requested is None or seconds == 0:
             return seconds
-        return max(int(asked), 0) if asked >= 0 else 1
+        return max(int(requested), 0) if requested >= 0 else 1
 
     def _marked(self, live: Obj, grace: int, finalizers: list[str] | None = None) -> Obj:
         """Return the object with its deletionTimestamp, and with finalizers if given."""

@@ -107,7 +107,7 @@ class ObjectWriter:
         if self.authorizer is None:
             return False
         target = request.target
-        asked = Attributes(
+        attributes = Attributes(
             verb,
             target.resource.group,
             target.version,
@@ -116,7 +116,7 @@ class ObjectWriter:
             target.namespace,
             target.name,
         )
-        return self.authorizer.decide(request.user, asked).allowed
+        return self.authorizer.authorize(request.user, attributes).allowed
 
     def validate_admission(
         self, request: Request, operation: str, obj: Obj | None, old: Obj | None = None

@@ -188,11 +188,11 @@ async def catch_up_to(store: Store, version: int) -> None:
         await store.catch_up()
 
 
-def too_large_version(asked: int, current: int) -> Timeout:
+def too_large_version(requested: int, current: int) -> Timeout:
     """Return the error for a resourceVersion in the future."""
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     return Timeout(
-        f"Timeout: Too large resource version: {asked}, current: {current}",
+        f"Timeout: Too large resource version: {requested}, current: {current}",
         details={"causes": [cause], "retryAfterSeconds": 1},
         headers={"Retry-After": "1"},
     )

@@ -31,7 +31,7 @@ from sully.store.errors import (
 BOOKMARK_SECONDS = 60.0
 MIN_TIMEOUT_SECONDS = 1800.0
 MAX_TIMEOUT_SECONDS = 2 * MIN_TIMEOUT_SECONDS
-"""The longest that a watch lasts: what it would at most get if its client asked for nothing."""
+"""The longest that a watch without `timeoutSeconds` lasts."""
 
 
 class WatchChange(msgspec.Struct, frozen=True):
@@ -39,13 +39,13 @@ class WatchChange(msgspec.Struct, frozen=True):
 
     type: str  # ADDED MODIFIED DELETED BOOKMARK
     record: Record | None
-    revision: int  # what resourceVersion says in this event
+    revision: int  # the resourceVersion of this event
     source: Event | None = None
     initial_end: bool = False
 
 
 class Random(Protocol):
-    """The one thing asked of chance: spreading the ends of watches."""
+    """The source of randomness, which spreads the timeouts of watches."""
 
     def random(self) -> float:
         """Return a number from 0 to 1."""
@@ -57,7 +57,7 @@ class Watcher:
     def __init__(
         self, store: Store, objects: Objects, random: Random, *, compat: Compat = Compat.SULLY
     ) -> None:
-        self.bookmark_seconds = BOOKMARK_SECONDS  # how often a quiet watch gets one
+        self.bookmark_seconds = BOOKMARK_SECONDS  # how often an idle watch gets one
         self._compat = compat
         self._store = store
         self._objects = objects
@@ -210,9 +210,9 @@ class Watcher:
         return None
 
 
-def timeout(asked: str, random: Random) -> float:
+def timeout(requested: str, random: Random) -> float:
     """Return how many seconds a watch lasts: as its client asks, within limits."""
-    seconds = parse_int(asked) if asked else 0
+    seconds = parse_int(requested) if requested else 0
     if not seconds:
         return MIN_TIMEOUT_SECONDS * (1 + random.random())
     return min(float(seconds), MAX_TIMEOUT_SECONDS)
