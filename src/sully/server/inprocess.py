@@ -81,11 +81,11 @@ class InProcess:
             self._require_read(right, request)
             return await self._run(verb, request, body, patch_type)
         note = RequestAudit(self._api.audit, self._api.clock, self._api.writer.ids, request)
-        with note.taken(right):
+        with note.recording(right):
             self._require(right, request)
             note.allowed = True
             reply = await self._run(verb, request, body, patch_type)
-            note.answered(verb, reply.obj)
+            note.succeeded(verb, reply.obj)
         return reply
 
     async def _run(self, verb: str, request: Request, body: Any, patch_type: str) -> Reply:
@@ -142,7 +142,7 @@ class InProcess:
         except Forbidden:
             if self._api.audit is not None:
                 note = RequestAudit(self._api.audit, self._api.clock, self._api.writer.ids, request)
-                note.refused(verb)
+                note.forbidden(verb)
             raise
 
     def _require(self, verb: str, request: Request) -> None:

@@ -34,9 +34,9 @@ class ConflictError(StoreError):
         self.key = key
         self.expect = expect
         self.current = current
-        wanted = {None: "any revision", 0: "no record"}.get(expect, f"revision {expect}")
+        expected = {None: "any revision", 0: "no record"}.get(expect, f"revision {expect}")
         state = "does not exist" if current is None else f"is at revision {current.revision}"
-        super().__init__(f"{key} {state}, expected {wanted}")
+        super().__init__(f"{key} {state}, expected {expected}")
 
 
 class InvalidTransactionError(StoreError):

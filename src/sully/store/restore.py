@@ -41,11 +41,11 @@ REVISIONS_SKIPPED = 1_000_000_000
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
-_MOST_MANIFEST = 1 << 20
+_MAX_MANIFEST = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class RestoreResult:
     """What came back."""
 
     manifest: Manifest
@@ -53,27 +53,27 @@ class Restored:
     """Where the former content of the directory is now."""
 
 
-def restore(archive: Path, directory: Path, *, force: bool = False) -> Restored:
+def restore(archive: Path, directory: Path, *, force: bool = False) -> RestoreResult:
     """Make a directory what an archive says; with `force` also one that has something in it."""
     directory = directory.absolute()
     _check_target(directory, force=force)
     directory.parent.mkdir(parents=True, exist_ok=True)
-    fresh = scratch_name(directory)
+    staging = scratch_name(directory)
     try:
         # It must not exist: an existing file is not ours.
-        fresh.mkdir(mode=0o700)
+        staging.mkdir(mode=0o700)
     except OSError as error:
         raise BackupError(f"cannot restore to {directory}: {error.strerror or error}") from error
     try:
-        manifest = unpack(archive, fresh)
-        _skip_revisions(fresh / DATABASE_FILE)
-        flush_directory(fresh)
-        replaced = _take_place(fresh, directory)
+        manifest = unpack(archive, staging)
+        _skip_revisions(staging / DATABASE_FILE)
+        flush_directory(staging)
+        replaced = _replace_directory(staging, directory)
     except OSError as error:
         raise BackupError(f"cannot restore to {directory}: {error.strerror or error}") from error
     finally:
-        shutil.rmtree(fresh, ignore_errors=True)
-    return Restored(manifest, replaced)
+        shutil.rmtree(staging, ignore_errors=True)
+    return RestoreResult(manifest, replaced)
 
 
 def unpack(archive: Path, folder: Path) -> Manifest:
@@ -106,7 +106,7 @@ def unpack(archive: Path, folder: Path) -> Manifest:
 def _read_manifest(archive: Path, members: tarfile.TarFile) -> Manifest:
     first = members.next()
     content = members.extractfile(first) if first and first.name == MANIFEST else None
-    if content is None or first is None or first.size > _MOST_MANIFEST:
+    if content is None or first is None or first.size > _MAX_MANIFEST:
         raise BackupError(f"{archive} is no backup made by `sully backup`")
     try:
         manifest = msgspec.json.decode(content.read(), type=Manifest)
@@ -160,29 +160,29 @@ def _check_target(directory: Path, *, force: bool) -> None:
         )
 
 
-def _take_place(fresh: Path, directory: Path) -> Path | None:
+def _replace_directory(staging: Path, directory: Path) -> Path | None:
     """Replace a directory by another; return where the old one is now."""
     if not directory.exists() or not any(directory.iterdir()):
-        fresh.replace(directory)
+        staging.replace(directory)
         flush_directory(directory.parent)
         return None
     # Held until it has moved, so that no server starts on what goes away.
-    held = DataDirectory(directory)
+    data_directory = DataDirectory(directory)
     try:
-        aside = _free_name(directory)
-        _exchange(fresh, directory)
-        fresh.rename(aside)
+        replaced_path = _free_name(directory)
+        _exchange(staging, directory)
+        staging.rename(replaced_path)
         flush_directory(directory.parent)
     finally:
-        held.release()
-    return aside
+        data_directory.release()
+    return replaced_path
 
 
 def _free_name(directory: Path) -> Path:
     number = 1
-    while (found := directory.with_name(f"{directory.name}.replaced-{number}")).exists():
+    while (candidate := directory.with_name(f"{directory.name}.replaced-{number}")).exists():
         number += 1
-    return found
+    return candidate
 
 
 def _exchange(one: Path, other: Path) -> None:

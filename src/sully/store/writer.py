@@ -34,11 +34,11 @@ T = TypeVar("T")
 
 _log = get_logger("store")
 
-_MOST_JOBS = 256
+_MAX_JOBS = 256
 _PAUSE = 0.05
 """After this many seconds without a write, a checkpoint delays no write."""
-_WORTH_A_CHECKPOINT = 1 << 20
-_FORCES_A_CHECKPOINT = 16 << 20
+_CHECKPOINT_PAGES = 1 << 20
+_MAX_UNCHECKED_PAGES = 16 << 20
 """Larger ones take no less time per byte, and writers wait for a whole one."""
 
 
@@ -78,8 +78,8 @@ class WriterThread:
         self._loop = asyncio.get_running_loop()
         self._handover = Handover(self._loop.call_later)
         self._jobs: SimpleQueue[Job] = SimpleQueue()
-        self._gathered: list[Pending | Trim | Copy] = []
-        self._under_way = 0
+        self._next_batch: list[Pending | Trim | Copy] = []
+        self._in_progress = 0
         self._stopped: asyncio.Future[None] = self._loop.create_future()
         self._taken: list[Job] = []
         self._failed_epoch = -1
@@ -97,8 +97,8 @@ class WriterThread:
         """Submit a job; jobs are done in order and reported on the event loop."""
         if self._stopped.done():
             raise UnavailableError("the store's writer has stopped")
-        self._gathered.append(job)
-        if not self._under_way:
+        self._next_batch.append(job)
+        if not self._in_progress:
             self._send()
 
     async def stop(self) -> None:
@@ -110,10 +110,10 @@ class WriterThread:
 
     def _send(self) -> None:
         """Send the gathered jobs to the thread."""
-        gathered, self._gathered = self._gathered, []
-        for job in gathered:
+        jobs, self._next_batch = self._next_batch, []
+        for job in jobs:
             # A copy takes long, and writes do not wait for it.
-            self._under_way += not isinstance(job, Copy)
+            self._in_progress += not isinstance(job, Copy)
             self._handover.submitted()
             self._jobs.put(job)
 
@@ -121,7 +121,7 @@ class WriterThread:
         try:
             while self._take():
                 for is_write, jobs in groupby(self._taken, lambda job: isinstance(job, Pending)):
-                    (self._write if is_write else self._tidy)(list(jobs))
+                    (self._write if is_write else self._maintain)(list(jobs))
                 self._taken = []
         finally:
             # Also where a bug ended the loop: nothing may wait indefinitely.
@@ -138,14 +138,14 @@ class WriterThread:
             if self._jobs.empty():
                 return True
         try:
-            is_worth_it = self._unchecked >= _WORTH_A_CHECKPOINT
-            job = self._jobs.get(timeout=self._pause if is_worth_it else None)
+            is_due = self._unchecked >= _CHECKPOINT_PAGES
+            job = self._jobs.get(timeout=self._pause if is_due else None)
         except Empty:
             self._checkpoint()
             job = self._jobs.get()
         while job is not None:
             self._taken.append(job)
-            if len(self._taken) == _MOST_JOBS or self._jobs.empty():
+            if len(self._taken) == _MAX_JOBS or self._jobs.empty():
                 return True
             job = self._jobs.get_nowait()
         # The stop comes last; what came with it is done first, in another turn.
@@ -167,10 +167,10 @@ class WriterThread:
             self._failed_epoch = alive[-1].epoch
         if alive:
             self._reply(alive, error)
-        if self._unchecked >= _FORCES_A_CHECKPOINT:
+        if self._unchecked >= _MAX_UNCHECKED_PAGES:
             self._checkpoint()
 
-    def _tidy(self, jobs: Sequence[Job]) -> None:
+    def _maintain(self, jobs: Sequence[Job]) -> None:
         for job in jobs:
             if isinstance(job, Trim):
                 error: UnavailableError | None = None
@@ -225,12 +225,12 @@ class WriterThread:
     def _done(self, jobs: Sequence[Pending | Trim | Copy], error: StoreError | None) -> None:
         """Report the result of jobs, on the event loop."""
         self._handover.reported(len(jobs))
-        self._under_way -= sum(not isinstance(job, Copy) for job in jobs)
+        self._in_progress -= sum(not isinstance(job, Copy) for job in jobs)
         self._report([job for job in jobs if isinstance(job, Pending)], error)
         for job in jobs:
             if not isinstance(job, Pending):
                 settle(job.future, None, error)
-        if self._gathered and not self._under_way:
+        if self._next_batch and not self._in_progress:
             # Not immediately: callers of these jobs run first, and may write more.
             self._loop.call_soon(self._send)
 
@@ -243,11 +243,11 @@ class WriterThread:
         """Fail what is left, on the event loop; after a proper stop nothing is."""
         self._stopped.set_result(None)
         self._send()
-        left = self._taken
+        remaining = self._taken
         while not self._jobs.empty():
-            left.append(self._jobs.get_nowait())
+            remaining.append(self._jobs.get_nowait())
         error = UnavailableError("the store's writer has stopped")
-        self._done([job for job in left if job is not None], error)
+        self._done([job for job in remaining if job is not None], error)
 
 
 def settle(future: asyncio.Future[T], result: T, error: StoreError | None) -> None:

@@ -12,7 +12,7 @@ from sully.store.etcd.address import SCHEME, Address
 
 if TYPE_CHECKING:
     from sully.store.base import Store
-    from sully.store.migration import Migrated
+    from sully.store.migration import MigrationResult
 
 SQLITE = "sqlite:"
 _STORE = "sqlite:DIR|etcd://..."
@@ -76,7 +76,7 @@ def _places(options: Options) -> tuple[Place, Place]:
     return source, target
 
 
-async def _migrate(source: Place, target: Place) -> "Migrated":
+async def _migrate(source: Place, target: Place) -> "MigrationResult":
     from sully.store.migration import migrate as copy_store
 
     async with AsyncExitStack() as stack:

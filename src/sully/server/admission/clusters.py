@@ -51,8 +51,8 @@ class ClusterAdmission:
             self._check_acceptance(user, name)
         before, after = _set_of(old), _set_of(obj)
         if before != after:
-            for one in filter(None, (before, after)):
-                self._check_membership(user, one)
+            for cluster_set in filter(None, (before, after)):
+                self._check_membership(user, cluster_set)
 
     def _check_acceptance(self, user: User, name: str) -> None:
         resource = "managedclusters/accept"

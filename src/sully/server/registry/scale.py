@@ -24,7 +24,7 @@ from sully.machinery.timestamps import format_time
 from sully.server.registry.bodies import Body, decode_part
 from sully.server.registry.options import check_write_options
 from sully.server.registry.patches import APPLY, JSON_PATCH
-from sully.server.registry.replies import ConnectReply, whole
+from sully.server.registry.replies import ConnectReply, parent_request
 from sully.server.registry.updates import Updater, check_name
 from sully.server.registry.writes import ObjectWriter, Result
 from sully.server.requests import Request
@@ -48,7 +48,7 @@ class Scaling:
         """Run one request on a scale."""
         match method, patch_type:
             case "GET", _:
-                record = await self._reader.get(whole(request))
+                record = await self._reader.get(parent_request(request))
                 return _reply(self._writer.objects.live(record))
             case "PUT", _:
                 return await self._replace(request, body)

@@ -10,7 +10,7 @@ from sully.machinery.errors import method_not_allowed
 from sully.machinery.patch import managed
 from sully.machinery.strategy import Obj
 from sully.server.registry.bodies import Body, decode_body
-from sully.server.registry.writes import ObjectWriter, Result, warned
+from sully.server.registry.writes import ObjectWriter, Result, added_warnings
 from sully.server.requests import Request
 
 Answer = Callable[[Request, Obj], Obj]
@@ -36,7 +36,7 @@ class VirtualResources:
             raise method_not_allowed()
         decoded = decode_body(self._writer.objects, request, body)
         obj, ctx = decoded.obj, self._writer.context(request)
-        with warned(decoded.warnings):
+        with added_warnings(decoded.warnings):
             resource.strategy.default(obj, ctx)
             write = self._writer.managed_write(request, resource.strategy, ctx)
             entries = managed.track_update(None, obj, write)
