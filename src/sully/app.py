@@ -94,9 +94,8 @@ class Config:
     compat: Compat = Compat.SULLY
     names: tuple[str, ...] = ()  # additional names of the server certificate
     anonymous: bool = False  # --anonymous-auth
-    audit_log: str | None = (
-        None  # a file, `-` for the standard output, empty for none; None: in the data directory
-    )
+    # A file, `-` for the standard output, empty for none; None: in the data directory.
+    audit_log: str | None = None
     audit_reads: bool = False  # whether the audit log also has reads
     allowance: Allowance = field(default_factory=Allowance)
     connections: ConnectionSettings = field(default_factory=ConnectionSettings)

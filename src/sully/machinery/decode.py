@@ -70,15 +70,15 @@ def _object(value: Any, kind: ObjectType, at: Trail, place: _Place, unknown: lis
         raise _mismatch(value, kind, at, place)
     result: Obj = {}
     fields = kind.fields
-    for name, given in value.items():
+    for name, field_value in value.items():
         field = fields.get(name)
         if field is None:
             if len(unknown) < MAX_UNKNOWN:
                 unknown.append(written((at, name)))
             continue
-        if given is None:
+        if field_value is None:
             continue
-        _put(result, field, given, ((at, name), kind), unknown)
+        _put(result, field, field_value, ((at, name), kind), unknown)
     for field in _always_written(kind):
         if field.name not in result:
             result[field.name] = _zero_of(field)
@@ -86,44 +86,44 @@ def _object(value: Any, kind: ObjectType, at: Trail, place: _Place, unknown: lis
 
 
 def _put(
-    result: Obj, field: Field, given: Any, where: tuple[Trail, ObjectType], unknown: list[str]
+    result: Obj, field: Field, value: Any, where: tuple[Trail, ObjectType], unknown: list[str]
 ) -> None:
     at, owner = where
-    found = _value(given, field.type, at, _Place(owner, field), unknown)
-    if found or field.emit or field.null or field.ptr or _keeps_empty(field, found):
-        result[field.name] = found
+    decoded = _value(value, field.type, at, _Place(owner, field), unknown)
+    if decoded or field.emit or field.null or field.ptr or _keeps_empty(field, decoded):
+        result[field.name] = decoded
 
 
-def _keeps_empty(field: Field, found: Any) -> bool:
+def _keeps_empty(field: Field, decoded: Any) -> bool:
     # An empty struct behind a pointer, a raw value and a written quantity are not "zero" to Go.
     if isinstance(field.type, ObjectType):
         return True
     return (
         isinstance(field.type, Scalar)
         and field.type.name in ("object", "IntOrString")
-        and (found is not None)
+        and (decoded is not None)
     )
 
 
-def _value(given: Any, kind: Type, at: Trail, place: _Place, unknown: list[str]) -> Any:
+def _value(value: Any, kind: Type, at: Trail, place: _Place, unknown: list[str]) -> Any:
     if isinstance(kind, Scalar):
-        return _SCALAR[kind.name](given, kind, at, place)
+        return _SCALAR[kind.name](value, kind, at, place)
     if isinstance(kind, ObjectType):
-        if given is None:
-            given = {}
-        return _object(given, kind, at, place, unknown)
+        if value is None:
+            value = {}
+        return _object(value, kind, at, place, unknown)
     if isinstance(kind, ListOf):
-        if not isinstance(given, list):
-            raise _mismatch(given, kind, at, place)
+        if not isinstance(value, list):
+            raise _mismatch(value, kind, at, place)
         return [
             _value(_or_zero(item, kind.item), kind.item, (at, index), place, unknown)
-            for index, item in enumerate(given)
+            for index, item in enumerate(value)
         ]
-    if not isinstance(given, dict):
-        raise _mismatch(given, kind, at, place)
+    if not isinstance(value, dict):
+        raise _mismatch(value, kind, at, place)
     return {
         key: _value(_or_zero(item, kind.value), kind.value, (at, _Key(key)), place, unknown)
-        for key, item in given.items()
+        for key, item in value.items()
     }
 
 
@@ -135,83 +135,83 @@ def _or_zero(item: Any, kind: Type) -> Any:
     return [] if isinstance(kind, ListOf) else {}
 
 
-def _string(given: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
-    if type(given) is not str:
-        raise _mismatch(given, kind, at, place)
-    return given
+def _string(value: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
+    if type(value) is not str:
+        raise _mismatch(value, kind, at, place)
+    return value
 
 
-def _integer(given: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
-    if type(given) is not int:
-        raise _mismatch(given, kind, at, place)
+def _integer(value: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
+    if type(value) is not int:
+        raise _mismatch(value, kind, at, place)
     low, high = _INT_RANGE[kind.name]
-    if not low <= given <= high:
-        raise _mismatch(given, kind, at, place)
-    return given
+    if not low <= value <= high:
+        raise _mismatch(value, kind, at, place)
+    return value
 
 
-def _bool(given: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
-    if type(given) is not bool:
-        raise _mismatch(given, kind, at, place)
-    return given
+def _bool(value: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
+    if type(value) is not bool:
+        raise _mismatch(value, kind, at, place)
+    return value
 
 
-def _number(given: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
-    if type(given) not in (int, float):
-        raise _mismatch(given, kind, at, place)
-    return given
+def _number(value: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
+    if type(value) not in (int, float):
+        raise _mismatch(value, kind, at, place)
+    return value
 
 
-def _bytes(given: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
-    if type(given) is not str:
-        raise _mismatch(given, kind, at, place)
+def _bytes(value: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
+    if type(value) is not str:
+        raise _mismatch(value, kind, at, place)
     try:
-        raw = base64.b64decode(given.replace("\n", "").replace("\r", ""), validate=True)
+        raw = base64.b64decode(value.replace("\n", "").replace("\r", ""), validate=True)
     except (binascii.Error, ValueError):
-        raise DecodeError(f"illegal base64 data at input byte {_bad_base64(given)}") from None
+        raise DecodeError(f"illegal base64 data at input byte {_bad_base64(value)}") from None
     return base64.b64encode(raw).decode()
 
 
 def _bad_base64(text: str) -> int:
-    found = _NOT_BASE64.search(text)
-    return found.start() if found else len(text) - len(text) % 4
+    match = _NOT_BASE64.search(text)
+    return match.start() if match else len(text) - len(text) % 4
 
 
-def _time(given: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
-    if given is None:
+def _time(value: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
+    if value is None:
         return None
-    if type(given) is not str:
-        raise _mismatch(given, Scalar("string"), at, place)
+    if type(value) is not str:
+        raise _mismatch(value, Scalar("string"), at, place)
     try:
-        return canonical_time(given) if kind.name == "Time" else canonical_micro_time(given)
+        return canonical_time(value) if kind.name == "Time" else canonical_micro_time(value)
     except TimeError as error:
         raise DecodeError(str(error)) from None
 
 
-def _quantity(given: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
-    if type(given) is str:
-        text = given.strip()
-    elif type(given) in (int, float):
-        text = repr(given)
+def _quantity(value: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
+    if type(value) is str:
+        text = value.strip()
+    elif type(value) in (int, float):
+        text = repr(value)
     else:
-        raise _mismatch(given, kind, at, place)
+        raise _mismatch(value, kind, at, place)
     try:
         return canonical(text)
     except QuantityError as error:
         raise DecodeError(str(error)) from None
 
 
-def _int_or_string(given: Any, _: Scalar, at: Trail, place: _Place) -> Any:
-    if type(given) is int and not -(2**31) <= given < 2**31:
-        raise _mismatch(given, Scalar("int32"), at, place)
-    if type(given) not in (int, str):
-        raise _mismatch(given, Scalar("int32"), at, place)
-    return given
+def _int_or_string(value: Any, _: Scalar, at: Trail, place: _Place) -> Any:
+    if type(value) is int and not -(2**31) <= value < 2**31:
+        raise _mismatch(value, Scalar("int32"), at, place)
+    if type(value) not in (int, str):
+        raise _mismatch(value, Scalar("int32"), at, place)
+    return value
 
 
-def _raw(given: Any, *_: object) -> Any:
+def _raw(value: Any, *_: object) -> Any:
     # A caller in this process may go on changing what it sent.
-    return copy(given)
+    return copy(value)
 
 
 _SCALAR: dict[str, Callable[[Any, Scalar, Trail, _Place], Any]] = {
@@ -250,7 +250,7 @@ def _zero_of(field: Field) -> Any:
     return None
 
 
-def _mismatch(given: Any, kind: Type, at: Trail, place: _Place) -> DecodeError:
+def _mismatch(value: Any, kind: Type, at: Trail, place: _Place) -> DecodeError:
     names: list[Any] = []
     while at:
         at, name = at
@@ -262,19 +262,19 @@ def _mismatch(given: Any, kind: Type, at: Trail, place: _Place) -> DecodeError:
         known = known[: last + 1]
     target = f"Go struct field {place.owner.name}.{'.'.join(known)}" if known else "Go value"
     return DecodeError(
-        f"json: cannot unmarshal {_json_kind(given, kind)} into {target} of type {_go(kind, place)}"
+        f"json: cannot unmarshal {_json_kind(value, kind)} into {target} of type {_go(kind, place)}"
     )
 
 
-def _json_kind(given: Any, kind: Type) -> str:
-    if isinstance(given, bool):
+def _json_kind(value: Any, kind: Type) -> str:
+    if isinstance(value, bool):
         return "bool"
-    if isinstance(given, int | float):
+    if isinstance(value, int | float):
         integral = isinstance(kind, Scalar) and kind.name in ("int32", "int64")
-        return f"number {given!r}" if integral else "number"
-    if isinstance(given, str):
+        return f"number {value!r}" if integral else "number"
+    if isinstance(value, str):
         return "string"
-    return "array" if isinstance(given, list) else "object"
+    return "array" if isinstance(value, list) else "object"
 
 
 _GO_SCALAR = {

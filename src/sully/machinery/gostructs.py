@@ -13,7 +13,7 @@ from typing import Any, Final
 from sully.machinery.codec import has_more_values
 from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Scalar, Type
 
-MOST_VALUES: Final = 1500
+MAX_VALUES: Final = 1500
 """Of an object that is compared: many times those of usual pods."""
 
 # What Go writes in capitals at the start of a name.
@@ -60,8 +60,8 @@ def diff(before: Any, after: Any, kind: ObjectType) -> str:
     Objects that are too large for that are only said to be: comparing takes longer than anybody
     else should wait for.
     """
-    if has_more_values(before, MOST_VALUES) or has_more_values(after, MOST_VALUES):
-        return f"(too large to compare: more than {MOST_VALUES} fields and list items)\n"
+    if has_more_values(before, MAX_VALUES) or has_more_values(after, MAX_VALUES):
+        return f"(too large to compare: more than {MAX_VALUES} fields and list items)\n"
     old, new = (_lines(internal(value, kind)) for value in (before, after))
     # Without names of files there is no head.
     return "".join(list(difflib.unified_diff(old, new))[2:])

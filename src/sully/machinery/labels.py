@@ -126,7 +126,7 @@ def from_object(selector: Mapping[str, Any] | None) -> Selector:
     """Read a LabelSelector object; an absent one means nothing, an empty one everything."""
     if selector is None:
         return NOTHING
-    found = [
+    requirements = [
         requirement(key, "=", (value,))
         for key, value in (selector.get("matchLabels") or {}).items()
     ]
@@ -136,8 +136,8 @@ def from_object(selector: Mapping[str, Any] | None) -> Selector:
             raise SelectorError(f"{quote(operator)} is not a valid label selector operator")
         # Kubernetes copies the list, and so quotes an empty one as null; the texts are on the wire.
         values = tuple(expression.get("values") or ()) or None
-        found.append(requirement(expression.get("key", ""), _EXPRESSIONS[operator], values))
-    return _ordered(found)
+        requirements.append(requirement(expression.get("key", ""), _EXPRESSIONS[operator], values))
+    return _ordered(requirements)
 
 
 def from_labels(labels: Mapping[str, str]) -> Selector:
@@ -153,16 +153,18 @@ def requirement(key: str, operator: str, values: Sequence[str] | None) -> Requir
     return Requirement(key, operator, tuple(values or ()))
 
 
-def _ordered(found: Iterable[Requirement]) -> Selector:
-    return Selector(tuple(sorted(found, key=lambda one: one.key)))
+def _ordered(requirements: Iterable[Requirement]) -> Selector:
+    return Selector(tuple(sorted(requirements, key=lambda item: item.key)))
 
 
-def _problems(key: str, operator: str, given: Sequence[str] | None) -> Iterable[FieldError]:
+def _problems(
+    key: str, operator: str, requirement_values: Sequence[str] | None
+) -> Iterable[FieldError]:
     if problem := _key_problem(key, Path("key")):
         yield problem
-    at, values = Path("values"), given or ()
+    at, values = Path("values"), requirement_values or ()
     if operator in ("in", "notin") and not values:
-        empty = None if given is None else [*given]
+        empty = None if requirement_values is None else [*requirement_values]
         yield at.invalid(empty, "for 'in', 'notin' operators, values set can't be empty")
     elif operator in ("=", "==", "!=") and len(values) != 1:
         yield at.invalid([*values], "exact-match compatibility requires one single value")
@@ -225,18 +227,18 @@ class _Parser:
         self._at = 0
 
     def parse(self) -> list[Requirement]:
-        found: list[Requirement] = []
+        requirements: list[Requirement] = []
         if self._peek().kind == "end":
-            return found
+            return requirements
         if not self._starts_requirement():
             raise SelectorError(
                 f"found '{self._peek().text}', expected: !, identifier, or 'end of string'"
             )
         while True:
-            found.append(self._requirement())
+            requirements.append(self._requirement())
             after = self._next()
             if after.kind == "end":
-                return found
+                return requirements
             if after.kind != ",":
                 raise SelectorError(f"found '{after.text}', expected: ',' or 'end of string'")
             if not self._starts_requirement():

@@ -5,7 +5,7 @@ Each function returns what is wrong with a value: an empty list means nothing.
 
 import re
 
-from sully.machinery.memo import remembered
+from sully.machinery.memo import memoized
 
 DNS_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _DNS_LABEL = re.compile(DNS_LABEL)
@@ -91,7 +91,7 @@ def caseless_subdomain_problems(value: str) -> list[str]:
 
 
 # The same few keys come with every object; the list is never changed.
-@remembered(8192)
+@memoized(8192)
 def label_key_problems(value: str) -> list[str]:
     """Check `[prefix/]name`, as label keys, taint keys and condition types are written."""
     parts = value.split("/")
@@ -105,8 +105,8 @@ def label_key_problems(value: str) -> list[str]:
         if not parts[0]:
             problems.append("prefix part must be non-empty")
         else:
-            found = dns_subdomain_problems(parts[0], unit="bytes")
-            problems += [f"prefix part {text}" for text in found]
+            prefix_problems = dns_subdomain_problems(parts[0], unit="bytes")
+            problems += [f"prefix part {text}" for text in prefix_problems]
     return problems + _name_part_problems(parts[-1])
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from sully.machinery.memo import remembered
+from sully.machinery.memo import memoized
 
 NANO: Final = 10**9
 MAX_INT64: Final = 2**63 - 1
@@ -159,7 +159,7 @@ class Quantity:
 
 
 # The same few amounts stand in thousands of pods.
-@remembered(8192)
+@memoized(8192)
 def parse_quantity(text: str) -> Quantity:
     """Read a quantity as the API does; raise QuantityError with the API's words."""
     shape = _SHAPE.fullmatch(text)
@@ -177,7 +177,7 @@ def parse_quantity(text: str) -> Quantity:
     return Quantity(-nanos if sign == "-" else nanos, style, kept)
 
 
-@remembered(8192)
+@memoized(8192)
 def canonical(text: str) -> str:
     """Return the form in which the API gives a quantity back."""
     return str(parse_quantity(text))

@@ -201,18 +201,18 @@ class Tables:
             head, entries = self._raw[package][name]
         except KeyError:
             raise TableError(f"no type {name} in package {package}") from None
-        made = ObjectType(
+        object_type = ObjectType(
             package,
             name,
             _prose(head.doc),
             atomic="atomic" in head.flags,
             union="union" in head.flags,
         )
-        self._built[package, name] = made
-        made.order = tuple(entry.name for entry in entries)
+        self._built[package, name] = object_type
+        object_type.order = tuple(entry.name for entry in entries)
         for entry in sorted(entries, key=lambda entry: entry.name):
-            made.fields[entry.name] = self._field(package, entry)
-        return made
+            object_type.fields[entry.name] = self._field(package, entry)
+        return object_type
 
     def types(self, package: str) -> Iterator[ObjectType]:
         """Go through every type of a package."""
@@ -247,7 +247,7 @@ class Tables:
 
 
 def _read(text: str) -> Iterable[tuple[_Entry, list[_Entry]]]:
-    found: list[tuple[_Entry, list[_Entry]]] = []
+    types: list[tuple[_Entry, list[_Entry]]] = []
     last: _Entry | None = None
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):
@@ -256,13 +256,13 @@ def _read(text: str) -> Iterable[tuple[_Entry, list[_Entry]]]:
             last.doc.append(line.strip())
         elif match := _FIELD_LINE.match(line):
             last = _Entry(match[1], match[2] or "", match[3], tuple(match[4].split()), [match[5]])
-            found[-1][1].append(last)
+            types[-1][1].append(last)
         elif match := _TYPE_LINE.match(line):
             last = _Entry(match[1], "", "", tuple(match[2].split()), [match[3]])
-            found.append((last, []))
+            types.append((last, []))
         else:
             raise TableError(f"line {number} is neither a type nor a field: {line!r}")
-    return found
+    return types
 
 
 def _flag(flag: str) -> dict[str, object]:

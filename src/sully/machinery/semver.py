@@ -10,7 +10,7 @@ import re
 from functools import total_ordering
 from typing import Final
 
-from sully.machinery.memo import remembered
+from sully.machinery.memo import memoized
 
 _IDENTIFIER: Final = r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*"
 _VERSION: Final = re.compile(
@@ -85,7 +85,7 @@ def parse_semver(text: str, *, normalize: bool = False) -> Semver:
     return _parse(_normalized(text) if normalize else text)
 
 
-@remembered(4096)
+@memoized(4096)
 def _parse(text: str) -> Semver:
     match = _VERSION.fullmatch(text)
     if match is None:

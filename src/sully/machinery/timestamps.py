@@ -7,7 +7,7 @@ import re
 from datetime import UTC, datetime, timedelta, timezone
 
 from sully.machinery.gotext import quote
-from sully.machinery.memo import remembered
+from sully.machinery.memo import memoized
 
 _LAYOUT = "2006-01-02T15:04:05Z07:00"
 _MICRO_LAYOUT = "2006-01-02T15:04:05.000000Z07:00"
@@ -136,7 +136,7 @@ def _utc(moment: datetime) -> datetime:
 
 
 # The times of an object come back with every write of it.
-@remembered(8192)
+@memoized(8192)
 def canonical_time(text: str) -> str:
     """Bring a time into the form the server writes."""
     # Most times come back from where they were written: nothing to parse then.

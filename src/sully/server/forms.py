@@ -91,7 +91,7 @@ def metadata_only(obj: Obj, form: Form) -> Obj:
 
 
 def metadata_list(metadata: Obj, objects: list[Obj], form: Form) -> Obj:
-    """Return the PartialObjectMetadataList of a list; its items do say their kind."""
+    """Return the PartialObjectMetadataList of a list; its items have their kind."""
     return {
         "kind": "PartialObjectMetadataList",
         "apiVersion": form.group_version,

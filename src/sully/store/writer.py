@@ -37,8 +37,8 @@ _log = get_logger("store")
 _MAX_JOBS = 256
 _PAUSE = 0.05
 """After this many seconds without a write, a checkpoint delays no write."""
-_CHECKPOINT_PAGES = 1 << 20
-_MAX_UNCHECKED_PAGES = 16 << 20
+_CHECKPOINT_BYTES = 1 << 20
+_MAX_LOG_BYTES = 16 << 20
 """Larger ones take no less time per byte, and writers wait for a whole one."""
 
 
@@ -83,7 +83,7 @@ class WriterThread:
         self._stopped: asyncio.Future[None] = self._loop.create_future()
         self._taken: list[Job] = []
         self._failed_epoch = -1
-        self._unchecked = 0
+        self._log_bytes = 0
         self._copying: tuple[Copy, Copying] | None = None
         # A daemon, so that a forgotten store does not keep the process alive: whatever was
         # acknowledged is durable without it.
@@ -138,7 +138,7 @@ class WriterThread:
             if self._jobs.empty():
                 return True
         try:
-            is_due = self._unchecked >= _CHECKPOINT_PAGES
+            is_due = self._log_bytes >= _CHECKPOINT_BYTES
             job = self._jobs.get(timeout=self._pause if is_due else None)
         except Empty:
             self._checkpoint()
@@ -161,13 +161,13 @@ class WriterThread:
         error: UnavailableError | None = None
         try:
             if any(job.transaction.events for job in alive):
-                self._unchecked += self._database.write(job.transaction.events for job in alive)
+                self._log_bytes += self._database.write(job.transaction.events for job in alive)
         except UnavailableError as failure:
             error = failure
             self._failed_epoch = alive[-1].epoch
         if alive:
             self._reply(alive, error)
-        if self._unchecked >= _MAX_UNCHECKED_PAGES:
+        if self._log_bytes >= _MAX_LOG_BYTES:
             self._checkpoint()
 
     def _maintain(self, jobs: Sequence[Job]) -> None:
@@ -178,7 +178,7 @@ class WriterThread:
                     self._database.trim(job.compacted, job.versions)
                 except UnavailableError as failure:
                     error = failure
-                self._unchecked += 100 * len(job.versions)
+                self._log_bytes += 100 * len(job.versions)
                 self._reply([job], error)
             elif isinstance(job, Copy):
                 self._begin_copy(job)
@@ -216,7 +216,7 @@ class WriterThread:
         except UnavailableError as error:
             # Nothing is lost: the log keeps what could not be moved, until the next try.
             _log.warning("checkpoint failed", error=str(error))
-        self._unchecked = 0
+        self._log_bytes = 0
 
     def _reply(self, jobs: Sequence[Pending | Trim | Copy], error: StoreError | None) -> None:
         self._post(self._done, jobs, error)

@@ -47,9 +47,9 @@ _Rule = Callable[[str, Target, Args], CallCost | None]
 def call_cost(function: str, overload: str, target: Target, args: Args) -> CallCost | None:
     """Return the cost of a call, or None when it is the usual one unit."""
     rule = _RULES.get(function)
-    found = rule(overload, target, args) if rule is not None else None
-    if found is not None:
-        return found
+    cost = rule(overload, target, args) if rule is not None else None
+    if cost is not None:
+        return cost
     standard = _STANDARD.get(overload)
     return standard(target, args) if standard is not None else None
 
@@ -63,10 +63,10 @@ def _list_walk(_: str, target: Target, __: Args) -> CallCost | None:
         return None
     if not target.type.params:
         return CallCost(target.size.scaled(TRAVERSAL))
-    each = ONE
+    per_element = ONE
     if target.type.params[0].kind in ("string", "bytes"):
-        each = each.plus(target.element.scaled(TRAVERSAL))
-    return CallCost(target.size.times(each))
+        per_element = per_element.plus(target.element.scaled(TRAVERSAL))
+    return CallCost(target.size.times(per_element))
 
 
 def _url(_: str, __: Target, args: Args) -> CallCost | None:

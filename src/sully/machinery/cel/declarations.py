@@ -76,7 +76,9 @@ def library(
     for identifier, signature, run in rows:
         name, declared = overload(identifier, signature, run)
         functions.setdefault(name, []).append(declared)
-    return Library({name: tuple(found) for name, found in functions.items()}, constants or {})
+    return Library(
+        {name: tuple(overloads) for name, overloads in functions.items()}, constants or {}
+    )
 
 
 def merge(libraries: Iterable[Library]) -> Library:
@@ -84,8 +86,8 @@ def merge(libraries: Iterable[Library]) -> Library:
     functions: dict[str, tuple[Overload, ...]] = {}
     constants: dict[str, Type] = {}
     for one in libraries:
-        for name, found in one.functions.items():
-            functions[name] = functions.get(name, ()) + found
+        for name, overloads in one.functions.items():
+            functions[name] = functions.get(name, ()) + overloads
         constants.update(one.constants)
     return Library(functions, constants)
 

@@ -22,7 +22,7 @@ from sully.machinery.cel.library.kubernetes import QUANTITY, SEMVER
 from sully.machinery.cel.sizes import MOST
 from sully.machinery.cel.types import Type
 from sully.machinery.cel.values import type_of
-from sully.machinery.memo import remembered
+from sully.machinery.memo import memoized
 from sully.machinery.quantity import Quantity, parse_quantity
 from sully.machinery.semver import SemverError, parse_semver
 
@@ -192,7 +192,7 @@ def _amount(amount: Mapping[str, Any] | Capacity | str) -> Quantity:
     return value if isinstance(value, Quantity) else _parsed(str(value))
 
 
-@remembered(1024)
+@memoized(1024)
 def _parsed(text: str) -> Quantity:
     # A fleet has few sizes of devices.
     return parse_quantity(text)

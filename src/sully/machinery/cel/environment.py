@@ -76,17 +76,17 @@ class Environment:
         return checked
 
     def _check_result(self, checked: Checked) -> None:
-        found = checked.types[checked.root]
-        if self.results and found not in self.results:
-            text = f"must evaluate to {self.expects}, not {_named(found)}"
+        type_ = checked.types[checked.root]
+        if self.results and type_ not in self.results:
+            text = f"must evaluate to {self.expects}, not {_named(type_)}"
             raise CompileError(text, syntax=False)
 
 
-def _named(found: Type) -> str:
+def _named(type_: Type) -> str:
     """Return a type as the API names it, which is longer than in the checker's messages."""
-    if not found.params:
-        return _DECLARED.get(found.kind, found.name)
-    return f"{found.name}({', '.join(map(_named, found.params))})"
+    if not type_.params:
+        return _DECLARED.get(type_.kind, type_.name)
+    return f"{type_.name}({', '.join(map(_named, type_.params))})"
 
 
 class Program:

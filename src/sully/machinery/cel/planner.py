@@ -60,10 +60,10 @@ class Planner:
 
     def plan(self, node: Node) -> Plan:
         """Return the closure of a node, which is made once."""
-        found = self._done.get(node)
-        if found is None:
-            found = self._done[node] = self._make(node)
-        return found
+        planned = self._done.get(node)
+        if planned is None:
+            planned = self._done[node] = self._make(node)
+        return planned
 
     def _type(self, node: Node) -> Type:
         return self._checked.types[node]
@@ -159,11 +159,11 @@ class Planner:
         if reference.member and node.target is not None:
             args = (node.target, *args)
         plans = [self.plan(arg) for arg in args]
-        given = [self._type(arg) for arg in args]
+        arg_types = [self._type(arg) for arg in args]
         if node.function in ACCESSORS:
-            made = self._apply(ACCESSORS[node.function], args)
-            return operators.fused(self._path(node), made)
-        quick = operators.quick(node.function, plans, given)
+            accessor = self._apply(ACCESSORS[node.function], args)
+            return operators.fused(self._path(node), accessor)
+        quick = operators.quick(node.function, plans, arg_types)
         if quick is not None:
             return quick
         run = implementation(reference, len(plans))

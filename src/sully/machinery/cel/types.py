@@ -124,14 +124,14 @@ def is_optional(candidate: Type) -> bool:
 @lru_cache(maxsize=512)
 def parse_type(text: str) -> Type:
     """Read a type as it is printed; a single capital letter is a type variable."""
-    found, rest = _parse(_WORD.findall(text))
+    parsed, rest = _parse(_WORD.findall(text))
     if rest:
         raise ValueError(f"not a type: {text}")
-    return found
+    return parsed
 
 
-def _parse(words: list[str]) -> tuple[Type, list[str]]:
-    name, rest = words[0], words[1:]
+def _parse(tokens: list[str]) -> tuple[Type, list[str]]:
+    name, rest = tokens[0], tokens[1:]
     params: list[Type] = []
     if rest[:1] == ["("]:
         while rest[0] != ")":

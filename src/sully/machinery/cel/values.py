@@ -169,9 +169,9 @@ def register(python: type, declared: Type) -> None:
 
 def type_of(value: Value) -> Type:
     """Return the type of a value as it is at run time."""
-    found = _TYPES.get(type(value))
-    if found is not None:
-        return found
+    declared = _TYPES.get(type(value))
+    if declared is not None:
+        return declared
     for python, declared in _TYPES.items():
         # Subclasses of dict and str come from the outside; bool before int is the table's order.
         if isinstance(value, python):

@@ -132,19 +132,19 @@ class _Change:
     def __init__(self, old: Obj, new: Obj, write: Write) -> None:
         self._old, self._new, self._write = old, new, write
         self._owner = write.owner("Apply")
-        found = compare(old, new, write.schema)
-        self.is_same = found.is_same
-        self._seen = {write.api_version: without_reset(found, write)}
+        comparison = compare(old, new, write.schema)
+        self.is_same = comparison.is_same
+        self._seen = {write.api_version: without_reset(comparison, write)}
 
     def conflicts(self, managed: Managed) -> Conflicts:
         """Return what would change of the fields that others own."""
-        found: Conflicts = {}
+        conflicts: Conflicts = {}
         for owner, holding in managed.items():
             change = None if owner == self._owner else self._in(holding)
             lost = loss(holding, change) if change is not None else {}
             if lost:
-                found[owner] = lost
-        return found
+                conflicts[owner] = lost
+        return conflicts
 
     def hand_over(self, managed: Managed) -> None:
         """Take from the others what changed, and finish the applier's own entry."""

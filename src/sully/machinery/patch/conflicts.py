@@ -12,31 +12,31 @@ Conflicts = dict[Owner, Tree]
 
 def refusal(conflicts: Conflicts) -> Conflict:
     """Say who owns what, so that the client can force, give in or share."""
-    found = list(_found(conflicts))
+    fields = list(_conflicting_fields(conflicts))
     causes = [
         {"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": path}
-        for who, path in found
+        for who, path in fields
     ]
-    return Conflict(_message(found), details={"causes": causes})
+    return Conflict(_message(fields), details={"causes": causes})
 
 
-def _found(conflicts: Conflicts) -> Iterator[tuple[str, str]]:
+def _conflicting_fields(conflicts: Conflicts) -> Iterator[tuple[str, str]]:
     for owner in sorted(conflicts):
         for path in FieldSet(conflicts[owner]).paths():
             yield _name(owner), path_text(path)
 
 
-def _message(found: list[tuple[str, str]]) -> str:
-    if len(found) == 1:
-        return f"Apply failed with 1 conflict: conflict with {found[0][0]}: {found[0][1]}"
+def _message(fields: list[tuple[str, str]]) -> str:
+    if len(fields) == 1:
+        return f"Apply failed with 1 conflict: conflict with {fields[0][0]}: {fields[0][1]}"
     lines: list[str] = []
     last = None
-    for who, path in found:
+    for who, path in fields:
         if who != last:
             lines.append(f"conflicts with {who}:")
         lines.append(f"- {path}")
         last = who
-    return f"Apply failed with {len(found)} conflicts: " + "\n".join(lines)
+    return f"Apply failed with {len(fields)} conflicts: " + "\n".join(lines)
 
 
 def _name(owner: Owner) -> str:

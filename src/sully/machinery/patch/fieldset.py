@@ -216,8 +216,8 @@ def in_order(tree: Tree) -> Tree:
 # Large ones are rare, and would be most of the memory.
 @lru_cache(maxsize=1024)
 def _read_once(tree: bytes) -> Tree:
-    found: Tree = from_json(tree)
-    return found
+    parsed: Tree = from_json(tree)
+    return parsed
 
 
 def path_text(path: tuple[str, ...]) -> str:

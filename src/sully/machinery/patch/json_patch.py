@@ -127,9 +127,9 @@ class _Patched:
         """Return a container that may be changed; others than containers as they are."""
         if id(container) in self._ours or not isinstance(container, dict | list):
             return container
-        made = container.copy()
-        self._ours[id(made)] = made
-        return made
+        copied = container.copy()
+        self._ours[id(copied)] = copied
+        return copied
 
 
 def _check_shape(operation: Any) -> None:

@@ -35,9 +35,11 @@ def allowed_conflicts(live: Obj, write: Write) -> Tree:
     except (ValueError, RecursionError, TypedError):
         # Somebody wrote something else there: then nothing is allowed.
         return {}
-    found = compare(last, live, write.schema)
+    comparison = compare(last, live, write.schema)
     fields = to_field_set(last, write.schema).tree
-    return difference(difference(difference(fields, found.modified), found.added), found.removed)
+    return difference(
+        difference(difference(fields, comparison.modified), comparison.added), comparison.removed
+    )
 
 
 def with_last_applied(obj: Obj, applied: Obj, manager: str) -> Obj:

@@ -14,14 +14,16 @@ from sully.machinery.patch.gotext import plain, type_name
 
 
 def in_patch_order(
-    merged: list[Any], wanted: list[Any], live: list[Any], merge_key: str
+    merged: list[Any], patch_order: list[Any], live: list[Any], merge_key: str
 ) -> list[Any]:
     """Order the items of a merged list; an empty merge key compares items by value."""
-    wanted_at = _positions(wanted, merge_key)
+    patch_positions = _positions(patch_order, merge_key)
     live_at = _positions(live, merge_key)
     named = [(_name(item, merge_key), item) for item in merged]
-    ours = sorted((pair for pair in named if pair[0] in wanted_at), key=lambda p: wanted_at[p[0]])
-    theirs = [pair for pair in named if pair[0] not in wanted_at]
+    ours = sorted(
+        (pair for pair in named if pair[0] in patch_positions), key=lambda p: patch_positions[p[0]]
+    )
+    theirs = [pair for pair in named if pair[0] not in patch_positions]
     result: list[Any] = []
     for name, item in ours:
         while theirs and _is_before(theirs[0][0], name, live_at):
@@ -64,11 +66,11 @@ def has_directive(item: Any) -> bool:
 
 def positions(items: list[Any], merge_key: str) -> dict[Hashable, int]:
     """Return where the items are that have a merge key; of several with one, the first."""
-    found: dict[Hashable, int] = {}
+    positions_by_name: dict[Hashable, int] = {}
     for at, item in enumerate(items):
         if isinstance(item, dict) and merge_key in item:
-            found.setdefault(token(item[merge_key]), at)
-    return found
+            positions_by_name.setdefault(token(item[merge_key]), at)
+    return positions_by_name
 
 
 def token(value: Any) -> Hashable:
@@ -87,10 +89,10 @@ def _name(item: Any, merge_key: str) -> Any:
 
 
 def _positions(items: list[Any], merge_key: str) -> dict[Any, int]:
-    found: dict[Any, int] = {}
+    positions_by_name: dict[Any, int] = {}
     for at, item in enumerate(items):
-        found.setdefault(_name(item, merge_key), at)
-    return found
+        positions_by_name.setdefault(_name(item, merge_key), at)
+    return positions_by_name
 
 
 def _is_before(left: Any, right: Any, live_at: dict[Any, int]) -> bool:

@@ -27,10 +27,10 @@ def prune(merged: Obj, last: Holding, managed: Managed, write: Write) -> Obj:
     now = managed[write.owner("Apply")]
     if version == write.api_version and not difference(last.fields, now.fields):
         return merged
-    there = in_version(merged, write.schema, write.api_version, version, write)
-    if there is None:
+    converted = in_version(merged, write.schema, write.api_version, version, write)
+    if converted is None:
         return merged
-    seen, schema = there
+    seen, schema = converted
     without = remove(seen, _named(last.fields, schema), schema)
     without = _add_back_owned(seen, without, schema, version, managed, write)
     # Nothing else may go than what the applier owned.

@@ -8,7 +8,7 @@ fields. It also names path elements. The walks are in typed.py, merging.py and c
 from typing import Any
 
 from sully.machinery.gotext import compact_json, quote
-from sully.machinery.memo import remembered
+from sully.machinery.memo import memoized
 from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Scalar, Type
 
 SCALAR, STRUCT, MAP, LIST, SET, ITEMS = range(6)
@@ -171,6 +171,6 @@ def _text(value: Any) -> str:
     return _string_text(value) if type(value) is str and len(value) < 256 else compact_json(value)
 
 
-@remembered(4096)
+@memoized(4096)
 def _string_text(value: str) -> str:
     return compact_json(value)

@@ -213,17 +213,17 @@ def _merge_ordered(result: Obj, patch: Obj, name: str, order: Any, kind: Type | 
         raise _bad_type(order)
     field = _field(kind, name)
     key = field.merge_key if field is not None else ""
-    original, given = result.get(name), patch.get(name)
-    for value in (original, given):
+    original, patch_list = result.get(name), patch.get(name)
+    for value in (original, patch_list):
         if value is not None and not isinstance(value, list):
             raise _bad_type(value)
-    if given is None and (original is None or name in patch):
+    if patch_list is None and (original is None or name in patch):
         result.pop(name, None)
         return
-    check_order(given or [], order, key)
+    check_order(patch_list or [], order, key)
     merged: list[Any] = original or []
-    if given is not None:
-        merged = _merge_value(original, given, field, _below(kind, name))
+    if patch_list is not None:
+        merged = _merge_value(original, patch_list, field, _below(kind, name))
     result[name] = in_patch_order(merged, order, original or [], key)
 
 

@@ -43,9 +43,9 @@ def compare(old: Obj, new: Obj, schema: ObjectType) -> Comparison:
 
 def compare_shapes(old: Obj, new: Obj, shape: Shape) -> Comparison:
     """Find what differs between two objects of a compiled type."""
-    found = Comparison({}, {}, {})
-    _compare_fields(old, new, shape, found)
-    return found
+    comparison = Comparison({}, {}, {})
+    _compare_fields(old, new, shape, comparison)
+    return comparison
 
 
 def to_field_set(obj: Obj, schema: ObjectType) -> FieldSet:
@@ -63,17 +63,17 @@ def _compare(old: Any, new: Any, shape: Shape, at: str, out: Comparison) -> None
         if old != new or (shape.raw and not same_json(old, new)):
             out.modified[at] = {}
         return
-    found = Comparison({}, {}, {})
+    comparison = Comparison({}, {}, {})
     if shape.kind == STRUCT or shape.kind == MAP:
-        _compare_fields(old or {}, new or {}, shape, found)
+        _compare_fields(old or {}, new or {}, shape, comparison)
     else:
-        _compare_items(old or [], new or [], shape, found)
-    if found.added:
-        out.added[at] = found.added
-    if found.modified:
-        out.modified[at] = found.modified
-    if found.removed:
-        out.removed[at] = found.removed
+        _compare_items(old or [], new or [], shape, comparison)
+    if comparison.added:
+        out.added[at] = comparison.added
+    if comparison.modified:
+        out.modified[at] = comparison.modified
+    if comparison.removed:
+        out.removed[at] = comparison.removed
 
 
 def _compare_fields(old: Obj, new: Obj, shape: Shape, out: Comparison) -> None:
@@ -136,10 +136,10 @@ def _compare_item(gone: Any, come: Any, inner: Shape, at: str, out: Comparison) 
 
 
 def _by_element(items: list[Any], shape: Shape) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {}
+    by_element: dict[str, list[Any]] = {}
     for item in items:
-        found.setdefault(element(shape, item), []).append(item)
-    return found
+        by_element.setdefault(element(shape, item), []).append(item)
+    return by_element
 
 
 def _whole(value: Any, shape: Shape) -> Tree:
@@ -175,20 +175,20 @@ def _collect(value: Any, shape: Shape, tree: Tree) -> None:
                 _collect(items[0], shape.inner, below)
             tree[at] = {SELF: {}, **below} if below else below
         return
-    for name, given in value.items():
+    for name, field_value in value.items():
         inner = shape.below(name)
         if inner is not None:
-            _collect_field(name, given, inner, shape, tree)
+            _collect_field(name, field_value, inner, shape, tree)
 
 
-def _collect_field(name: str, given: Any, inner: Shape, shape: Shape, tree: Tree) -> None:
+def _collect_field(name: str, field_value: Any, inner: Shape, shape: Shape, tree: Tree) -> None:
     below: Tree = {}
     if not inner.leaf:
-        _collect(given, inner, below)
+        _collect(field_value, inner, below)
     if below:
         # Entries of a map are members themselves; fields of a struct only as leaves.
         tree[f"f:{name}"] = {SELF: {}, **below} if shape.kind == MAP else below
-    elif inner.leaf or given is None or given == {} or shape.kind == MAP:
+    elif inner.leaf or field_value is None or field_value == {} or shape.kind == MAP:
         tree[f"f:{name}"] = {}
 
 

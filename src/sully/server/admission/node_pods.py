@@ -31,7 +31,7 @@ _AUDIENCE_VERB = "request-serviceaccounts-token-audience"
 
 
 class NodePods:
-    """Checks what a node writes to pods, and the tokens that it asks for."""
+    """Checks what a node writes to pods, and the tokens that it requests."""
 
     def __init__(self, authorizer: Authorizer, lookup: Lookup) -> None:
         self._authorizer = authorizer

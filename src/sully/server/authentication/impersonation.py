@@ -121,7 +121,7 @@ def _requirements(
 
 
 def _forbidden_reason(required: Attributes) -> str:
-    """Return why a narrow permission cannot be for this, whatever the rules say."""
+    """Return why constrained impersonation never allows this, whatever the rules are."""
     if required.resource == "groups" and required.name in ("", MASTERS):
         named = f"the {MASTERS} group" if required.name else "the empty string group"
         return f"impersonating {named} is not allowed"

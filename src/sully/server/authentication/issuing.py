@@ -41,7 +41,7 @@ class Issuer:
         self._max_seconds = max_seconds
 
     def issue(self, request: Request, body: Body) -> ConnectReply:
-        """Answer one TokenRequest."""
+        """Handle one TokenRequest."""
         check_write_options(request, "CreateOptions")
         decoded = self._decoded(request, body)
         obj, target = decoded.obj, request.target

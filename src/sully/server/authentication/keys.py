@@ -52,9 +52,9 @@ class SigningKey:
         path = folder / "sa.key"
         if path.exists():
             return cls(_load(path))
-        made = cls.new()
-        write_private(path, made.pem())
-        return made
+        generated = cls.new()
+        write_private(path, generated.pem())
+        return generated
 
     def pem(self) -> bytes:
         """Return the private key as its file holds it."""

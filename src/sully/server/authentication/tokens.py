@@ -39,7 +39,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a token says. Times are seconds since 1970."""
+    """The claims of a token. Times are seconds since 1970."""
 
     namespace: str
     account: Bound
@@ -53,7 +53,7 @@ class Claims:
 
     @property
     def subject(self) -> str:
-        """Return the name of the user that the token stands for."""
+        """Return the user name of the token."""
         return f"{PREFIX}{self.namespace}:{self.account.name}"
 
 

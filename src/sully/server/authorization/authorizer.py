@@ -27,7 +27,7 @@ Obj = dict[str, Any]
 MASTERS = "system:masters"
 ALLOWED = Decision(allowed=True)
 PULL_SECONDS = 1.0
-"""How often the authorizer reads its watches while no request comes."""
+"""How often watches are read while there are no requests."""
 _UNRESOLVED = "node authorizer does not support user rule resolution"
 
 

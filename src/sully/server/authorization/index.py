@@ -37,7 +37,7 @@ class Role:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grant:
-    """What one binding gives to one subject."""
+    """What one binding grants to one subject."""
 
     binding: ObjectKey
     role: Role
@@ -46,7 +46,7 @@ class Grant:
 
     @classmethod
     def of(cls, key: ObjectKey, role: Role, role_kind: str, subject: str) -> "Grant":
-        """Make a grant; the reason is written once, since every decision for a user gives it."""
+        """Create a grant; the reason is formatted once, since many decisions return it."""
         namespace, name = key
         binding = f"RoleBinding {quote(f'{name}/{namespace}')}"
         if not namespace:
@@ -68,7 +68,7 @@ class Index:
         self._role(object_key(role)).rights = Rights(role.get("rules") or ())
 
     def drop_role(self, key: ObjectKey) -> None:
-        """Forget a role; bindings to it give nothing any more."""
+        """Remove a role; bindings to it grant nothing."""
         self._role(key).rights = None
         self._forget(key)
 

@@ -1,4 +1,4 @@
-"""The ASGI application: a request becomes a verb, an answer or an error becomes bytes."""
+"""The ASGI application: dispatches requests, and encodes responses and errors."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -152,7 +152,7 @@ class HttpApp:
 
 
 def forget_frames(error: BaseException) -> None:
-    """Drop the tracebacks of an error that is kept.
+    """Drop the tracebacks of an error that is stored.
 
     Their frames hold the request with its headers and its body, and the request holds the error:
     nothing of it would be freed before the next garbage collection.

@@ -19,7 +19,7 @@ _CHUNK = 256 << 10
 
 
 async def serve(http_request: HttpRequest, store: Store) -> None:
-    """Answer with a copy of the store."""
+    """Send a copy of the store."""
     if http_request.method != "POST":
         raise method_not_allowed()
     await http_request.body()

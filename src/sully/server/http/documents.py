@@ -10,7 +10,7 @@ from sully.server.openapi.documents import PROTOBUF, PROTOBUF_FORMS, OpenAPI
 
 RELEASE = "v1.37.0"
 TEXT = "text/plain; charset=utf-8"
-# Not announced and always empty: kubectl looks here before it says that a kind does not exist.
+# Not listed and always empty: kubectl reads it before it reports that a kind does not exist.
 DEFINITIONS = ["apis", "apiextensions.k8s.io", "v1", "customresourcedefinitions"]
 NO_DEFINITIONS = {
     "kind": "CustomResourceDefinitionList",
@@ -31,7 +31,7 @@ class Documents:
         self._openapi = OpenAPI(scheme, RELEASE)
 
     def page(self, path: str) -> Page | None:
-        """Return what answers a path, None for no such page."""
+        """Return the handler of a path, None if there is no such page."""
         parts = path.strip("/").split("/")
         if parts[0] == "openapi" or parts == DEFINITIONS:
             return self._fixed_page(parts[1:])

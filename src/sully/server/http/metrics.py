@@ -35,7 +35,7 @@ class RequestCounter:
         return self._requests.mutating if mutating else self._requests.reading
 
     async def page(self, http_request: HttpRequest) -> None:
-        """Answer /metrics."""
+        """Serve `/metrics`."""
         await http_request.respond(200, self._metrics.render(), CONTENT_TYPE)
 
 

@@ -1,4 +1,4 @@
-"""Routes of objects: which verb a request is, its body, and the form of its answer."""
+"""Routes of objects: the verb of a request, its body, and the format of its response."""
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
@@ -75,7 +75,7 @@ class ObjectRoutes:
         self._bodies = BodyReader(api.objects.scheme, clock)
 
     async def serve(self, http_request: HttpRequest, user: User, target: Target) -> None:
-        """Answer one request on an object or a collection."""
+        """Serve one request on an object or a collection."""
         self._check_method(http_request, target)
         request = Request(user, target, http_request.query, http_request.header("user-agent"))
         version = target.resource.version(target.version)
@@ -145,7 +145,7 @@ class ObjectRoutes:
     def _items(
         self, request: Request, metadata: Obj, listing: Listing, form: Form
     ) -> tuple[bytes, Iterator[bytes]]:
-        """Return a list up to its first item, and its items, which are encoded when asked for."""
+        """Return a list up to its first item, and its items, which are encoded on demand."""
         target, objects = request.target, self._api.objects
         resource, version = target.resource, target.version
         if not form.shape:
@@ -183,7 +183,7 @@ class ObjectRoutes:
         batches = await self._api.watch(request)
         stream = Stream(self._api.objects, request, form, self._clock)
         await http_request.start(200, stream.content_type)
-        # The head goes out before the first event, so that a client knows the watch is on.
+        # The headers are sent before the first event, so that a client knows the watch has started.
         await http_request.chunk(b"")
         await http_request.while_connected(self._send_events(http_request, batches, stream))
         if http_request.ended:
@@ -213,7 +213,7 @@ class ObjectRoutes:
         async with aclosing(batches) as open_batches:
             async for batch in open_batches:
                 await self._send_batch(http_request, batch, stream)
-                # A watch that waits must not keep what it sent.
+                # An idle watch must not keep sent objects in memory.
                 del batch
 
     async def _send_batch(
@@ -288,7 +288,7 @@ class ObjectRoutes:
         await self._send(http_request, reply.code, shown, Form(form.media, pretty=form.pretty))
 
     def _part(self, request: Request, reply: ConnectReply, form: Form) -> Obj:
-        """Return what a subresource answers in the shape that the client wants, if it has one."""
+        """Return the response of a subresource in the format that the client requested."""
         if form.shape == "Table" and reply.columns:
             metadata = {"resourceVersion": reply.obj["metadata"].get("resourceVersion", "")}
             tables = Tables(request, form, self._clock.now(), reply.columns)
@@ -297,7 +297,7 @@ class ObjectRoutes:
             return metadata_only(reply.obj, form)
         return reply.obj
 
-    # -- answers ----------------------------------------------------------------------------------
+    # -- responses --------------------------------------------------------------------------------
 
     def _shaped(self, request: Request, hub: Obj, form: Form) -> Obj:
         target = request.target
@@ -323,7 +323,7 @@ def _pretty(http_request: HttpRequest) -> bool:
 
 
 def list_pieces(head: bytes, items: Iterator[bytes]) -> Iterator[bytes]:
-    """Put an encoded list together, in pieces; mostly there is one.
+    """Yield an encoded list in chunks; mostly there is one.
 
     Small items are gathered; large ones are not copied, for many lists may share them.
     """
@@ -375,7 +375,7 @@ def _deleted_status(target: Target, obj: Obj) -> Obj:
 
 
 def _check_number(target: Target, form: Form) -> None:
-    """Reject the metadata of one object where there is a list, and the other way round."""
+    """Reject PartialObjectMetadata for a list, and PartialObjectMetadataList for an object."""
     kind = f"*{internal_name(target)}"
     if form.shape == "PartialObjectMetadata" and not target.name:
         text = f"but the requested object is a list ({kind}List)"

@@ -43,17 +43,17 @@ class StaticPage:
 
 
 def is_public(path: str) -> bool:
-    """Report whether a page answers without credentials."""
+    """Report whether a page is served without credentials."""
     return any(path == page or path.startswith(page + "/") for page in PUBLIC)
 
 
 async def version(http_request: HttpRequest) -> None:
-    """Say which API this is."""
+    """Serve `/version`."""
     await http_request.respond(200, to_pretty_json(VERSION))
 
 
 async def health(http_request: HttpRequest, checks: Mapping[str, Check]) -> None:
-    """Answer a health page, one check of it, or all of them in words."""
+    """Serve a health page, one check of it, or the verbose form."""
     page, _, single = http_request.path.strip("/").partition("/")
     excluded = http_request.query.get("exclude", "")
     chosen = {name: check for name, check in checks.items() if name != excluded}

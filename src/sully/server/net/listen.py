@@ -55,7 +55,7 @@ def tls_context(certificate: Path, key: Path, authority: bytes) -> ssl.SSLContex
 
 
 class ListenError(OSError):
-    """An address cannot be listened on; the number says why."""
+    """An address cannot be bound; `errno` has the reason."""
 
 
 def bind(host: str, port: int) -> socket.socket:

@@ -79,9 +79,9 @@ def group_versions(scheme: Scheme) -> Iterator[GroupVersion]:
 def _all_kinds(scheme: Scheme, places: Iterable[GroupVersion]) -> dict[str, list[GVK]]:
     merged: dict[str, dict[GVK, None]] = {}
     for at in places:
-        for name, found in kinds(scheme, at).items():
-            merged.setdefault(name, {}).update(dict.fromkeys(found))
-    return {name: list(found) for name, found in merged.items()}
+        for name, gvks in kinds(scheme, at).items():
+            merged.setdefault(name, {}).update(dict.fromkeys(gvks))
+    return {name: list(gvks) for name, gvks in merged.items()}
 
 
 def _parameter(name: str) -> Obj:

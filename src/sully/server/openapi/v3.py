@@ -52,11 +52,11 @@ def build_version(release: str) -> Obj:
     return _whole({"/version/": {"get": operation}}, definitions, release)
 
 
-def _whole(found: Obj, definitions: Definitions, release: str) -> Obj:
+def _whole(paths: Obj, definitions: Definitions, release: str) -> Obj:
     return {
         "openapi": "3.0.0",
         "info": {"title": "Sully", "version": release},
-        "paths": found,
+        "paths": paths,
         "components": {
             "schemas": definitions.ordered(),
             "securitySchemes": {

@@ -96,7 +96,7 @@ def field_validation(request: Request) -> str:
 def decode_body(
     objects: Objects, request: Request, body: Body, managed_fields: Sequence[Obj] = ()
 ) -> Decoded:
-    """Check and convert a whole object that a client sent."""
+    """Check and convert an object that a client sent."""
     value = {} if body.value is None else body.value
     if not isinstance(value, dict):
         raise _no_object(request.target, value, body.raw)
@@ -206,7 +206,7 @@ def unrecognized(target: Target, problem: str, raw: bytes) -> BadRequest:
 
 
 def _summary(raw: bytes) -> str:
-    """Show the start of a body: as text if it looks like JSON."""
+    """Return the start of a body: as text if it looks like JSON, else in hexadecimal."""
     if not raw:
         return "<empty>"
     start = raw[:_MAX_QUOTED]

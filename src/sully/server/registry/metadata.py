@@ -154,7 +154,7 @@ _COMMON: dict[str, Callable[[Any], Iterator[FieldError]]] = {
 
 
 def carry_over(obj: Obj, old: Obj) -> None:
-    """Keep what an update may leave out: times and identity."""
+    """Copy what an update may omit: timestamps and identity."""
     new, before = obj["metadata"], old["metadata"]
     for name in ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "uid"):
         if name in before and (name not in new or name.startswith(("creation", "deletionG"))):

@@ -89,7 +89,7 @@ class Patcher:
         if not isinstance(changed, dict):
             raise BadRequest("a patch must leave an object")
         if patch_type == JSON_PATCH:
-            # Its own size says little about that of the result.
+            # The size of the patch does not limit the size of the result.
             check_values(target.resource, changed)
         rendered = partial(self._shown, request, patch_type, changed, body.value)
         return self._read(request, changed, body, warnings, rendered, entries_of(old))
@@ -120,7 +120,7 @@ class Patcher:
         rendered: Callable[[], str] | None = None,
         managed_fields: Sequence[Obj] = (),
     ) -> Obj:
-        """Check a patched object like one that was sent whole."""
+        """Decode a patched object like the body of an update."""
         target = request.target
         check_kind(self._objects, target, changed)
         decoded = decode_object(
@@ -202,7 +202,7 @@ class Patcher:
         return done.object, done.managed_fields
 
     def _as_our_error(self, error: ApiError) -> ApiError:
-        """Answer a bad request as such, where Kubernetes takes it for its own failure."""
+        """Return a bad request as 400; Kubernetes returns 500."""
         if type(error) is ApiError:
             return client_error(error.message, self._writer.compat)
         return error

@@ -14,22 +14,22 @@ from sully.server.registry.writes import ObjectWriter, Result, added_warnings
 from sully.server.requests import Request
 
 Answer = Callable[[Request, Obj], Obj]
-"""Gets the request and the decoded object; returns it with its status."""
+"""Takes the request and the decoded object; returns it with its status."""
 
 
 class VirtualResources:
-    """What answers, by resource."""
+    """The handlers of virtual resources, by resource."""
 
     def __init__(self, writer: ObjectWriter) -> None:
         self._writer = writer
         self._answers: dict[tuple[str, str], Answer] = {}
 
     def add(self, group: str, plural: str, answer: Answer) -> None:
-        """Register what answers for a resource."""
+        """Register the handler of a resource."""
         self._answers[group, plural] = answer
 
     def create(self, request: Request, body: Body) -> Result:
-        """Answer one review."""
+        """Handle one review."""
         resource = request.target.resource
         answer = self._answers.get((resource.group, resource.plural))
         if answer is None:

@@ -89,7 +89,7 @@ class ObjectWriter:
     # -- shared by all writes -------------------------------------------------------------------
 
     def context(self, request: Request) -> WriteContext:
-        """Return what strategies get about a request."""
+        """Return the context of a request for strategies."""
         return WriteContext(
             now=self.clock.now(),
             user=request.user.name,
@@ -209,7 +209,7 @@ class ObjectWriter:
         )
 
     def _converter(self, target: Target) -> managed.Convert:
-        """Return how objects of the request's version look in other versions."""
+        """Return the conversion from the request's version to other versions."""
         resource = target.resource
 
         def convert(obj: Obj, api_version: str) -> tuple[Obj, ObjectType] | None:

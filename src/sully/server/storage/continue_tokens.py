@@ -1,4 +1,4 @@
-"""Tokens that continue a list: which object came last, and at which revision.
+"""Continue tokens of lists: the last object and the revision.
 
 They look like those of Kubernetes, and invalid ones are rejected with the same texts.
 """

@@ -124,7 +124,7 @@ class Reader:
         if limit is None or len(records) <= limit:
             return Listing(records, page.revision)
         page_records = records[:limit]
-        # With a selector Kubernetes does not say how many are left.
+        # With a selector Kubernetes does not set remainingItemCount.
         return Listing(
             page_records, page.revision, self._next_token(target, page_records, page.revision, 1)
         )
@@ -209,7 +209,7 @@ def _limit(request: Request) -> int | None:
 
 
 def parse_int(text: str) -> int:
-    """Read a whole number option."""
+    """Parse an integer option."""
     if not _INTEGER.fullmatch(text):
         raise BadRequest(f"strconv.ParseInt: parsing {quote(text)}: invalid syntax")
     value = int(text) if len(text) < 100 else 2**63

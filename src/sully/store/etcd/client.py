@@ -30,7 +30,7 @@ from sully.store.etcd.tokens import Metadata, Tokens, is_forgotten
 
 TIMEOUT = 10.0
 """Seconds until a call fails: members elect a new leader in about two."""
-SINGLE_ATTEMPT = 2.0
+ATTEMPT_TIMEOUT = 2.0
 """Seconds until another member is tried."""
 _RETRY_DELAY = 0.05
 """Seconds between rounds over all members when none answers."""
@@ -146,7 +146,7 @@ class Client:
         return await self._call("txn", request)
 
     async def compact(self, revision: int) -> None:
-        """Compact history; `HistoryGoneError` if it was compacted before."""
+        """Compact history; `CompactedHistoryError` if it was compacted before."""
         await self._call("compact", m.CompactionRequest(revision=revision))
 
     async def watch(
@@ -154,7 +154,7 @@ class Client:
     ) -> AsyncGenerator[m.Message, None]:
         """Yield the changes of a range of keys from a revision on.
 
-        Raises `HistoryGoneError`, or `UnavailableError` if the member is lost; then the next
+        Raises `CompactedHistoryError`, or `UnavailableError` if the member is lost; then the next
         watch asks another one.
         """
         token = await self._tokens.metadata()
@@ -220,7 +220,7 @@ class Client:
                 left = min(left, _time_left())
             try:
                 call = self._members[member].unary[name]
-                timeout = max(0.01, min(SINGLE_ATTEMPT, left))
+                timeout = max(0.01, min(ATTEMPT_TIMEOUT, left))
                 return await call(request, timeout=timeout, metadata=token), attempts > 0
             except aio.AioRpcError as error:
                 if not self._old_token(error, token):

@@ -137,7 +137,7 @@ class Follower:
                 self._take(response)
 
     async def _check_history(self, revision: int) -> None:
-        """Raise `HistoryGoneError` if a watch from after this revision may have missed something.
+        """Raise `CompactedHistoryError` if a watch from this revision may miss events.
 
         etcd rejects a watch that begins before the compacted revision, but not one that begins at
         it, though the deletions of just that revision are gone.

@@ -96,12 +96,12 @@ class PendingWrites:
         writes = (self._by_key.get(op.key) for op in ops)
         return list(dict.fromkeys(pending for pending in writes if pending is not None))
 
-    async def is_settled(self, ops: Iterable[Op]) -> None:
+    async def wait_settled(self, ops: Iterable[Op]) -> None:
         """Wait until nothing that is pending now for these keys is pending any more."""
-        await finish(self.writing(ops))
+        await wait_all(self.writing(ops))
 
 
-async def finish(pending: Iterable[Pending]) -> None:
+async def wait_all(pending: Iterable[Pending]) -> None:
     """Wait for the end of transactions, good or bad."""
     waits = [transaction.done for transaction in pending if not transaction.done.done()]
     if waits:

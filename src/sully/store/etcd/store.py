@@ -33,7 +33,7 @@ from sully.store.etcd import messages as m
 from sully.store.etcd.address import Address, Keys
 from sully.store.etcd.client import TIMEOUT, Client, CompactedHistoryError, RefusedError
 from sully.store.etcd.follower import Follower
-from sully.store.etcd.pending import Pending, PendingWrites, finish, follow_up, resolve
+from sully.store.etcd.pending import Pending, PendingWrites, follow_up, resolve, wait_all
 from sully.store.etcd.transacting import Numbers, refusal, tip_in, write_request
 from sully.store.memory import ReadSide
 from sully.store.transactions import Transaction, plan, validate
@@ -93,8 +93,8 @@ class EtcdStore(ReadSide):
         try:
             keys = Keys(address.prefix)
             follower = Follower(client, keys, clock)
-            created = await client.range(m.RangeRequest(key=keys.shared + OFFSET.encode()))
-            follower.offset = int(created.kvs[0].value) if created.kvs else 0
+            stored = await client.range(m.RangeRequest(key=keys.shared + OFFSET.encode()))
+            follower.offset = int(stored.kvs[0].value) if stored.kvs else 0
             await follower.load()
         except BaseException:
             await client.close()
@@ -185,7 +185,7 @@ class EtcdStore(ReadSide):
             if planned is not None and planned.events:
                 return await self._accept(ops, planned)
             # Decide on what is durable everywhere, before it is reported.
-            await self._pending.is_settled(ops)
+            await self._pending.wait_settled(ops)
             await self.catch_up()
             resolved = plan(ops, self._state.get, revision=0)
             if not resolved.events:
@@ -207,7 +207,7 @@ class EtcdStore(ReadSide):
 
     async def _write(self, pending: Pending) -> None:
         try:
-            await finish(pending.before)
+            await wait_all(pending.before)
             if not pending.done.done():
                 await self._send(pending, resolve(pending))
         except StoreError as error:
@@ -231,15 +231,15 @@ class EtcdStore(ReadSide):
             uncertain = uncertain or retry
             if response.succeeded:
                 pending.revision = response.header.revision + self._follower.offset
-                await self._is_visible(response.header.revision, uncertain=True)
+                await self._wait_visible(response.header.revision, uncertain=True)
                 # If the state was listed again meanwhile, the watch did not deliver it.
                 self._succeed(pending, pending.revision, {})
                 return
-            await self._is_visible(tip_in(response), uncertain=uncertain)
+            await self._wait_visible(tip_in(response), uncertain=uncertain)
             if not pending.done.done():
                 self._resolve(ops, uncertain=uncertain)
 
-    async def _is_visible(self, revision: int, *, uncertain: bool) -> None:
+    async def _wait_visible(self, revision: int, *, uncertain: bool) -> None:
         """Wait until the watch has reached a revision."""
         try:
             await self._follower.reached(revision)
@@ -373,8 +373,8 @@ async def begin_at(address: Address, revision: int) -> None:
     """
     async with await EtcdStore.open(address) as store:
         if store.revision < revision:
-            created = await store.agree(OFFSET, str(revision).encode())
-            if int(created) < revision:
+            stored = await store.agree(OFFSET, str(revision).encode())
+            if int(stored) < revision:
                 raise UnavailableError(
                     f"{address} was used before and cannot continue from revision {revision}:"
                     " use another prefix"

@@ -73,8 +73,8 @@ def _formatted(verb: str | None, precision: str | None, value: Value) -> str:
 
 
 def _refused(rule: str, value: Value) -> EvaluationError:
-    found = type_of(value)
-    name = _NAMES.get(found.kind, found.name)
+    type_ = type_of(value)
+    name = _NAMES.get(type_.kind, type_.name)
     return EvaluationError(f"error during formatting: {rule}, was given {name}")
 
 
