@@ -44,13 +44,13 @@ class TooManyValuesError(BodyError):
 
 
 def check_values(body: bytes, limit: int = MAX_VALUES) -> None:
-    """Refuse JSON with too many values, without reading it."""
+    """Reject JSON with too many values, without parsing it."""
     if len(body) > 2 * limit and _marks(body) > limit and _values(body) > limit:
         raise TooManyValuesError(limit)
 
 
 def _values(body: bytes) -> int:
-    """Count the fields and items of JSON, or more; what stands in quotes does not count."""
+    """Return an upper bound of the fields and items of JSON; quoted text does not count."""
     plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     # A field has its name and its value in quotes.
     quotes = plain.count(b'"')
@@ -66,7 +66,7 @@ def count_values(value: Any, limit: int) -> int:
     level, count = [value] if type(value) in (dict, list) else [], 0
     while level and count <= limit:
         count += sum(map(len, level))
-        # What is too large is not looked through.
+        # A value that is too large is not counted further.
         level = _containers(level) if count <= limit else []
     return count
 
@@ -96,10 +96,10 @@ def parse_json(body: bytes) -> tuple[Any, list[str]]:
 
 
 def _plain(body: bytes) -> Any | None:
-    """Read a body that says everything once and in the plainest way; None for any other.
+    """Read a body in canonical form; None for any other.
 
-    It is one if writing the value gives the body back, but for the spaces that many encoders put
-    behind colons and commas. Then no key can stand there twice, and no number was too long.
+    It is one if encoding the value returns the body, except for the spaces that many encoders add
+    after colons and commas. Then it has no repeated keys and no numbers that are too long.
     """
     try:
         value = _decoder.decode(body)
@@ -157,7 +157,7 @@ def _text(body: bytes) -> str:
 
 
 def _normalized(value: Any, body: bytes) -> Any:
-    """Replace what JSON can say and Go cannot hold: half characters, numbers beyond 64 bits."""
+    """Replace what JSON allows and Go does not: lone surrogates, numbers beyond 64 bits."""
     halves = b"\\" in body and _SURROGATE_ESCAPE.search(body)
     return _held(value) if halves or _LONG_NUMBER in body.translate(_DIGITS) else value
 
@@ -251,7 +251,7 @@ def written(trail: Trail) -> str:
 
 
 def _repeated_keys(value: Any) -> list[str]:
-    """Return the paths of keys that stand twice in an object, each once and not too many."""
+    """Return the paths of repeated keys, without duplicates and up to a limit."""
     paths: dict[str, None] = {}
     for trail in _repetitions(value, ()):
         paths[written(trail)] = None
@@ -316,5 +316,5 @@ def to_yaml(value: Any) -> bytes:
 
 
 def copy(value: Any) -> Any:
-    """Copy a JSON value deeply, at the speed of C; there is nothing but JSON in it."""
+    """Copy a JSON value deeply, in C; it must contain only JSON."""
     return msgspec.to_builtins(value)

@@ -29,11 +29,11 @@ _INT_RANGE = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 
 
 class DecodeError(ValueError):
-    """A body whose types do not fit; the message is what Go would say."""
+    """A body with wrong types; the message is that of Go."""
 
 
 def decode(value: Any, kind: ObjectType, unknown: list[str]) -> Obj:
-    """Return the object in its normal form; names of unknown fields go to `unknown`."""
+    """Return the object in its normal form; names of unknown fields are added to `unknown`."""
     try:
         return object_reader(kind).read(value)
     except FallbackError:
@@ -41,7 +41,7 @@ def decode(value: Any, kind: ObjectType, unknown: list[str]) -> Obj:
 
 
 def walk(value: Any, kind: ObjectType, unknown: list[str]) -> Obj:
-    """Do what `decode` does step by step, with an account of where each value sits."""
+    """Decode step by step, with the path of each value."""
     return _object(value, kind, (), _Place(kind, None), unknown)
 
 
@@ -57,7 +57,7 @@ class _Key(str):
 
 
 class _Place:
-    """Where a value sits in terms of Go types, for error texts."""
+    """The Go type and field of a value, for error texts."""
 
     __slots__ = ("field", "owner")
 

@@ -14,7 +14,7 @@ from sully.machinery.codec import has_more_values
 from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Scalar, Type
 
 MAX_VALUES: Final = 1500
-"""Of an object that is compared: many times those of usual pods."""
+"""Of an object that is compared: many times those of typical pods."""
 
 # What Go writes in capitals at the start of a name.
 _INITIALS: Final = re.compile(
@@ -68,7 +68,7 @@ def diff(before: Any, after: Any, kind: ObjectType) -> str:
 
 
 def _lines(value: Any) -> list[str]:
-    # Go escapes what HTML gives a meaning to.
+    # Go escapes the special characters of HTML.
     text = json.dumps(value, indent=1, ensure_ascii=False)
     for char in "<>&":
         text = text.replace(char, f"\\u{ord(char):04x}")

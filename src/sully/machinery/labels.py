@@ -33,7 +33,7 @@ class SelectorError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One condition on one label. Operators are the words of the string form, gt, lt and exists."""
+    """One condition on one label. Operators are those of the string form, gt, lt and exists."""
 
     key: str
     operator: str
@@ -81,14 +81,14 @@ class Selector:
     never: bool = False
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Report whether an object with these labels is meant."""
+        """Report whether an object with these labels matches."""
         if self.never:
             return False
         return all(requirement.matches(labels) for requirement in self.requirements)
 
     @property
     def everything(self) -> bool:
-        """Report whether every object is meant."""
+        """Report whether every object matches."""
         return not self.requirements and not self.never
 
     def __str__(self) -> str:
@@ -117,7 +117,7 @@ def parse(text: str) -> Selector:
 
 
 def check_size(text: str, terms: int) -> None:
-    """Refuse a selector that takes long to read, before it is read."""
+    """Reject a selector that is too large, before it is parsed."""
     if text.count(",") >= terms:
         raise SelectorError(f"too many terms in a selector: at most {terms}")
 
@@ -141,7 +141,7 @@ def from_object(selector: Mapping[str, Any] | None) -> Selector:
 
 
 def from_labels(labels: Mapping[str, str]) -> Selector:
-    """Select objects that carry all these labels; they are taken as they are."""
+    """Return a selector of objects with all these labels, which are not validated."""
     return _ordered(Requirement(key, "=", (value,)) for key, value in labels.items())
 
 
@@ -201,7 +201,7 @@ class _Token:
 
     @property
     def names(self) -> bool:
-        # `in` and `notin` are operators only where an operator can stand.
+        # `in` and `notin` are operators only in the position of an operator.
         return self.kind in ("name", "in", "notin")
 
 
@@ -302,7 +302,7 @@ class _Parser:
             raise SelectorError(f"found '{first.text}', expected: ',', ')' or identifier")
         values = self._values()
         if self._next().kind != ")":
-            # The text names the first value, not what stands there: clients know it so.
+            # The text has the first value, not the current one, as in Kubernetes.
             raise SelectorError(f"found '{first.text}', expected: ')'")
         return values
 
@@ -323,7 +323,7 @@ class _Parser:
                 raise SelectorError(f"found '{token.text}', expected: ',', or identifier")
 
     def _after_comma(self, values: set[str]) -> bool:
-        """Add the empty value where a comma has nothing on one side; say whether the set ends."""
+        """Add the empty value next to a comma without one; report whether the set ends."""
         if not values:
             values.add("")
         if self._peek().kind == ")":

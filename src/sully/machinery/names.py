@@ -90,7 +90,7 @@ def caseless_subdomain_problems(value: str) -> list[str]:
     return problems
 
 
-# The same few keys come with every object; the list is never changed.
+# Objects have the same few keys; the list is never changed.
 @memoized(8192)
 def label_key_problems(value: str) -> list[str]:
     """Check `[prefix/]name`, as label keys, taint keys and condition types are written."""
@@ -153,7 +153,7 @@ def label_value_problems(value: str) -> list[str]:
 
 
 def c_identifier_problems(value: str) -> list[str]:
-    """Check a C identifier; its length is the caller's business."""
+    """Check a C identifier, but not its length."""
     if _C_IDENTIFIER.fullmatch(value):
         return []
     return [
@@ -169,7 +169,7 @@ def c_identifier_problems(value: str) -> list[str]:
 
 
 def path_segment_problems(name: str) -> list[str]:
-    """Check that a name can stand in a URL path."""
+    """Check that a name is valid in a URL path."""
     if name in (".", ".."):
         return [f"may not be '{name}'"]
     return [f"may not contain '{char}'" for char in ("/", "%") if char in name]

@@ -1,6 +1,6 @@
-"""Kubernetes objects in protobuf, read into the values that JSON bodies give.
+"""Kubernetes objects in protobuf, decoded into the same values as JSON bodies.
 
-Go clients write the core kinds in this form unless told otherwise. A message is walked along the
+Go clients send the core kinds in this form by default. A message is walked along the
 same field table as JSON (schema.py), which also has the numbers of the fields; protobuf_wire.py
 takes bytes apart. The result goes to decode.py like any parsed body, so that defaults, checks and
 error texts are the same. Answers are never written in this form: every client that sends it also
@@ -43,7 +43,7 @@ class Envelope:
 
 
 def read_envelope(body: bytes) -> Envelope:
-    """Take an object out of its envelope."""
+    """Decode the envelope of an object."""
     if not body:
         raise ProtobufError("empty data")
     if not body.startswith(MAGIC):
@@ -59,7 +59,7 @@ def read_envelope(body: bytes) -> Envelope:
 
 
 Slot = Field | dict[int, "Slot"]
-"""What a number stands for: a field, or a message that Go embeds, with its own numbers."""
+"""The field of a number, or a message that Go embeds, with its own numbers."""
 
 
 @lru_cache(maxsize=4096)
@@ -118,7 +118,7 @@ class _Reader:
             key, value = self._entry(kind.value, _bytes(content, name), name, depth)
             into.setdefault(name, {})[key] = value
         elif isinstance(kind, ObjectType):
-            # A message that comes twice is one message in two parts.
+            # A repeated message is one message in two parts.
             self.message(_bytes(content, name), kind, into.setdefault(name, {}), depth + 1)
         else:
             into[name] = _scalar(kind, content, name)

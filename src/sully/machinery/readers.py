@@ -1,4 +1,4 @@
-"""Reads objects that are as their table says, fast; all others are decode.py's business.
+"""Decodes objects that conform to their table, fast; decode.py decodes all others.
 
 Nearly every body is well formed, so nothing is prepared here for the case that one is not: no trail
 of names, no place for an error text. Anything unexpected ends the reading, and decode.py walks the
@@ -29,7 +29,7 @@ ZERO: dict[str, Any] = {
     "IntOrString": 0,
     "object": None,
 }
-"""What stands for a value that is always written and was not given."""
+"""The value of an absent field that is always written."""
 
 
 class FallbackError(Exception):

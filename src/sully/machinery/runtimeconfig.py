@@ -75,7 +75,7 @@ def shown(name: str) -> str:
 
 
 def parse_runtime_config(text: str) -> RuntimeConfig:
-    """Read `a/v1=true,api/beta=false`; a name alone stands for true."""
+    """Parse `a/v1=true,api/beta=false`; a name alone means true."""
     requested = {}
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         name, _, value = part.partition("=")

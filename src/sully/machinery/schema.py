@@ -125,7 +125,7 @@ class Field:
     replace: bool = False  # an object that such a patch does not merge
     default: str | None = None
     go_type: str = ""
-    choices: tuple[str, ...] = ()  # of an enumeration, for documents; validation has its own say
+    choices: tuple[str, ...] = ()  # of an enumeration, for documents; not for validation
     nullable: bool = (
         False  # null is a value of its own; only structural.py distinguishes it from absent
     )
@@ -135,7 +135,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a table itself says about values; only structural.py holds kinds to it."""
+    """The constraints of a table on values; only structural.py enforces them."""
 
     pattern: str = ""
     min_length: int | None = None
@@ -165,7 +165,7 @@ class _Entry:
 
 
 class Tables:
-    """All object types by package; references resolve when first asked for."""
+    """All object types by package; references are resolved on first use."""
 
     def __init__(self) -> None:
         self._raw: dict[str, dict[str, tuple[_Entry, list[_Entry]]]] = {}
@@ -185,7 +185,7 @@ class Tables:
                 types[head.name] = (head, entries)
 
     def leave_out(self, fields: Mapping[str, Iterable[str]]) -> None:
-        """Forget fields of types, in every package; before anything was asked for."""
+        """Remove fields of types, in every package; before the first use."""
         for types in self._raw.values():
             for name, gone in fields.items():
                 if name in types:

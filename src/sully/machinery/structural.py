@@ -36,7 +36,7 @@ _SHAPE_REASONS: Final = frozenset(
 
 
 def read(value: Any, kind: ObjectType, unknown: list[str]) -> Obj:
-    """Return the object without what its schema does not know; such names go to `unknown`."""
+    """Return the object without fields that are not in its schema; adds them to `unknown`."""
     head = {name: value[name] for name in _HEAD if name in value}
     decoded = decode(head, kind, unknown)
     rest = {name: field_value for name, field_value in value.items() if name not in _HEAD}

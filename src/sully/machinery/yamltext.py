@@ -23,7 +23,7 @@ from sully.machinery.codec import (
 )
 from sully.machinery.memo import memoized
 
-# How many values the aliases of one document may stand for: a few lines can mean billions.
+# How many values the aliases of one document may expand to: a few lines can mean billions.
 MAX_ALIASED = 20_000
 # How many fields and items a body may have: half of what JSON may, which is read ten times faster.
 MAX_VALUES = 25_000
@@ -67,7 +67,7 @@ def read_all(text: str) -> Iterator[tuple[Any, list[str]]]:
 
 
 def _documents(text: str, limit: int) -> Iterator["_Document"]:
-    """Yield the documents in a text; each is read before the next one is asked for."""
+    """Yield the documents in a text; read each before the next."""
     events = yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     next(events)  # the stream
     while not isinstance(next(events), yaml.StreamEndEvent):
@@ -133,7 +133,7 @@ class _Document:
         return self._copied(self._anchors[name])
 
     def _copied(self, value: Any) -> Any:
-        """Copy what an alias stands for: callers do not expect shared parts."""
+        """Copy the value of an alias: callers do not expect shared parts."""
         self._aliased += 1
         if self._aliased > MAX_ALIASED:
             raise BodyError("yaml: document contains excessive aliasing")
@@ -155,14 +155,14 @@ class _Document:
                 raise BodyError("yaml: invalid map key: it must be a plain value")
             key = str(event.value)
             value = self._value(next(self._events), (path, key), depth + 1)
-            # Only of this text is it asked: that takes longer than all the rest.
+            # Only for this text: the check takes longer than all the rest.
             if key == "<<" and _tag(event) == _MERGE:
                 merged |= _merged(value)
                 continue
             if key in mapping and len(self._repeated) < MAX_REPEATED:
                 self._repeated[written((path, key))] = None
             mapping[key] = value
-        # What a mapping says itself wins over what it merges in.
+        # The keys of a mapping override merged ones.
         return {**merged, **mapping} if merged else mapping
 
 
@@ -175,7 +175,7 @@ def _read_scalar(event: Any) -> Any:
 
 @memoized(10_000)
 def _read_plain(text: str) -> Any:
-    """Return what a text without quotes and tag means; objects say the same things many times."""
+    """Return the value of a plain scalar; objects repeat the same ones many times."""
     return _scalar(text, _tag(yaml.ScalarEvent(None, None, (True, False), text)))
 
 

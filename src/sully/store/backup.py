@@ -1,4 +1,4 @@
-"""Archives of a data directory: what is in one, and how one is made.
+"""Archives of a data directory: their content, and how they are created.
 
 An archive is a tar file: `manifest.json` first, then the database, then the certificates and keys
 of the directory. The keys are in it because without them no kubeconfig that was handed out would
@@ -38,11 +38,11 @@ _CHUNK = 1 << 20
 
 
 class BackupError(StoreError):
-    """A backup cannot be made, or is not one."""
+    """A backup cannot be created, or an archive is invalid."""
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What an archive says about itself."""
+    """The manifest of an archive."""
 
     format: int
     revision: int

@@ -114,7 +114,7 @@ class Database:
     """An open database file."""
 
     def __init__(self, path: Path) -> None:
-        """Open the file, or give it its schema if it is new."""
+        """Open the file; create the schema if it is new."""
         self._path = path
         self._last = 0
         self._suspect = False
@@ -150,7 +150,7 @@ class Database:
             state, leftover = replay(_verified(rows), compacted)
         except (apsw.Error, ReplayError) as error:
             raise _unusable(self._path, "is damaged", error) from error
-        # A disk that is full must not keep anyone from reading; it takes nothing but space.
+        # A full disk must not prevent reading; the leftover only takes space.
         with contextlib.suppress(UnavailableError):
             if leftover:
                 self.trim(compacted, leftover)
@@ -173,8 +173,8 @@ class Database:
         gone = msgspec.json.encode([(revision, *key) for revision, key in versions])
         try:
             with self._connection:
-                # The deletions may take the newest row of all, whose revision must not be
-                # given again: it is why both are one transaction.
+                # The deletions may include the newest row, whose revision must not be
+                # reused: therefore both are one transaction.
                 self._connection.execute(
                     "UPDATE meta SET value = max(value, ?) WHERE name = 'compacted'", (compacted,)
                 )
@@ -224,7 +224,7 @@ class Database:
             )
         connection.pragma("locking_mode", "exclusive")
         connection.pragma("journal_mode", "wal")
-        # Without the flush at every commit, a power cut can take acknowledged writes along.
+        # Without a flush at every commit, a power failure can lose acknowledged writes.
         connection.pragma("synchronous", "full")
         connection.pragma("fullfsync", True)  # only where a flush alone does not reach the disk
         # The writer thread does it when no write waits.
@@ -246,7 +246,7 @@ class Database:
             return
         with self._connection:
             if self._suspect:
-                # What failed before was reported as not written, so it must not be there.
+                # What failed before was reported as not written, so it must not exist.
                 self._connection.execute("DELETE FROM log WHERE id > ?", (self._last,))
             while rows:
                 count = min(_MAX_ROWS, 1 << (len(rows).bit_length() - 1))

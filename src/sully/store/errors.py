@@ -78,7 +78,7 @@ class DuplicateKeyError(InvalidTransactionError):
 
 
 class CompactedError(StoreError):
-    """The history that was asked for has been compacted."""
+    """The requested revision has been compacted."""
 
     def __init__(self, requested: int, *, compacted: int) -> None:
         self.requested = requested
@@ -87,7 +87,7 @@ class CompactedError(StoreError):
 
 
 class FutureRevisionError(StoreError):
-    """The revision that was asked for has not happened yet."""
+    """The requested revision is in the future."""
 
     def __init__(self, requested: int, *, current: int) -> None:
         self.requested = requested

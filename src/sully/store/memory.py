@@ -63,7 +63,7 @@ class ReadSide(Store):
         return self._state.resources()
 
     def horizon(self, *, events: int, size: int) -> int:
-        """Return the oldest revision after which came no more events, and bytes, than this."""
+        """Return the oldest revision after which there are at most this many events and bytes."""
         return self._state.oldest_within(events=events, size=size)
 
     async def get(self, key: StoreKey) -> Record | None:
@@ -86,7 +86,7 @@ class ReadSide(Store):
         return self._state.page(resource, namespace, at=revision, start=start, limit=limit)
 
     def watch(self, resource: str, namespace: str | None = None, *, after: int) -> Subscription:
-        """Follow a resource: each event with a greater revision, in order, exactly once."""
+        """Watch a resource: each event with a greater revision, in order, exactly once."""
         self._check_open()
         return self._state.watch(resource, namespace, after=after)
 

@@ -20,11 +20,11 @@ from sully.store.errors import OpenError, StoreError
 
 _MAX_OBJECTS = 100
 _MAX_BYTES = 1 << 20
-"""Per transaction: what any store takes, however large its objects are."""
+"""Per transaction: within the limits of every store."""
 
 
 class MigrationError(StoreError):
-    """The copy was not made, or is not one."""
+    """The copy failed, or differs from its source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def begin_sqlite(directory: Path, revision: int) -> None:
             create_private(path).close()
         except FileExistsError:
             raise OpenError(
-                f"{path} exists: a copy goes into an empty store; move it away first"
+                f"{path} exists: the target must be empty; move it away first"
             ) from None
         with closing(Database(path)) as database:
             database.trim(revision, ())
@@ -69,7 +69,7 @@ async def check_empty(store: Store) -> None:
     """Fail if the target is not empty."""
     count = len(await everything(store))
     if count:
-        raise MigrationError(f"the target holds {count} objects: a copy goes into an empty store")
+        raise MigrationError(f"the target holds {count} objects: the target must be empty")
 
 
 async def migrate(source: Store, target: Store) -> MigrationResult:

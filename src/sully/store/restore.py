@@ -5,7 +5,7 @@ A restored store does not go on at the revision it was saved at, but far above i
 Clients may hold revisions that the archive never saw, and those would be given again to other
 states: a watch that resumes there would miss changes without knowing. So it must find them gone.
 
-`backup.py` says what an archive holds.
+`backup.py` has the format of archives.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _MAX_MANIFEST = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class RestoreResult:
-    """What came back."""
+    """What was restored."""
 
     manifest: Manifest
     replaced: Path | None
@@ -54,7 +54,7 @@ class RestoreResult:
 
 
 def restore(archive: Path, directory: Path, *, force: bool = False) -> RestoreResult:
-    """Make a directory what an archive says; with `force` also one that has something in it."""
+    """Restore an archive into a directory; with `force` also into one that is not empty."""
     directory = directory.absolute()
     _check_target(directory, force=force)
     directory.parent.mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ def restore(archive: Path, directory: Path, *, force: bool = False) -> RestoreRe
 
 
 def unpack(archive: Path, folder: Path) -> Manifest:
-    """Unpack an archive into an empty folder and check that everything is there and whole."""
+    """Unpack an archive into an empty directory and verify it."""
     try:
         with archive.open("rb") as file, tarfile.open(fileobj=file, mode="r:") as members:
             manifest = _read_manifest(archive, members)
@@ -98,7 +98,7 @@ def unpack(archive: Path, folder: Path) -> Manifest:
     if revision != manifest.revision:
         raise BackupError(
             f"{archive} is damaged: its database is at revision {revision},"
-            f" its manifest says {manifest.revision}"
+            f" its manifest has {manifest.revision}"
         )
     return manifest
 
@@ -107,7 +107,7 @@ def _read_manifest(archive: Path, members: tarfile.TarFile) -> Manifest:
     first = members.next()
     content = members.extractfile(first) if first and first.name == MANIFEST else None
     if content is None or first is None or first.size > _MAX_MANIFEST:
-        raise BackupError(f"{archive} is no backup made by `sully backup`")
+        raise BackupError(f"{archive} is not a backup of `sully backup`")
     try:
         manifest = msgspec.json.decode(content.read(), type=Manifest)
     except msgspec.MsgspecError as error:
@@ -133,7 +133,7 @@ def _extract(
     # A name with a path in it is in no manifest that we wrote.
     plain = Path(member.name).name == member.name and member.name != LOCK_FILE
     if content is None or not plain or member.name not in manifest.files:
-        raise BackupError(f"{archive} is damaged: {member.name!r} does not belong there")
+        raise BackupError(f"{archive} is damaged: unexpected file {member.name!r}")
     with create_private(folder / member.name) as file:
         digest = _copied(content, file)
     if digest != manifest.files[member.name]:
@@ -166,7 +166,7 @@ def _replace_directory(staging: Path, directory: Path) -> Path | None:
         staging.replace(directory)
         flush_directory(directory.parent)
         return None
-    # Held until it has moved, so that no server starts on what goes away.
+    # Locked until it is renamed, so that no server starts on it.
     data_directory = DataDirectory(directory)
     try:
         replaced_path = _free_name(directory)

@@ -101,7 +101,7 @@ class State:
             table.log.wake()
 
     def restore(self, records: Iterable[Record], history: Iterable[Event]) -> None:
-        """Fill an empty state with current records, in any order, and the events kept."""
+        """Fill an empty state with current records, in any order, and recent events."""
         for record in records:
             table = self.table(record.key.resource)
             table.records[record.key] = record
@@ -164,10 +164,10 @@ class State:
         return RecordPage(records, at, len(keys) - len(records))
 
     def oldest_within(self, *, events: int, size: int) -> int:
-        """Return the oldest revision after which came no more events, and bytes, than this."""
+        """Return the oldest revision after which there are at most this many events and bytes."""
         oldest = self.compacted
         count, total = len(self._event_sizes), self._size
-        # The oldest come first, and are what will be dropped: so this takes no longer than that.
+        # From the oldest, which will be dropped: this takes no longer than dropping them.
         for revision, length in self._event_sizes:
             if revision > oldest and count <= events and total <= size:
                 break
@@ -200,7 +200,7 @@ class State:
 
 
 def _records_at(table: Table, at: int) -> dict[StoreKey, Record | None]:
-    """Return what the keys that changed after a revision held at it."""
+    """Return the records at a revision of the keys that changed after it."""
     records_at: dict[StoreKey, Record | None] = {}
     for event in reversed(table.log.since(table.log.position_after(at))):
         records_at[event.record.key] = event.previous
@@ -210,7 +210,7 @@ def _records_at(table: Table, at: int) -> dict[StoreKey, Record | None]:
 def _bounds(
     keys: list[StoreKey], resource: str, namespace: str | None, start: tuple[str, str] | None
 ) -> tuple[int, int]:
-    """Return where the wanted keys begin and end in a sorted list."""
+    """Return the range of the selected keys in a sorted list."""
     low, high = 0, len(keys)
     if namespace is not None:
         low = bisect_left(keys, StoreKey(resource, namespace, ""))

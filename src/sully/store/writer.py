@@ -1,10 +1,10 @@
 """The thread that writes, and why many writers share one flush.
 
-A flush to disk takes as long for one transaction as for a hundred. So what comes while a batch is
-being written waits on the event loop, and goes to the thread as one. The thread reports back to
-the event loop, where `sqlite.py` shows the result to readers; those who waited for it run first, so
-what they write next is in the next batch too. Fewer, larger batches are also fewer fights between
-the two threads over the interpreter. Checkpoints happen here too, in pauses.
+A flush to disk takes as long for one transaction as for a hundred. So transactions that arrive
+while a batch is being written are collected, and sent to the thread as the next batch. The thread
+reports back to the event loop, where `sqlite.py` shows the result to readers; the waiting callers
+run first, so what they write next is in the next batch too. With fewer, larger batches the two
+threads also compete less for the interpreter. Checkpoints run here too, while there are no writes.
 
 A lone writer would be served a little sooner on the event loop itself (0.25 ms instead of 0.4 ms
 where a flush takes 0.2 ms), but then a disk that hangs would hang every reader and watcher.
@@ -39,7 +39,7 @@ _PAUSE = 0.05
 """After this many seconds without a write, a checkpoint delays no write."""
 _CHECKPOINT_BYTES = 1 << 20
 _MAX_LOG_BYTES = 16 << 20
-"""Larger ones take no less time per byte, and writers wait for a whole one."""
+"""Larger checkpoints are not faster per byte, and writers wait for a whole one."""
 
 
 @dataclass(slots=True, eq=False)
@@ -132,7 +132,7 @@ class WriterThread:
                 self._post(self._end)
 
     def _take(self) -> bool:
-        """Wait for jobs and take all there are; return whether to go on."""
+        """Wait for jobs and take all of them; report whether to continue."""
         if self._copying is not None:
             self._copy_more()
             if self._jobs.empty():
@@ -148,7 +148,7 @@ class WriterThread:
             if len(self._taken) == _MAX_JOBS or self._jobs.empty():
                 return True
             job = self._jobs.get_nowait()
-        # The stop comes last; what came with it is done first, in another turn.
+        # The stop is the last job; those before it are done first, in another iteration.
         self._jobs.put(None)
         return bool(self._taken)
 
@@ -214,7 +214,7 @@ class WriterThread:
         try:
             self._database.checkpoint()
         except UnavailableError as error:
-            # Nothing is lost: the log keeps what could not be moved, until the next try.
+            # Nothing is lost: the log keeps what could not be moved, until the next attempt.
             _log.warning("checkpoint failed", error=str(error))
         self._log_bytes = 0
 

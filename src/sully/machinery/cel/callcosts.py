@@ -1,7 +1,7 @@
 """What functions cost in the worst case, given how large their arguments can be.
 
 The numbers are those of Kubernetes and cel-go: they decide which expressions the API accepts, so
-they are kept even where they look odd. `estimate` asks here for every call.
+they are kept even where they look odd. `estimate` uses this for every call.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _Rule = Callable[[str, Target, Args], CallCost | None]
 
 
 def call_cost(function: str, overload: str, target: Target, args: Args) -> CallCost | None:
-    """Return the cost of a call, or None when it is the usual one unit."""
+    """Return the cost of a call, or None for the default of one unit."""
     rule = _RULES.get(function)
     cost = rule(overload, target, args) if rule is not None else None
     if cost is not None:
@@ -112,7 +112,7 @@ def _split(_: str, target: Target, args: Args) -> CallCost | None:
     if len(args) > 1:
         limit = args[1].node
         if isinstance(limit, Literal) and isinstance(limit.value, int):
-            # A negative limit, which means none, counts as the largest there is.
+            # A negative limit, which means none, counts as the maximum.
             most = limit.value % (MOST + 1)
     return CallCost(target.size.scaled(2 * TRAVERSAL), Range(0, most))
 

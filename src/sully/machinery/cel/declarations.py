@@ -82,7 +82,7 @@ def library(
 
 
 def merge(libraries: Iterable[Library]) -> Library:
-    """Return one library with everything in the given ones."""
+    """Merge libraries."""
     functions: dict[str, tuple[Overload, ...]] = {}
     constants: dict[str, Type] = {}
     for one in libraries:

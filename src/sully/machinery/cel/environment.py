@@ -32,7 +32,7 @@ _DECLARED: Final = {
 
 @dataclass(frozen=True, eq=False)
 class Environment:
-    """What an expression may refer to, and what must come out of it."""
+    """The declarations for expressions, and their required result types."""
 
     library: Library
     variables: Mapping[str, Type] = field(default_factory=dict)

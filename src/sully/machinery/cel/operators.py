@@ -178,7 +178,7 @@ def _equality(plans: list[Plan], arg_types: list[Type], *, negate: bool) -> Plan
     left, right = plans
     constant = getattr(right, "value", None)
     if type(constant) is str or (arg_types[0] == arg_types[1] and arg_types[0].kind in _PLAIN):
-        # A string equals nothing but a string, whatever stands on the other side.
+        # A string equals only strings.
         if constant is not None:
             if negate:
                 return lambda scope: left(scope) != constant

@@ -105,7 +105,7 @@ class _Parser:
         self._recovering = True
 
     def _unexpected(self, expected: tuple[str, ...], kinds: frozenset[str]) -> bool:
-        """Report the current token; skip it, and say so, when the next one would be right."""
+        """Report the current token; skip it if the next one would be valid."""
         token = self._token
         following = self._tokens[min(self._at + 1, len(self._tokens) - 1)]
         extra = token.kind != lexer.EOF and following.kind in kinds
@@ -276,7 +276,7 @@ class _Parser:
         return self._missing(extra)
 
     def _missing(self, extra: tuple[str, ...]) -> Node:
-        """Report that an operand should be here, and stand in for it."""
+        """Report that an operand is missing, and return a placeholder."""
         allowed = _OPERAND.union(extra)
         expected = tuple(name for name in _ORDER if name in allowed)
         if self._unexpected(expected, _OPERAND_KINDS):

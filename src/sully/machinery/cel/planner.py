@@ -59,7 +59,7 @@ class Planner:
         self._done: dict[Node, Plan] = {}
 
     def plan(self, node: Node) -> Plan:
-        """Return the closure of a node, which is made once."""
+        """Return the closure of a node, which is built once."""
         planned = self._done.get(node)
         if planned is None:
             planned = self._done[node] = self._make(node)

@@ -16,7 +16,7 @@ ERROR_KIND: Final = "error"
 
 
 class Type:
-    """A type; equal by what it is made of."""
+    """A type; types with the same kind, name and parameters are equal."""
 
     __slots__ = ("_hash", "kind", "name", "params")
 
@@ -50,7 +50,7 @@ class Type:
 
     @property
     def is_dyn(self) -> bool:
-        """Report whether anything goes: `dyn`, and `any`, which differs only in its name."""
+        """Report whether the type is dynamic: `dyn`, or `any`, which differs only in its name."""
         return self.kind in ("dyn", "any")
 
 
@@ -146,16 +146,16 @@ def _parse(tokens: list[str]) -> tuple[Type, list[str]]:
 
 
 class Unifier:
-    """What the type variables of one expression stand for, as far as is known."""
+    """The bindings of the type variables of one expression."""
 
     def __init__(self) -> None:
         self._bound: dict[Type, Type] = {}
-        # What each change replaced, newest last, so that attempts can be taken back.
+        # What each change replaced, newest last, for rollbacks.
         self._trail: list[tuple[Type, Type | None]] = []
         self._fresh = 0
 
     def mark(self) -> int:
-        """Return a point to come back to."""
+        """Return a savepoint for `rollback`."""
         return len(self._trail)
 
     def rollback(self, mark: int) -> None:
@@ -177,7 +177,7 @@ class Unifier:
         return Type(PARAM, f"_var{self._fresh}")
 
     def instantiate(self, types: tuple[Type, ...]) -> tuple[Type, ...]:
-        """Return the types of a signature with its variables made fresh."""
+        """Return the types of a signature with fresh variables."""
         names: dict[Type, Type] = {}
         return tuple(self._rename(one, names) for one in types)
 
@@ -225,7 +225,7 @@ class Unifier:
         )
 
     def _bind(self, one: Type, variable: Type) -> tuple[bool, bool]:
-        """Try to let a variable stand for a type; return success and whether it was bound."""
+        """Try to bind a variable to a type; return success and whether it was bound."""
         if one == variable:
             return True, True
         current = self._bound.get(variable)
@@ -252,7 +252,7 @@ class Unifier:
         return any(self._occurs(variable, param) for param in within.params)
 
     def resolve(self, one: Type, *, default_dyn: bool = False) -> Type:
-        """Replace variables by what they stand for; unknown ones become dyn when asked."""
+        """Replace variables by their bindings; unbound ones become dyn with `default_dyn`."""
         if one.kind == PARAM:
             bound = self._bound.get(one)
             if bound is not None:

@@ -125,7 +125,7 @@ class Optional:
 
     @property
     def value(self) -> Value:
-        """Return the value; it is an error to ask when there is none."""
+        """Return the value; raises if there is none."""
         if self._value is _ABSENT:
             raise EvaluationError("optional.none() dereference")
         return self._value
@@ -163,7 +163,7 @@ _TYPES: Final[dict[type, Type]] = {
 
 
 def register(python: type, declared: Type) -> None:
-    """Say which type the values of a Python class have; libraries do this for theirs."""
+    """Register the CEL type of a Python class."""
     _TYPES[python] = declared
 
 
@@ -191,7 +191,7 @@ def as_key(value: Value) -> Value:
 
 
 def from_key(key: Value) -> Value:
-    """Return the value that a map's key stands for."""
+    """Return the value of a map's key."""
     return key.value if type(key) is BoolKey else key
 
 

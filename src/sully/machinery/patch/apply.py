@@ -1,4 +1,4 @@
-"""Server-side apply: a client says what it wants, and owns exactly that.
+"""Server-side apply: a client applies a configuration, and owns exactly its fields.
 
 The applied configuration is laid over the object; fields the client applied last time and no
 longer names go, unless another manager owns them too; changing what another owns is a conflict
@@ -80,7 +80,7 @@ def _apply(live: Obj | None, applied: Obj, write: Write, *, force: bool) -> Appl
     refused = _not_allowed(conflicts, old, write) if conflicts else {}
     if refused:
         raise refusal(refused)
-    change.hand_over(managed)
+    change.transfer_ownership(managed)
     result = with_last_applied(old if change.is_same else merged, applied, write.manager)
     entries = encode(managed, before)
     changed = live is None or result is not old or entries != before
@@ -110,7 +110,7 @@ def _who(obj: Obj, write: Write) -> str:
 
 
 def _configure(old: Obj, applied: Obj, managed: Managed, write: Write) -> Obj:
-    """Return the object as the applier wants it, and record what the applier names."""
+    """Return the merged object, and record the fields of the applier."""
     owner = write.owner("Apply")
     last = managed.get(owner)
     fields = recursive_difference(to_field_set(applied, write.schema).tree, write.reset.tree)
@@ -120,7 +120,7 @@ def _configure(old: Obj, applied: Obj, managed: Managed, write: Write) -> Obj:
 
 
 def _not_allowed(conflicts: Conflicts, live: Obj, write: Write) -> Conflicts:
-    """Return the conflicts that stand; those with one's own client-side apply do not."""
+    """Return the remaining conflicts, without those with the client's own client-side apply."""
     allowed = allowed_conflicts(live, write)
     left = {owner: difference(fields, allowed) for owner, fields in conflicts.items()}
     return {owner: fields for owner, fields in left.items() if fields}
@@ -146,8 +146,8 @@ class _Change:
                 conflicts[owner] = lost
         return conflicts
 
-    def hand_over(self, managed: Managed) -> None:
-        """Take from the others what changed, and finish the applier's own entry."""
+    def transfer_ownership(self, managed: Managed) -> None:
+        """Remove what changed from other owners, and update the applier's own entry."""
         for owner, holding in list(managed.items()):
             if owner == self._owner:
                 continue
@@ -163,7 +163,7 @@ class _Change:
 
 
 def _sign(managed: Managed, owner: Owner, time: str) -> None:
-    """Finish the applier's own entry; the time says when it last changed the object."""
+    """Update the applier's own entry; its time is that of the last change of the object."""
     holding = managed[owner]
     fields = stripped(holding.fields)
     if fields:

@@ -11,7 +11,7 @@ Conflicts = dict[Owner, Tree]
 
 
 def refusal(conflicts: Conflicts) -> Conflict:
-    """Say who owns what, so that the client can force, give in or share."""
+    """Return the error with the owner of each field, as Kubernetes does."""
     fields = list(_conflicting_fields(conflicts))
     causes = [
         {"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": path}

@@ -61,7 +61,7 @@ class _Patched:
 
     def __init__(self, document: Any) -> None:
         self.document = document
-        # Containers that were made here, and so may be changed; by identity.
+        # Containers that were copied here, and so may be changed; by identity.
         self._ours: dict[int, Any] = {}
         self._copied = 0
         self._copied_values = 0

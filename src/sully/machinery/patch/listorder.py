@@ -1,4 +1,4 @@
-"""In which order the items of a merged list stand after a strategic merge patch.
+"""The order of the items of a merged list after a strategic merge patch.
 
 Three orders meet: the one the patch asks for, the one of its items, and the live one. Items of
 the patch keep the patch's order, the others keep theirs, and the two rows are zipped by the live
@@ -34,7 +34,7 @@ def in_patch_order(
 
 
 def check_order(patch: list[Any], order: list[Any], merge_key: str) -> None:
-    """Refuse a patch whose own items stand in another order than it asks for."""
+    """Reject a patch whose items are in another order than its $setElementOrder."""
     if not order or not patch:
         return
     ordered = iter([_name(item, merge_key) for item in order])
@@ -74,10 +74,10 @@ def positions(items: list[Any], merge_key: str) -> dict[Hashable, int]:
 
 
 def token(value: Any) -> Hashable:
-    """Return what stands for a value in a set or dict: patches may be too long for searching."""
+    """Return a hashable key of a value: patches may be too long for linear search."""
     if isinstance(value, dict | list):
         return to_json(value)
-    # True equals 1 in Python and must not stand for it.
+    # True equals 1 in Python, but not in JSON.
     return (type(value) is bool, value)
 
 

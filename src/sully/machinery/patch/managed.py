@@ -98,7 +98,7 @@ def track_update(live: Obj | None, new: Obj, write: Write) -> list[Entry]:
     recorded = read(live, new, subresource=write.subresource)
     before = entries_of(live)
     if not recorded and live is not None:
-        # Ownership was thrown away: only apply starts a new record.
+        # Ownership was cleared: only apply starts a new record.
         return []
     old = live if live is not None else empty_of(write.schema)
     managed = dict(recorded)
@@ -131,7 +131,7 @@ def read(live: Obj | None, new: Obj, *, subresource: str) -> Managed:
 
 
 def take_over(managed: Managed, old: Obj, new: Obj, write: Write) -> None:
-    """Give the writer what it changed, and take it from everybody else."""
+    """Add what changed to the writer's fields, and remove it from all others."""
     comparison = compare_shapes(old, new, shape_of(write.schema))
     if comparison.is_same:
         return
@@ -150,19 +150,19 @@ def take_over(managed: Managed, old: Obj, new: Obj, write: Write) -> None:
 
 
 def reassign(managed: Managed, old: Obj, new: Obj, comparison: Comparison, write: Write) -> None:
-    """Take from every owner what a write changed or removed."""
+    """Remove what a write changed or removed from every owner."""
     seen = {write.api_version: without_reset(comparison, write)}
     for owner, holding in list(managed.items()):
         change = changes_in(holding.api_version, old, new, seen, write)
         if change is None:
-            # Nobody can say any more what the fields were.
+            # The fields can no longer be determined.
             del managed[owner]
             continue
         settle(managed, owner, loss(holding, change), change.removed)
 
 
 def settle(managed: Managed, owner: Owner, lost: Tree, removed: Tree) -> None:
-    """Take fields from one owner; one without fields has no entry."""
+    """Remove fields from one owner; an owner without fields has no entry."""
     holding = managed[owner]
     rest = difference(holding.fields, lost) if lost else holding.fields
     if removed:

@@ -31,7 +31,7 @@ def remove(obj: Obj, fields: Tree, schema: ObjectType) -> Obj:
 def _merge(old: Any, new: Any, shape: Shape) -> Any:
     if shape.leaf or not (old or new):
         return new
-    # Null in the applied configuration says nothing about what is below.
+    # Null in the applied configuration does not own what is below.
     if not new:
         return old
     if not old:
@@ -101,7 +101,7 @@ def _index(items: list[Any], names: list[str]) -> dict[str, Any]:
 def _remove(value: Any, fields: Tree, shape: Shape) -> Any:
     """Return what is left of a value, None when nothing is."""
     if shape.leaf:
-        # A part of an atomic value cannot be taken out: it goes as a whole.
+        # A part of an atomic value cannot be removed, only the whole value.
         return value if shape.kind == SCALAR else None
     if not value:
         return None

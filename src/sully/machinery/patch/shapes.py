@@ -89,7 +89,7 @@ def _compile(kind: Type, field: Field | None) -> Shape:
 
 
 def _atomic_struct(kind: ObjectType) -> Shape:
-    """Compile a struct that is atomic only because the field says so."""
+    """Compile a struct that is atomic because of its field."""
     open_shape, shape = shape_of(kind), Shape(STRUCT, leaf=True)
     shape.fields = open_shape.fields
     shape.raw = shape.mixed = _holds_raw(kind, set())
@@ -113,7 +113,7 @@ def _key(item: ObjectType, name: str) -> tuple[str, str, Any]:
 
 
 def _default(field: Field) -> Any:
-    """Return the default of a key field as the JSON value it stands for."""
+    """Return the default of a key field as a JSON value."""
     kind = field.type.name if isinstance(field.type, Scalar) else ""
     if field.default is None:
         # A key that is always written is never absent: its zero names the item.

@@ -140,7 +140,7 @@ def _plain_value(value: Any) -> Any:
 def _merge_list(
     original: list[Any], patch: list[Any], field: Field, kind: Type | None
 ) -> list[Any]:
-    """Merge two lists of which the table says that they merge."""
+    """Merge two lists with patchStrategy merge."""
     if not original and not patch:
         return original
     if not _holds_maps(original, patch):
@@ -232,7 +232,7 @@ def _bad_type(value: Any) -> PatchError:
 
 
 def _delete_from(result: Obj, name: str, gone: Any) -> None:
-    """Take values out of a list of scalars."""
+    """Remove values from a list of scalars."""
     known = result.get(name)
     if isinstance(known, list) and isinstance(gone, list):
         tokens = {token(value) for value in gone}

@@ -159,7 +159,7 @@ def _whole(value: Any, shape: Shape) -> Tree:
             tree[f"f:{name}"] = _whole(below, inner)
     else:
         for at, items in _by_element(value, shape).items():
-            # An element that stands there twice is only a mark.
+            # A repeated element is only recorded, without its fields.
             tree[at] = _whole(items[0], shape.inner) if len(items) == 1 else {}
     return tree
 

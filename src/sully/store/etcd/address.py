@@ -61,7 +61,7 @@ class Address:
     login: Login = field(default_factory=Login)
 
     def __str__(self) -> str:
-        """Write it as it is given."""
+        """Return the address as a URL."""
         return f"{SCHEME}{','.join(self.endpoints)}{self.prefix}"
 
 

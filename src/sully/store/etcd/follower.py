@@ -244,6 +244,6 @@ class Follower:
 
 
 async def _wait_at_most(seconds: float, future: asyncio.Future[None]) -> bool:
-    """Wait for a future at most this long; say whether it came."""
+    """Wait for a future with a timeout; report whether it completed."""
     await asyncio.wait([future], timeout=seconds)
     return future.done()

@@ -174,7 +174,7 @@ class EtcdStore(ReadSide):
     # -- writing ---------------------------------------------------------------------------------
 
     async def commit(self, ops: Sequence[Op]) -> Commit:
-        """Do all operations at one new revision, or none of them."""
+        """Apply all operations at one new revision, or none of them."""
         validate(ops)
         while True:
             self._check_open()
@@ -308,7 +308,7 @@ class EtcdStore(ReadSide):
     # -- history and the end ---------------------------------------------------------------------
 
     async def compact(self, revision: int) -> None:
-        """Forget the history up to and including this revision; current records stay."""
+        """Compact the history up to and including this revision; current records stay."""
         self._check_open()
         if revision > self._state.revision:
             await self.catch_up()

@@ -1,4 +1,4 @@
-"""The string extensions, version 2 (and `reverse` of version 3 where it is asked for).
+"""The string extensions, version 2 (and optionally `reverse` of version 3).
 
 Positions count characters, not bytes. `format` has its own module.
 """
