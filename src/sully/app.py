@@ -43,11 +43,11 @@ from sully.runtime.metrics import Metrics
 from sully.server.api import Api, Env
 from sully.server.audit.log import AuditLog
 from sully.server.authentication import documents, reviews
-from sully.server.authentication.accounts import TokenAuthenticator
 from sully.server.authentication.authenticator import Authenticator
 from sully.server.authentication.groups import MASTERS
-from sully.server.authentication.issuing import Issuer
 from sully.server.authentication.keys import SigningKey
+from sully.server.authentication.service_accounts import TokenAuthenticator
+from sully.server.authentication.token_requests import Issuer
 from sully.server.bootstrap import ensure_namespaces, ensure_policy
 from sully.server.fleet import StoredFleet
 from sully.server.flowcontrol.limits import Allowance, FlowMetrics, Limits

@@ -44,12 +44,12 @@ from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
 from sully.server.api import Api, Env
 from sully.server.authentication import reviews
-from sully.server.authentication.accounts import TokenAuthenticator
 from sully.server.authentication.authenticator import Authenticator
 from sully.server.authentication.groups import MASTERS
-from sully.server.authentication.issuing import Issuer
 from sully.server.authentication.keys import SigningKey
-from sully.server.authorization.policy.writing import RBAC
+from sully.server.authentication.service_accounts import TokenAuthenticator
+from sully.server.authentication.token_requests import Issuer
+from sully.server.authorization.policy.builders import RBAC
 from sully.server.bootstrap import ensure_namespaces, ensure_policy
 from sully.server.flowcontrol.limits import Limits
 from sully.server.http.access import AccessControl

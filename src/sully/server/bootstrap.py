@@ -7,7 +7,7 @@ from contextlib import suppress
 from sully.machinery.errors import AlreadyExists, Conflict, NotFound
 from sully.machinery.gates import Gates
 from sully.machinery.strategy import Obj
-from sully.server.authorization.policy.programs import GATED
+from sully.server.authorization.policy.components import GATED
 from sully.server.authorization.policy.reconcile import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,

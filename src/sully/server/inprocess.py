@@ -17,8 +17,8 @@ from sully.server.api import Api
 from sully.server.audit.log import RequestAudit
 from sully.server.authorization.attributes import on_target
 from sully.server.authorization.enforce import require
-from sully.server.forms import list_kind
 from sully.server.http.objects import list_metadata
+from sully.server.negotiation import list_kind
 from sully.server.registry.bodies import Body
 from sully.server.registry.writes import Result
 from sully.server.requests import Request, Target, User, has_subresource

@@ -7,8 +7,8 @@ from typing import Any
 
 from jwt.utils import base64url_decode, base64url_encode
 
-from sully.server.authentication.accounts import CACHE_SIZE, TokenAuthenticator
 from sully.server.authentication.keys import SigningKey
+from sully.server.authentication.service_accounts import CACHE_SIZE, TokenAuthenticator
 from sully.server.authentication.tokens import ISSUER, Bound, Claims
 from sully.server.authorization.attributes import Attributes, Decision
 from sully.server.requests import User

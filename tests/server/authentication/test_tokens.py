@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from server.authentication.tables import KEY, World, decode, encode, world
-from sully.server.authentication.accounts import TokenError, split_account
 from sully.server.authentication.keys import KeyFileError, SigningKey
+from sully.server.authentication.service_accounts import TokenError, split_account
 from sully.server.authentication.tokens import ISSUER, Bound, read, sign
 
 INVALID = "invalid bearer token"

@@ -13,14 +13,14 @@ from sully.machinery.gates import Gates
 from sully.server.api import Api
 from sully.server.authorization.attributes import Attributes, Decision
 from sully.server.authorization.enforce import refusal
-from sully.server.authorization.policy.programs import CONTROLLERS
+from sully.server.authorization.policy.builders import AUTO_UPDATE
+from sully.server.authorization.policy.components import CONTROLLERS
 from sully.server.authorization.policy.reconcile import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
     reconciled_binding,
     reconciled_role,
 )
-from sully.server.authorization.policy.writing import AUTO_UPDATE
 from sully.server.bootstrap import ensure_policy
 from sully.server.requests import ResourceRef, User
 from sully.testing.cluster import in_process

@@ -6,20 +6,20 @@ is immutable, and so are the programs it makes: both may be shared between threa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sully.machinery.cel.checker import Checked, check
+from sully.machinery.cel import regex, temporal
+from sully.machinery.cel.checker import Checked, Resolution, check
 from sully.machinery.cel.declarations import Library, Shape
-from sully.machinery.cel.errors import CompileError, Issue, render
+from sully.machinery.cel.errors import CompileError, EvaluationError, Issue, render
 from sully.machinery.cel.estimate import estimate
 from sully.machinery.cel.metering import Meter, metered
-from sully.machinery.cel.nodes import Node
+from sully.machinery.cel.nodes import Call, Literal, Node
 from sully.machinery.cel.parser import MAX_DEPTH, parse
 from sully.machinery.cel.planner import Plan, plan
 from sully.machinery.cel.types import Type
-from sully.machinery.cel.validators import literal_issues
 
 DEFAULT_LIMIT: Final = 1_000_000
 _DECLARED: Final = {
@@ -27,6 +27,13 @@ _DECLARED: Final = {
     "duration": "google.protobuf.Duration",
     "null": "null_type",
     "any": "google.protobuf.Any",
+}
+
+
+_LITERAL_CHECKS: Final[dict[str, Callable[[str], object]]] = {
+    "duration": temporal.parse_duration,
+    "timestamp": temporal.parse_timestamp,
+    "matches": regex.compiled,
 }
 
 
@@ -70,7 +77,7 @@ class Environment:
     def _checked(self, root: Node, expression: str, *, lenient: bool) -> Checked:
         checked, issues = check(root, self, lenient=lenient)
         if not issues and self.validated:
-            issues = list(literal_issues(checked))
+            issues = list(_literal_issues(checked))
         if issues:
             raise CompileError(render(issues, expression))
         return checked
@@ -80,6 +87,30 @@ class Environment:
         if self.results and type_ not in self.results:
             text = f"must evaluate to {self.expects}, not {_named(type_)}"
             raise CompileError(text, syntax=False)
+
+
+def _literal_issues(checked: Checked) -> Iterator[Issue]:
+    """Yield a problem for every invalid pattern, duration and timestamp in a literal.
+
+    Kubernetes rejects them when an expression is compiled, not when it is evaluated.
+    """
+    for node, reference in checked.references.items():
+        if isinstance(node, Call) and isinstance(reference, Resolution):
+            test = _LITERAL_CHECKS.get(node.function)
+            argument = node.args[-1] if node.args else None
+            if test is not None and _is_invalid(argument, test):
+                assert argument is not None
+                yield Issue(argument.pos, f"invalid {node.function} argument")
+
+
+def _is_invalid(argument: Node | None, test: Callable[[str], object]) -> bool:
+    if not isinstance(argument, Literal) or not isinstance(argument.value, str):
+        return False
+    try:
+        test(argument.value)
+    except EvaluationError:
+        return True
+    return False
 
 
 def _named(type_: Type) -> str:

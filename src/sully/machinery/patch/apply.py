@@ -1,22 +1,29 @@
 """Server-side apply: a client applies a configuration, and owns exactly its fields.
 
-The applied configuration is laid over the object; fields the client applied last time and no
-longer names go, unless another manager owns them too; changing what another owns is a conflict
-unless forced. managed.py keeps the record for other writes, pruning.py takes out what was given up,
-lastapplied.py helps clients that come from client-side apply.
+The applied configuration is merged into the object; fields that the client applied last time and
+no longer applies are removed, unless another manager owns them too; changing a field of another
+manager is a conflict unless forced. managed.py records other writes, pruning.py removes fields,
+lastapplied.py helps clients that migrate from client-side apply.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from msgspec.structs import replace
 
-from sully.machinery.errors import ApiError, BadRequest
+from sully.machinery.errors import ApiError, BadRequest, Conflict
+from sully.machinery.gotext import quote
 from sully.machinery.patch.checking import TypedError, check
-from sully.machinery.patch.conflicts import Conflicts, refusal
 from sully.machinery.patch.entries import Entry, Holding, Managed, Owner, decode, encode, entries_of
 from sully.machinery.patch.errors import check_depth
-from sully.machinery.patch.fieldset import difference, recursive_difference
+from sully.machinery.patch.fieldset import (
+    FieldSet,
+    Tree,
+    difference,
+    path_text,
+    recursive_difference,
+)
 from sully.machinery.patch.lastapplied import allowed_conflicts, with_last_applied
 from sully.machinery.patch.managed import (
     Write,
@@ -34,6 +41,7 @@ from sully.machinery.patch.shapes import ElementError
 from sully.machinery.patch.typed import Comparison, compare, to_field_set
 
 Obj = dict[str, Any]
+Conflicts = dict[Owner, Tree]
 
 # Owns what an object had before ownership was recorded.
 BEFORE_FIRST_APPLY = "before-first-apply"
@@ -79,7 +87,7 @@ def _apply(live: Obj | None, applied: Obj, write: Write, *, force: bool) -> Appl
     conflicts = {} if force else change.conflicts(managed)
     refused = _not_allowed(conflicts, old, write) if conflicts else {}
     if refused:
-        raise refusal(refused)
+        raise _conflict_error(refused)
     change.transfer_ownership(managed)
     result = with_last_applied(old if change.is_same else merged, applied, write.manager)
     entries = encode(managed, before)
@@ -170,3 +178,42 @@ def _sign(managed: Managed, owner: Owner, time: str) -> None:
         managed[owner] = holding._replace(fields=fields, time=time or holding.time)
     else:
         del managed[owner]
+
+
+# -- conflicts; the texts are those of Kubernetes --------------------------------------------------
+
+
+def _conflict_error(conflicts: Conflicts) -> Conflict:
+    """Return the error with the owner of each field, as Kubernetes does."""
+    fields = list(_conflicting_fields(conflicts))
+    causes = [
+        {"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": path}
+        for who, path in fields
+    ]
+    return Conflict(_conflict_text(fields), details={"causes": causes})
+
+
+def _conflicting_fields(conflicts: Conflicts) -> Iterator[tuple[str, str]]:
+    for owner in sorted(conflicts):
+        for path in FieldSet(conflicts[owner]).paths():
+            yield _manager_text(owner), path_text(path)
+
+
+def _conflict_text(fields: list[tuple[str, str]]) -> str:
+    if len(fields) == 1:
+        return f"Apply failed with 1 conflict: conflict with {fields[0][0]}: {fields[0][1]}"
+    lines: list[str] = []
+    last = None
+    for who, path in fields:
+        if who != last:
+            lines.append(f"conflicts with {who}:")
+        lines.append(f"- {path}")
+        last = who
+    return f"Apply failed with {len(fields)} conflicts: " + "\n".join(lines)
+
+
+def _manager_text(owner: Owner) -> str:
+    name = quote(owner.manager)
+    if owner.subresource:
+        name += f" with subresource {quote(owner.subresource)}"
+    return f"{name} using {owner.api_version}" if owner.operation == "Update" else name

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from sully.machinery.errors import BadRequest, Forbidden
 from sully.machinery.gotext import quote
 from sully.machinery.names import dns_label_problems, dns_subdomain_problems
-from sully.server.authentication.accounts import account_groups, split_account
 from sully.server.authentication.groups import MASTERS, with_authenticated
+from sully.server.authentication.service_accounts import account_groups, split_account
 from sully.server.authorization.attributes import Attributes, Authorizer, Decision
 from sully.server.authorization.enforce import refusal
 from sully.server.requests import User

@@ -9,7 +9,7 @@ from sully.machinery.errors import BadRequest
 from sully.machinery.strategy import Obj
 from sully.machinery.timestamps import format_time
 from sully.runtime.clock import Clock
-from sully.server.authentication.accounts import AUDIENCES, TokenAuthenticator, TokenError
+from sully.server.authentication.service_accounts import AUDIENCES, TokenAuthenticator, TokenError
 from sully.server.requests import Request, User
 
 GROUP = "authentication.k8s.io"

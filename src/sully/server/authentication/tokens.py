@@ -1,6 +1,6 @@
 """Service account tokens as values: their claims, and their form as JSON web tokens.
 
-Here only the signature is verified. accounts.py checks times, audiences and the account each time a
+Here only the signature is verified. service_accounts.py checks times, audiences and the account each time a
 token is used.
 """
 
@@ -22,7 +22,7 @@ _OPTIONS: Options = {
     "verify_iat": False,
     "verify_nbf": False,
 }
-"""accounts.py checks these on every use, by the clock of the server."""
+"""service_accounts.py checks these on every use, by the clock of the server."""
 
 
 @dataclass(frozen=True, slots=True)

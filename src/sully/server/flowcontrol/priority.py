@@ -8,8 +8,8 @@ limits.py says how many seats a level has.
 from collections.abc import Callable
 from typing import NamedTuple
 
-from sully.server.authentication.accounts import account_groups, split_account
 from sully.server.authentication.groups import AUTHENTICATED, MASTERS
+from sully.server.authentication.service_accounts import account_groups, split_account
 from sully.server.authorization.attributes import Attributes
 from sully.server.requests import User
 

@@ -15,7 +15,10 @@ from sully.machinery.errors import (
 from sully.machinery.strategy import Obj
 from sully.runtime.clock import Clock
 from sully.server.api import Api
-from sully.server.forms import (
+from sully.server.http.body_reader import BodyReader
+from sully.server.http.http_request import HttpRequest
+from sully.server.http.streams import Stream
+from sully.server.negotiation import (
     JSON,
     YAML,
     Form,
@@ -25,9 +28,6 @@ from sully.server.forms import (
     metadata_only,
     negotiate,
 )
-from sully.server.http.http_request import HttpRequest
-from sully.server.http.reading import BodyReader
-from sully.server.http.streams import Stream
 from sully.server.registry.bodies import internal_name
 from sully.server.registry.replies import ConnectReply
 from sully.server.registry.writes import Result

@@ -3,7 +3,7 @@
 GET explains a placement that exists, POST one that is sent, or plays changes of the fleet through.
 Nothing is ever written. Who may not read placements in a namespace does not learn which exist, nor
 by a what-if which clusters do.
-See placement_bodies.py (what is sent), placement_answers.py (what is answered).
+See placement_bodies.py (requests), placement_responses.py (responses).
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from sully.server.authorization.attributes import Attributes
 from sully.server.fleet import StoredFleet
 from sully.server.http.access import AccessControl, RequestContext
 from sully.server.http.http_request import HttpRequest
-from sully.server.http.placement_answers import explanation_body, forecast_body
 from sully.server.http.placement_bodies import MAX_BYTES, UnreadableBodyError, WhatIf, read_body
+from sully.server.http.placement_responses import explanation_body, forecast_body
 from sully.server.requests import User
 
 PREFIX = "/debug/placements/"

@@ -12,7 +12,7 @@ from sully.machinery.protobuf_wire import ProtobufError
 from sully.machinery.schema import ObjectType, TableError
 from sully.machinery.scheme import Scheme
 from sully.machinery.strategy import Obj
-from sully.server.forms import JSON, YAML
+from sully.server.negotiation import JSON, YAML
 from sully.server.registry.bodies import unrecognized
 from sully.server.requests import Target
 

@@ -6,8 +6,8 @@ from sully.machinery.codec import to_json
 from sully.machinery.errors import ApiError
 from sully.machinery.strategy import Obj
 from sully.runtime.clock import Clock
-from sully.server.forms import Form, Tables, metadata_only
 from sully.server.http.http_request import PIECE, Buffer
+from sully.server.negotiation import Form, Tables, metadata_only
 from sully.server.requests import Request
 from sully.server.storage.objects import Objects, kind_prefix, typed, with_kind
 from sully.server.storage.watching import WatchChange, bookmark

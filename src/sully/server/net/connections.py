@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol
 
-from sully.server.authentication.accounts import split_account
 from sully.server.authentication.groups import MASTERS
+from sully.server.authentication.service_accounts import split_account
 from sully.server.requests import User
 
 _NODES = "system:nodes"

@@ -9,7 +9,7 @@ key it writes, whether its caller expected one or not: so it can be applied once
 again when an answer was lost.
 A read first asks etcd for the revision of the tip, which is that of the newest acknowledged write,
 and waits until the state in memory has it; concurrent readers share one request. `follower.py`
-keeps the state up to date, `pending.py` has writes in flight, `transacting.py` builds requests.
+keeps the state up to date, `pending.py` has writes in flight, `txn.py` builds requests.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from sully.store.etcd.address import Address, Keys
 from sully.store.etcd.client import TIMEOUT, Client, CompactedHistoryError, RefusedError
 from sully.store.etcd.follower import Follower
 from sully.store.etcd.pending import Pending, PendingWrites, follow_up, resolve, wait_all
-from sully.store.etcd.transacting import Numbers, refusal, tip_in, write_request
+from sully.store.etcd.txn import Numbers, refusal, tip_in, write_request
 from sully.store.memory import ReadSide
 from sully.store.transactions import Transaction, plan, validate
 

@@ -7,8 +7,10 @@ their annotation `rbac.authorization.kubernetes.io/autoupdate` is false. Nothing
 from sully.api.rbac.aggregation import gathered
 from sully.api.rbac.coverage import missing
 from sully.machinery.codec import copy
-from sully.server.authorization.policy import clusters, nodes, people, programs
-from sully.server.authorization.policy.writing import AUTO_UPDATE, Obj
+from sully.server.authorization.policy import clusters, nodes
+from sully.server.authorization.policy import components as programs
+from sully.server.authorization.policy import user_facing as people
+from sully.server.authorization.policy.builders import AUTO_UPDATE, Obj
 
 
 def reconciled_role(existing: Obj, expected: Obj) -> Obj | None:

@@ -13,8 +13,8 @@ from sully.machinery import codec
 from sully.machinery.errors import BadRequest, RequestEntityTooLarge
 from sully.machinery.scheme import Scheme
 from sully.runtime.clock import Clock
-from sully.server.forms import JSON, YAML
 from sully.server.http.protobuf_bodies import PROTOBUF, ProtobufBodies, unknown_format
+from sully.server.negotiation import JSON, YAML
 from sully.server.registry.bodies import NO_KIND, Body, check_size, unrecognized
 from sully.server.requests import Target
 

@@ -1,7 +1,7 @@
 """Validates service account tokens: the account and the bound object must exist.
 
 A signature is verified once and cached; whether the account exists is looked up on every use,
-so a deleted account is rejected immediately. issuing.py issues the tokens.
+so a deleted account is rejected immediately. token_requests.py issues the tokens.
 """
 
 import hashlib
