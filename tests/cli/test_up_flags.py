@@ -76,7 +76,7 @@ REFUSED = {
         ("--store", "etcd:///prefix"),
         "names no etcd; for example etcd://127.0.0.1:2379",
     ),
-    "no port": (("--store", "etcd://a:b"), "'a:b' is no HOST:PORT of an etcd member"),
+    "no port": (("--store", "etcd://a:b"), "invalid etcd endpoint 'a:b'"),
     "a certificate without a key": (
         ("--store", "etcd://a", "--etcd-cafile", "x", "--etcd-certfile", "y"),
         "--etcd-certfile and --etcd-keyfile only work together",
@@ -121,7 +121,7 @@ REFUSED = {
     "no such gate": (("--feature-gates", "Nope=true"), "unknown feature gate 'Nope'; known: DRA"),
     "no such version": (
         ("--runtime-config", "resource.k8s.io/v9=false"),
-        "--runtime-config: there is no resource.k8s.io/v9; can be switched: ",
+        "--runtime-config: unknown version resource.k8s.io/v9 (one of: ",
     ),
 }
 

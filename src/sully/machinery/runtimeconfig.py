@@ -59,8 +59,8 @@ class RuntimeConfig:
             if name not in hubs:
                 choices = ", ".join(sorted(others))
                 raise RuntimeConfigError(
-                    f"--runtime-config: there is no {shown(name)}; can be switched: {choices},"
-                    f" {', '.join(_STAGES)}"
+                    f"--runtime-config: unknown version {shown(name)} (one of: {choices},"
+                    f" {', '.join(_STAGES)})"
                 )
             if not on:
                 raise RuntimeConfigError(

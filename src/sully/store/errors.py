@@ -83,7 +83,7 @@ class CompactedError(StoreError):
     def __init__(self, requested: int, *, compacted: int) -> None:
         self.requested = requested
         self.compacted = compacted
-        super().__init__(f"revision {requested} is gone: history begins at {compacted}")
+        super().__init__(f"revision {requested} has been compacted: history starts at {compacted}")
 
 
 class FutureRevisionError(StoreError):

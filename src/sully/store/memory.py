@@ -81,7 +81,7 @@ class ReadSide(Store):
     ) -> RecordPage:
         """Return the records of a resource, or of one namespace of it, in order."""
         if limit is not None and limit < 1:
-            raise ValueError(f"a page holds at least one record, not {limit}")
+            raise ValueError(f"invalid limit {limit}: must be at least 1")
         revision = self._state.revision if at is None else at
         return self._state.page(resource, namespace, at=revision, start=start, limit=limit)
 

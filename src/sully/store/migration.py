@@ -69,7 +69,7 @@ async def check_empty(store: Store) -> None:
     """Fail if the target is not empty."""
     count = len(await everything(store))
     if count:
-        raise MigrationError(f"the target holds {count} objects: the target must be empty")
+        raise MigrationError(f"the target has {count} objects: the target must be empty")
 
 
 async def migrate(source: Store, target: Store) -> MigrationResult:

@@ -152,7 +152,7 @@ def _skip_revisions(path: Path) -> None:
 
 def _check_target(directory: Path, *, force: bool) -> None:
     if directory.exists() and not directory.is_dir():
-        raise BackupError(f"{directory} is no directory")
+        raise BackupError(f"{directory} is not a directory")
     if directory.is_dir() and any(directory.iterdir()) and not force:
         raise BackupError(
             f"{directory} is not empty; give another --data-dir,"

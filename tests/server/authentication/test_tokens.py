@@ -313,7 +313,7 @@ def test_the_key_stays_and_is_private(tmp_path: Path) -> None:
 
 def test_a_key_file_with_something_else_is_told(tmp_path: Path) -> None:
     (tmp_path / "sa.key").write_bytes(b"hello")
-    with pytest.raises(KeyFileError, match=r"sa\.key holds no key that can be read"):
+    with pytest.raises(KeyFileError, match=r"sa\.key has no readable key"):
         SigningKey.open(tmp_path)
 
     other = rsa.generate_private_key(public_exponent=65537, key_size=2048)

@@ -92,7 +92,7 @@ def _load(path: Path) -> ec.EllipticCurvePrivateKey:
     try:
         key = serialization.load_pem_private_key(path.read_bytes(), password=None)
     except ValueError as error:
-        raise KeyFileError(f"{path} holds no key that can be read: {error}") from None
+        raise KeyFileError(f"{path} has no readable key: {error}") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey) or key.curve.name != "secp256r1":
-        raise KeyFileError(f"{path} holds a key that cannot sign {ALGORITHM} tokens")
+        raise KeyFileError(f"the key in {path} cannot sign {ALGORITHM} tokens")
     return key

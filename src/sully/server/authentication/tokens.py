@@ -1,7 +1,7 @@
 """Service account tokens as values: their claims, and their form as JSON web tokens.
 
-Here only the signature is verified. service_accounts.py checks times, audiences and the account each time a
-token is used.
+Here only the signature is verified. service_accounts.py checks times, audiences and the account
+each time a token is used.
 """
 
 from dataclasses import dataclass

@@ -101,7 +101,7 @@ def version_info() -> ObjectType:
         "minor": "Second number of that release.",
         "gitVersion": "The full version.",
         "gitCommit": "The commit it was built from.",
-        "gitTreeState": "`clean` if nothing but the commit went into it.",
+        "gitTreeState": "`clean` if there were no uncommitted changes.",
         "buildDate": "When it was built.",
         "goVersion": "Language version it runs on.",
         "compiler": "Implementation of that language.",

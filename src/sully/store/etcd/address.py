@@ -34,7 +34,7 @@ class Tls:
         if (self.certificate is None) != (self.key is None):
             raise ValueError("--etcd-certfile and --etcd-keyfile only work together")
         if self.certificate is not None and self.ca is None:
-            raise ValueError("--etcd-certfile needs --etcd-cafile: without it there is no TLS")
+            raise ValueError("--etcd-certfile requires --etcd-cafile (TLS)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def _endpoint(host: str) -> str:
     bare = host.rpartition("]")[2] if host.startswith("[") else host
     port = bare.rpartition(":")[2] if ":" in bare else ""
     if ":" in bare and not port.isdigit():
-        raise ValueError(f"{host!r} is no HOST:PORT of an etcd member")
+        raise ValueError(f"invalid etcd endpoint {host!r} (for example 10.0.0.1:2379)")
     return host if port else f"{host}:{DEFAULT_PORT}"
 
 

@@ -261,9 +261,9 @@ def _check_refusal(error: Any, *, uncertain: bool) -> None:
     if error.code() is grpc.StatusCode.OUT_OF_RANGE and "compacted" in (error.details() or ""):
         raise CompactedHistoryError from error
     if error.code() is grpc.StatusCode.FAILED_PRECONDITION and "not enabled" in error.details():
-        raise NoPasswordsError(f"etcd refused: {_text(error)}") from error
+        raise NoPasswordsError(f"etcd rejected the request: {_text(error)}") from error
     if error.code() not in _RETRY:
-        refused = RefusedError(f"etcd refused: {_text(error)}")
+        refused = RefusedError(f"etcd rejected the request: {_text(error)}")
         refused.uncertain = uncertain
         raise refused from error
 
