@@ -140,4 +140,4 @@ class Compat:
 
 
 Compat.SULLY = Compat()
-Compat.KUBERNETES = Compat(**dict.fromkeys((each.name for each in fields(Compat)), False))
+Compat.KUBERNETES = Compat(**dict.fromkeys((compat.name for compat in fields(Compat)), False))

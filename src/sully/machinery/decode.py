@@ -42,7 +42,7 @@ def decode(value: Any, kind: ObjectType, unknown: list[str]) -> Obj:
 
 def walk(value: Any, kind: ObjectType, unknown: list[str]) -> Obj:
     """Decode step by step, with the path of each value."""
-    return _object(value, kind, (), _Place(kind, None), unknown)
+    return _object(value, kind, (), _GoField(kind, None), unknown)
 
 
 def empty_object(kind: ObjectType) -> Obj:
@@ -56,7 +56,7 @@ class _Key(str):
     __slots__ = ()
 
 
-class _Place:
+class _GoField:
     """The Go type and field of a value, for error texts."""
 
     __slots__ = ("field", "owner")
@@ -65,9 +65,9 @@ class _Place:
         self.owner, self.field = owner, field
 
 
-def _object(value: Any, kind: ObjectType, at: Trail, place: _Place, unknown: list[str]) -> Obj:
+def _object(value: Any, kind: ObjectType, at: Trail, go_field: _GoField, unknown: list[str]) -> Obj:
     if not isinstance(value, dict):
-        raise _mismatch(value, kind, at, place)
+        raise _mismatch(value, kind, at, go_field)
     result: Obj = {}
     fields = kind.fields
     for name, field_value in value.items():
@@ -89,7 +89,7 @@ def _put(
     result: Obj, field: Field, value: Any, where: tuple[Trail, ObjectType], unknown: list[str]
 ) -> None:
     at, owner = where
-    decoded = _value(value, field.type, at, _Place(owner, field), unknown)
+    decoded = _value(value, field.type, at, _GoField(owner, field), unknown)
     if decoded or field.emit or field.null or field.ptr or _keeps_empty(field, decoded):
         result[field.name] = decoded
 
@@ -105,24 +105,24 @@ def _keeps_empty(field: Field, decoded: Any) -> bool:
     )
 
 
-def _value(value: Any, kind: Type, at: Trail, place: _Place, unknown: list[str]) -> Any:
+def _value(value: Any, kind: Type, at: Trail, go_field: _GoField, unknown: list[str]) -> Any:
     if isinstance(kind, Scalar):
-        return _SCALAR[kind.name](value, kind, at, place)
+        return _SCALAR[kind.name](value, kind, at, go_field)
     if isinstance(kind, ObjectType):
         if value is None:
             value = {}
-        return _object(value, kind, at, place, unknown)
+        return _object(value, kind, at, go_field, unknown)
     if isinstance(kind, ListOf):
         if not isinstance(value, list):
-            raise _mismatch(value, kind, at, place)
+            raise _mismatch(value, kind, at, go_field)
         return [
-            _value(_or_zero(item, kind.item), kind.item, (at, index), place, unknown)
+            _value(_or_zero(item, kind.item), kind.item, (at, index), go_field, unknown)
             for index, item in enumerate(value)
         ]
     if not isinstance(value, dict):
-        raise _mismatch(value, kind, at, place)
+        raise _mismatch(value, kind, at, go_field)
     return {
-        key: _value(_or_zero(item, kind.value), kind.value, (at, _Key(key)), place, unknown)
+        key: _value(_or_zero(item, kind.value), kind.value, (at, _Key(key)), go_field, unknown)
         for key, item in value.items()
     }
 
@@ -135,36 +135,36 @@ def _or_zero(item: Any, kind: Type) -> Any:
     return [] if isinstance(kind, ListOf) else {}
 
 
-def _string(value: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
+def _string(value: Any, kind: Scalar, at: Trail, go_field: _GoField) -> Any:
     if type(value) is not str:
-        raise _mismatch(value, kind, at, place)
+        raise _mismatch(value, kind, at, go_field)
     return value
 
 
-def _integer(value: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
+def _integer(value: Any, kind: Scalar, at: Trail, go_field: _GoField) -> Any:
     if type(value) is not int:
-        raise _mismatch(value, kind, at, place)
+        raise _mismatch(value, kind, at, go_field)
     low, high = _INT_RANGE[kind.name]
     if not low <= value <= high:
-        raise _mismatch(value, kind, at, place)
+        raise _mismatch(value, kind, at, go_field)
     return value
 
 
-def _bool(value: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
+def _bool(value: Any, kind: Scalar, at: Trail, go_field: _GoField) -> Any:
     if type(value) is not bool:
-        raise _mismatch(value, kind, at, place)
+        raise _mismatch(value, kind, at, go_field)
     return value
 
 
-def _number(value: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
+def _number(value: Any, kind: Scalar, at: Trail, go_field: _GoField) -> Any:
     if type(value) not in (int, float):
-        raise _mismatch(value, kind, at, place)
+        raise _mismatch(value, kind, at, go_field)
     return value
 
 
-def _bytes(value: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
+def _bytes(value: Any, kind: Scalar, at: Trail, go_field: _GoField) -> Any:
     if type(value) is not str:
-        raise _mismatch(value, kind, at, place)
+        raise _mismatch(value, kind, at, go_field)
     try:
         raw = base64.b64decode(value.replace("\n", "").replace("\r", ""), validate=True)
     except (binascii.Error, ValueError):
@@ -177,35 +177,35 @@ def _bad_base64(text: str) -> int:
     return match.start() if match else len(text) - len(text) % 4
 
 
-def _time(value: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
+def _time(value: Any, kind: Scalar, at: Trail, go_field: _GoField) -> Any:
     if value is None:
         return None
     if type(value) is not str:
-        raise _mismatch(value, Scalar("string"), at, place)
+        raise _mismatch(value, Scalar("string"), at, go_field)
     try:
         return canonical_time(value) if kind.name == "Time" else canonical_micro_time(value)
     except TimeError as error:
         raise DecodeError(str(error)) from None
 
 
-def _quantity(value: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
+def _quantity(value: Any, kind: Scalar, at: Trail, go_field: _GoField) -> Any:
     if type(value) is str:
         text = value.strip()
     elif type(value) in (int, float):
         text = repr(value)
     else:
-        raise _mismatch(value, kind, at, place)
+        raise _mismatch(value, kind, at, go_field)
     try:
         return canonical(text)
     except QuantityError as error:
         raise DecodeError(str(error)) from None
 
 
-def _int_or_string(value: Any, _: Scalar, at: Trail, place: _Place) -> Any:
+def _int_or_string(value: Any, _: Scalar, at: Trail, go_field: _GoField) -> Any:
     if type(value) is int and not -(2**31) <= value < 2**31:
-        raise _mismatch(value, Scalar("int32"), at, place)
+        raise _mismatch(value, Scalar("int32"), at, go_field)
     if type(value) not in (int, str):
-        raise _mismatch(value, Scalar("int32"), at, place)
+        raise _mismatch(value, Scalar("int32"), at, go_field)
     return value
 
 
@@ -214,7 +214,7 @@ def _raw(value: Any, *_: object) -> Any:
     return copy(value)
 
 
-_SCALAR: dict[str, Callable[[Any, Scalar, Trail, _Place], Any]] = {
+_SCALAR: dict[str, Callable[[Any, Scalar, Trail, _GoField], Any]] = {
     "string": _string,
     "int32": _integer,
     "int64": _integer,
@@ -250,19 +250,20 @@ def _zero_of(field: Field) -> Any:
     return None
 
 
-def _mismatch(value: Any, kind: Type, at: Trail, place: _Place) -> DecodeError:
+def _mismatch(value: Any, kind: Type, at: Trail, go_field: _GoField) -> DecodeError:
     names: list[Any] = []
     while at:
         at, name = at
         names.append(name)
     # Go names fields, not the entries of lists and maps on the way.
     known: list[str] = [name for name in reversed(names) if type(name) is str]
-    if place.field is not None and place.field.name in known:
-        last = len(known) - 1 - known[::-1].index(place.field.name)
+    if go_field.field is not None and go_field.field.name in known:
+        last = len(known) - 1 - known[::-1].index(go_field.field.name)
         known = known[: last + 1]
-    target = f"Go struct field {place.owner.name}.{'.'.join(known)}" if known else "Go value"
+    target = f"Go struct field {go_field.owner.name}.{'.'.join(known)}" if known else "Go value"
     return DecodeError(
-        f"json: cannot unmarshal {_json_kind(value, kind)} into {target} of type {_go(kind, place)}"
+        f"json: cannot unmarshal {_json_kind(value, kind)} into {target}"
+        f" of type {_go(kind, go_field)}"
     )
 
 
@@ -287,13 +288,13 @@ _GO_SCALAR = {
 }
 
 
-def _go(kind: Type, place: _Place) -> str:
+def _go(kind: Type, go_field: _GoField) -> str:
     if isinstance(kind, ListOf):
-        return "[]" + _go(kind.item, place)
+        return "[]" + _go(kind.item, go_field)
     if isinstance(kind, MapOf):
-        return "map[string]" + _go(kind.value, place)
+        return "map[string]" + _go(kind.value, go_field)
     if isinstance(kind, ObjectType):
         return f"{kind.package.rsplit('.', 1)[-1]}.{kind.name}"
-    if kind.name == "string" and place.field is not None and place.field.go_type:
-        return place.field.go_type
+    if kind.name == "string" and go_field.field is not None and go_field.field.go_type:
+        return go_field.field.go_type
     return _GO_SCALAR.get(kind.name, "string")

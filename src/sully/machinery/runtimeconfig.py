@@ -50,8 +50,8 @@ class RuntimeConfig:
         hubs: set[str] = set()
         others: set[str] = set()
         for resource in resources:
-            for place, version in enumerate(resource.versions):
-                known = others if place else hubs
+            for index, version in enumerate(resource.versions):
+                known = others if index else hubs
                 known.add(f"{resource.group}/{version.name}")
         for name, on in self.requested.items():
             if name in _STAGES or name in others:

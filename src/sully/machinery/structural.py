@@ -136,9 +136,9 @@ def _field(value: Any, field: Field, at: Path) -> Iterator[FieldError]:
 
 
 def _listed(value: list[Any], field: Field, at: Path) -> Iterator[FieldError]:
-    most = field.limits.max_items if field.limits is not None else None
-    if most is not None and len(value) > most:
-        yield at.too_many(len(value), most)
+    bound = field.limits.max_items if field.limits is not None else None
+    if bound is not None and len(value) > bound:
+        yield at.too_many(len(value), bound)
     if not field.map_keys:
         return
     seen: set[str] = set()

@@ -128,9 +128,9 @@ def _has(scheme: Scheme, group: str, version: str, plural: str) -> bool:
 
 
 def _target(
-    scheme: Scheme, place: tuple[str, str], namespace: str, rest: list[str], *, watch: bool
+    scheme: Scheme, group_version: tuple[str, str], namespace: str, rest: list[str], *, watch: bool
 ) -> Target:
-    resource = scheme.find(*place, rest[0]) if rest else None
+    resource = scheme.find(*group_version, rest[0]) if rest else None
     if resource is None or len(rest) > 3 or "" in rest:
         raise route_not_found()
     if namespace and not resource.namespaced:
@@ -141,7 +141,7 @@ def _target(
     subresource = rest[2] if len(rest) > 2 else ""
     if subresource and not has_subresource(resource, subresource):
         raise _not_served(resource, subresource)
-    return Target(resource, place[1], namespace, name, subresource, watch)
+    return Target(resource, group_version[1], namespace, name, subresource, watch)
 
 
 def _not_served(resource: ResourceType, subresource: str) -> NotFound:

@@ -170,7 +170,7 @@ class Database:
 
     def trim(self, compacted: int, versions: Sequence[Version]) -> None:
         """Delete rows that a later one superseded before this revision, and note the revision."""
-        gone = msgspec.json.encode([(revision, *key) for revision, key in versions])
+        row_ids = msgspec.json.encode([(revision, *key) for revision, key in versions])
         try:
             with self._connection:
                 # The deletions may include the newest row, whose revision must not be
@@ -178,7 +178,7 @@ class Database:
                 self._connection.execute(
                     "UPDATE meta SET value = max(value, ?) WHERE name = 'compacted'", (compacted,)
                 )
-                self._connection.execute(_DELETE, (gone.decode(),))
+                self._connection.execute(_DELETE, (row_ids.decode(),))
         except apsw.Error as error:
             raise self._failed(error) from error
 

@@ -54,8 +54,8 @@ class DataDirectory:
         """Reject a file that was emptied: SQLite would discard its log."""
         log = path.with_name(f"{path.name}-wal")
         # Keys are created after the store, so there was one.
-        kept = path.is_file() and any(self.path.glob("*.key"))
-        if _size(path) == 0 and (_size(log) or kept):
+        has_keys = path.is_file() and any(self.path.glob("*.key"))
+        if _size(path) == 0 and (_size(log) or has_keys):
             raise OpenError(
                 f"{path} is empty, but has been used before. Nothing was changed. Restore"
                 f" a backup with 'sully restore', or remove {path.name} and {log.name} to"

@@ -185,21 +185,21 @@ def _free_name(directory: Path) -> Path:
     return candidate
 
 
-def _exchange(one: Path, other: Path) -> None:
+def _exchange(first_path: Path, second_path: Path) -> None:
     """Swap two directories in one step, or in three where the system knows no better."""
     rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if rename is not None:
-        names = os.fsencode(one), os.fsencode(other)
+        names = os.fsencode(first_path), os.fsencode(second_path)
         if rename(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) == 0:
             return
         number = ctypes.get_errno()
         if number not in (errno.ENOSYS, errno.EINVAL):
-            raise OSError(number, os.strerror(number), str(other))
-    between = other.with_name(f"{one.name}-old")
-    other.rename(between)
+            raise OSError(number, os.strerror(number), str(second_path))
+    between = second_path.with_name(f"{first_path.name}-old")
+    second_path.rename(between)
     try:
-        one.rename(other)
+        first_path.rename(second_path)
     except BaseException:
-        between.rename(other)
+        between.rename(second_path)
         raise
-    between.rename(one)
+    between.rename(first_path)

@@ -108,13 +108,13 @@ def _replaced(size: Range, old: Range, new: Range) -> Range:
 def _split(_: str, target: Target, args: Args) -> CallCost | None:
     if target is None:
         return None
-    most = target.size.high
+    largest = target.size.high
     if len(args) > 1:
         limit = args[1].node
         if isinstance(limit, Literal) and isinstance(limit.value, int):
             # A negative limit, which means none, counts as the maximum.
-            most = limit.value % (MOST + 1)
-    return CallCost(target.size.scaled(2 * TRAVERSAL), Range(0, most))
+            largest = limit.value % (MOST + 1)
+    return CallCost(target.size.scaled(2 * TRAVERSAL), Range(0, largest))
 
 
 def _join(_: str, target: Target, args: Args) -> CallCost | None:
@@ -304,8 +304,8 @@ def _list_concatenation(_: Target, args: Args) -> CallCost:
 
 
 def _comparison(_: Target, args: Args) -> CallCost:
-    most = min(args[0].size.high, args[1].size.high)
-    return CallCost(Range(min(1, most), most).scaled(TRAVERSAL))
+    largest = min(args[0].size.high, args[1].size.high)
+    return CallCost(Range(min(1, largest), largest).scaled(TRAVERSAL))
 
 
 _COMPARED: Final = tuple(

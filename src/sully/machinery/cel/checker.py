@@ -262,18 +262,18 @@ class _Checker:
         matching: list[tuple[Overload, tuple[Type, ...]]] = []
         results: list[Type] = []
         before = self.unifier.mark()
-        for one in style:
-            signature = (*one.args, one.result)
-            if one.generic:
+        for overload in style:
+            signature = (*overload.args, overload.result)
+            if overload.generic:
                 signature = self.unifier.instantiate(signature)
             if self.unifier.all_assignable(arg_types, signature[:-1]):
-                matching.append((one, signature))
+                matching.append((overload, signature))
                 results.append(self.unifier.resolve(signature[-1]))
                 self.unifier.rollback(before)
         if not matching:
             return self._no_overload(node, name, arg_types, member=member)
-        certain = len(matching) == 1 and not any(one.is_dyn for one in arg_types)
-        overloads = tuple(one for one, _ in matching)
+        certain = len(matching) == 1 and not any(arg_type.is_dyn for arg_type in arg_types)
+        overloads = tuple(overload for overload, _ in matching)
         self.references[node] = Resolution(name, overloads, member, certain)
         if len(matching) > 1:
             # What one of several overloads would make of a variable is not known to be so.
@@ -284,7 +284,7 @@ class _Checker:
     def _no_overload(
         self, node: Call, name: str, arg_types: tuple[Type, ...], *, member: bool
     ) -> Type:
-        shown = [str(self.unifier.resolve(one)) for one in arg_types]
+        shown = [str(self.unifier.resolve(arg_type)) for arg_type in arg_types]
         applied = f"{shown[0]}.({', '.join(shown[1:])})" if member else f"({', '.join(shown)})"
         return self._report(node, f"found no matching overload for '{name}' applied to '{applied}'")
 

@@ -62,7 +62,7 @@ def overload(identifier: str, signature: str, run: Implementation) -> tuple[str,
     args = tuple(parse_type(text) for text in _split(match["args"]))
     if target:
         args = (parse_type(target), *args)
-    generic = any(_has_variable(one) for one in args)
+    generic = any(map(_has_variable, args))
     return match["name"], Overload(
         identifier, args, parse_type(match["result"]), bool(target), run, generic
     )
@@ -85,10 +85,10 @@ def merge(libraries: Iterable[Library]) -> Library:
     """Merge libraries."""
     functions: dict[str, tuple[Overload, ...]] = {}
     constants: dict[str, Type] = {}
-    for one in libraries:
-        for name, overloads in one.functions.items():
+    for library_ in libraries:
+        for name, overloads in library_.functions.items():
             functions[name] = functions.get(name, ()) + overloads
-        constants.update(one.constants)
+        constants.update(library_.constants)
     return Library(functions, constants)
 
 
@@ -105,5 +105,5 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in (*parts, current) if part.strip()]
 
 
-def _has_variable(one: Type) -> bool:
-    return one.kind == PARAM or any(map(_has_variable, one.params))
+def _has_variable(type_: Type) -> bool:
+    return type_.kind == PARAM or any(map(_has_variable, type_.params))

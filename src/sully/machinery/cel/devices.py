@@ -179,7 +179,7 @@ def _attribute(name: str, attribute: Mapping[str, Any] | Attribute) -> Any:
         if version is not None:
             return parse_semver(version)
         if versions is not None:
-            return [parse_semver(one) for one in versions]
+            return [parse_semver(item) for item in versions]
     except SemverError as error:
         raise EvaluationError(f"attribute {name}: parse semantic version: {error}") from None
     raise EvaluationError(f"attribute {name}: unsupported attribute value")

@@ -97,9 +97,9 @@ def _bound(name: str, value: Plan, body: Plan) -> Plan:
     return bind
 
 
-def _argument(node: Node, place: int) -> Node:
+def _argument(node: Node, index: int) -> Node:
     assert isinstance(node, Call)
-    return node.args[place]
+    return node.args[index]
 
 
 def _any(decisive: bool) -> Callable[[_Loop, Comprehension, Callable[[Node], Plan]], Plan]:

@@ -93,7 +93,7 @@ class _MeteredPlanner(Planner):
         overloads, function = reference.overloads, reference.name
 
         def call(scope: Scope) -> Value:
-            values = tuple(one(scope) for one in plans)
+            values = tuple(item(scope) for item in plans)
             chosen = pick(overloads, values)
             result = chosen.run(*values)
             scope[Meter.KEY].add(call_units(function, chosen.id, values, result))

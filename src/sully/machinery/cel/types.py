@@ -167,9 +167,9 @@ class Unifier:
             else:
                 self._bound[variable] = previous
 
-    def _set(self, variable: Type, one: Type) -> None:
+    def _set(self, variable: Type, type_: Type) -> None:
         self._trail.append((variable, self._bound.get(variable)))
-        self._bound[variable] = one
+        self._bound[variable] = type_
 
     def fresh(self) -> Type:
         """Return a type variable that nothing else uses."""
@@ -179,16 +179,16 @@ class Unifier:
     def instantiate(self, types: tuple[Type, ...]) -> tuple[Type, ...]:
         """Return the types of a signature with fresh variables."""
         names: dict[Type, Type] = {}
-        return tuple(self._rename(one, names) for one in types)
+        return tuple(self._rename(type_, names) for type_ in types)
 
-    def _rename(self, one: Type, names: dict[Type, Type]) -> Type:
-        if one.kind == PARAM:
-            if one not in names:
-                names[one] = self.fresh()
-            return names[one]
-        if not one.params:
-            return one
-        return Type(one.kind, one.name, tuple(self._rename(p, names) for p in one.params))
+    def _rename(self, type_: Type, names: dict[Type, Type]) -> Type:
+        if type_.kind == PARAM:
+            if type_ not in names:
+                names[type_] = self.fresh()
+            return names[type_]
+        if not type_.params:
+            return type_
+        return Type(type_.kind, type_.name, tuple(self._rename(p, names) for p in type_.params))
 
     def assignable(self, left: Type, right: Type) -> bool:
         """Unify two types; on failure nothing is remembered."""
@@ -224,21 +224,21 @@ class Unifier:
             map(self._unify, left.params, right.params)
         )
 
-    def _bind(self, one: Type, variable: Type) -> tuple[bool, bool]:
+    def _bind(self, type_: Type, variable: Type) -> tuple[bool, bool]:
         """Try to bind a variable to a type; return success and whether it was bound."""
-        if one == variable:
+        if type_ == variable:
             return True, True
         current = self._bound.get(variable)
         if current is None:
-            if self._occurs(variable, one):
+            if self._occurs(variable, type_):
                 return False, False
-            self._set(variable, one)
+            self._set(variable, type_)
             return True, False
-        if one == current:
+        if type_ == current:
             return True, True
-        if not self._unify(one, current):
+        if not self._unify(type_, current):
             return False, True
-        general = most_general(one, current)
+        general = most_general(type_, current)
         if not self._occurs(variable, general):
             self._set(variable, general)
         return True, True
@@ -251,17 +251,17 @@ class Unifier:
             return bound is not None and self._occurs(variable, bound)
         return any(self._occurs(variable, param) for param in within.params)
 
-    def resolve(self, one: Type, *, default_dyn: bool = False) -> Type:
+    def resolve(self, type_: Type, *, default_dyn: bool = False) -> Type:
         """Replace variables by their bindings; unbound ones become dyn with `default_dyn`."""
-        if one.kind == PARAM:
-            bound = self._bound.get(one)
+        if type_.kind == PARAM:
+            bound = self._bound.get(type_)
             if bound is not None:
                 return self.resolve(bound, default_dyn=default_dyn)
-            return DYN if default_dyn else one
-        if not one.params:
-            return one
-        params = tuple(self.resolve(p, default_dyn=default_dyn) for p in one.params)
-        return one if params == one.params else Type(one.kind, one.name, params)
+            return DYN if default_dyn else type_
+        if not type_.params:
+            return type_
+        params = tuple(self.resolve(p, default_dyn=default_dyn) for p in type_.params)
+        return type_ if params == type_.params else Type(type_.kind, type_.name, params)
 
 
 def most_general(left: Type, right: Type) -> Type:

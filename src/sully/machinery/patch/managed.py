@@ -136,16 +136,18 @@ def take_over(managed: Managed, old: Obj, new: Obj, write: Write) -> None:
     if comparison.is_same:
         return
     reassign(managed, old, new, comparison, write)
-    taken = (
+    written_fields = (
         difference(comparison.written, comparison.removed)
         if comparison.removed
         else comparison.written
     )
-    taken = difference(recursive_difference(taken, write.reset.tree), _SERVER_FIELDS)
-    if taken:
+    written_fields = difference(
+        recursive_difference(written_fields, write.reset.tree), _SERVER_FIELDS
+    )
+    if written_fields:
         owner = write.owner("Update")
         known = managed.get(owner)
-        fields = union(taken, known.fields) if known else taken
+        fields = union(written_fields, known.fields) if known else written_fields
         managed[owner] = Holding(fields, write.api_version, write.time)
 
 

@@ -84,12 +84,17 @@ def _retain(original: Obj, patch: Obj) -> Obj:
     keep = patch[RETAIN_KEYS]
     if not isinstance(keep, list):
         raise _bad_format("retainKeys")
-    kept = {name for name in keep if isinstance(name, str)}
+    retained = {name for name in keep if isinstance(name, str)}
     for name, value in patch.items():
         is_list_directive = name.startswith((DELETE_FROM, SET_ORDER))
-        if name != RETAIN_KEYS and value is not None and not is_list_directive and name not in kept:
+        if (
+            name != RETAIN_KEYS
+            and value is not None
+            and not is_list_directive
+            and name not in retained
+        ):
             raise _bad_format("retainKeys")
-    return {name: value for name, value in original.items() if name in kept}
+    return {name: value for name, value in original.items() if name in retained}
 
 
 def _listed_name(key: str, directive: str) -> str:
@@ -172,14 +177,14 @@ def _special_items(original: list[Any], patch: list[Any], key: str) -> tuple[lis
     """Carry out the directives among list items; return what is left to merge."""
     rest: list[Any] = []
     replaces = False
-    gone = set()
+    deletions = set()
     for item in patch:
         if DIRECTIVE not in item:
             rest.append(item)
             continue
         directive = item[DIRECTIVE]
         if directive == "delete":
-            gone.add(token(merge_key_of(item, key)))
+            deletions.add(token(merge_key_of(item, key)))
         elif directive == "replace":
             replaces = True
         elif directive == "merge":
@@ -188,7 +193,7 @@ def _special_items(original: list[Any], patch: list[Any], key: str) -> tuple[lis
             raise UnmergeablePatchError(
                 f"unknown patch type: {plain(directive)} in map: {plain(item)}"
             )
-    left = [known for known in original if token(known.get(key)) not in gone]
+    left = [known for known in original if token(known.get(key)) not in deletions]
     return (rest, []) if replaces else (left, rest)
 
 
@@ -231,11 +236,11 @@ def _bad_type(value: Any) -> PatchError:
     return UnmergeablePatchError(f"expected a []interface {{}}, but received a {type_name(value)}")
 
 
-def _delete_from(result: Obj, name: str, gone: Any) -> None:
+def _delete_from(result: Obj, name: str, deletions: Any) -> None:
     """Remove values from a list of scalars."""
     known = result.get(name)
-    if isinstance(known, list) and isinstance(gone, list):
-        tokens = {token(value) for value in gone}
+    if isinstance(known, list) and isinstance(deletions, list):
+        tokens = {token(value) for value in deletions}
         result[name] = [value for value in known if token(value) not in tokens]
 
 

@@ -109,30 +109,30 @@ def _note_removed(name: str, value: Any, shape: Shape, out: Comparison) -> None:
 def _compare_items(old: list[Any], new: list[Any], shape: Shape, out: Comparison) -> None:
     before, after = _by_element(old, shape), _by_element(new, shape)
     for at in before | after:
-        gone, come = before.get(at, ()), after.get(at, ())
-        if len(gone) <= 1 and len(come) <= 1:
-            _compare_item(gone, come, shape.inner, at, out)
-        elif len(gone) > 1 and len(come) > 1:
+        old_items, new_items = before.get(at, ()), after.get(at, ())
+        if len(old_items) <= 1 and len(new_items) <= 1:
+            _compare_item(old_items, new_items, shape.inner, at, out)
+        elif len(old_items) > 1 and len(new_items) > 1:
             # Items that share a name are owned together, as one value.
-            if not same_json(gone, come):
+            if not same_json(old_items, new_items):
                 out.modified[at] = {}
-        elif len(gone) > 1:
-            if come:
-                out.added[at] = _whole(come[0], shape.inner)
+        elif len(old_items) > 1:
+            if new_items:
+                out.added[at] = _whole(new_items[0], shape.inner)
             out.removed[at] = {}
         else:
-            if gone:
-                out.removed[at] = _whole(gone[0], shape.inner)
+            if old_items:
+                out.removed[at] = _whole(old_items[0], shape.inner)
             out.added[at] = {}
 
 
-def _compare_item(gone: Any, come: Any, inner: Shape, at: str, out: Comparison) -> None:
-    if not gone:
-        out.added[at] = _whole(come[0], inner)
-    elif not come:
-        out.removed[at] = _whole(gone[0], inner)
+def _compare_item(old_items: Any, new_items: Any, inner: Shape, at: str, out: Comparison) -> None:
+    if not old_items:
+        out.added[at] = _whole(new_items[0], inner)
+    elif not new_items:
+        out.removed[at] = _whole(old_items[0], inner)
     else:
-        _compare(gone[0], come[0], inner, at, out)
+        _compare(old_items[0], new_items[0], inner, at, out)
 
 
 def _by_element(items: list[Any], shape: Shape) -> dict[str, list[Any]]:

@@ -136,8 +136,8 @@ def lock_of(device: DeviceId) -> StoreKey:
 
 
 def _refusal(key: StoreKey, device: DeviceId, other: StoreKey) -> Conflict:
-    why = f"device {device} is allocated to claim {other.namespace}/{other.name}"
-    error = conflict("resourceclaims", GROUP, key.name, why)
-    cause = {"reason": IN_USE, "message": why, "field": "status.allocation.devices.results"}
+    reason = f"device {device} is allocated to claim {other.namespace}/{other.name}"
+    error = conflict("resourceclaims", GROUP, key.name, reason)
+    cause = {"reason": IN_USE, "message": reason, "field": "status.allocation.devices.results"}
     error.details = {**(error.details or {}), "causes": [cause]}
     return error

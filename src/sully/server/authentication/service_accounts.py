@@ -163,8 +163,8 @@ def split_account(user: str) -> tuple[str, str] | None:
     return parts[0], parts[1]
 
 
-def _invalid_token(why: str) -> TokenError:
-    return TokenError(f"[invalid bearer token, {why}]")
+def _invalid_token(reason: str) -> TokenError:
+    return TokenError(f"[invalid bearer token, {reason}]")
 
 
 def _quoted(names: Sequence[str]) -> str:

@@ -16,9 +16,9 @@ def require(authorizer: Authorizer, user: User, attributes: Attributes) -> None:
 
 def refusal(user: User, attributes: Attributes, decision: Decision) -> Forbidden:
     """Return the error for a forbidden request."""
-    why = _cannot(user, attributes) + (f": {decision.reason}" if decision.reason else "")
+    reason = _cannot(user, attributes) + (f": {decision.reason}" if decision.reason else "")
     if attributes.path is not None:
-        return Forbidden(f"forbidden: {why}", details={})
+        return Forbidden(f"forbidden: {reason}", details={})
     subject = qualified(attributes.resource, attributes.group)
     if attributes.name:
         subject += f" {quote(attributes.name)}"
@@ -28,7 +28,7 @@ def refusal(user: User, attributes: Attributes, decision: Decision) -> Forbidden
         ("kind", attributes.resource),
     )
     details = {fact: value for fact, value in facts if value}
-    return Forbidden(f"{subject} is forbidden: {why}", details=details)
+    return Forbidden(f"{subject} is forbidden: {reason}", details=details)
 
 
 def _cannot(user: User, attributes: Attributes) -> str:

@@ -85,16 +85,16 @@ class EscalationCheck:
                 f"Request entity too large: limit is {MAX_COMBINATIONS} combinations of groups,"
                 ' resources, names and verbs in one role; use "*", or several roles'
             )
-        held = self._authorizer.rules_for(user, namespace)
-        lacking = missing(held.rules, rules)
+        user_rules = self._authorizer.rules_for(user, namespace)
+        lacking = missing(user_rules.rules, rules)
         if not lacking:
             return ""
         text = (
             f"user {quote(user.name)} (groups={quoted(user.groups)}) is attempting to grant RBAC"
             " permissions not currently held:\n" + "\n".join(described(lacking))
         )
-        if held.problems:
-            text += f"; resolution errors: [{' '.join(held.problems)}]"
+        if user_rules.problems:
+            text += f"; resolution errors: [{' '.join(user_rules.problems)}]"
         return text
 
 

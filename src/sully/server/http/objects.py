@@ -130,17 +130,17 @@ class ObjectRoutes:
         views = [objects.convert(hub, target.resource, target.version) for hub in hubs]
         if form.shape == "Table":
             table = Tables(request, form, self._clock.now())
-            shown = table.table(metadata, list(zip(hubs, views, strict=True)))
+            body = table.table(metadata, list(zip(hubs, views, strict=True)))
         elif form.shape:
-            shown = metadata_list(metadata, views, form)
+            body = metadata_list(metadata, views, form)
         else:
-            shown = {
+            body = {
                 "kind": list_kind(target),
                 "apiVersion": target.group_version,
                 "metadata": metadata,
                 "items": views,
             }
-        await self._send(http_request, 200, shown, form)
+        await self._send(http_request, 200, body, form)
 
     def _items(
         self, request: Request, metadata: Obj, listing: Listing, form: Form
@@ -153,14 +153,14 @@ class ObjectRoutes:
             head += b'"metadata":%b,"items":[' % codec.to_json(metadata)
             return head, (objects.body(record, resource, version) for record in listing.records)
         lives = map(objects.live, listing.records)
-        shown = ((hub, objects.convert(hub, resource, version)) for hub in lives)
+        views = ((hub, objects.convert(hub, resource, version)) for hub in lives)
         if form.shape == "Table":
             table = Tables(request, form, self._clock.now())
             empty = table.table(metadata, [])
-            rows = (table.row(hub, view) for hub, view in shown)
+            rows = (table.row(hub, view) for hub, view in views)
         else:
             empty = metadata_list(metadata, [], form)
-            rows = (metadata_only(view, form) for _, view in shown)
+            rows = (metadata_only(view, form) for _, view in views)
         return codec.to_json(empty).removesuffix(b"]}"), map(codec.to_json, rows)
 
     async def _send_items(
@@ -284,8 +284,8 @@ class ObjectRoutes:
             body = await self._bodies.read(media, await http_request.body(), request.target)
         reply = await self._api.connector.call(request, http_request.method, media, body)
         http_request.warnings += reply.warnings
-        shown = self._part(request, reply, form)
-        await self._send(http_request, reply.code, shown, Form(form.media, pretty=form.pretty))
+        response = self._part(request, reply, form)
+        await self._send(http_request, reply.code, response, Form(form.media, pretty=form.pretty))
 
     def _part(self, request: Request, reply: ConnectReply, form: Form) -> Obj:
         """Return the response of a subresource in the format that the client requested."""

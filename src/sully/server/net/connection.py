@@ -291,11 +291,11 @@ class PeerProtocol(HttpToolsProtocol):
             return False
         return True
 
-    def _reject(self, code: int, why: str) -> None:
+    def _reject(self, code: int, reason: str) -> None:
         self._malformed(self.address)
         if self._may_respond():
             head = STATUS_LINE[code] + b"content-type: text/plain; charset=utf-8\r\n"
-            rest = f"content-length: {len(why)}\r\nconnection: close\r\n\r\n{why}"
+            rest = f"content-length: {len(reason)}\r\nconnection: close\r\n\r\n{reason}"
             self.transport.write(head + rest.encode())
         self._close()
 

@@ -52,8 +52,10 @@ class Deleter:
         listing = await reader.listing(request)
         target = request.target
         for record in listing.records:
-            one = Target(target.resource, target.version, record.key.namespace, record.key.name)
-            single = Request(request.user, one, request.options, request.user_agent)
+            object_target = Target(
+                target.resource, target.version, record.key.namespace, record.key.name
+            )
+            single = Request(request.user, object_target, request.options, request.user_agent)
             # It may have been deleted meanwhile.
             with suppress(NotFound):
                 await self.delete(single, options)

@@ -195,8 +195,8 @@ def _check(target: Target, pod: Obj, preconditions: Obj) -> None:
     ):
         requested, actual = preconditions.get(name), pod["metadata"][name]
         if requested is not None and requested != actual:
-            why = (
+            reason = (
                 f"the {word} in the precondition ({requested}) does not match the {word} in record"
             )
-            text = f"{why} ({actual}). The object might have been {what}"
+            text = f"{reason} ({actual}). The object might have been {what}"
             raise conflict("Pod", "", target.name, text)

@@ -77,12 +77,12 @@ class Updater:
         return self._writer.store.newest(self._writer.objects.key(target)) is None
 
     def _check_update_version(self, target: Target, obj: Obj) -> None:
-        given = obj["metadata"].get("resourceVersion", "")
-        if given and not meta.is_version(given):
-            text = f'strconv.ParseUint: parsing "{given}": invalid syntax'
+        requested = obj["metadata"].get("resourceVersion", "")
+        if requested and not meta.is_version(requested):
+            text = f'strconv.ParseUint: parsing "{requested}": invalid syntax'
             raise client_error(text, self._writer.compat)
         version = target.resource.version(target.version)
-        if given in ("", "0") and version is not None and not version.unconditional_update:
+        if requested in ("", "0") and version is not None and not version.unconditional_update:
             self._writer.newest(target)
             at = Path("metadata").child("resourceVersion")
             raise invalid(*target.names, [at.invalid(0, "must be specified for an update")])
@@ -143,13 +143,13 @@ class Updater:
         return _PendingUpdate(obj, old, [*notices, *strategy.warnings(obj, old, ctx)], extra_ops)
 
     def _check_preconditions(self, target: Target, obj: Obj, old: Obj) -> None:
-        given = obj["metadata"].get("resourceVersion", "")
-        if given not in ("", "0") and given != old["metadata"]["resourceVersion"]:
+        requested = obj["metadata"].get("resourceVersion", "")
+        if requested not in ("", "0") and requested != old["metadata"]["resourceVersion"]:
             raise conflict(*target.names, _MODIFIED)
 
     def _check_uid(self, target: Target, obj: Obj, old: Obj) -> None:
-        given, actual = obj["metadata"].get("uid"), old["metadata"]["uid"]
-        if not given or given == actual:
+        expected, actual = obj["metadata"].get("uid"), old["metadata"]["uid"]
+        if not expected or expected == actual:
             return
         path = f"{target.namespace}/{target.name}" if target.namespace else target.name
         raise conflict(
@@ -157,7 +157,7 @@ class Updater:
             "StorageError: invalid object, Code: 4, Key:"
             f" /registry/{target.resource.plural}/{path}"
             ", ResourceVersion: 0, AdditionalErrorMsg: Precondition failed:"
-            f" UID in precondition: {given}, UID in object meta: {actual}",
+            f" UID in precondition: {expected}, UID in object meta: {actual}",
         )
 
     async def change_directly(self, request: Request, change: Callable[[Obj], Obj]) -> Result:

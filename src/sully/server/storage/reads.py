@@ -175,9 +175,9 @@ def parse_version(text: str, *, wrapped: bool = False, compat: Compat = Compat.S
     # Twenty digits are more than the largest version has; Python rejects thousands of them.
     if digits and len(text) <= 20 and int(text) < 2**64:
         return int(text)
-    why = "value out of range" if digits else "invalid syntax"
+    reason = "value out of range" if digits else "invalid syntax"
     problem = Path("resourceVersion").invalid(
-        text, f"strconv.ParseUint: parsing {quote(text)}: {why}"
+        text, f"strconv.ParseUint: parsing {quote(text)}: {reason}"
     )
     if wrapped:
         raise BadRequest(f"invalid resource version: {problem}")

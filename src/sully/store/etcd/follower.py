@@ -86,8 +86,8 @@ class Follower:
                     records = await self._read(revision)
                 except CompactedHistoryError:
                     continue  # it was compacted further just now
-            shown = revision + self.offset
-            self.state = State(revision=shown, compacted=shown)
+            visible = revision + self.offset
+            self.state = State(revision=visible, compacted=visible)
             self.state.restore(records, ())
             self._applied, self.resume = revision, revision + 1
             return
@@ -174,7 +174,7 @@ class Follower:
         for revision, group in groupby(changes, lambda change: change.kv.mod_revision):
             if revision <= self._applied:
                 continue
-            of_one, shown = list(group), revision + self.offset
+            of_one, visible = list(group), revision + self.offset
             mark = next(
                 (change.kv.value for change in of_one if change.kv.key == self._keys.tip), b""
             )
@@ -182,9 +182,9 @@ class Follower:
             events = [
                 event
                 for change in of_one
-                if (event := self._event(change, latest, memo, shown)) is not None
+                if (event := self._event(change, latest, memo, visible)) is not None
             ]
-            yield mark, Transaction(shown, events, tuple(event.record for event in events))
+            yield mark, Transaction(visible, events, tuple(event.record for event in events))
 
     def _event(
         self,

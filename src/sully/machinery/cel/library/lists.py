@@ -69,12 +69,12 @@ def _extreme(items: list[Value], direction: int, name: str) -> Value:
 
 
 def _index_of(items: list[Value], expected: Value) -> int:
-    return next((place for place, item in enumerate(items) if equals(item, expected)), -1)
+    return next((index for index, item in enumerate(items) if equals(item, expected)), -1)
 
 
 def _last_index_of(items: list[Value], expected: Value) -> int:
-    places = range(len(items) - 1, -1, -1)
-    return next((place for place in places if equals(items[place], expected)), -1)
+    indexes = range(len(items) - 1, -1, -1)
+    return next((index for index in indexes if equals(items[index], expected)), -1)
 
 
 def _kubernetes_rows() -> Iterator[Row]:
@@ -134,8 +134,8 @@ def _sort_by(items: list[Value], keys: list[Value]) -> list[Value]:
         if not comparable(key, keys[0]) or type(key) is not type(keys[0]):
             raise EvaluationError("list elements must have the same type")
     ordered = cmp_to_key(compare)
-    places = sorted(range(len(items)), key=lambda place: ordered(keys[place]))
-    return [items[place] for place in places]
+    indexes = sorted(range(len(items)), key=lambda index: ordered(keys[index]))
+    return [items[index] for index in indexes]
 
 
 def _extension_rows() -> Iterator[Row]:
