@@ -344,7 +344,7 @@ def test_files_turn_over_by_size(tmp_path: Path) -> None:
     size = 300  # of about one line
 
     for number in range(40):
-        log = AuditLog(path, max_bytes=size * 5, kept=3)
+        log = AuditLog(path, max_bytes=size * 5, max_backups=3)
         log.write(entry(number))
         log.close()
 
