@@ -38,7 +38,7 @@ class Cluster:
                 return name
         return ""
 
-    def account_after(self, change: Change, only: str = "") -> Diagnosis | None:
+    def diagnosis_after(self, change: Change, only: str = "") -> Diagnosis | None:
         self.asked.append((change, only))
         return account({name: self.nodes_[name] for name in ([only] if only else self.nodes_)})
 

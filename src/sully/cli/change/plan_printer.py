@@ -111,7 +111,7 @@ class _Screen:
         columns = [
             Column("DEVICE", shrinks=2),
             # Most drivers name the pool of a node after it: then the column is redundant.
-            Column("NODE", drops=all(f"/{each.node}/" in each.device for each in shown)),
+            Column("NODE", shrinks=2),
             Column("CHANGE", shrinks=2),
             Column("CLAIMS", shrinks=1),
         ]

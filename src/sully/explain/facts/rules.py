@@ -20,7 +20,7 @@ from sully.domain.eviction.records import EXPIRY
 from sully.domain.eviction.status import tally
 from sully.explain.causes import Finding, Note, RuleFacts, note
 from sully.explain.explanation import Table, tables
-from sully.explain.facts.pending import current_account, recorded_account
+from sully.explain.facts.pending import current_diagnosis, recorded_diagnosis
 from sully.explain.facts.selectors import mismatch, undecided
 from sully.explain.kinds import LABELED_PODS
 from sully.explain.reader import Reader
@@ -65,8 +65,8 @@ def blocked_pods(reader: Reader, name: str) -> Iterator[str]:
     pending = [pod for pod in pods if not pod.spec.node_name and not pod.finished]
     for index, pod in enumerate(pending):
         judged = index < _MAX_JUDGED
-        account = current_account(reader, pod) if judged else recorded_account(pod)
-        requests = account.short if account is not None else ()
+        diagnosis = current_diagnosis(reader, pod) if judged else recorded_diagnosis(pod)
+        requests = diagnosis.short if diagnosis is not None else ()
         if any(taint.origin == origin for request in requests for taint in request.taints):
             yield pod.label
 
