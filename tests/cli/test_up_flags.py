@@ -83,7 +83,7 @@ REFUSED = {
     ),
     "a certificate without an authority": (
         ("--store", "etcd://a", "--etcd-certfile", "x", "--etcd-keyfile", "y"),
-        "--etcd-certfile needs --etcd-cafile",
+        "--etcd-certfile requires --etcd-cafile",
     ),
     "no such file": (
         ("--store", "etcd://a", "--etcd-cafile", "/nowhere/ca.pem"),
