@@ -1,9 +1,9 @@
-"""Parses request bodies: small ones immediately, large ones beside the event loop.
+"""Parses request bodies: small ones immediately, large ones in a thread.
 
 Reading a large body takes up to some tenths of a second, in which all other requests would wait. A
 thread reads it instead; the interpreter lets the loop in between every few milliseconds. One body
-at a time is read so: with more threads the loop would wait for each of them. What a body may be at
-most is in machinery/codec.py, and what an object may hold in server/registry/bodies.py.
+at a time is read so: with more threads the loop would wait for each of them. The limits
+of bodies are in machinery/codec.py, those of objects in server/registry/bodies.py.
 """
 
 import asyncio
@@ -13,8 +13,8 @@ from sully.machinery import codec
 from sully.machinery.errors import BadRequest, RequestEntityTooLarge
 from sully.machinery.scheme import Scheme
 from sully.runtime.clock import Clock
-from sully.server.forms import JSON, YAML
 from sully.server.http.protobuf_bodies import PROTOBUF, ProtobufBodies, unknown_format
+from sully.server.negotiation import JSON, YAML
 from sully.server.registry.bodies import NO_KIND, Body, check_size, unrecognized
 from sully.server.requests import Target
 
@@ -22,9 +22,9 @@ JSON_PATCH = "application/json-patch+json"
 APPLY = "application/apply-patch+yaml"
 _YAML = ("application/yaml", "text/yaml", "application/x-yaml")
 _SMALL = 8 * 1024
-"""Bytes of a body that takes no longer to read than to pass to a thread."""
-_TURNS = 4
-"""Iterations of the event loop in which requests that waited for a body are answered."""
+"""Bytes of a body that is parsed as fast as it is passed to a thread."""
+_YIELDS = 4
+"""Iterations of the event loop for requests that waited for a body."""
 
 
 class BodyReader:
@@ -52,7 +52,7 @@ class BodyReader:
             return read()
         async with self._reading:
             body = await asyncio.to_thread(read)
-        for _ in range(_TURNS):
+        for _ in range(_YIELDS):
             await self._clock.sleep(0)
         return body
 
@@ -87,7 +87,7 @@ def parse_body(media: str, raw: bytes, target: Target) -> Body:
 
 
 class _UnreadableError(Exception):
-    """A body that is no JSON or YAML; the text says why."""
+    """A body that is neither JSON nor YAML; the text has the reason."""
 
 
 def _parse(media: str, raw: bytes) -> Body:

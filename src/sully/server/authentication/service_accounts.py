@@ -1,7 +1,7 @@
 """Validates service account tokens: the account and the bound object must exist.
 
 A signature is verified once and cached; whether the account exists is looked up on every use,
-so a deleted account is rejected immediately. issuing.py issues the tokens.
+so a deleted account is rejected immediately. token_requests.py issues the tokens.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ AUDIENCES = (tokens.ISSUER,)
 CREDENTIAL = "authentication.kubernetes.io/credential-id"
 GRACE = timedelta(seconds=60)
 """How long tokens outlive the deletionTimestamp of their object, for graceful termination."""
-MAX_REMEMBERED = 4096
+CACHE_SIZE = 4096
 _INVALIDATED = "service account token has been invalidated"
 
 
@@ -34,15 +34,15 @@ class TokenError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class AuthenticatedToken:
     """The user of a valid token, and which of the requested audiences it has."""
 
     user: User
     audiences: tuple[str, ...]
 
 
-class Accounts:
-    """Checks tokens against the objects of one API server."""
+class TokenAuthenticator:
+    """Validates tokens against the objects of one API server."""
 
     def __init__(
         self,
@@ -50,67 +50,67 @@ class Accounts:
         lookup: Lookup,
         clock: Clock,
         *,
-        max_remembered: int = MAX_REMEMBERED,
+        cache_size: int = CACHE_SIZE,
     ) -> None:
         self._key = key
-        self._max_remembered = max_remembered
+        self._cache_size = cache_size
         self._lookup = lookup
         self._clock = clock
         # Hashes, so that memory holds no tokens; oldest first.
-        self._read: dict[bytes, tuple[Claims, User]] = {}
+        self._cache: dict[bytes, tuple[Claims, User]] = {}
 
-    def check(self, token: str, audiences: Sequence[str] = AUDIENCES) -> Accepted:
+    def check(self, token: str, audiences: Sequence[str] = AUDIENCES) -> AuthenticatedToken:
         """Return the user of a token; raises TokenError."""
-        cached = self._remembered(token)
+        cached = self._read_token(token)
         if cached is None:
             raise TokenError("invalid bearer token")
         claims, user = cached
-        meant = tuple(name for name in claims.audiences if name in audiences)
-        if not meant:
-            raise _refused(
-                f"token audiences {_listed(claims.audiences)} is invalid for the target audiences"
-                f" {_listed(audiences)}"
+        accepted = tuple(name for name in claims.audiences if name in audiences)
+        if not accepted:
+            raise _invalid_token(
+                f"token audiences {_quoted(claims.audiences)} is invalid for the target audiences"
+                f" {_quoted(audiences)}"
             )
         self._check_time(claims)
         self._check_account(claims)
         self._check_bound(claims)
-        return Accepted(user, meant)
+        return AuthenticatedToken(user, accepted)
 
     def expires(self, token: str) -> float:
         """Return when a token expires, in seconds since 1970; an invalid one has expired."""
-        cached = self._remembered(token)
+        cached = self._read_token(token)
         return 0.0 if cached is None else cached[0].expires
 
-    def _remembered(self, token: str) -> tuple[Claims, User] | None:
-        name = hashlib.sha256(token.encode("utf-8", errors="surrogatepass")).digest()
-        cached = self._read.get(name)
+    def _read_token(self, token: str) -> tuple[Claims, User] | None:
+        digest = hashlib.sha256(token.encode("utf-8", errors="surrogatepass")).digest()
+        cached = self._cache.get(digest)
         if cached is None:
             claims = tokens.read(token, self._key)
             if claims is None:
                 return None
-            if len(self._read) >= self._max_remembered:
-                del self._read[next(iter(self._read))]
-            cached = self._read[name] = claims, user_of(claims)
+            if len(self._cache) >= self._cache_size:
+                del self._cache[next(iter(self._cache))]
+            cached = self._cache[digest] = claims, user_of(claims)
         return cached
 
     def _check_time(self, claims: Claims) -> None:
         now = self._clock.now().timestamp()
         if now >= claims.expires:
-            raise _refused("service account token has expired")
+            raise _invalid_token("service account token has expired")
         # Clocks that were set back a little must not lock out all users.
         if now < claims.issued - GRACE.total_seconds():
-            raise _refused("service account token is not valid yet")
+            raise _invalid_token("service account token is not valid yet")
 
     def _check_account(self, claims: Claims) -> None:
         name = claims.account.name
         account = self._lookup("serviceaccounts", claims.namespace, name)
         if account is None:
-            raise _refused(f"serviceaccounts {quote(name)} not found")
-        if self._gone(account):
-            raise _refused(f"service account {claims.namespace}/{name} has been deleted")
+            raise _invalid_token(f"serviceaccounts {quote(name)} not found")
+        if self._is_deleted(account):
+            raise _invalid_token(f"service account {claims.namespace}/{name} has been deleted")
         uid = account["metadata"]["uid"]
         if uid != claims.account.uid:
-            raise _refused(
+            raise _invalid_token(
                 f"service account UID ({uid}) does not match claim ({claims.account.uid})"
             )
 
@@ -125,15 +125,15 @@ class Accounts:
 
     def _check_object(self, resource: str, kind: str, namespace: str, bound: Bound) -> None:
         obj = self._lookup(resource, namespace, bound.name)
-        if obj is None or self._gone(obj):
-            raise _refused(_INVALIDATED)
+        if obj is None or self._is_deleted(obj):
+            raise _invalid_token(_INVALIDATED)
         uid = obj["metadata"]["uid"]
         if uid != bound.uid:
-            raise _refused(
+            raise _invalid_token(
                 f"{kind} UID ({uid}) does not match service account {kind} ref claim ({bound.uid})"
             )
 
-    def _gone(self, obj: Obj) -> bool:
+    def _is_deleted(self, obj: Obj) -> bool:
         stamp = obj["metadata"].get("deletionTimestamp")
         return stamp is not None and parse_time(stamp) + GRACE < self._clock.now()
 
@@ -163,9 +163,9 @@ def split_account(user: str) -> tuple[str, str] | None:
     return parts[0], parts[1]
 
 
-def _refused(why: str) -> TokenError:
-    return TokenError(f"[invalid bearer token, {why}]")
+def _invalid_token(reason: str) -> TokenError:
+    return TokenError(f"[invalid bearer token, {reason}]")
 
 
-def _listed(names: Sequence[str]) -> str:
+def _quoted(names: Sequence[str]) -> str:
     return f"[{' '.join(quote(name) for name in names)}]"

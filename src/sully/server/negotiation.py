@@ -32,11 +32,11 @@ class Form:
 PLAIN = Form()
 
 
-def choose(accept: str, *, pretty: bool = False) -> Form:
+def negotiate(accept: str, *, pretty: bool = False) -> Form:
     """Return the first supported form of an Accept header."""
     if not accept:
         return Form(pretty=pretty) if pretty else PLAIN
-    for clause in _by_wish(accept):
+    for clause in _by_quality(accept):
         form = _clause(clause, pretty=pretty)
         if form is not None:
             return form
@@ -45,18 +45,18 @@ def choose(accept: str, *, pretty: bool = False) -> Form:
     )
 
 
-def _by_wish(accept: str) -> list[str]:
+def _by_quality(accept: str) -> list[str]:
     """Sort accepted media types: by quality, then by specificity."""
     clauses = accept.split(",")
     if "q=" not in accept and "*" not in accept:
         return clauses
-    return sorted(clauses, key=lambda clause: (-_wish(clause), clause.split(";")[0].count("*")))
+    return sorted(clauses, key=lambda clause: (-_quality(clause), clause.split(";")[0].count("*")))
 
 
-def _wish(clause: str) -> float:
-    _, given, text = clause.partition("q=")
+def _quality(clause: str) -> float:
+    _, has_quality, text = clause.partition("q=")
     try:
-        return float(text.split(";")[0]) if given else 1.0
+        return float(text.split(";")[0]) if has_quality else 1.0
     except ValueError:
         return 1.0
 
@@ -69,14 +69,14 @@ def _clause(clause: str, *, pretty: bool) -> Form | None:
     if media not in (JSON, YAML):
         return None
     shape = options.get("as", "")
-    if shape and not _offered(shape, options):
+    if shape and not _is_supported(shape, options):
         return None
     group_version = f"meta.k8s.io/{options.get('v', 'v1')}" if shape else ""
     pretty = pretty or options.get("pretty", "") not in ("", "0", "false")
     return Form(media, shape, group_version, pretty)
 
 
-def _offered(shape: str, options: dict[str, str]) -> bool:
+def _is_supported(shape: str, options: dict[str, str]) -> bool:
     known = shape in ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
     return known and options.get("g") == "meta.k8s.io" and options.get("v") in ("v1", "v1beta1")
 
@@ -91,7 +91,7 @@ def metadata_only(obj: Obj, form: Form) -> Obj:
 
 
 def metadata_list(metadata: Obj, objects: list[Obj], form: Form) -> Obj:
-    """Return the PartialObjectMetadataList of a list; its items do say their kind."""
+    """Return the PartialObjectMetadataList of a list; its items have their kind."""
     return {
         "kind": "PartialObjectMetadataList",
         "apiVersion": form.group_version,

@@ -1,7 +1,7 @@
-"""What the pages about placements answer: stages, scores and verdicts of one, or a forecast of all.
+"""The responses of `/debug/placements/`: stages, scores and verdicts, or a forecast.
 
 The first four keys are those of Open Cluster Management's debug server; the others are ours and
-are left out where only those are wanted.
+are left out with `--compat reference`.
 """
 
 from __future__ import annotations
@@ -25,68 +25,68 @@ Obj = dict[str, Any]
 _FIRST, _SECOND = "Predicate", "Predicate,TaintToleration"
 
 
-def explained(placement: Placement, explanation: Explanation, *, compat: Compat) -> Obj:
-    """Return how a placement would be decided now."""
+def explanation_body(placement: Placement, explanation: Explanation, *, compat: Compat) -> Obj:
+    """Return the response about one Placement as it would be scheduled now."""
     trace = explanation.trace
-    answer: Obj = {
+    body: Obj = {
         "placement": _reduced(placement),
         "filteredPipelineResults": _stages(trace),
         "prioritizeResults": [
-            {"name": one.name, "weight": one.weight, "scores": scores}
-            for one, scores in sorted(trace.scores, key=lambda each: each[0].name)
+            {"name": prioritizer.name, "weight": prioritizer.weight, "scores": scores}
+            for prioritizer, scores in sorted(trace.scores, key=lambda score: score[0].name)
         ],
         "aggregatedScores": [
             {"clusterName": name, "score": total}
-            for name, total in sorted(trace.totals.items(), key=lambda each: (-each[1], each[0]))
+            for name, total in sorted(trace.totals.items(), key=lambda score: (-score[1], score[0]))
         ],
     }
     if compat.extends_placement_debug:
         status = trace.status
-        answer["status"] = _filled(code=status.code, plugin=status.plugin, message=status.message)
-        answer["breakdown"] = str(explanation.breakdown)
-        answer["verdicts"] = [_verdict(verdict) for verdict in explanation.all()]
-        answer["nextLook"] = _time(trace.requeue_at)
-    return {key: value for key, value in answer.items() if value not in ([], None)}
+        body["status"] = _non_empty(code=status.code, plugin=status.plugin, message=status.message)
+        body["breakdown"] = str(explanation.breakdown)
+        body["verdicts"] = [_verdict(verdict) for verdict in explanation.all()]
+        body["requeueTime"] = _time(trace.requeue_at)
+    return {key: value for key, value in body.items() if value not in ([], None)}
 
 
 def _reduced(placement: Placement) -> Obj:
     metadata = placement.metadata
-    kept = _filled(
+    reduced = _non_empty(
         name=metadata.name,
         namespace=metadata.namespace,
         labels=metadata.labels,
         annotations=metadata.annotations,
     )
-    return {"metadata": kept, "spec": msgspec.to_builtins(placement.spec)}
+    return {"metadata": reduced, "spec": msgspec.to_builtins(placement.spec)}
 
 
-def _stages(found: Trace) -> list[Obj]:
+def _stages(trace: Trace) -> list[Obj]:
     stages = []
-    if found.qualified is not None:
-        stages.append((_FIRST, [one.name for one in found.qualified]))
-    if found.feasible is not None:
-        # In the order of their scores, where it came to that.
-        names = found.ranked or [one.name for one in found.feasible]
+    if trace.qualified is not None:
+        stages.append((_FIRST, [cluster.name for cluster in trace.qualified]))
+    if trace.feasible is not None:
+        # In the order of their scores, if they were scored.
+        names = trace.ranked or [cluster.name for cluster in trace.feasible]
         stages.append((_SECOND, names))
     return [{"name": name, "filteredClusters": names} for name, names in stages]
 
 
 def _verdict(verdict: ClusterVerdict) -> Obj:
-    return _filled(
+    return _non_empty(
         cluster=verdict.cluster,
         stage=verdict.stage,
-        says=sentence(verdict),
+        message=sentence(verdict),
         decided=verdict.decided,
         held=verdict.held,
         mismatches=[
-            {"predicate": one.index, "part": one.part, "text": one.text}
-            for one in verdict.mismatches
+            {"predicate": mismatch.index, "part": mismatch.part, "text": mismatch.text}
+            for mismatch in verdict.mismatches
         ],
-        taints=[_taint(one) for one in verdict.taints],
+        taints=[_taint(finding) for finding in verdict.taints],
         blockedBy=None if verdict.blocked_by is None else _taint(verdict.blocked_by),
         scores=[
-            {"name": one.prioritizer, "weight": one.weight, "score": one.score}
-            for one in verdict.scores
+            {"name": score.prioritizer, "weight": score.weight, "score": score.score}
+            for score in verdict.scores
         ],
         total=verdict.total,
         rank=verdict.rank,
@@ -95,27 +95,27 @@ def _verdict(verdict: ClusterVerdict) -> Obj:
 
 
 def _taint(finding: TaintFinding) -> Obj:
-    nearest = finding.toleration
+    toleration = finding.toleration
     return {
         **msgspec.to_builtins(finding.taint),
         "tolerated": finding.tolerated,
-        **_filled(
-            toleration=None if nearest is None else msgspec.to_builtins(nearest),
+        **_non_empty(
+            toleration=None if toleration is None else msgspec.to_builtins(toleration),
             until=_time(finding.until),
             failure=finding.failure,
         ),
     }
 
 
-def foretold(forecast: Forecast, visible: Callable[[PlacementKey], bool]) -> Obj:
-    """Return what would happen to the placements that the user may read."""
+def forecast_body(forecast: Forecast, visible: Callable[[PlacementKey], bool]) -> Obj:
+    """Return the response about simulated changes, for Placements that the user may read."""
     moves = (move for move in forecast.moves if visible(move.placement))
     differences = (
         difference for difference in forecast.differences if visible(difference.placement)
     )
     return {
         "until": format_time(forecast.until),
-        **_filled(nextLook=_time(forecast.next_at)),
+        **_non_empty(requeueTime=_time(forecast.next_at)),
         "moves": [_move(move) for move in moves],
         "placements": [_difference(difference) for difference in differences],
     }
@@ -132,8 +132,13 @@ def _difference(difference: Difference) -> Obj:
         "after": list(difference.after),
         **_change(difference),
         "conditions": [
-            {"type": one.type, "status": one.status, "reason": one.reason, "message": one.message}
-            for one in difference.outcome.conditions
+            {
+                "type": condition.type,
+                "status": condition.status,
+                "reason": condition.reason,
+                "message": condition.message,
+            }
+            for condition in difference.outcome.conditions
         ],
     }
 
@@ -143,13 +148,13 @@ def _named(key: PlacementKey) -> Obj:
 
 
 def _change(change: Move | Difference) -> dict[str, Sequence[str]]:
-    return {"left": list(change.left), "joined": list(change.joined)}
+    return {"removed": list(change.left), "added": list(change.joined)}
 
 
 def _time(at: datetime | None) -> str | None:
     return None if at is None else format_time(at)
 
 
-def _filled(**fields: Any) -> Obj:
+def _non_empty(**fields: Any) -> Obj:
     empty: Iterable[Any] = (None, "", [], {}, False)
     return {name: value for name, value in fields.items() if value == 0 or value not in empty}

@@ -1,7 +1,7 @@
 """Issues service account tokens: the `token` subresource of service accounts.
 
 The response is the request with the token in its status. Nothing is stored: a token is valid as
-long as its signature, expiry, account and bound object are (accounts.py).
+long as its signature, expiry, account and bound object are (service_accounts.py).
 """
 
 from datetime import timedelta
@@ -15,8 +15,8 @@ from sully.machinery.patch import managed
 from sully.machinery.strategy import Obj
 from sully.machinery.timestamps import format_time
 from sully.server.authentication import tokens
-from sully.server.authentication.accounts import AUDIENCES, Lookup
 from sully.server.authentication.keys import SigningKey
+from sully.server.authentication.service_accounts import AUDIENCES, Lookup
 from sully.server.authentication.tokens import Bound, Claims
 from sully.server.registry.bodies import Body, Decoded, decode_part
 from sully.server.registry.options import check_write_options
@@ -41,7 +41,7 @@ class Issuer:
         self._max_seconds = max_seconds
 
     def issue(self, request: Request, body: Body) -> ConnectReply:
-        """Answer one TokenRequest."""
+        """Handle one TokenRequest."""
         check_write_options(request, "CreateOptions")
         decoded = self._decoded(request, body)
         obj, target = decoded.obj, request.target

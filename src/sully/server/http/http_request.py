@@ -1,4 +1,4 @@
-"""One HTTP exchange: reading the request, sending the answer. ASGI is known only here."""
+"""One HTTP request and its response. ASGI is known only here."""
 
 import asyncio
 import gzip
@@ -37,18 +37,18 @@ Buffer = bytes | memoryview
 
 MAX_BODY = 3 * 1024 * 1024
 _WORTH_COMPRESSING = 128 * 1024
-"""Bytes of an answer, as Kubernetes: below this a client gets it as quickly as it is."""
+"""Bytes of a response, as in Kubernetes: below this compression does not pay."""
 PIECE = 64 * 1024
-"""Bytes that are sent in one piece; each piece of a larger answer waits for the client to read."""
+"""Bytes per chunk; each chunk of a larger response waits for the client to read."""
 _BLOCKED = 2 * PIECE
-"""Bytes that a connection whose client does not read holds: a piece, and what was sent before it
-and waits in the buffers of the connection (server/net/listen.py)."""
+"""Bytes in memory for a client that does not read: a chunk, and what is buffered by the connection
+(server/net/listen.py)."""
 _SMALL = 16 * 1024
 """Bytes of a body, or of a part of a stream, that are not worth counting."""
 STREAM_SECONDS = 300.0
-"""How long a client may take to read an answer that is sent in pieces."""
+"""How long a client may take to read a response that is sent in chunks."""
 # As in Kubernetes: clients fail on responses with long headers.
-_MOST_WARNING_TEXT = 4096
+_MAX_WARNING_TEXT = 4096
 _SHORTENED_WARNING = 256
 _GZIP = {"content-encoding": "gzip", "vary": "Accept-Encoding"}
 BODY_SECONDS = 60.0
@@ -63,24 +63,24 @@ CONNECTION = "sully.connection"
 _ONCE = (b"impersonate-user", b"impersonate-uid")
 
 
-class HasOwner(Protocol):
-    """A connection that belongs to a user once it is authenticated."""
+class OwnedConnection(Protocol):
+    """A connection that counts for its user once that is authenticated."""
 
     def identify(self, user: User) -> bool:
-        """Note the user; False if there are too many connections of it."""
+        """Set the user; False if the user has too many connections."""
 
 
-class Held(Protocol):
-    """Bytes that count against the user of a request."""
+class ByteCounter(Protocol):
+    """Counts bytes against the limits of the user of a request."""
 
     def grow(self, amount: int) -> None:
-        """Count more of them; raises TooManyRequests."""
+        """Add bytes; raises TooManyRequests."""
 
     def release(self) -> None:
-        """Count them no longer."""
+        """Subtract all of them."""
 
 
-class _Uncounted:
+class _NoByteCounter:
     def grow(self, amount: int) -> None:
         pass
 
@@ -88,17 +88,17 @@ class _Uncounted:
         pass
 
 
-_UNCOUNTED = _Uncounted()
+_NO_COUNTER = _NoByteCounter()
 
 
 class SlowBody(Timeout):
-    """The client took too long to say what it wants."""
+    """The body of a request did not arrive in time."""
 
     code = 408
 
 
-class Exchange:
-    """What came in, and the way back."""
+class HttpRequest:
+    """Reads a request and sends its response."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class Exchange:
         self.method: str = scope["method"]
         raw = scope.get("raw_path") or scope["path"].encode()
         self.path: str = raw.split(b"?", 1)[0].decode("latin-1")
-        # Of a repeated header the first one counts, as in Kubernetes.
+        # Of a repeated header the first is used, as in Kubernetes.
         self.headers = {
             name.decode("latin-1"): value.decode("latin-1")
             for name, value in reversed(scope["headers"])
@@ -123,8 +123,10 @@ class Exchange:
         self.code = 0
         self.object_name = ""  # of the object that is written, for audit
         self._whole = False  # whether the body has been read to its end
-        self.unread: Callable[[int], Held] = lambda _: _UNCOUNTED  # counts bytes of answers
-        self.ended = False  # whether a stream was ended before its time
+        self.unread: Callable[[int], ByteCounter] = lambda _: (
+            _NO_COUNTER
+        )  # counts bytes of responses
+        self.ended = False  # whether a stream was ended early
         self._sending: asyncio.Task[None] | None = None
         self._body: bytes | None = None
         self._receive = receive
@@ -153,7 +155,7 @@ class Exchange:
         """Set the user of the connection; raises TooManyRequests if the user has too many."""
         if user is None or user is ANONYMOUS:
             return
-        connection: HasOwner | None = self.scope.get("extensions", {}).get(CONNECTION)
+        connection: OwnedConnection | None = self.scope.get("extensions", {}).get(CONNECTION)
         if connection is not None and not connection.identify(user):
             raise TooManyRequests(
                 "Too many connections, please try again later.",
@@ -161,16 +163,16 @@ class Exchange:
                 headers={"Retry-After": "1", "connection": "close"},
             )
 
-    async def body(self, held: Held = _UNCOUNTED) -> bytes:
+    async def body(self, counter: ByteCounter = _NO_COUNTER) -> bytes:
         """Read the whole body, limited in size and time; later calls return the same.
 
-        `held` counts the bytes as they arrive.
+        `counter` counts the bytes as they arrive.
         """
         if self._body is None:
-            self._body = await self._read_body(held)
+            self._body = await self._read_body(counter)
         return self._body
 
-    async def _read_body(self, held: Held) -> bytes:
+    async def _read_body(self, counter: ByteCounter) -> bytes:
         announced = self.header("content-length")
         if announced == "0":
             return b""
@@ -178,9 +180,9 @@ class Exchange:
             raise _too_large()
         try:
             async with asyncio.timeout(self._body_seconds):
-                return await self._read_chunks(held)
+                return await self._read_chunks(counter)
         except TimeoutError:
-            # The rest of the body may still come: a next request could not be told from it.
+            # The rest of the body may still arrive and would be parsed as the next request.
             raise SlowBody(
                 "the body of the request did not arrive in time", headers={"connection": "close"}
             ) from None
@@ -188,19 +190,19 @@ class Exchange:
             error.headers = {**error.headers, "connection": "close"}
             raise
 
-    async def _read_chunks(self, held: Held) -> bytes:
+    async def _read_chunks(self, counter: ByteCounter) -> bytes:
         chunks: list[bytes] = []
         size = counted = 0
         while True:
             message = await self._receive()
             if message["type"] == "http.disconnect":
-                raise ConnectionResetError("the client went away")
+                raise ConnectionResetError("client disconnected")
             chunk = message.get("body", b"")
             size += len(chunk)
             if size > MAX_BODY:
                 raise _too_large()
             if size > counted + _SMALL:
-                held.grow(size - counted)
+                counter.grow(size - counted)
                 counted = size
             chunks.append(chunk)
             if not message.get("more_body"):
@@ -208,9 +210,9 @@ class Exchange:
                 return b"".join(chunks)
 
     async def discard_body(self) -> None:
-        """Read the rest of a small body that is not wanted, so that the connection can be kept.
+        """Read and discard the rest of a small body, so that the connection can be reused.
 
-        Before everything has arrived, a next request could not be told from it.
+        Bytes that arrive later would be parsed as the next request.
         """
         if self._whole or self.method not in _WITH_BODY or self.header("expect"):
             return
@@ -224,43 +226,42 @@ class Exchange:
                         return
 
     async def disconnected(self) -> None:
-        """Wait until the client goes away."""
+        """Wait until the client disconnects."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
-    async def answer(
+    async def respond(
         self,
         code: int,
         body: bytes,
         content_type: str = "application/json",
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        """Send a whole answer."""
+        """Send a complete response."""
         headers = dict(headers or {})
         if len(body) <= _WORTH_COMPRESSING:
             await self.start(code, content_type, {"content-length": str(len(body)), **headers})
             await self._write(b"" if self.method == "HEAD" else body, more=False)
             return
-        # What was written is not rejected any more.
+        # A write that is done is not rejected.
         with self._unread(len(body) if self.method == "GET" else 0):
             if self._takes_gzip():
-                # Slices become eight times smaller, pods more; beside the loop, for it may take
-                # long.
+                # Slices become eight times smaller, pods more; in a thread, since it may take long.
                 body = await asyncio.to_thread(gzip.compress, body, 1, mtime=0)
                 headers |= _GZIP
             await self.start(code, content_type, {"content-length": str(len(body)), **headers})
             await self._write(b"" if self.method == "HEAD" else body, more=False)
 
     async def stream(self, code: int, pieces: Iterator[bytes]) -> None:
-        """Send an answer in JSON that is encoded as the client reads it."""
+        """Send a JSON response that is encoded as the client reads it."""
         compressor = zlib.compressobj(1, wbits=31) if self._takes_gzip() else None
         with self._unread(_BLOCKED if self.method == "GET" else 0):
             await self.start(code, "application/json", None if compressor is None else _GZIP)
             await self._send_pieces(pieces, compressor)
 
     async def _send_pieces(self, pieces: Iterator[bytes], compressor: Any) -> None:
-        # What a list is made of stays in memory until it is sent, also what changes meanwhile.
-        # An answer that is not sent to its end ends its connection.
+        # The objects of a list stay in memory until it is sent, also if they change meanwhile.
+        # The connection of an incomplete response is closed.
         with suppress(TimeoutError):
             async with asyncio.timeout(STREAM_SECONDS):
                 for piece in pieces:
@@ -271,20 +272,20 @@ class Exchange:
                 await self._write(b"" if compressor is None else compressor.flush(), more=False)
 
     async def while_connected(self, sending: Coroutine[Any, Any, None]) -> None:
-        """Send, and stop when the client goes away or `end` is called."""
+        """Send, and stop when the client disconnects or `end` is called."""
         async with asyncio.TaskGroup() as tasks:
-            gone = tasks.create_task(self.disconnected())
+            disconnect = tasks.create_task(self.disconnected())
             task = self._sending = tasks.create_task(sending)
-            gone.add_done_callback(lambda _: task.cancel())
+            disconnect.add_done_callback(lambda _: task.cancel())
             if self.ended:
                 task.cancel()
             try:
                 await task
             except asyncio.CancelledError:
-                if not (gone.done() or self.ended):
+                if not (disconnect.done() or self.ended):
                     raise
             finally:
-                gone.cancel()
+                disconnect.cancel()
 
     def end(self) -> None:
         """Stop sending what is being streamed."""
@@ -298,7 +299,7 @@ class Exchange:
     async def start(
         self, code: int, content_type: str, headers: Mapping[str, str] | None = None
     ) -> None:
-        """Send the head of an answer."""
+        """Send status and headers."""
         self.code = code
         lines = [(b"content-type", content_type.encode())] if content_type else []
         lines += [(k.lower().encode(), v.encode("latin-1")) for k, v in (headers or {}).items()]
@@ -307,10 +308,10 @@ class Exchange:
         await self._send({"type": "http.response.start", "status": code, "headers": lines})
 
     async def chunk(self, data: Buffer, *, more: bool = True, shared: bool = False) -> None:
-        """Send a part of a streamed answer; raises TooManyRequests.
+        """Send a part of a streamed response; raises TooManyRequests.
 
-        One that is not small counts as unread until the connection has taken it; of one that is
-        shared with other streams only what the connection holds.
+        Unless it is small, it counts as unread until the connection has accepted it; one that is
+        shared with other streams counts only what the connection buffers.
         """
         if len(data) <= _SMALL:
             await self._send({"type": "http.response.body", "body": data, "more_body": more})
@@ -320,7 +321,7 @@ class Exchange:
             await self._write(b"", more=more)
 
     async def _write(self, data: Buffer, *, more: bool = True) -> None:
-        """Send bytes; each piece waits until the connection has taken those before it."""
+        """Send bytes; each chunk waits until the connection has accepted those before it."""
         last = max(0, len(data) - 1) // PIECE * PIECE
         for start in range(0, last, PIECE):
             part = data[start : start + PIECE]
@@ -329,16 +330,16 @@ class Exchange:
 
     @contextmanager
     def _unread(self, amount: int) -> Iterator[None]:
-        held = self.unread(amount)
+        counter = self.unread(amount)
         try:
             yield
         finally:
-            held.release()
+            counter.release()
 
-    async def fail(self, error: ApiError) -> None:
+    async def respond_error(self, error: ApiError) -> None:
         """Send an error as a Status."""
         self.warnings += error.warnings
-        await self.answer(error.code, to_json(error.to_status()), headers=error.headers)
+        await self.respond(error.code, to_json(error.to_status()), headers=error.headers)
 
 
 def _too_large() -> RequestEntityTooLarge:
@@ -346,7 +347,7 @@ def _too_large() -> RequestEntityTooLarge:
 
 
 def parse_query(text: str) -> dict[str, str]:
-    """Read a query string; of a repeated option the first one counts."""
+    """Read a query string; of a repeated option the first is used."""
     options: dict[str, str] = {}
     for part in text.split("&"):
         if part:
@@ -356,14 +357,14 @@ def parse_query(text: str) -> dict[str, str]:
 
 
 def bounded(warnings: Iterable[str]) -> list[str]:
-    """Return warnings once each; if they are long together, shortened, and not all of them."""
+    """Remove duplicate warnings; shorten and limit them if they are long."""
     texts = [text for text in dict.fromkeys(warnings) if text]
-    if sum(map(len, texts)) <= _MOST_WARNING_TEXT:
+    if sum(map(len, texts)) <= _MAX_WARNING_TEXT:
         return texts
     shortened: list[str] = []
     length = 0
     for text in texts:
-        if length >= _MOST_WARNING_TEXT:
+        if length >= _MAX_WARNING_TEXT:
             break
         shortened.append(text[:_SHORTENED_WARNING])
         length += len(shortened[-1])
@@ -371,7 +372,7 @@ def bounded(warnings: Iterable[str]) -> list[str]:
 
 
 def warning_header(text: str) -> bytes:
-    """Write the value of a Warning header; it can carry no line breaks."""
+    """Return the value of a Warning header, which cannot contain line breaks."""
     plain = "".join(char if char.isprintable() else " " for char in text)
     escaped = plain.replace("\\", "\\\\").replace('"', '\\"')
     return f'299 - "{escaped}"'.encode("utf-8", errors="replace")

@@ -4,7 +4,7 @@ The last three are gathered from `system:aggregate-to-…`, so that new kinds ar
 by a label. Only cluster admins may write device taint rules, classes or slices.
 """
 
-from sully.server.authorization.policy.writing import (
+from sully.server.authorization.policy.builders import (
     ALL,
     READ,
     RESOURCE,

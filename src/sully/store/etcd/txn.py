@@ -41,8 +41,8 @@ def write_request(
         path = numbers.keys.encode(op.key)
         current = stored(op.key)
         expect = (current.revision if current else 0) if op.expect is None else op.expect
-        wanted = numbers.at_etcd(expect)
-        compare.append(m.Compare(target=m.COMPARE_MOD, key=path, mod_revision=wanted))
+        expected = numbers.at_etcd(expect)
+        compare.append(m.Compare(target=m.COMPARE_MOD, key=path, mod_revision=expected))
         if isinstance(op, Put):
             success.append(m.RequestOp(request_put=m.PutRequest(key=path, value=op.value)))
         elif isinstance(op, Delete):

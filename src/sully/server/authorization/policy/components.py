@@ -4,8 +4,7 @@ Controllers are service accounts in kube-system, by their own names; scheduler a
 manager are users, as in Kubernetes.
 """
 
-from sully.server.authorization.policy.clusters import CLUSTER
-from sully.server.authorization.policy.writing import (
+from sully.server.authorization.policy.builders import (
     RBAC,
     READ,
     RESOURCE,
@@ -18,6 +17,7 @@ from sully.server.authorization.policy.writing import (
     role,
     user,
 )
+from sully.server.authorization.policy.clusters import CLUSTER
 
 _LEASE_VERBS = "create get list patch update watch"
 
