@@ -56,7 +56,7 @@ def sights(**objects: list[Any]) -> Sights:
         "pods": PODS,
     }
     found = Snapshot([Objects(kinds[each], objects[each]) for each in objects], taken=LATER)
-    return Sights(found.inventory, found.usage, found.of(PATCHES))
+    return Sights(found.inventory, found.usage, found.of(PATCHES), terms=found.terms)
 
 
 def look(**objects: list[Any]) -> Sight:

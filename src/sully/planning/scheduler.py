@@ -92,7 +92,7 @@ class PlannedScheduler:
         self.core = SchedulingCore(
             world.inventory,
             SchedulingQueue(world.timeline.monotonic),
-            options=world.settings.scheduling,
+            options=world.scheduling,
             ids=PlannedIds(),
             one_per_class=True,
         )

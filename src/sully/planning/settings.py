@@ -7,10 +7,6 @@ from datetime import timedelta
 
 from sully.domain.eviction.judge import Terms
 from sully.scheduler.options import Options
-from sully.views.snapshot.snapshot import ALL_EFFECTS
-
-_SCHEDULING = Options(eviction=ALL_EFFECTS)
-"""With budgets: a server on which that gate is off takes no such taint."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +15,8 @@ class Settings:
 
     terms: Terms | None = None
     """How pods are made to leave; as the snapshot tells, if nothing is said."""
-    scheduling: Options = _SCHEDULING
+    scheduling: Options | None = None
+    """How pods are scheduled. By default as the control plane of the snapshot does."""
     default_per_second: int | None = None
     max_per_minute: int | None = None
     stop_seconds: float | None = None

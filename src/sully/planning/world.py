@@ -26,6 +26,7 @@ from sully.domain.planning.objects import PlannedPod
 from sully.domain.workloads.workloads import Budget
 from sully.planning.settings import Settings
 from sully.planning.timeline import Timeline
+from sully.scheduler.options import options_for
 from sully.views.devices.exposures import Exposures
 from sully.views.devices.inventory import Inventory
 from sully.views.devices.usage import Usage
@@ -77,10 +78,11 @@ class World:
             patches=self.patches,
             features=snapshot.features,
         )
-        self.usage = Usage(pods=self.pods, claims=self.claims)
-        self.exposures = Exposures(
-            self.inventory, self.usage, clock=self.timeline, terms=settings.terms or snapshot.terms
-        )
+        self.scheduling = settings.scheduling or options_for(snapshot.control_plane)
+        terms = settings.terms or snapshot.terms
+        extended = terms.compat.evicts_extended_resources
+        self.usage = Usage(pods=self.pods, claims=self.claims, extended_resources=extended)
+        self.exposures = Exposures(self.inventory, self.usage, clock=self.timeline, terms=terms)
 
     # -- changing ---------------------------------------------------------------------------------
 

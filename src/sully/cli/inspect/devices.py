@@ -103,7 +103,9 @@ async def _show(session: Session) -> int:
     found = await take_snapshot(session, DEVICES, needed=needed_kinds(session), in_files=(SLICES,))
     check_class(found, session.options.device_class)
     known = is_known(found.gap(CLAIMS))
-    sights = Sights(found.inventory, found.usage, found.of(PATCHES), users_known=known)
+    sights = Sights(
+        found.inventory, found.usage, found.of(PATCHES), terms=found.terms, users_known=known
+    )
     choice = Choice(session, found.inventory, sights)
     if not print_devices(session, choice.all(found.taken), found.taken):
         session.warn(_nothing(session, found))

@@ -29,7 +29,6 @@ from sully.machinery.quantity import Quantity
 from sully.views.devices.inventory import Inventory
 from sully.views.devices.name_index import Names
 from sully.views.devices.usage import Held, Usage
-from sully.views.snapshot.snapshot import ALL_EFFECTS
 
 ALL_NODES = "*"
 """Where a device is that every node can reach."""
@@ -108,7 +107,7 @@ class Sights:
         usage: Usage,
         patches: Cache[ResourceSlicePatch],
         *,
-        terms: Terms = ALL_EFFECTS,
+        terms: Terms,
         users_known: bool = True,
     ) -> None:
         self._users_known = users_known

@@ -17,6 +17,7 @@ from sully.api.sully.types import GROUP as OURS
 from sully.api.sully.types import VERSION
 from sully.client.discovery.conversion import SHAPES
 from sully.client.transport import Kind
+from sully.domain.capabilities.control_plane import ControlPlane
 from sully.machinery.codec import to_json, to_yaml
 from sully.machinery.timestamps import TimeError, format_time, parse_time
 from sully.views.devices.changes import Features
@@ -32,6 +33,8 @@ LISTED = "listedKinds"
 """Where it says of which kinds it has all there are."""
 NAMESPACE = "listedNamespace"
 """Where it says that of what is in namespaces it has only this one's."""
+CONTROL_PLANE = "controlPlane"
+"""Where it says who schedules and evicts."""
 
 
 _NO_OBJECT = """\
@@ -76,7 +79,13 @@ def from_documents(
         taken=_taken(documents) or now,
         gaps=[each for each in gaps if each is not None],
         features=features,
+        control_plane=_control_plane(documents),
     )
+
+
+def _control_plane(documents: Sequence[Any]) -> ControlPlane | None:
+    parts = (x.get(CONTROL_PLANE) for x in documents if isinstance(x, dict))
+    return next(filter(None, map(ControlPlane.from_document, parts)), None)
 
 
 def _gap(kind: Kind[Any], namespaces: set[str] | None, found: bool) -> Gap | None:
@@ -98,6 +107,7 @@ def write_snapshot(snapshot: Snapshot, *, as_json: bool, namespace: str = "") ->
         TAKEN: format_time(snapshot.taken),
         LISTED: [_name(each) for each in EVERYTHING if _name(each) not in missing],
         **({NAMESPACE: namespace} if namespace else {}),
+        CONTROL_PLANE: snapshot.control_plane.to_document(),
         "items": items,
     }
     return to_json(whole) + b"\n" if as_json else _as_yaml(whole)

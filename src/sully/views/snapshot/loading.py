@@ -15,8 +15,8 @@ from typing import Any
 from sully.client.objects import from_body
 from sully.client.options import ListOptions
 from sully.client.transport import Kind, Transport
+from sully.domain.capabilities.control_plane import ControlPlane
 from sully.machinery.errors import Forbidden, Gone, NotFound
-from sully.views.devices.changes import Features
 from sully.views.snapshot.snapshot import Gap, Objects, Snapshot
 
 PAGE_SIZE = 5000
@@ -30,7 +30,7 @@ async def load(
     now: datetime,
     namespace: str = "",
     at_least: str = "",
-    features: Features | None = None,
+    control_plane: ControlPlane | None = None,
 ) -> Snapshot:
     """List all objects of these kinds; with a namespace only those in it, and all without one.
 
@@ -59,7 +59,7 @@ async def load(
         [each for each in found if isinstance(each, Objects)],
         taken=now,
         gaps=[each for each in found if isinstance(each, Gap)],
-        features=features,
+        control_plane=control_plane,
     )
 
 

@@ -18,8 +18,8 @@ import msgspec
 from sully.client.informers.cache import Cache
 from sully.client.objects import from_body, key_of, unreadable
 from sully.client.transport import Key, Kind
-from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS, Terms
-from sully.machinery.compat import Compat
+from sully.domain.capabilities.control_plane import ControlPlane
+from sully.domain.eviction.judge import Terms
 from sully.views.devices.changes import Features
 from sully.views.devices.exposures import Exposures
 from sully.views.devices.inventory import Inventory
@@ -31,10 +31,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-ALL_EFFECTS = Terms(effects=EVICTING_WITH_BUDGETS)
-"""Whoever stored a taint that asks budgets had them switched on, so all effects count."""
-AS_KUBERNETES = Terms(compat=Compat.KUBERNETES)
-"""How the controller evicts that Kubernetes brings along."""
 Resource = tuple[str, str]
 """A group and a plural: the same resource, as whatever type it is read."""
 
@@ -87,13 +83,14 @@ class Snapshot:
         taken: datetime,
         gaps: Sequence[Gap] = (),
         features: Features | None = None,
+        control_plane: ControlPlane | None = None,
     ) -> None:
         self.taken = taken
         self.gaps = tuple(gaps)
-        patches = self.gap(PATCHES)
-        # A server without our kinds counts slices as Kubernetes does.
-        ours = patches is None or patches.why != "not served"
-        self.features = features or Features(pool_owners=ours)
+        # A server without the kinds of Sully runs none of its controllers.
+        concluded = ControlPlane.SULLY if self.remembers else ControlPlane.KUBERNETES
+        self.control_plane = control_plane or concluded
+        self.features = features or _features(self.control_plane)
         self._objects: dict[Resource, Objects] = {_resource(each.kind): each for each in objects}
         self._copies: dict[Kind[Any], Cache[Any]] = {}
 
@@ -141,14 +138,17 @@ class Snapshot:
 
     @property
     def terms(self) -> Terms:
-        """Return how pods are made to leave here; our evictor keeps records."""
-        return ALL_EFFECTS if self.remembers else AS_KUBERNETES
+        """Return how pods are evicted here."""
+        return self.control_plane.eviction
 
     @cached_property
     def exposures(self) -> Exposures:
         """Return who is on which tainted device, at the moment of the snapshot."""
         clock = StoppedClock(self.taken)
-        return Exposures(self.inventory, self.usage, clock=clock, terms=self.terms)
+        usage = self.usage
+        if not self.terms.compat.evicts_extended_resources:
+            usage = Usage(pods=self.of(PODS), claims=self.of(CLAIMS), extended_resources=False)
+        return Exposures(self.inventory, usage, clock=clock, terms=self.terms)
 
     @cached_property
     def fleet(self) -> FleetView:
@@ -217,7 +217,20 @@ class Snapshot:
             taken=self.taken,
             gaps=[each for each in self.gaps if _resource(each.kind) != _resource(kind)],
             features=self.features,
+            control_plane=self.control_plane,
         )
+
+
+def _features(control_plane: ControlPlane) -> Features:
+    taints = control_plane.is_enabled("DRADeviceTaints")
+    patches = control_plane.honors_patches
+    return Features(
+        taints=taints,
+        rules=taints and control_plane.is_enabled("DRADeviceTaintRules"),
+        taint_slices=patches,
+        patch_attributes=patches and control_plane.is_enabled("DRAAdminControlledDeviceAttributes"),
+        pool_owners=control_plane.scheduler == "Sully",
+    )
 
 
 def _resource(kind: Kind[Any]) -> Resource:
