@@ -200,5 +200,5 @@ def leading(lease: str) -> list[Obj]:
     """Return what it takes to hold a lease; a name cannot limit what is created."""
     return [
         on("coordination.k8s.io", "leases", "create"),
-        on("coordination.k8s.io", "leases", "get update", lease),
+        on("coordination.k8s.io", "leases", "get list update watch", lease),
     ]
