@@ -47,7 +47,7 @@ async def take_snapshot(
             now=session.clock.now(),
             namespace=namespace,
             at_least=session.namespace,
-            control_plane=await session.transport.control_plane(),
+            control_plane=session.transport.control_plane,
         )
     _refuse_gaps(session, found, needed)
     if len(found.gaps) < len(kinds):

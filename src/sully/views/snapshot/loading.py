@@ -8,7 +8,7 @@ version only: then that is read and converted, as the embedded server does it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
 from typing import Any
 
@@ -30,13 +30,14 @@ async def load(
     now: datetime,
     namespace: str = "",
     at_least: str = "",
-    control_plane: ControlPlane | None = None,
+    control_plane: Callable[[], Awaitable[ControlPlane | None]] | None = None,
 ) -> Snapshot:
     """List all objects of these kinds; with a namespace only those in it, and all without one.
 
     Where those of all namespaces may not be listed, those of the one that is wanted `at_least` are,
     and a gap says so.
-    A resource that is asked for as several types is listed once.
+    A resource that is asked for as several types is listed once. `control_plane` finds out who
+    schedules and evicts; it runs meanwhile.
     """
     wanted: dict[tuple[str, str], Kind[Any]] = {}
     for kind in kinds:
@@ -51,6 +52,7 @@ async def load(
                 )
                 for kind in wanted.values()
             ]
+            plane = await control_plane() if control_plane is not None else None
     except BaseExceptionGroup as group:
         # One is enough to know: they all speak to the same server.
         raise group.exceptions[0] from group
@@ -59,7 +61,7 @@ async def load(
         [each for each in found if isinstance(each, Objects)],
         taken=now,
         gaps=[each for each in found if isinstance(each, Gap)],
-        control_plane=control_plane,
+        control_plane=plane,
     )
 
 
