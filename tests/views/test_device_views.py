@@ -56,7 +56,7 @@ def device_views(**objects: list[Any]) -> DeviceViews:
         "pods": PODS,
     }
     found = Snapshot([Objects(kinds[each], objects[each]) for each in objects], taken=LATER)
-    return DeviceViews(found.inventory, found.usage, found.of(PATCHES))
+    return DeviceViews(found.inventory, found.usage, found.of(PATCHES), policy=found.policy)
 
 
 def look(**objects: list[Any]) -> DeviceView:

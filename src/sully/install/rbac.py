@@ -200,5 +200,5 @@ def lease_rules(lease: str) -> list[Obj]:
     """Return the rules to hold a lease; a name cannot limit `create`."""
     return [
         on("coordination.k8s.io", "leases", "create"),
-        on("coordination.k8s.io", "leases", "get update", lease),
+        on("coordination.k8s.io", "leases", "get list update watch", lease),
     ]

@@ -27,13 +27,13 @@ from sully.domain.eviction.judge import EvictionPolicy
 from sully.domain.planning.objects import PlannedPod
 from sully.domain.workloads.workloads import Budget
 from sully.planning.virtual_clock import VirtualClock
-from sully.scheduler.options import Options
+from sully.scheduler.options import Options, options_for
 from sully.views.devices.exposures import Exposures
 from sully.views.devices.inventory import Inventory
 from sully.views.devices.usage import Usage
 from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES, TAINT_RECORDS
 from sully.views.snapshot.kinds import NODES, TEMPLATES
-from sully.views.snapshot.snapshot import ALL_EFFECTS, Snapshot
+from sully.views.snapshot.snapshot import Snapshot
 
 T = TypeVar("T")
 
@@ -53,8 +53,6 @@ PLAN_KINDS: tuple[Kind[Any], ...] = (
     TAINT_RECORDS,
 )
 """The kinds that a snapshot for a simulation has."""
-_SCHEDULING = Options(eviction_policy=ALL_EFFECTS)
-"""With budgets: a server on which that feature gate is off rejects such taints."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +61,8 @@ class SimulationOptions:
 
     policy: EvictionPolicy | None = None
     """How pods are evicted; None: as the snapshot shows."""
-    scheduling: Options = _SCHEDULING
+    scheduling: Options | None = None
+    """How pods are scheduled; None: as the control plane of the snapshot does."""
     default_per_second: int | None = None
     max_per_minute: int | None = None
     stop_seconds: float | None = None
@@ -96,10 +95,11 @@ class ClusterCopy:
             patches=self.patches,
             features=snapshot.features,
         )
-        self.usage = Usage(pods=self.pods, claims=self.claims)
-        self.exposures = Exposures(
-            self.inventory, self.usage, clock=self.clock, policy=options.policy or snapshot.policy
-        )
+        self.scheduling = options.scheduling or options_for(snapshot.control_plane)
+        policy = options.policy or snapshot.policy
+        extended = policy.compat.evicts_extended_resources
+        self.usage = Usage(pods=self.pods, claims=self.claims, extended_resources=extended)
+        self.exposures = Exposures(self.inventory, self.usage, clock=self.clock, policy=policy)
 
     # -- writing ---------------------------------------------------------------------------------
 

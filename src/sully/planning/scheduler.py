@@ -96,7 +96,7 @@ class PlannedScheduler:
         self.core = SchedulingCore(
             cluster.inventory,
             SchedulingQueue(cluster.clock.monotonic),
-            options=cluster.options.scheduling,
+            options=cluster.scheduling,
             ids=PlannedIds(),
             one_per_class=True,
         )

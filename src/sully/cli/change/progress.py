@@ -176,6 +176,7 @@ async def with_remaining(session: Session, eviction: Eviction, state: State) -> 
 
 async def _by_pods(session: Session, eviction: Eviction, bar: ProgressBar) -> bool:
     from sully.cli.client.watching import exposures_of, watch_kinds
+    from sully.domain.capabilities.control_plane import ControlPlane
     from sully.views.kinds import CLAIMS, PODS, RULES
     from sully.views.snapshot.kinds import DEVICES
 
@@ -183,7 +184,8 @@ async def _by_pods(session: Session, eviction: Eviction, bar: ProgressBar) -> bo
         if caches.gap(PODS) is not None or caches.gap(CLAIMS) is not None:
             # Without access to pods there is only the status.
             return await watch(session, bar, lambda: _by_status(session, eviction))
-        tracker = PodTracker(exposures_of(session, caches), eviction.pods)
+        policy = ControlPlane.KUBERNETES.eviction
+        tracker = PodTracker(exposures_of(session, caches, policy), eviction.pods)
 
         async def poll() -> State:
             rules = map(tracker.exposures.inventory.rule, eviction.names)

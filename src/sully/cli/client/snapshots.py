@@ -47,6 +47,7 @@ async def take_snapshot(
             now=session.clock.now(),
             namespace=namespace,
             at_least=session.namespace,
+            control_plane=session.transport.control_plane,
         )
     _refuse_gaps(session, snapshot, needed)
     if len(snapshot.gaps) < len(kinds):

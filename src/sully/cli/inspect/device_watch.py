@@ -21,11 +21,18 @@ from sully.cli.client.printers import print_event
 from sully.cli.client.session import Session
 from sully.cli.client.snapshots import is_known
 from sully.cli.client.tables import Table
-from sully.cli.client.watching import Caches, PendingChanges, exposures_of, watch_kinds
+from sully.cli.client.watching import (
+    Caches,
+    PendingChanges,
+    eviction_here,
+    exposures_of,
+    watch_kinds,
+)
 from sully.cli.inspect.device_printer import columns, document, row
 from sully.cli.inspect.devices import Selection, needed_kinds
 from sully.client.transport import Kind
 from sully.domain.devices.pools import DeviceId, PoolId
+from sully.domain.eviction.judge import EvictionPolicy
 from sully.views.devices.device_views import DeviceView, DeviceViews
 from sully.views.devices.inventory import Inventory
 from sully.views.devices.name_index import names_in
@@ -42,7 +49,7 @@ _GONE = "(gone)"
 async def watch(session: Session) -> int:
     async with watch_kinds(session, DEVICES, needed=needed_kinds(session)) as caches:
         screen = _Screen(session)
-        changes, selection = views_of(session, caches)
+        changes, selection = views_of(session, caches, await eviction_here(session))
         screen.begin(list(selection.all(session.clock.now())))
         while True:
             for pool in await changes.wait(session, caches):
@@ -50,12 +57,15 @@ async def watch(session: Session) -> int:
                 screen.update(pool, list(selection.pool(pool.driver, pool.pool, now)))
 
 
-def views_of(session: Session, caches: Caches) -> tuple[PendingChanges, Selection]:
+def views_of(
+    session: Session, caches: Caches, policy: EvictionPolicy
+) -> tuple[PendingChanges, Selection]:
     """Return the pools to evaluate again, and the devices to print."""
-    exposures = exposures_of(session, caches)
-    inventory, usage = exposures.inventory, exposures.usage
+    inventory = exposures_of(session, caches, policy).inventory
+    # Every pod with a device, also one that is not evicted from it.
+    usage = Usage(pods=caches.of(PODS), claims=caches.of(CLAIMS))
     known = is_known(caches.gap(CLAIMS))
-    views = DeviceViews(inventory, usage, caches.of(PATCHES), claims_visible=known)
+    views = DeviceViews(inventory, usage, caches.of(PATCHES), policy=policy, claims_visible=known)
     selection = Selection(session, inventory, views)
     changes, begun = PendingChanges(), False
 

@@ -104,7 +104,13 @@ async def _show(session: Session) -> int:
     )
     check_class(snapshot, session.options.device_class)
     inventory, known = snapshot.inventory, is_known(snapshot.gap(CLAIMS))
-    views = DeviceViews(inventory, snapshot.usage, snapshot.of(PATCHES), claims_visible=known)
+    views = DeviceViews(
+        inventory,
+        snapshot.usage,
+        snapshot.of(PATCHES),
+        policy=snapshot.policy,
+        claims_visible=known,
+    )
     selection = Selection(session, inventory, views)
     printed = print_devices(session, selection.all(snapshot.taken), snapshot.taken)
     not_found = [

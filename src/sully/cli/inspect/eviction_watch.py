@@ -7,7 +7,14 @@ from sully.cli.client.options import NAMES, TABLES
 from sully.cli.client.printers import print_event
 from sully.cli.client.session import Session
 from sully.cli.client.tables import Table
-from sully.cli.client.watching import Caches, PendingChanges, exposures_of, rest_after, watch_kinds
+from sully.cli.client.watching import (
+    Caches,
+    PendingChanges,
+    eviction_here,
+    exposures_of,
+    rest_after,
+    watch_kinds,
+)
 from sully.cli.inspect.eviction_printer import UNRECORDED, columns, document, row
 from sully.cli.inspect.evictions import kinds_for, progress_in
 from sully.views.evictions import EvictionProgress
@@ -21,7 +28,7 @@ _VOLATILE = ("finishTime", "pods", "terminating", "terminatingPods")
 async def watch(session: Session) -> int:
     async with watch_kinds(session, kinds_for(session), needed=(RULES,)) as caches:
         screen, changes = _Screen(session), changes_of(session, caches)
-        exposures = exposures_of(session, caches)
+        exposures = exposures_of(session, caches, await eviction_here(session))
         while True:
             begun = session.clock.monotonic()
             screen.show(list(progress_in(session, exposures, caches)))

@@ -19,12 +19,14 @@ from sully.client.discovery.capabilities import (
     converted_events,
     converted_object,
     converted_page,
+    foreign_control_plane,
     moved,
     probe,
 )
 from sully.client.http.transport import HttpTransport
 from sully.client.kubeconfig.access import Access
 from sully.client.transport import Kind, Page, WatchEvent
+from sully.domain.capabilities.control_plane import ControlPlane
 from sully.domain.capabilities.duties import evictor, moves
 from sully.domain.capabilities.fitting import refused_fields
 from sully.domain.capabilities.offers import DEVICES, Answers, Offer, is_own, offer
@@ -46,6 +48,7 @@ class AdaptingTransport(HttpTransport):
         super().__init__(access)
         self._offer: Offer | None = None
         self._probing = asyncio.Lock()
+        self._control_plane: ControlPlane | None = None
 
     async def _object(self, kind: Kind[T], call: Call) -> T:
         return await converted_object(super()._object, kind, await self._adapted(call))
@@ -62,14 +65,27 @@ class AdaptingTransport(HttpTransport):
             async for event in events:
                 yield event
 
-    async def _adapted(self, call: Call) -> Call:
-        if call.ref.group != DEVICES:
-            return call
+    async def control_plane(self) -> ControlPlane | None:
+        """Return who schedules and evicts; None on a server of Sully, whose kinds tell it."""
+        server = await self._discover()
+        if server.own:
+            return None
+        async with self._probing:
+            if self._control_plane is None:
+                self._control_plane = await foreign_control_plane(self.named("sully"), server)
+        return self._control_plane
+
+    async def _discover(self) -> Offer:
         # Many kinds are requested concurrently, and one discovery serves them all.
         async with self._probing:
             if self._offer is None:
                 self._offer = await self._probe()
-        server = self._offer
+        return self._offer
+
+    async def _adapted(self, call: Call) -> Call:
+        if call.ref.group != DEVICES:
+            return call
+        server = await self._discover()
         _refuse(server, call)
         where: Moves = moves(server)
         return moved(call, where) if where else call

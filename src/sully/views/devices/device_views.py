@@ -30,7 +30,6 @@ from sully.machinery.quantity import Quantity
 from sully.views.devices.inventory import Inventory
 from sully.views.devices.name_index import Names
 from sully.views.devices.usage import AllocatedDevice, Usage
-from sully.views.snapshot.snapshot import ALL_EFFECTS
 
 ALL_NODES = "*"
 """The node of a device that all nodes can use."""
@@ -109,14 +108,14 @@ class DeviceViews:
         usage: Usage,
         patches: Cache[ResourceSlicePatch],
         *,
-        policy: EvictionPolicy = ALL_EFFECTS,
+        policy: EvictionPolicy,
         claims_visible: bool = True,
     ) -> None:
         self._claims_visible = claims_visible
         self._inventory = inventory
         self._usage = usage
         self._patches = patches
-        self._terms = policy
+        self._policy = policy
         self._sources: dict[tuple[str, str], tuple[datetime | None, str | None]] = {}
 
     def all(self, now: datetime) -> Iterator[DeviceView]:
@@ -223,7 +222,7 @@ class DeviceViews:
             if any(tolerates(toleration, view.sourced.taint) for view in taints)
         )
         times = [
-            eviction_time(view.sourced.taint, result.tolerations, now=now, policy=self._terms)
+            eviction_time(view.sourced.taint, result.tolerations, now=now, policy=self._policy)
             for view in taints
             if view.paused is None
         ]

@@ -16,6 +16,7 @@ from sully.api.sully.types import GROUP as OURS
 from sully.api.sully.types import VERSION
 from sully.client.discovery.conversion import SHAPES
 from sully.client.transport import Kind
+from sully.domain.capabilities.control_plane import ControlPlane
 from sully.machinery.codec import to_json, to_yaml
 from sully.machinery.timestamps import TimeError, format_time, parse_time
 from sully.views.devices.changes import Features
@@ -31,6 +32,8 @@ LISTED = "listedKinds"
 """The kinds of which it has all objects."""
 NAMESPACE = "listedNamespace"
 """The only namespace that was listed, if not all were."""
+CONTROL_PLANE = "controlPlane"
+"""Who schedules and evicts."""
 
 
 _NO_OBJECT = """\
@@ -75,7 +78,13 @@ def from_documents(
         taken=_taken(documents) or now,
         gaps=[gap for gap in gaps if gap is not None],
         features=features,
+        control_plane=_control_plane(documents),
     )
+
+
+def _control_plane(documents: Sequence[Any]) -> ControlPlane | None:
+    parts = (x.get(CONTROL_PLANE) for x in documents if isinstance(x, dict))
+    return next(filter(None, map(ControlPlane.from_document, parts)), None)
 
 
 def _gap(kind: Kind[Any], namespaces: set[str] | None, has_objects: bool) -> Gap | None:
@@ -97,6 +106,7 @@ def write_snapshot(snapshot: Snapshot, *, as_json: bool, namespace: str = "") ->
         TAKEN: format_time(snapshot.taken),
         LISTED: [_name(kind) for kind in EVERYTHING if _name(kind) not in missing],
         **({NAMESPACE: namespace} if namespace else {}),
+        CONTROL_PLANE: snapshot.control_plane.to_document(),
         "items": items,
     }
     return to_json(document) + b"\n" if as_json else _to_yaml(document)

@@ -8,15 +8,15 @@ server does it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
 from typing import Any
 
 from sully.client.objects import from_body
 from sully.client.options import ListOptions
 from sully.client.transport import Kind, Transport
+from sully.domain.capabilities.control_plane import ControlPlane
 from sully.machinery.errors import Forbidden, Gone, NotFound
-from sully.views.devices.changes import Features
 from sully.views.snapshot.snapshot import Gap, Objects, Snapshot
 
 PAGE_SIZE = 5000
@@ -30,12 +30,13 @@ async def load(
     now: datetime,
     namespace: str = "",
     at_least: str = "",
-    features: Features | None = None,
+    control_plane: Callable[[], Awaitable[ControlPlane | None]] | None = None,
 ) -> Snapshot:
     """List all objects of these kinds; with a namespace only those in it.
 
     Where objects of all namespaces cannot be listed, those of the namespace `at_least` are, and the
-    snapshot has a gap. A resource that is requested as several types is listed once.
+    snapshot has a gap. A resource that is requested as several types is listed once. Who schedules
+    and evicts is found out at the same time.
     """
     resources: dict[tuple[str, str], Kind[Any]] = {}
     for kind in kinds:
@@ -50,6 +51,7 @@ async def load(
                 )
                 for kind in resources.values()
             ]
+            plane = await control_plane() if control_plane is not None else None
     except BaseExceptionGroup as errors:
         # One is enough: they are from the same server.
         raise errors.exceptions[0] from errors
@@ -58,7 +60,7 @@ async def load(
         [result for result in results if isinstance(result, Objects)],
         taken=now,
         gaps=[result for result in results if isinstance(result, Gap)],
-        features=features,
+        control_plane=plane,
     )
 
 

@@ -18,9 +18,8 @@ import msgspec
 from sully.client.informers.cache import Cache
 from sully.client.objects import from_body, key_of, unreadable
 from sully.client.transport import Key, Kind
-from sully.domain.devices.taints import EVICTING_EFFECTS
+from sully.domain.capabilities.control_plane import ControlPlane
 from sully.domain.eviction.judge import EvictionPolicy
-from sully.machinery.compat import Compat
 from sully.views.devices.changes import Features
 from sully.views.devices.exposures import Exposures
 from sully.views.devices.inventory import Inventory
@@ -32,10 +31,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-ALL_EFFECTS = EvictionPolicy(effects=EVICTING_EFFECTS)
-"""A server that has a taint with budgets has their feature gate enabled."""
-AS_KUBERNETES = EvictionPolicy(compat=Compat.KUBERNETES)
-"""How the eviction controller of Kubernetes evicts."""
 Resource = tuple[str, str]
 """Group and plural, whatever type the resource is read as."""
 
@@ -88,13 +83,14 @@ class Snapshot:
         taken: datetime,
         gaps: Sequence[Gap] = (),
         features: Features | None = None,
+        control_plane: ControlPlane | None = None,
     ) -> None:
         self.taken = taken
         self.gaps = tuple(gaps)
-        patches = self.gap(PATCHES)
-        # A server without our kinds uses slices as Kubernetes does.
-        is_sully = patches is None or patches.reason != "not served"
-        self.features = features or Features(pool_owners=is_sully)
+        # A server without the kinds of Sully runs none of its controllers.
+        concluded = ControlPlane.SULLY if self.has_records else ControlPlane.KUBERNETES
+        self.control_plane = control_plane or concluded
+        self.features = features or _features(self.control_plane)
         self._objects: dict[Resource, Objects] = {_resource(items.kind): items for items in objects}
         self._caches: dict[Kind[Any], Cache[Any]] = {}
 
@@ -142,14 +138,17 @@ class Snapshot:
 
     @property
     def policy(self) -> EvictionPolicy:
-        """Return how pods are evicted in this cluster; only our evictor keeps records."""
-        return ALL_EFFECTS if self.has_records else AS_KUBERNETES
+        """Return how pods are evicted in this cluster."""
+        return self.control_plane.eviction
 
     @cached_property
     def exposures(self) -> Exposures:
         """Return the pods on tainted devices, at the time of the snapshot."""
         clock = StoppedClock(self.taken)
-        return Exposures(self.inventory, self.usage, clock=clock, policy=self.policy)
+        usage = self.usage
+        if not self.policy.compat.evicts_extended_resources:
+            usage = Usage(pods=self.of(PODS), claims=self.of(CLAIMS), extended_resources=False)
+        return Exposures(self.inventory, usage, clock=clock, policy=self.policy)
 
     @cached_property
     def fleet(self) -> FleetView:
@@ -219,7 +218,20 @@ class Snapshot:
             taken=self.taken,
             gaps=[gap for gap in self.gaps if _resource(gap.kind) != resource],
             features=self.features,
+            control_plane=self.control_plane,
         )
+
+
+def _features(control_plane: ControlPlane) -> Features:
+    taints = control_plane.is_enabled("DRADeviceTaints")
+    patches = control_plane.honors_patches
+    return Features(
+        taints=taints,
+        rules=taints and control_plane.is_enabled("DRADeviceTaintRules"),
+        taint_slices=patches,
+        patch_attributes=patches and control_plane.is_enabled("DRAAdminControlledDeviceAttributes"),
+        pool_owners=control_plane.scheduler == "Sully",
+    )
 
 
 def _resource(kind: Kind[Any]) -> Resource:
