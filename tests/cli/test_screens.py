@@ -76,16 +76,16 @@ def test_a_file_from_the_standard_input() -> None:
 
 REFUSED = {
     "no such file": (["devices", "--snapshot", "absent"], "absent"),
-    "no objects": (["devices", "--snapshot", "/dev/null"], "no object of a kind that counts"),
+    "no objects": (["devices", "--snapshot", "/dev/null"], "no object of a supported kind"),
     "a watch of a file": (["devices", "--watch", "--snapshot", CLUSTER], "needs a server"),
     "a pause in a file": (["evictions", "pause", "x", "--snapshot", CLUSTER], "needs a server"),
     "pause without a rule": (
         ["evictions", "pause", "--snapshot", CLUSTER],
-        "missing argument: sully evictions pause RULE",
+        "missing argument: RULE, or -l",
     ),
     "history without a name": (
         ["history", "pod", "--snapshot", CLUSTER],
-        "missing argument: sully history pod NAME",
+        "missing argument: NAME",
     ),
     "half a pattern": (["devices", "a//b", "--snapshot", CLUSTER], "DRIVER/POOL/DEVICE"),
     "an unknown class": (

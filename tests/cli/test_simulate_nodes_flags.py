@@ -7,12 +7,12 @@ import pytest
 from sully.cli.main import main
 
 REFUSED = {
-    "no node": (["--nodes", "0"], "--nodes: invalid number '0' (a whole number, 1 to 10000)"),
-    "a label without a value": (["--label", "rack"], "invalid label 'rack' (for example rack=r7)"),
-    "a label without a key": (["--label", "=r7"], "invalid label '=r7'"),
-    "a prefix with a dot": (["--name-prefix", "a.b"], "--name-prefix: invalid prefix 'a.b'"),
-    "an empty prefix": (["--name-prefix", ""], "--name-prefix: invalid prefix ''"),
-    "a negative time": (["--stop-seconds", "-1"], "invalid number of seconds '-1'"),
+    "no node": (["--nodes", "0"], '--nodes: invalid number "0" (a whole number, 1 to 10000)'),
+    "a label without a value": (["--label", "rack"], 'invalid label "rack" (for example rack=r7)'),
+    "a label without a key": (["--label", "=r7"], 'invalid label "=r7"'),
+    "a prefix with a dot": (["--name-prefix", "a.b"], '--name-prefix: invalid prefix "a.b"'),
+    "an empty prefix": (["--name-prefix", ""], '--name-prefix: invalid prefix ""'),
+    "a negative time": (["--stop-seconds", "-1"], 'invalid number of seconds "-1"'),
     "keep and delete": (["--keep", "--delete"], "--keep and --delete cannot be used together"),
 }
 

@@ -18,45 +18,48 @@ GONE = replace(A, deleted=True)
 NEW = replace(A, uid="n", name="web-n")
 
 
-def plan(*fates: tuple[str, str], arrivals: tuple[tuple[str, bool], ...] = ()) -> dict[str, Any]:
-    departures = [
-        {"namespace": "x", "name": name, "landing": {"fate": fate}} for name, fate in fates
+def plan(
+    *outcomes: tuple[str, str], scheduled: tuple[tuple[str, bool], ...] = ()
+) -> dict[str, Any]:
+    evictions = [
+        {"namespace": "x", "name": name, "replacement": {"outcome": outcome}}
+        for name, outcome in outcomes
     ]
     # Those of other namespaces are not compared.
-    departures.append({"namespace": "y", "name": "web-b", "landing": {"fate": "Lands"}})
-    arrived = [{"namespace": "x", "name": name, "returns": flag} for name, flag in arrivals]
-    return {"departures": departures, "arrivals": arrived}
+    evictions.append({"namespace": "y", "name": "web-b", "replacement": {"outcome": "Rescheduled"}})
+    arrived = [{"namespace": "x", "name": name, "evictedAgain": flag} for name, flag in scheduled]
+    return {"evictions": evictions, "scheduledPods": arrived}
 
 
 RIGHT = {
     "nothing happens": (plan(), (A, B), (A, B)),
-    "rescheduled": (plan(("web-a", "Lands")), (A, B), (GONE, B, NEW)),
+    "rescheduled": (plan(("web-a", "Rescheduled")), (A, B), (GONE, B, NEW)),
     "pending": (plan(("web-a", "Pending")), (A, B), (GONE, B, replace(NEW, node=""))),
     "not replaced": (plan(("web-a", "NotReplaced")), (A, B), (GONE, B)),
     "gone for good": (plan(("web-a", "NotReplaced")), (A, B), (B,)),
-    "evicted again": (plan(("web-a", "Returns")), (A,), (GONE, replace(NEW, deleted=True))),
+    "evicted again": (plan(("web-a", "EvictedAgain")), (A,), (GONE, replace(NEW, deleted=True))),
     "a pending pod is scheduled": (
-        plan(arrivals=(("web-w", False),)),
+        plan(scheduled=(("web-w", False),)),
         (WAITING,),
         (replace(WAITING, node="n1"),),
     ),
     "and is evicted": (
-        plan(("web-a", "Returns"), arrivals=(("web-w", True),)),
+        plan(("web-a", "EvictedAgain"), scheduled=(("web-w", True),)),
         (A, WAITING),
         (GONE, replace(WAITING, node="n1", deleted=True), replace(NEW, deleted=True)),
     ),
 }
 WRONG = {
-    "another pod": (plan(("web-a", "Lands")), (A, B), (A, replace(B, deleted=True), NEW)),
-    "pending instead": (plan(("web-a", "Lands")), (A,), (GONE, replace(NEW, node=""))),
-    "not replaced": (plan(("web-a", "Lands")), (A,), (GONE,)),
-    "another workload": (plan(("web-a", "Lands")), (A,), (GONE, replace(NEW, workload="db"))),
+    "another pod": (plan(("web-a", "Rescheduled")), (A, B), (A, replace(B, deleted=True), NEW)),
+    "pending instead": (plan(("web-a", "Rescheduled")), (A,), (GONE, replace(NEW, node=""))),
+    "not replaced": (plan(("web-a", "Rescheduled")), (A,), (GONE,)),
+    "another workload": (plan(("web-a", "Rescheduled")), (A,), (GONE, replace(NEW, workload="db"))),
     "a storm that was not planned": (
-        plan(("web-a", "Lands")),
+        plan(("web-a", "Rescheduled")),
         (A,),
         (GONE, replace(NEW, deleted=True), replace(NEW, uid="m")),
     ),
-    "a planned storm that does not come": (plan(("web-a", "Returns")), (A,), (GONE, NEW)),
+    "a planned storm that does not come": (plan(("web-a", "EvictedAgain")), (A,), (GONE, NEW)),
 }
 
 
@@ -86,8 +89,8 @@ def test_counts_are_by_workload_and_state() -> None:
     assert (outcome.total(RUNNING), outcome.total(PENDING)) == (1, 1)
 
 
-def test_an_unknown_fate_is_an_error() -> None:
-    with pytest.raises(ValueError, match="unknown fate 'Flies'"):
+def test_an_unknown_outcome_is_an_error() -> None:
+    with pytest.raises(ValueError, match="unknown outcome 'Flies'"):
         planned(plan(("web-a", "Flies")), "x", (A,))
 
 

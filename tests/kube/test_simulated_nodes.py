@@ -49,7 +49,7 @@ def named(admin: Raw, path: str) -> Named:
 def pod(name: str, *, devices: int = 0, exits: str = "", **spec: Any) -> Obj:
     metadata: Obj = {"name": name}
     if exits:
-        metadata["annotations"] = {"sully.dev/hollow-exit": exits}
+        metadata["annotations"] = {"sully.dev/simulated-exit": exits}
     claims = [{"name": "gpu", "resourceClaimTemplateName": f"gpus-{devices}"}] if devices else []
     wanted = {"containers": [{"name": "c", "image": "i"}], "resourceClaims": claims, **spec}
     return {"metadata": metadata, "spec": wanted}
@@ -158,7 +158,7 @@ def test_a_cluster_with_other_nodes_is_refused(there: Foreign, admin: Raw, machi
     with simulated_nodes(there.kubeconfig, "--nodes", "1", "--yes", *QUICK):
         node = named(admin, NODES)["simulated-0000"]
         taints = [each["key"] for each in node["spec"]["taints"]]
-        assert "sully.dev/hollow" in taints
+        assert "sully.dev/simulated" in taints
         make(admin, PODS, pod("tolerant", tolerations=[{"operator": "Exists"}]))
         until(admin, PODS, lambda pods: is_ready(pods["tolerant"]))
         # What is on other nodes is left to others.

@@ -36,7 +36,7 @@ def test_a_name_tells_its_machine(number: int) -> None:
     assert number_of(name_of(number)) == number
 
 
-STRANGE = ["node-1", "hollow-1", "hollow-00001", "hollow-10000", "hollow-", "hollow-0001x", ""]
+STRANGE = ["node-1", "worker-1", "worker-00001", "worker-10000", "worker-", "worker-0001x", ""]
 
 
 @pytest.mark.parametrize("name", STRANGE)
@@ -62,7 +62,7 @@ def test_a_digest_does_not_depend_on_the_time(number: int) -> None:
     made = node_of(fleet, number, NOON)
 
     digest = node_digest(fleet, number)
-    assert made["metadata"]["annotations"] == {"sully.dev/hollow-digest": digest}
+    assert made["metadata"]["annotations"] == {"sully.dev/simulated-digest": digest}
 
 
 @given(NUMBERS)
@@ -74,13 +74,15 @@ def test_fleets_with_different_prefixes_have_different_machines(number: int) -> 
 
 
 def test_driver_labels_and_taint_of_a_fleet_are_published() -> None:
-    labels = {"rack": "r1", "sully.dev/hollow": "false"}
+    labels = {"rack": "r1", "sully.dev/simulated": "false"}
     fleet = Fleet(1, 1, driver="gpu.example.com", labels=labels, tainted=True)
     node, (published,) = node_of(fleet, 0, NOON), slices_of(fleet, 0)
 
-    assert node["metadata"]["labels"].items() >= {"rack": "r1", "sully.dev/hollow": "true"}.items()
+    assert (
+        node["metadata"]["labels"].items() >= {"rack": "r1", "sully.dev/simulated": "true"}.items()
+    )
     assert node["spec"]["taints"] == [
-        {"key": "sully.dev/hollow", "value": "true", "effect": "NoSchedule"}
+        {"key": "sully.dev/simulated", "value": "true", "effect": "NoSchedule"}
     ]
     assert published["spec"]["driver"] == "gpu.example.com"
     assert device_class(fleet.driver)["spec"]["selectors"] == [

@@ -7,13 +7,13 @@ import pytest
 from sully.domain.simulated.fleet import Fleet
 from sully.domain.simulated.neighbors import Neighbors, neighbors
 
-OURS = {"sully.dev/hollow": "true"}
+OURS = {"sully.dev/simulated": "true"}
 CASES = {
     "an empty cluster": ((), Neighbors((), ())),
-    "only simulated nodes": ((("gpu-0000", OURS), ("hollow-0003", OURS)), Neighbors((), ())),
+    "only simulated nodes": ((("gpu-0000", OURS), ("worker-0003", OURS)), Neighbors((), ())),
     "other nodes": ((("b", {}), ("a", {"x": "y"})), Neighbors(("a", "b"), ())),
     "another value of the label": (
-        (("a", {"sully.dev/hollow": "false"}),),
+        (("a", {"sully.dev/simulated": "false"}),),
         Neighbors(("a",), ()),
     ),
     "a name of ours": (

@@ -61,34 +61,34 @@ def planned(plan: Mapping[str, Any], namespace: str, before: Iterable[PodState])
     pods = {pod.name: pod for pod in before if pod.active}
     counts = Counter((pod.workload, pod.state) for pod in pods.values())
     evicted, churn = set(), False
-    for departure in _of(plan["departures"], namespace):
-        pod = pods.get(departure["name"])
+    for eviction in _of(plan["evictions"], namespace):
+        pod = pods.get(eviction["name"])
         if pod is None:
             churn = True
             continue
         evicted.add(pod.name)
         counts[pod.workload, pod.state] -= 1
-        match departure["landing"]["fate"]:
-            case "Lands":
+        match eviction["replacement"]["outcome"]:
+            case "Rescheduled":
                 counts[pod.workload, RUNNING] += 1
             case "Pending":
                 counts[pod.workload, PENDING] += 1
-            case "Returns":
+            case "EvictedAgain":
                 churn = True
             case "NotReplaced":
                 pass
-            case fate:
-                raise ValueError(f"unknown fate {fate!r}")
-    arrivals = list(_of(plan["arrivals"], namespace))
-    for arrival in arrivals:
-        pod = pods[arrival["name"]]
-        if arrival["returns"]:
+            case outcome:
+                raise ValueError(f"unknown outcome {outcome!r}")
+    scheduled = list(_of(plan["scheduledPods"], namespace))
+    for each in scheduled:
+        pod = pods[each["name"]]
+        if each["evictedAgain"]:
             churn = True
             evicted.add(pod.name)
         elif pod.name not in evicted:
             counts[pod.workload, PENDING] -= 1
             counts[pod.workload, RUNNING] += 1
-    return Outcome(frozenset(evicted), +counts, churn, moved=any(arrivals))
+    return Outcome(frozenset(evicted), +counts, churn, moved=bool(scheduled))
 
 
 def _of(parts: Iterable[Mapping[str, Any]], namespace: str) -> Iterable[Mapping[str, Any]]:

@@ -128,6 +128,12 @@ class Trial:
 
     def run(self, worlds: Sequence[World]) -> list[Tried]:
         """Try all changes of some worlds, the worlds at a time and their changes in turn."""
+        try:
+            return self._run(worlds)
+        finally:
+            self._delete(worlds)
+
+    def _run(self, worlds: Sequence[World]) -> list[Tried]:
         for world in worlds:
             self._create(world)
         self._wait(worlds, self._is_calm)
@@ -144,7 +150,6 @@ class Trial:
             storms = [each for each in outcomes if not each.settled]
             gone |= {(each.world.name, each.change.rule) for each in storms}
             self._wait([each.world for each in storms], self._is_calm)
-        self._delete(worlds)
         return tried
 
     # -- one change ---------------------------------------------------------------------------
@@ -281,9 +286,9 @@ class Trial:
         for world in worlds:
             for change in world.changes:
                 self._call("DELETE", f"{RULES}/{rule_name(world, change)}", 200, 404)
-            self._call("DELETE", f"/api/v1/namespaces/{world.name}", 200)
+            self._call("DELETE", f"/api/v1/namespaces/{world.name}", 200, 404)
             for path, body in cluster_objects(world, self.nodes):
-                self._call("DELETE", f"{path}/{body['metadata']['name']}", 200)
+                self._call("DELETE", f"{path}/{body['metadata']['name']}", 200, 404)
 
     def _call(self, verb: str, path: str, *codes: int, body: object = None) -> dict[str, Any]:
         answer = self.admin.request(verb, path, body)

@@ -19,7 +19,7 @@ from sully.cli.command import USAGE_ERROR, CommandError, Options
 from sully.cli.process import INTERRUPTED, PIPE_CLOSED, discard_output
 
 if TYPE_CHECKING:
-    from sully.client.http.transport import HttpTransport
+    from sully.client.discovery.adapting import AdaptingTransport
     from sully.runtime.clock import Clock
 
 
@@ -30,16 +30,16 @@ class Session:
     options: Options
     command: str
     clock: "Clock"
-    connection: "HttpTransport | None" = None
+    connection: "AdaptingTransport | None" = None
     server: str = ""
     """The address of the server."""
     default_namespace: str = "default"
     """The namespace of the kubeconfig; for commands that need exactly one."""
-    kept: dict[str, bytes] = field(default_factory=dict)
+    stdin: dict[str, bytes] = field(default_factory=dict)
     """What can be read only once: standard input, as `-`."""
 
     @property
-    def transport(self) -> "HttpTransport":
+    def transport(self) -> "AdaptingTransport":
         """Return the connection; a command with --snapshot has none."""
         if self.connection is None:
             raise CommandError("this needs a server and cannot be used with --snapshot", code=2)
@@ -78,8 +78,8 @@ def call(
 
     # What a single answer reads lives until the end; garbage collection would be wasted.
     lasting = lasting or getattr(options, "watch", False)
-    pausing = not lasting and gc.isenabled()
-    if pausing:
+    pause_gc = not lasting and gc.isenabled()
+    if pause_gc:
         gc.disable()
     try:
         return int(uvloop.run(_work(options, command, work)))
@@ -102,7 +102,7 @@ def call(
     except KeyboardInterrupt:
         return INTERRUPTED
     finally:
-        if pausing:
+        if pause_gc:
             gc.enable()
 
 

@@ -36,42 +36,43 @@ async def take_snapshot(
 
     if getattr(session.options, "snapshot", ()):
         with spinner(lambda: f"Reading {', '.join(session.options.snapshot)}"):
-            found = read_files(session)
-        _refuse_gaps(session, found, in_files)
-        return found
+            snapshot = read_files(session)
+        _refuse_gaps(session, snapshot, in_files)
+        return snapshot
     kinds = tuple(kinds)
     with spinner(lambda: "Reading the cluster"):
-        found = await load(
+        snapshot = await load(
             session.transport,
             kinds,
             now=session.clock.now(),
             namespace=namespace,
             at_least=session.namespace,
+            control_plane=session.transport.control_plane,
         )
-    _refuse_gaps(session, found, needed)
-    if len(found.gaps) < len(kinds):
-        warn_of_hidden(session, found.gaps)
-    return found
+    _refuse_gaps(session, snapshot, needed)
+    if len(snapshot.gaps) < len(kinds):
+        warn_of_hidden(session, snapshot.gaps)
+    return snapshot
 
 
 def is_known(gap: "Gap | None") -> bool:
-    """Report whether a kind could be listed, or as much of it as was asked for.
+    """Report whether a kind could be listed, or as much of it as is needed.
 
     A file may lack it because there are no objects.
     """
-    return gap is None or gap.why != "not allowed" or bool(gap.but)
+    return gap is None or gap.reason != "not allowed" or bool(gap.only_namespace)
 
 
-def _refuse_gaps(session: Session, found: "Snapshot", needed: Sequence["Kind[Any]"]) -> None:
-    for gap in filter(None, map(found.gap, needed)):
-        if gap.but:
+def _refuse_gaps(session: Session, snapshot: "Snapshot", needed: Sequence["Kind[Any]"]) -> None:
+    for gap in filter(None, map(snapshot.gap, needed)):
+        if gap.only_namespace:
             continue
         files = ", ".join(getattr(session.options, "snapshot", ()))
         raise missing_kind(gap, f"{files}: no {gap.kind.kind} found")
 
 
 def missing_kind(gap: "Gap", text: str = "") -> CommandError:
-    hidden = gap.why == "not allowed"
+    hidden = gap.reason == "not allowed"
     help_ = "; ask an administrator for a role that allows listing them" if hidden else ""
     return CommandError(
         f"{printable(gap.message or text)}\n  {gap.kind.plural} are required here{help_}"
@@ -79,7 +80,7 @@ def missing_kind(gap: "Gap", text: str = "") -> CommandError:
 
 
 def warn_of_hidden(session: Session, gaps: Iterable["Gap"]) -> None:
-    hidden = [gap.kind for gap in gaps if gap.why == "not allowed" and not gap.but]
+    hidden = [gap.kind for gap in gaps if gap.reason == "not allowed" and not gap.only_namespace]
     if not hidden:
         return
     names = ", ".join(sorted(kind.plural for kind in hidden))
@@ -112,8 +113,8 @@ def read_bytes(session: Session, name: str, code: int = 1) -> bytes:
     try:
         if name != "-":
             return Path(name).read_bytes()
-        if name not in session.kept:
-            session.kept[name] = sys.stdin.buffer.read()
-        return session.kept[name]
+        if name not in session.stdin:
+            session.stdin[name] = sys.stdin.buffer.read()
+        return session.stdin[name]
     except OSError as error:
         raise CommandError(f"{name}: {(error.strerror or str(error)).lower()}", code) from error

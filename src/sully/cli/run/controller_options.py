@@ -27,7 +27,7 @@ _LONGEST = timedelta(days=100 * 365)
 def _staleness(text: str) -> float:
     bound = seconds(text)
     if 0 < bound < 1:
-        raise click.BadParameter(f"invalid duration {text!r} (1s or more, or 0s for no limit)")
+        raise click.BadParameter(f'invalid duration "{text}" (1s or more, or 0s for no limit)')
     return bound
 
 
@@ -69,15 +69,15 @@ event_options = duration_option(
 placement_options = join(
     click.option(
         "--default-cluster-toleration-seconds",
-        type=whole_number(most=_MOST),
+        type=whole_number(maximum=_MOST),
         metavar="N",
         show_default="0",
         help="How long placements without tolerations of their own keep unreachable and unavailable"
         " clusters.",
     ),
     click.option(
-        "--cluster-leave-budget-per-minute",
-        type=whole_number(most=_MOST),
+        "--cluster-removal-budget-per-minute",
+        type=whole_number(maximum=_MOST),
         metavar="N",
         show_default="no limit",
         help="How many clusters per minute may be removed from placements because of their health."
@@ -131,14 +131,14 @@ def placement_settings(options: Options) -> "PlacementSettings":
 
     return PlacementSettings(
         toleration_seconds=options.default_cluster_toleration_seconds,
-        leaves_per_minute=options.cluster_leave_budget_per_minute,
+        removals_per_minute=options.cluster_removal_budget_per_minute,
     )
 
 
 def warn_of_placement(options: Options) -> None:
     if Compat.named(options.compat).allows_placement_limits:
         return
-    for name in ("default_cluster_toleration_seconds", "cluster_leave_budget_per_minute"):
+    for name in ("default_cluster_toleration_seconds", "cluster_removal_budget_per_minute"):
         if getattr(options, name) is not None:
             flag = f"--{name.replace('_', '-')}"
             print(f"warning: {flag} has no effect with --compat reference", file=sys.stderr)

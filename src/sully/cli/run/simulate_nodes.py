@@ -33,12 +33,12 @@ Simulate nodes with devices on any API server, like kwok.
 
 Creates Nodes, their ResourceSlices, and a DeviceClass with the name of the driver. Pods that are
 scheduled on the nodes become Running and Ready; pods that are deleted terminate. Nothing is
-executed. A pod with the annotation sully.dev/hollow-exit, such as 0@5s, ends with that exit code
+executed. A pod with the annotation sully.dev/simulated-exit, such as 0@5s, ends with that exit code
 after that time, for example the pods of a Job.
 
 Ctrl-C deletes the nodes, the pods on them and the devices, and the DeviceClass if it was created
 here. Other nodes and pods on them are never changed. If the cluster has other nodes, --yes is
-required, and the simulated nodes get the taint sully.dev/hollow=true:NoSchedule.
+required, and the simulated nodes get the taint sully.dev/simulated=true:NoSchedule.
 """
 _EXAMPLES = """\
 # Three nodes with four devices each, until Ctrl-C
@@ -64,7 +64,7 @@ sully simulate-nodes --delete
 )
 @click.option(
     "--devices",
-    type=whole_number(most=512),
+    type=whole_number(0, 512),
     default=str(DEVICES),
     metavar="N",
     show_default=True,
@@ -158,7 +158,7 @@ def _fleet(options: Options) -> "Fleet":
 
     if not _PREFIX.fullmatch(options.name_prefix):
         raise CommandError(
-            f"--name-prefix: invalid prefix {options.name_prefix!r} (lower-case letters, digits and"
+            f'--name-prefix: invalid prefix "{options.name_prefix}" (lower-case letters, digits and'
             " dashes, for example gpu-a)",
             USAGE_ERROR,
         )
@@ -177,7 +177,7 @@ def _labels(texts: Sequence[str]) -> dict[str, str]:
         key, equals, value = text.partition("=")
         if not key or not equals:
             raise CommandError(
-                f"--label: invalid label {text!r} (for example rack=r7)", USAGE_ERROR
+                f'--label: invalid label "{text}" (for example rack=r7)', USAGE_ERROR
             )
         labels[key] = value
     return labels
@@ -197,7 +197,7 @@ def _check(others: "Neighbors", *, confirmed: bool) -> None:
             f"the cluster has {number(len(others.names), 'node')} that {are} not simulated: {shown}"
             "\n"
             "  use --yes to add simulated nodes, which only pods that tolerate the taint"
-            " sully.dev/hollow=true:NoSchedule are scheduled on"
+            " sully.dev/simulated=true:NoSchedule are scheduled on"
         )
 
 

@@ -44,7 +44,7 @@ from sully.domain.eviction.status import (
 )
 from sully.evictor.records import EvictionRecords
 from sully.runtime.clock import Clock
-from sully.views.devices.changes import Change
+from sully.views.devices.changes import InventoryChange
 from sully.views.devices.exposures import Exposures, Problem
 from sully.views.kinds import RULES
 
@@ -93,7 +93,7 @@ class RuleStatuses:
         self._exposures = exposures
         self._records = records
         self._clock = clock
-        self._ours = exposures.terms.compat.reports_on_rules
+        self._ours = exposures.policy.compat.reports_on_rules
         self._timing = PROMPT if self._ours else AS_KUBERNETES
         self._transport = transport
         self._recorder = recorder
@@ -109,7 +109,7 @@ class RuleStatuses:
         if self._ours:
             yield Watch(self._exposures.usage, lambda _: self._previews.touched())
 
-    def _touched(self, change: Change) -> Iterator[Key]:
+    def _touched(self, change: InventoryChange) -> Iterator[Key]:
         for changed in change.rules:
             for rule in (changed.old, changed.new):
                 if rule is not None:
@@ -228,7 +228,7 @@ class RuleStatuses:
             # The text promises not to be updated.
             return state.reported.reports[CONDITION]
         effects, number = (
-            self._exposures.terms.effects,
+            self._exposures.policy.effects,
             self._records.evicted_since_start(state.uid),
         )
         if effect not in (NONE, *effects):

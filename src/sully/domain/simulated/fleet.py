@@ -13,9 +13,9 @@ from typing import Any
 
 DRIVER = "gpu.sully.dev"
 """The driver that publishes the devices, and the class that picks them."""
-SIMULATED = "sully.dev/hollow"
+SIMULATED = "sully.dev/simulated"
 """The label of nodes that are ours, and of what belongs to them."""
-PREFIX = "hollow"
+PREFIX = "worker"
 """What names of nodes start with, unless another prefix is chosen."""
 MOST_NODES = 10_000
 MOST_DEVICES = 512
@@ -73,8 +73,8 @@ class Fleet:
 
     def taint(self, number: int, device: int) -> dict[str, Any] | None:
         """Return what is wrong with a device, or None."""
-        found = self.faults.get((number, device))
-        return None if found is None else dict(found)
+        taint = self.faults.get((number, device))
+        return None if taint is None else dict(taint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +92,11 @@ def name_of(number: int, prefix: str = PREFIX) -> str:
 
 def number_of(name: str, prefix: str = PREFIX) -> int | None:
     """Return which node has a name, or None if it is not one of a simulated node."""
-    found = _NAME.fullmatch(name)
-    if found is None:
+    match = _NAME.fullmatch(name)
+    if match is None:
         return None
-    number = int(found[2])
-    # Each machine has one name; hollow-00001 is none of them.
+    number = int(match[2])
+    # Each machine has one name; worker-00001 is none of them.
     return number if number < MOST_NODES and name_of(number, prefix) == name else None
 
 

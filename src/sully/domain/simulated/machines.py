@@ -25,7 +25,7 @@ from sully.machinery.timestamps import format_micro_time, format_time
 
 Obj = dict[str, Any]
 
-DIGEST = "sully.dev/hollow-digest"
+DIGEST = "sully.dev/simulated-digest"
 LEASES = "kube-node-lease"
 DEVICES_PER_SLICE = 64
 """More than these may not carry taints."""
@@ -83,7 +83,7 @@ def _node(fleet: Fleet, number: int) -> Obj:
     capacity = {"cpu": str(model.cpu), "memory": model.host_memory} | _ROOM
     # A machine keeps something for itself.
     allocatable = capacity | {"cpu": str(model.cpu - 2)}
-    spec: Obj = {"podCIDR": network, "podCIDRs": [network], "providerID": f"hollow://{name}"}
+    spec: Obj = {"podCIDR": network, "podCIDRs": [network], "providerID": f"simulated://{name}"}
     if fleet.tainted:
         spec["taints"] = [TAINT]
     return {
@@ -111,9 +111,9 @@ def _info(name: str) -> Obj:
     return {
         "architecture": "amd64",
         "operatingSystem": "linux",
-        "osImage": "Hollow",
-        "kernelVersion": "6.12.0-hollow",
-        "containerRuntimeVersion": "hollow://1.0.0",
+        "osImage": "Simulated",
+        "kernelVersion": "6.12.0-simulated",
+        "containerRuntimeVersion": "simulated://1.0.0",
         "kubeletVersion": _VERSION,
         "kubeProxyVersion": "",
         "machineID": identity.hex,

@@ -31,14 +31,13 @@ from sully.scheduler.claim_resolution import ClaimsNotReady, claim_keys, resolve
 from sully.scheduler.device_cache import DeviceCache
 from sully.scheduler.judge import Judge, ScheduleResult, Unschedulable
 from sully.scheduler.node_cache import NodeCache
-from sully.scheduler.options import Options
+from sully.scheduler.options import options_for
 from sully.views.kinds import CLAIMS, CLASSES
 from sully.views.snapshot.kinds import NODES
-from sully.views.snapshot.snapshot import ALL_EFFECTS, Snapshot
+from sully.views.snapshot.snapshot import Snapshot
 
 __all__ = ["ScheduleResult", "Unschedulable", "claim_keys", "deadline", "unallocated", "unready"]
 
-OPTIONS = Options(eviction=ALL_EFFECTS)
 _RIGHT_KIND = (Reason.TAINT, Reason.IN_USE, Reason.COUNTERS, Reason.CONSTRAINT)
 """Why a request cannot have a device that is of the right kind."""
 
@@ -64,7 +63,7 @@ class Attempt:
     error: str = ""
     """Something is wrong with a request, a class or a pool."""
     failure: FailureCause | None = None
-    account: Diagnosis | None = None
+    diagnosis: Diagnosis | None = None
     rejections: tuple[Rejection, ...] = ()
     """Nodes that do not fit the pod, devices aside, those first that are the most."""
     nodes: int = 0
@@ -107,6 +106,7 @@ class SchedulerCopy:
             self.backings.change(None, class_)
         for claim in snapshot.of(CLAIMS).values():
             self.devices.claim_changed(None, claim)
+        self._options = options_for(snapshot.control_plane)
         self._all = self._stage(*snapshot.of(NODES).keys())
         self._single: dict[str, Stage] = {}
 
@@ -122,7 +122,7 @@ class SchedulerCopy:
             devices=self.devices,
             nodes=cluster,
             backings=self.backings,
-            options=OPTIONS,
+            options=self._options,
         )
         return Stage(cluster, judge)
 
@@ -161,20 +161,20 @@ class SchedulerCopy:
             # Which plugin of the scheduler met the error does not matter here.
             error=failed.error if failed is not None else "",
             failure=failed.failure if failed is not None else None,
-            account=verdict.diagnosis,
+            diagnosis=verdict.diagnosis,
             rejections=tuple(self._rejections(pod)),
             nodes=nodes,
         )
 
-    def account(self, pod: Pod, claims: Sequence[ResourceClaim]) -> Diagnosis | None:
+    def diagnosis(self, pod: Pod, claims: Sequence[ResourceClaim]) -> Diagnosis | None:
         """Return why there are no devices for a pod; None if it would get a node."""
         verdict = self._all.judge.judge(pod, claims, self.snapshot.taken)
         return None if isinstance(verdict, ScheduleResult) else verdict.diagnosis
 
     def _prepare(self, claims: Sequence[ResourceClaim]) -> Demand | Unresolved | Failed:
         inventory = self.snapshot.inventory
-        as_of = AsOf(self.snapshot.taken, inventory.times)
-        return prepare(unallocated(claims), inventory.class_, OPTIONS.honored_taints, as_of)
+        as_of = AsOf(self.snapshot.taken, inventory.taint_times)
+        return prepare(unallocated(claims), inventory.class_, self._options.honored_taints, as_of)
 
     def extension(self, pod: Pod) -> Extension | None:
         """Return the claim that a pod gets where devices provide its extended resources."""
@@ -196,17 +196,17 @@ class SchedulerCopy:
         for state in self.states():
             if rejects(state, pod, requests, backed) is not None:
                 continue
-            survey = Survey([self.devices.catalogue.offer(state.target)])
+            survey = Survey([self.devices.node_pools.get(state.target)])
             try:
-                accounts = diagnose(demand, survey, self.devices.ledger).requests
+                diagnosed = diagnose(demand, survey, self.devices.ledger).requests
             except CostBudgetExceededError:
                 break
-            for asked in accounts:
-                count = asked.available + sum(asked.refused.get(why, 0) for why in _RIGHT_KIND)
-                known = largest.get((asked.claim, asked.request))
+            for request in diagnosed:
+                count = request.available + sum(request.refused.get(why, 0) for why in _RIGHT_KIND)
+                known = largest.get((request.claim, request.request))
                 if known is None or count > known.devices:
                     name = state.node.metadata.name
-                    largest[asked.claim, asked.request] = LargestNode(count, name)
+                    largest[request.claim, request.request] = LargestNode(count, name)
         return largest
 
     def _rejections(self, pod: Pod) -> list[Rejection]:
@@ -216,8 +216,8 @@ class SchedulerCopy:
         for state in self.states():
             for why in _rejections(state, pod, requests, backed):
                 nodes.setdefault(why, []).append(state.node.metadata.name)
-        found = [why._replace(names=tuple(sorted(names))) for why, names in nodes.items()]
-        return sorted(found, key=lambda rejection: (-len(rejection.names), rejection.message))
+        rejections = [why._replace(names=tuple(sorted(names))) for why, names in nodes.items()]
+        return sorted(rejections, key=lambda rejection: (-len(rejection.names), rejection.message))
 
 
 def _rejections(

@@ -63,7 +63,7 @@ class PodTrials:
         verdict = self._judge(change, only, diagnose=False)
         return verdict.node if isinstance(verdict, ScheduleResult) else ""
 
-    def account_after(self, change: Change, only: str = "") -> Diagnosis | None:
+    def diagnosis_after(self, change: Change, only: str = "") -> Diagnosis | None:
         verdict = self._judge(change, only)
         return None if isinstance(verdict, ScheduleResult) else verdict.diagnosis
 
@@ -101,16 +101,16 @@ class PodTrials:
         )
 
     def exceeding(self) -> list[Excess]:
-        states, found = list(self._copy.states()), []
+        states, excesses = list(self._copy.states()), []
         for name, amount in sorted(self._requests.items()):
             most = max((state.resources.allocatable.get(name, 0) for state in states), default=0)
             if amount > most and name not in self._backed:
                 largest = _quantity(name, most) if most else ""
-                found.append(Excess(name, _quantity(name, amount), largest))
-        return found
+                excesses.append(Excess(name, _quantity(name, amount), largest))
+        return excesses
 
     def reveals(self, taint: Taint, node: str) -> bool:
-        """Return whether a patch hides a taint of the driver, or of a patch with less priority."""
+        """Report whether a patch hides a taint of the driver, or of a patch with less priority."""
         kind, _, name = taint.origin.partition("/")
         if kind != PATCHES.kind:
             return False
@@ -146,7 +146,7 @@ class PodTrials:
     @cached_property
     def _sharing(self) -> frozenset[Key]:
         """Return the pods that share claims with the pod: without them it would need devices."""
-        holders = self._usage.holders
+        holders = self._usage.consumers
         return frozenset(key_of(pod) for claim in self._claims for pod in holders(claim))
 
     @cached_property
@@ -192,11 +192,11 @@ class PodTrials:
         usage, get = self._usage, self._snapshot.get
         named = [claim for name in change.deallocate if (claim := get(CLAIMS, key_from(name)))]
         keys = set(map(key_from, change.remove))
-        keys |= {key_of(pod) for claim in named for pod in usage.holders(claim)}
+        keys |= {key_of(pod) for claim in named for pod in usage.consumers(claim)}
         freed = {key_of(claim): claim for claim in named}
         for user in filter(None, map(usage.pod, sorted(keys))):
             for claim in usage.claims_of(user):
-                if keys.issuperset(map(key_of, usage.holders(claim))):
+                if keys.issuperset(map(key_of, usage.consumers(claim))):
                     freed[key_of(claim)] = claim
         pods = [pod for key in sorted(keys) if (pod := get(LABELED_PODS, key))]
         return pods, list(freed.values())
