@@ -39,7 +39,7 @@ def pods_of(manager: Manager) -> workloads.Pods:
 
 def recorder(world: World, manager: Manager, name: str) -> EventRecorder:
     made = EventRecorder(world.transport(name), name, clock=world.clock)
-    manager.alongside(made.run)
+    manager.add_runnable(made.run)
     return made
 
 

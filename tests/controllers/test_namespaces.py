@@ -25,8 +25,7 @@ from sully.client.transport import Key, Kind
 from sully.controllers import kinds
 from sully.controllers.kinds import Item, Metadata, Namespace
 from sully.controllers.manager import Manager
-from sully.controllers.namespaces.content import Content, namespaced_kinds
-from sully.controllers.namespaces.controller import NamespacesController
+from sully.controllers.namespaces.controller import Content, NamespacesController, namespaced_kinds
 from sully.machinery.errors import NotFound
 from sully.testing.clock import NOON
 

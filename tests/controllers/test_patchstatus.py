@@ -11,7 +11,7 @@ from sully.client.events import EVENTS, EventRecorder
 from sully.client.transport import Key, Kind
 from sully.controllers.framework import Controller
 from sully.controllers.manager import Manager
-from sully.controllers.patchstatus.controller import NAME, PatchStatusController
+from sully.controllers.patchstatus import NAME, PatchStatusController
 from sully.views import kinds
 from sully.views.devices.inventory import Inventory
 
@@ -34,7 +34,7 @@ def speaking(world: World, manager: Manager) -> Controller:
     )
     access = world.transport(NAME)
     recorder = EventRecorder(access, NAME, clock=world.clock)
-    manager.alongside(recorder.run)
+    manager.add_runnable(recorder.run)
     return PatchStatusController(
         patches=patches,
         inventory=inventory,

@@ -1,6 +1,6 @@
 """The kinds that more than one controller reads, as projections: only the fields they need.
 
-They stand here because a cache is shared by those who read the same kind as the same type.
+Controllers that read the same kind as the same type share a cache.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sully.machinery.meta import Wire
 
 
 class Metadata(Wire, frozen=True, kw_only=True):
-    """The part of an object's metadata that says which it is and whether it stays."""
+    """The metadata that identifies an object, and whether it is terminating."""
 
     name: str = ""
     namespace: str = ""
@@ -27,18 +27,18 @@ class Metadata(Wire, frozen=True, kw_only=True):
 
 
 class Item(Wire, frozen=True, kw_only=True):
-    """Any object, of which only the existence matters."""
+    """Any object, by its metadata."""
 
     metadata: Metadata = msgspec.field(default_factory=Metadata)
 
     @property
-    def leaving(self) -> bool:
-        """Report whether its deletion was asked for."""
+    def terminating(self) -> bool:
+        """Report whether it has a deletion timestamp."""
         return self.metadata.deletion_timestamp is not None
 
 
 class Namespace(Item, frozen=True, kw_only=True):
-    """A namespace, of which only matters whether it stays."""
+    """A namespace, by its metadata."""
 
 
 NAMESPACES: Kind[Namespace] = Kind("", "v1", "namespaces", "Namespace", Namespace, namespaced=False)
@@ -56,7 +56,7 @@ class ClusterLease(Item, frozen=True, kw_only=True):
 
 
 CLUSTER_LEASE = "managed-cluster-lease"
-"""What it is called in each of the namespaces."""
+"""Its name, in the namespace of each cluster."""
 CLUSTER_LEASES: Kind[ClusterLease] = Kind(
     "coordination.k8s.io", "v1", "leases", "Lease", ClusterLease
 )

@@ -13,8 +13,8 @@ from sully.client.transport import Key, Kind
 from sully.controllers import workloads
 from sully.controllers.claims import lookups
 from sully.controllers.claims.controller import COMPONENT, NAME, PodClaimsController
+from sully.controllers.claims.creator import ClaimCreator
 from sully.controllers.claims.lookups import Lookups
-from sully.controllers.claims.maker import ClaimMaker
 from sully.controllers.claims.metrics import ClaimMetrics
 from sully.controllers.claims.releasing import ReleaseController
 from sully.controllers.manager import Manager
@@ -49,11 +49,11 @@ class Claiming:
         self._counted = self._counted or ClaimMetrics(self.metrics)
         self._counted.follow(found.claims)
         recorder = EventRecorder(self.transport, COMPONENT, clock=world.clock)
-        manager.alongside(recorder.run)
+        manager.add_runnable(recorder.run)
         manager.add(ReleaseController(lookups=found, transport=self.transport), backoff=CALM)
         return PodClaimsController(
             lookups=found,
-            maker=ClaimMaker(lookups=found, transport=self.transport, metrics=self._counted),
+            creator=ClaimCreator(lookups=found, transport=self.transport, metrics=self._counted),
             transport=self.transport,
             recorder=recorder,
         )

@@ -78,7 +78,7 @@ class Evicting:
         )
         self.transport = self.transport or Asked(world)
         recorder = EventRecorder(self.transport, NAME, clock=world.clock)
-        manager.alongside(recorder.run)
+        manager.add_runnable(recorder.run)
         compat = Compat.KUBERNETES if self.strict else Compat.SULLY
         gates = parse_gates("", compat).overrides
         options = eviction_options(self.settings, Gates({**gates, **self.gates}), compat=compat)

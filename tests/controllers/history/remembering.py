@@ -9,13 +9,12 @@ from controllers.world import NAMESPACES, Obj, World
 from sully.api.sully.types import EvictedPod
 from sully.client.transport import Key, Kind
 from sully.controllers.framework import Controller
-from sully.controllers.history.controller import NAME, TaintHistoryController
+from sully.controllers.history.controller import NAME, EvictionCounts, TaintHistoryController
 from sully.controllers.history.retention import (
     RetentionController,
+    deleted_since,
     evicted_since,
-    lifted_since,
 )
-from sully.controllers.history.tally import Tally
 from sully.controllers.manager import Manager
 from sully.controllers.workloads import PODS
 from sully.domain.devices.pools import DeviceId
@@ -36,7 +35,7 @@ def historian(world: World, manager: Manager) -> Controller:
     return TaintHistoryController(
         rules=manager.informer(kinds.RULES),
         records=manager.informer(TAINT_RECORDS),
-        tally=Tally(manager.informer(PAST_EVICTIONS), manager.informer(PODS)),
+        evictions=EvictionCounts(manager.informer(PAST_EVICTIONS), manager.informer(PODS)),
         transport=world.transport(NAME),
         clock=world.clock,
     )
@@ -55,7 +54,7 @@ def forgetting_evictions(world: World, manager: Manager) -> Controller:
 def forgetting_rules(world: World, manager: Manager) -> Controller:
     return RetentionController(
         manager.informer(TAINT_RECORDS),
-        lifted_since,
+        deleted_since,
         transport=world.transport(NAME),
         clock=world.clock,
         keep=KEEP,

@@ -356,8 +356,7 @@ async def test_an_annotation_that_is_not_understood_is_told(world: World) -> Non
         await world.settle()
 
     assert await said(world) == [
-        "BadHollowExit: sully.dev/hollow-exit: 'soon' is not understood, so the pod runs on; for"
-        " example 0@5s"
+        "BadHollowExit: sully.dev/hollow-exit: invalid value 'soon' is ignored (for example 0@5s)"
     ]
 
 

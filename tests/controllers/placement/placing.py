@@ -49,7 +49,7 @@ class Placing:
         def made(world: World, manager: Manager) -> PlacementController:
             self.transport = self.transport or Noted(world, NAME)
             recorder = EventRecorder(self.transport, NAME, clock=world.clock)
-            manager.alongside(recorder.run)
+            manager.add_runnable(recorder.run)
             return make_placement(
                 manager,
                 transport=self.transport,

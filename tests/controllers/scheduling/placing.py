@@ -13,7 +13,7 @@ from controllers.world import ACCOUNTS, NAMESPACES, PODS, Obj, World, running
 from sully.client.events import EVENTS
 from sully.client.transport import Key, Kind
 from sully.controllers.manager import Manager
-from sully.controllers.scheduling import kinds as own
+from sully.controllers.scheduling import wiring as own
 from sully.controllers.scheduling.wiring import add_scheduler
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
@@ -73,7 +73,7 @@ class Scheduling:
             classes=manager.informer(kinds.CLASSES),
             rules=manager.informer(kinds.RULES),
         )
-        self.transport = self.transport or Noted(world, "system:kube-scheduler", own.AGENT)
+        self.transport = self.transport or Noted(world, "system:kube-scheduler", own.USER_AGENT)
         add_scheduler(
             manager,
             transport=self.transport,

@@ -1,6 +1,6 @@
-"""How many pods may be taken away on purpose.
+"""How many pods may be disrupted voluntarily.
 
-Owns: the status of budgets, by which evictions are decided, and marks on pods that did not go.
-Never: evicts; and what a budget allows, domain/workloads/budgets.py says.
+Owns: the status of budgets, and stale `DisruptionTarget` conditions of pods.
+Never: evicts, or decides what a budget allows; that is domain/workloads/budgets.py.
 Start at: controller.py.
 """

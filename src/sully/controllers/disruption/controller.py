@@ -1,8 +1,8 @@
-"""Reckons what each PodDisruptionBudget allows, so that evictions can be decided at once.
+"""Calculates what each PodDisruptionBudget allows, and resets stale disruption conditions.
 
-Reads budgets, pods, ReplicaSets and Deployments; writes the status of budgets and events. The
-arithmetic is domain/workloads/budgets.py. The eviction endpoint spends what is written here, and
-notes the pod in `disruptedPods`; a write here that has not seen that note is refused as a conflict.
+Reads budgets, pods, ReplicaSets and Deployments; writes the status of budgets and of pods, and
+events. The calculation is domain/workloads/budgets.py. The eviction endpoint decrements what is
+written here, and adds the pod to `disruptedPods`; a write here that has not seen that conflicts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from msgspec.structs import replace
 from sully.client.events import reference
 from sully.client.informers.informer import Informer, own_key
 from sully.client.objects import key_of
-from sully.client.transport import Key, Transport
+from sully.client.options import PatchType
+from sully.client.transport import Key, Kind, Transport
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.workloads import (
     BUDGETS,
@@ -26,10 +27,11 @@ from sully.controllers.workloads import (
     REPLICA_SETS,
     Pods,
     Recorder,
-    Selecting,
+    SelectorIndex,
 )
 from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.budgets import (
+    TARGET,
     Need,
     Scale,
     UnknownControllerError,
@@ -37,6 +39,7 @@ from sully.domain.workloads.budgets import (
     count,
     failed_status,
     need,
+    stale_at,
 )
 from sully.domain.workloads.workloads import (
     Budget,
@@ -47,6 +50,7 @@ from sully.domain.workloads.workloads import (
     template_labels,
 )
 from sully.machinery.meta import OwnerReference
+from sully.machinery.timestamps import format_time
 from sully.runtime.clock import Clock
 
 _BY_NAMESPACE = "disruption-controller/namespace"
@@ -60,29 +64,29 @@ _UNMANAGED = (
 
 @dataclass(frozen=True, slots=True)
 class Workloads:
-    """Who says how many pods there are to be."""
+    """The workloads that specify a number of pods."""
 
     sets: Informer[ReplicaSet]
     deployments: Informer[Deployment]
 
     def scale(self, namespace: str, ref: OwnerReference) -> Scale | None:
-        """Return the number behind the controller of a pod, or None if that is not known."""
-        if not _names(ref, REPLICA_SETS.group, REPLICA_SETS.kind):
+        """Return the scale of the controller of a pod, or None if it is not known."""
+        if not _refers_to(ref, REPLICA_SETS):
             return None
-        found = self.sets.get(Key(namespace, ref.name))
-        if found is None or found.metadata.uid != ref.uid:
+        replica_set = self.sets.get(Key(namespace, ref.name))
+        if replica_set is None or replica_set.metadata.uid != ref.uid:
             return None
-        above = found.metadata.controller()
-        if above is None or not _names(above, DEPLOYMENTS.group, DEPLOYMENTS.kind):
-            return Scale(found.metadata.uid, found.spec.replicas)
-        whole = self.deployments.get(Key(namespace, above.name))
-        if whole is None or whole.metadata.uid != above.uid:
+        owner = replica_set.metadata.controller()
+        if owner is None or not _refers_to(owner, DEPLOYMENTS):
+            return Scale(ref.uid, replica_set.spec.replicas)
+        deployment = self.deployments.get(Key(namespace, owner.name))
+        if deployment is None or deployment.metadata.uid != owner.uid:
             return None
-        return Scale(whole.metadata.uid, whole.spec.replicas)
+        return Scale(owner.uid, deployment.spec.replicas)
 
 
 class DisruptionController:
-    """Keeps the numbers of budgets right."""
+    """Keeps the status of budgets up to date."""
 
     name = "disruption-controller"
 
@@ -102,17 +106,17 @@ class DisruptionController:
         self._transport = transport
         self._recorder = recorder
         self._clock = clock
-        self._choosing = Selecting(budgets, _BY_NAMESPACE)
+        self._selectors = SelectorIndex(budgets, _BY_NAMESPACE)
 
     def watches(self) -> Iterable[Watch[Any]]:
-        """Wake for budgets, and for what they count: pods and those who say how many."""
+        """Wake for budgets, and for the pods and workloads that they count."""
         yield Watch(self._budgets, own_key)
         yield Watch(
             self._pods.informer,
-            lambda pod: self._choosing.keys(pod.metadata.namespace, pod.metadata.labels),
+            lambda pod: self._selectors.keys(pod.metadata.namespace, pod.metadata.labels),
         )
-        yield Watch(self._workloads.sets, self._counting_template)
-        yield Watch(self._workloads.deployments, self._counting_template)
+        yield Watch(self._workloads.sets, self._budgets_of)
+        yield Watch(self._workloads.deployments, self._budgets_of)
 
     async def reconcile(self, key: Key) -> Result:
         """Count the pods of a budget and write what it allows."""
@@ -120,54 +124,92 @@ class DisruptionController:
         if budget is None:
             return DONE
         selector = selector_of(budget)
-        found = self._pods.in_namespace(key.namespace)
-        pods = [pod for pod in found if selector.matches(pod.metadata.labels)]
+        pods = [
+            pod
+            for pod in self._pods.in_namespace(key.namespace)
+            if selector.matches(pod.metadata.labels)
+        ]
         try:
-            asked = need(budget, pods, partial(self._workloads.scale, key.namespace))
+            expected = need(budget, pods, partial(self._workloads.scale, key.namespace))
         except UnknownControllerError as error:
             return await self._fail(budget, str(error))
-        return await self._count(budget, pods, asked)
+        return await self._update(budget, pods, expected)
 
-    async def _count(self, budget: Budget, pods: Sequence[Pod], asked: Need) -> Result:
+    async def _update(self, budget: Budget, pods: Sequence[Pod], expected: Need) -> Result:
         now = self._clock.now()
         counted = count(budget, pods, now)
         for pod in counted.overdue:
             text = f"Pod was expected by PDB {key_of(budget)} to be deleted but it wasn't"
             self._recorder.event(reference(PODS, pod), "Warning", "NotDeleted", text)
-        status = budget_status(budget, asked, counted, now)
+        status = budget_status(budget, expected, counted, now)
         if await self._write(budget, status):
-            self._remark(budget, pods, asked)
+            self._record_events(budget, pods, expected)
         return Result(requeue_after=counted.recheck - now) if counted.recheck else DONE
 
-    def _remark(self, budget: Budget, pods: Sequence[Pod], asked: Need) -> None:
-        """Tell about a budget that protects nothing, or less than it seems to."""
+    def _record_events(self, budget: Budget, pods: Sequence[Pod], expected: Need) -> None:
+        """Record events about a budget without pods, or with unmanaged ones."""
         about = reference(BUDGETS, budget)
         if not pods:
             self._recorder.event(about, "Normal", "NoPods", "No matching pods found")
-        if asked.unmanaged:
+        if expected.unmanaged:
             text = _UNMANAGED.format(selector=selector_of(budget))
             self._recorder.event(about, "Warning", "UnmanagedPods", text)
 
-    async def _fail(self, budget: Budget, why: str) -> Result:
-        """Allow nothing as long as the numbers cannot be known; whoever changes that wakes us."""
-        if await self._write(budget, failed_status(budget, why, self._clock.now())):
-            text = f"Failed to calculate the number of expected pods: {why}"
+    async def _fail(self, budget: Budget, error: str) -> Result:
+        """Allow no disruption until the number of expected pods can be calculated."""
+        if await self._write(budget, failed_status(budget, error, self._clock.now())):
+            text = f"Failed to calculate the number of expected pods: {error}"
             about = reference(BUDGETS, budget)
             self._recorder.event(about, "Warning", "CalculateExpectedPodCountFailed", text)
         return DONE
 
     async def _write(self, budget: Budget, status: BudgetStatus) -> bool:
-        """Write a status if it says something new; say whether it did."""
+        """Write a status if it changed; return whether it did."""
         if status == budget.status:
             return False
         await self._transport.update(BUDGETS, replace(budget, status=status), "status")
         return True
 
-    # -- news -------------------------------------------------------------------------------------
-
-    def _counting_template(self, owner: ReplicaSet | Deployment) -> Iterable[Key]:
-        return self._choosing.keys(owner.metadata.namespace, template_labels(owner.spec.template))
+    def _budgets_of(self, owner: ReplicaSet | Deployment) -> Iterable[Key]:
+        return self._selectors.keys(owner.metadata.namespace, template_labels(owner.spec.template))
 
 
-def _names(ref: OwnerReference, group: str, kind: str) -> bool:
-    return ref.kind == kind and ref.api_version.rpartition("/")[0] == group
+def _refers_to(ref: OwnerReference, kind: Kind[Any]) -> bool:
+    return (ref.api_version.rpartition("/")[0], ref.kind) == (kind.group, kind.kind)
+
+
+class StalePodDisruptionController:
+    """Resets the condition `DisruptionTarget` of pods that are not deleted minutes later.
+
+    An eviction sets the condition and then deletes the pod. If the deletion fails, the condition
+    would stay indefinitely.
+    """
+
+    name = "stale-pod-disruption"
+
+    def __init__(self, *, pods: Pods, transport: Transport, clock: Clock) -> None:
+        self._pods = pods
+        self._transport = transport
+        self._clock = clock
+
+    def watches(self) -> Iterable[Watch[Any]]:
+        """Wake for pods with the condition."""
+        yield Watch(self._pods.informer, _disruption_target)
+
+    async def reconcile(self, key: Key) -> Result:
+        """Reset the condition when it is stale."""
+        pod = self._pods.informer.get(key)
+        at = stale_at(pod) if pod is not None else None
+        if pod is None or at is None:
+            return DONE
+        now = self._clock.now()
+        if at > now:
+            return Result(requeue_after=at - now)
+        condition = {"type": TARGET, "status": "False", "lastTransitionTime": format_time(now)}
+        change = {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}}
+        await self._transport.patch(PODS, key, change, PatchType.STRATEGIC, "status")
+        return DONE
+
+
+def _disruption_target(pod: Pod) -> Iterable[Key]:
+    return own_key(pod) if stale_at(pod) is not None else ()

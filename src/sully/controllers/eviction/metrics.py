@@ -1,4 +1,4 @@
-"""What eviction counts, under the names Kubernetes uses."""
+"""The metrics of eviction, with the names of Kubernetes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class EvictionMetrics:
         )
 
     def unconfirmed(self, count: Callable[[], int]) -> None:
-        """Show how many pods wait for the server."""
+        """Export how many pods wait for the server."""
         self._unconfirmed.set_function(count)
 
     def deleted(self, delay: float) -> None:

@@ -1,4 +1,4 @@
-"""What is counted about scheduling, under the names Kubernetes uses."""
+"""The metrics of scheduling, with the names of kube-scheduler."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ ERROR: Final = "error"
 _SECONDS: Final = tuple(0.001 * 2**power for power in range(15))
 _SLI_SECONDS: Final = tuple(0.01 * 2**power for power in range(20))
 _ATTEMPTS: Final = (1, 2, 4, 8, 16)
-_MOST_ATTEMPTS: Final = 16
-"""A label that counts on would make a series for every number there is."""
+_MAX_ATTEMPTS: Final = 16
+"""The largest value of the label, so that the number of series stays bounded."""
 
 
 class SchedulerMetrics:
-    """How many attempts there were, with what result, and how long they took."""
+    """The number of attempts, their results and durations."""
 
     def __init__(self, metrics: Metrics) -> None:
         labels = ("result", "profile")
@@ -59,7 +59,7 @@ class SchedulerMetrics:
         )
 
     def follow(self, queue: str, count: Callable[[], int]) -> None:
-        """Show how many pods are in a queue, counted when somebody asks."""
+        """Export the number of pods in a queue, counted on each scrape."""
         self._pending.labels(queue).set_function(count)
 
     def decided(self, seconds: float) -> None:
@@ -76,7 +76,7 @@ class SchedulerMetrics:
         """Count a pod that was bound."""
         self.attempted(pod, SCHEDULED, now - attempt.began)
         self._attempts.observe(attempt.attempts)
-        attempts = str(min(attempt.attempts, _MOST_ATTEMPTS))
+        attempts = str(min(attempt.attempts, _MAX_ATTEMPTS))
         self._since.labels(attempts).observe(now - attempt.queued)
 
     def created_claim(self, *, success: bool) -> None:

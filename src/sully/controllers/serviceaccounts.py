@@ -1,7 +1,7 @@
-"""Gives every namespace a ServiceAccount `default`, and gives it back when it is deleted.
+"""Creates the ServiceAccount `default` in every namespace, also after it was deleted.
 
 Reads namespaces and the accounts of that name; creates accounts. Pods cannot be created in a
-namespace before its account is there, so this runs on events and not on a timer.
+namespace before its account exists, so this runs on events and not on a timer.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Creator(Protocol):
 
 
 class ServiceAccountsController:
-    """Keeps the default ServiceAccounts."""
+    """Creates the default ServiceAccounts."""
 
     name = "service-account-controller"
 
@@ -41,14 +41,14 @@ class ServiceAccountsController:
         self._creator = creator
 
     def watches(self) -> Iterable[Watch[Any]]:
-        """Wake for namespaces, and for accounts as part of their namespace."""
+        """Wake for namespaces, and for the accounts in them."""
         yield Watch(self._namespaces, own_key)
         yield Watch(self._accounts, _namespace_of)
 
     async def reconcile(self, key: Key) -> Result:
         """Create the account of a namespace if it is missing."""
         namespace = self._namespaces.get(key)
-        if namespace is None or namespace.leaving:
+        if namespace is None or namespace.terminating:
             return DONE
         if self._accounts.get(Key(key.name, DEFAULT)) is None:
             account = {"metadata": {"name": DEFAULT, "namespace": key.name}}
