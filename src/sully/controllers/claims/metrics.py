@@ -19,13 +19,14 @@ class ClaimMetrics:
     def __init__(self, metrics: Metrics) -> None:
         self._creates = metrics.counter(
             "dynamic_resource_allocation_resourceclaim_creates_total",
-            "Attempts to create ResourceClaims, by outcome and admin access.",
+            "Number of ResourceClaims creation requests, categorized by creation status and admin"
+            " access.",
             ("status", "admin_access"),
         )
         self._claims = metrics.gauge(
             "dynamic_resource_allocation_resource_claims",
-            "ResourceClaims, by allocation, admin access, and whether a template or an extended"
-            " resource brought them about.",
+            "Number of ResourceClaims, categorized by allocation status, admin access, and source:"
+            " a template or an extended resource.",
             _LABELS,
         )
 

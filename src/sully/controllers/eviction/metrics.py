@@ -26,7 +26,7 @@ class EvictionMetrics:
 
         self._unconfirmed = metrics.gauge(
             "sully_eviction_unconfirmed_pods",
-            "Pods that are due and wait until the server has confirmed what evicts them.",
+            "Number of pods that are due for eviction and wait until the server confirms a cache.",
         )
 
     def unconfirmed(self, count: Callable[[], int]) -> None:

@@ -19,13 +19,13 @@ class PlacementMetrics:
     def __init__(self, metrics: Metrics) -> None:
         self._deciding = metrics.histogram(
             "scheduling_scheduling_duration_seconds",
-            "Seconds until it was decided which clusters a placement gets.",
+            "How long in seconds schedule a placement.",
             ("name",),
             buckets=_SECONDS,
         ).labels(NAME)
         self._binding = metrics.histogram(
             "scheduling_bind_duration_seconds",
-            "Seconds it took to write the decisions of a placement.",
+            "How long in seconds bind a placement to placementDecisions.",
             ("name",),
             buckets=_SECONDS,
         ).labels(NAME)

@@ -25,36 +25,42 @@ class SchedulerMetrics:
     def __init__(self, metrics: Metrics) -> None:
         labels = ("result", "profile")
         self._total = metrics.counter(
-            "scheduler_schedule_attempts_total", "Attempts to schedule pods, by result.", labels
+            "scheduler_schedule_attempts_total",
+            "Number of attempts to schedule pods, by the result. 'unschedulable' means a pod could"
+            " not be scheduled, while 'error' means an internal scheduler problem.",
+            labels,
         )
         self._seconds = metrics.histogram(
             "scheduler_scheduling_attempt_duration_seconds",
-            "Seconds that an attempt took, with the writing of its result.",
+            "Scheduling attempt latency in seconds (scheduling algorithm + binding)",
             labels,
             buckets=_SECONDS,
         )
         self._deciding = metrics.histogram(
             "scheduler_scheduling_algorithm_duration_seconds",
-            "Seconds until it was decided where a pod goes.",
+            "Scheduling algorithm latency in seconds",
             buckets=_SECONDS,
         )
         self._attempts = metrics.histogram(
             "scheduler_pod_scheduling_attempts",
-            "Attempts that a pod needed to get its node.",
+            "Number of attempts to successfully schedule a pod.",
             buckets=_ATTEMPTS,
         )
         self._since = metrics.histogram(
             "scheduler_pod_scheduling_sli_duration_seconds",
-            "Seconds from when a pod was first seen until it had its node.",
+            "E2e latency for a pod being scheduled, from the time the pod enters the scheduling"
+            " queue and might involve multiple scheduling attempts.",
             ("attempts",),
             buckets=_SLI_SECONDS,
         )
         self._pending = metrics.gauge(
-            "scheduler_pending_pods", "Pods without a node, by what they wait for.", ("queue",)
+            "scheduler_pending_pods",
+            "Number of pending pods, by the queue type: active, backoff, unschedulable or gated.",
+            ("queue",),
         )
         self._claims = metrics.counter(
             "scheduler_resourceclaim_creates_total",
-            "Attempts to create ResourceClaims for extended resources.",
+            "Number of ResourceClaims creation attempts for extended resources.",
             ("status",),
         )
 
