@@ -20,7 +20,7 @@ from sully.controllers.claims.releasing import ReleaseController
 from sully.controllers.clusters import kinds as hub
 from sully.controllers.clusters.wiring import HubSettings, add_hub
 from sully.controllers.deployments.controller import DeploymentController
-from sully.controllers.disruption.controller import (
+from sully.controllers.disruption import (
     DisruptionController,
     StalePodDisruptionController,
     Workloads,
@@ -59,11 +59,11 @@ from sully.controllers.scheduling.wiring import USER_AGENT as SCHEDULER
 from sully.controllers.scheduling.wiring import add_scheduler
 from sully.controllers.scheduling.wiring import options as scheduling_options
 from sully.controllers.serviceaccounts import ACCOUNTS, ServiceAccountsController
-from sully.controllers.simulatedclusters.controller import USER_AGENT as SIMULATED_CLUSTERS
-from sully.controllers.simulatedclusters.controller import add_simulated_clusters
+from sully.controllers.simulatedclusters import USER_AGENT as SIMULATED_CLUSTERS
+from sully.controllers.simulatedclusters import add_simulated_clusters
 from sully.controllers.simulatednodes.nodes import USER_AGENT as SIMULATED_NODES
 from sully.controllers.simulatednodes.wiring import add_simulated_nodes
-from sully.controllers.workloads import BUDGETS, DEPLOYMENTS, REPLICA_SETS
+from sully.controllers.workloads import BUDGETS, DEPLOYMENTS, PODS, REPLICA_SETS
 from sully.evictor.settings import eviction_options
 from sully.runtime.clock import Clock
 from sully.runtime.metrics import Metrics
@@ -261,7 +261,7 @@ def _add_history(context: ControllerContext) -> None:
         TaintHistoryController(
             rules=manager.informer(RULES),
             records=records,
-            evictions=EvictionCounts(evictions, context.pods.informer),
+            evictions=EvictionCounts(evictions, manager.informer(PODS)),
             transport=access,
             clock=clock,
         )

@@ -16,7 +16,7 @@ from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind, WatchEvent
 from sully.controllers import workloads
 from sully.controllers.deployments.controller import DeploymentController
-from sully.controllers.disruption.controller import DisruptionController, Workloads
+from sully.controllers.disruption import DisruptionController, Workloads
 from sully.controllers.manager import Manager
 from sully.controllers.replicasets.controller import ReplicaSetController
 from sully.machinery.timestamps import format_time

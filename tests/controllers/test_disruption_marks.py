@@ -8,7 +8,7 @@ from controllers.lifecycles import open_namespace, pod, pods, pods_of
 from controllers.world import PODS, World
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.controllers.disruption.controller import StalePodDisruptionController
+from sully.controllers.disruption import StalePodDisruptionController
 from sully.controllers.manager import Manager
 from sully.machinery.timestamps import format_time
 

@@ -17,7 +17,7 @@ from sully.client.events import EventRecorder
 from sully.client.transport import Key
 from sully.controllers.kinds import CLUSTER_LEASE
 from sully.controllers.manager import Manager
-from sully.controllers.simulatedclusters.controller import USER_AGENT, add_simulated_clusters
+from sully.controllers.simulatedclusters import USER_AGENT, add_simulated_clusters
 from sully.domain.simulated.clusters import SILENT, UNHEALTHY, Members, facts, name_of
 
 C0, C1 = name_of(0), name_of(1)
