@@ -104,7 +104,7 @@ def _add_serviceaccounts(context: ControllerContext) -> None:
         ServiceAccountsController(
             namespaces=context.manager.informer(NAMESPACES),
             accounts=context.manager.informer(SERVICE_ACCOUNTS, ACCOUNTS),
-            creator=context.config.transport(ServiceAccountsController.name),
+            transport=context.config.transport(ServiceAccountsController.name),
         )
     )
 

@@ -17,7 +17,7 @@ def accounts(world: World, manager: Manager) -> ServiceAccountsController:
     return ServiceAccountsController(
         namespaces=manager.informer(kinds.NAMESPACES),
         accounts=manager.informer(kinds.SERVICE_ACCOUNTS, SELECTED),
-        creator=world.transport(ServiceAccountsController.name),
+        transport=world.transport(ServiceAccountsController.name),
     )
 
 

@@ -7,47 +7,19 @@ owner is read from the server, because the cache may still have one that was del
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from sully.client.objects import key_of
 from sully.client.options import PatchType
 from sully.client.transport import Key, Kind, Transport
 from sully.controllers.workloads import SelectorIndex, controller_ref
+from sully.domain.scheduling.objects import Pod
+from sully.domain.workloads.workloads import Deployment, ReplicaSet
 from sully.machinery.errors import Invalid, NotFound
 from sully.machinery.labels import Selector
-from sully.machinery.meta import ObjectMeta, OwnerReference
 
-
-class _Metadata(Protocol):
-    @property
-    def uid(self) -> str: ...
-    @property
-    def labels(self) -> dict[str, str]: ...
-    @property
-    def deletion_timestamp(self) -> Any: ...
-    def controller(self) -> OwnerReference | None: ...
-
-
-class Controlled(Protocol):
-    """An object that can have a controller."""
-
-    @property
-    def metadata(self) -> Any:
-        """Return metadata with labels and owners."""
-        ...
-
-
-class Owner(Protocol):
-    """An object that controls others."""
-
-    @property
-    def metadata(self) -> ObjectMeta:
-        """Return its metadata."""
-        ...
-
-
-ControlledT = TypeVar("ControlledT", bound=Controlled)
-OwnerT = TypeVar("OwnerT", bound=Owner)
+ControlledT = TypeVar("ControlledT", bound=Pod | ReplicaSet)
+OwnerT = TypeVar("OwnerT", bound=ReplicaSet | Deployment)
 
 
 class Owners:
@@ -57,7 +29,7 @@ class Owners:
         self._kind = kind
         self._selectors = selectors
 
-    def of(self, obj: Controlled) -> Iterable[Key]:
+    def of(self, obj: Pod | ReplicaSet) -> Iterable[Key]:
         """Yield the controller of an object, or of an orphan all that match it."""
         controller = obj.metadata.controller()
         if controller is None:
@@ -83,7 +55,7 @@ class ControllerRefManager(Generic[OwnerT, ControlledT]):
         claimed: list[ControlledT] = []
         can_adopt: bool | None = None
         for obj in objects:
-            metadata: _Metadata = obj.metadata
+            metadata = obj.metadata
             controller, matches = metadata.controller(), selector.matches(metadata.labels)
             if controller is not None:
                 if controller.uid != owner.metadata.uid:

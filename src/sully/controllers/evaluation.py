@@ -1,4 +1,4 @@
-"""Evaluates expressions for other controllers, beside the event loop.
+"""Evaluates expressions for other controllers, outside the event loop.
 
 `ExpressionEvaluation` is for a controller whose decision was interrupted (`UnfinishedError`): it
 takes the key, evaluates, and requeues the key. `SelectorEvaluation` evaluates what the inventory

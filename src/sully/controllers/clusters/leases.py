@@ -2,7 +2,7 @@
 
 `LeaseController` creates missing leases, and sets a cluster to Unknown when its lease expires. It
 does not poll: a key is requeued for when its lease will expire. `ClockSyncController` compares the
-clock of an agent with ours; only at the moment of a renewal does the time of a lease tell that.
+clock of an agent with ours when it renews its lease; at other times the lease does not show it.
 """
 
 from __future__ import annotations
@@ -125,8 +125,8 @@ class LeaseController:
                 return DONE
             case Fresh(due):
                 return Result(requeue_after=due - now)
-            case Stopped(due, news):
-                if news:
+            case Stopped(due, changed):
+                if changed:
                     await self._set_unknown(cluster, now)
                 return Result(requeue_after=due - now)
 

@@ -52,7 +52,7 @@ def find(rule: DeviceTaintRule, type_: str) -> Condition | None:
 def fitting(
     rule: DeviceTaintRule, reports: Iterable[tuple[str, Report | None]]
 ) -> dict[str, Report]:
-    """Return the reports that fit into the status beside the conditions of other writers.
+    """Return the reports that fit into the status with the conditions of other writers.
 
     A status that is refused because it has one too many would report nothing at all.
     """

@@ -91,7 +91,7 @@ class EvaluationBudgets:
 
 
 class PlacementController:
-    """Gives placements their clusters."""
+    """Writes the decisions and the status of placements."""
 
     name = NAME
 

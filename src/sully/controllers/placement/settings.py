@@ -15,7 +15,7 @@ class PlacementSettings:
     toleration_seconds: int | None = None
     """How long placements without a matching toleration tolerate the taints of health."""
     leaves_per_minute: int | None = None
-    """How many clusters may leave their placements in a minute because of their health."""
+    """How many clusters may be removed from placements in a minute because of their health."""
 
 
 def placement_options(settings: PlacementSettings, compat: Compat) -> PlacementOptions:

@@ -1,4 +1,4 @@
-"""Writes why pods are unschedulable: the condition of Kubernetes, and our diagnosis beside it.
+"""Writes why pods are unschedulable: the condition of Kubernetes, and our diagnosis in another.
 
 The message of PodScheduled rarely changes. The diagnosis changes with every device that is
 allocated or released, so alone it is written at most every half minute; states in between are
