@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from sully.client.events import reference
+from sully.client.events import EventRecorder, reference
 from sully.client.informers.informer import Informer, own_key
 from sully.client.objects import key_of
 from sully.client.options import PatchType
@@ -26,7 +26,6 @@ from sully.controllers.workloads import (
     PODS,
     REPLICA_SETS,
     Pods,
-    Recorder,
     SelectorIndex,
 )
 from sully.domain.scheduling.objects import Pod
@@ -97,7 +96,7 @@ class DisruptionController:
         pods: Pods,
         workloads: Workloads,
         transport: Transport,
-        recorder: Recorder,
+        recorder: EventRecorder,
         clock: Clock,
     ) -> None:
         self._budgets = budgets

@@ -7,9 +7,8 @@ domain/workloads.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
-from sully.client.events import Reference
 from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
 from sully.client.transport import Key, Kind
@@ -24,16 +23,6 @@ PODS: Kind[Pod] = Kind("", "v1", "pods", "Pod", Pod)
 REPLICA_SETS: Kind[ReplicaSet] = Kind("apps", "v1", "replicasets", "ReplicaSet", ReplicaSet)
 DEPLOYMENTS: Kind[Deployment] = Kind("apps", "v1", "deployments", "Deployment", Deployment)
 BUDGETS: Kind[Budget] = Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", Budget)
-
-
-class Recorder(Protocol):
-    """Records events, as `EventRecorder` does."""
-
-    def event(
-        self, about: Reference, type_: Literal["Normal", "Warning"], reason: str, message: str
-    ) -> None:
-        """Record an event about an object."""
-        ...
 
 
 class Pods:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from sully.api.resource.types import ResourceClaim
-from sully.client.events import reference
+from sully.client.events import EventRecorder, reference
 from sully.client.objects import key_of
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Transport
@@ -24,7 +24,7 @@ from sully.controllers.claims.lookups import (
     reservations,
 )
 from sully.controllers.framework import DONE, Result, Watch
-from sully.controllers.workloads import PODS, Recorder, is_namespace_terminating
+from sully.controllers.workloads import PODS, is_namespace_terminating
 from sully.domain.claims.lifecycle import claim_statuses, may_reserve
 from sully.domain.claims.pods import claim_references
 from sully.domain.claims.reservations import made_for
@@ -47,7 +47,12 @@ class PodClaimsController:
     name = NAME
 
     def __init__(
-        self, *, lookups: Lookups, creator: ClaimCreator, transport: Transport, recorder: Recorder
+        self,
+        *,
+        lookups: Lookups,
+        creator: ClaimCreator,
+        transport: Transport,
+        recorder: EventRecorder,
     ) -> None:
         self._lookups = lookups
         self._creator = creator

@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from sully.client.events import reference
+from sully.client.events import EventRecorder, reference
 from sully.client.informers.informer import Informer, own_key
 from sully.client.transport import Key, Transport
 from sully.controllers.controller_refs import ControllerRefManager, Owners
@@ -24,7 +24,6 @@ from sully.controllers.workloads import (
     DEPLOYMENTS,
     REPLICA_SETS,
     Pods,
-    Recorder,
     SelectorIndex,
     by_controller,
     is_namespace_terminating,
@@ -89,7 +88,7 @@ class DeploymentController:
         sets: Informer[ReplicaSet],
         pods: Pods,
         transport: Transport,
-        recorder: Recorder,
+        recorder: EventRecorder,
         clock: Clock,
     ) -> None:
         self._deployments = deployments

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sully.client.events import reference
+from sully.client.events import EventRecorder, reference
 from sully.client.objects import key_of
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Transport
-from sully.controllers.workloads import DEPLOYMENTS, REPLICA_SETS, Recorder, controller_ref
+from sully.controllers.workloads import DEPLOYMENTS, REPLICA_SETS, controller_ref
 from sully.domain.workloads.revisions import (
     HASH_LABEL,
     annotations_for,
@@ -30,7 +30,7 @@ class CollisionError(Exception):
 class ReplicaSetControl:
     """Writes ReplicaSets for Deployments."""
 
-    def __init__(self, transport: Transport, recorder: Recorder) -> None:
+    def __init__(self, transport: Transport, recorder: EventRecorder) -> None:
         self._transport = transport
         self._recorder = recorder
 

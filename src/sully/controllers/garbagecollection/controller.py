@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
-from sully.client.events import Reference
+from sully.client.events import EventRecorder, Reference
 from sully.client.options import DeleteOptions, ListOptions, PatchType
 from sully.client.transport import Key, Kind, Transport
 from sully.controllers.framework import DONE, REQUEUE, Result, Watch
 from sully.controllers.garbagecollection.graph import Graph, Node
 from sully.controllers.garbagecollection.owners import Kinds, NamespacedOwnerError, Owners
-from sully.controllers.workloads import Recorder
 from sully.domain.workloads.ownership import (
     FOREGROUND,
     ORPHAN,
@@ -45,7 +44,7 @@ class GarbageCollector:
     name = "generic-garbage-collector"
 
     def __init__(
-        self, *, graph: Graph, kinds: Kinds, transport: Transport, recorder: Recorder
+        self, *, graph: Graph, kinds: Kinds, transport: Transport, recorder: EventRecorder
     ) -> None:
         self._graph = graph
         self._kinds = kinds

@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from sully.client.events import EventRecorder
 from sully.client.informers.informer import Informer, own_key
 from sully.client.transport import Key, Transport
 from sully.controllers.controller_refs import ControllerRefManager, Owners
@@ -23,7 +24,6 @@ from sully.controllers.workloads import (
     PODS,
     REPLICA_SETS,
     Pods,
-    Recorder,
     SelectorIndex,
     by_controller,
 )
@@ -48,7 +48,7 @@ class ReplicaSetController:
         sets: Informer[ReplicaSet],
         pods: Pods,
         transport: Transport,
-        recorder: Recorder,
+        recorder: EventRecorder,
         clock: Clock,
     ) -> None:
         self._sets = sets

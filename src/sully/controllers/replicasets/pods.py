@@ -6,14 +6,13 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sully.client.events import reference
+from sully.client.events import EventRecorder, reference
 from sully.client.objects import key_of
 from sully.client.transport import Transport
 from sully.controllers.replicasets.expectations import Expectations
 from sully.controllers.workloads import (
     PODS,
     REPLICA_SETS,
-    Recorder,
     controller_ref,
     is_namespace_terminating,
 )
@@ -30,7 +29,7 @@ class PodControl:
     """Creates and deletes pods for ReplicaSets."""
 
     def __init__(
-        self, transport: Transport, recorder: Recorder, expectations: Expectations
+        self, transport: Transport, recorder: EventRecorder, expectations: Expectations
     ) -> None:
         self._transport = transport
         self._recorder = recorder
