@@ -26,8 +26,8 @@ class Metadata(Wire, frozen=True, kw_only=True):
     finalizers: tuple[str, ...] = ()
 
 
-class Item(Wire, frozen=True, kw_only=True):
-    """Any object, by its metadata."""
+class PartialObjectMetadata(Wire, frozen=True, kw_only=True):
+    """An object of any kind, by its metadata."""
 
     metadata: Metadata = msgspec.field(default_factory=Metadata)
 
@@ -37,19 +37,21 @@ class Item(Wire, frozen=True, kw_only=True):
         return self.metadata.deletion_timestamp is not None
 
 
-class Namespace(Item, frozen=True, kw_only=True):
+class Namespace(PartialObjectMetadata, frozen=True, kw_only=True):
     """A namespace, by its metadata."""
 
 
 NAMESPACES: Kind[Namespace] = Kind("", "v1", "namespaces", "Namespace", Namespace, namespaced=False)
-SERVICE_ACCOUNTS: Kind[Item] = Kind("", "v1", "serviceaccounts", "ServiceAccount", Item)
+SERVICE_ACCOUNTS: Kind[PartialObjectMetadata] = Kind(
+    "", "v1", "serviceaccounts", "ServiceAccount", PartialObjectMetadata
+)
 
 
 class _LeaseSpec(Wire, frozen=True, kw_only=True):
     renew_time: datetime | None = None
 
 
-class ClusterLease(Item, frozen=True, kw_only=True):
+class ClusterLease(PartialObjectMetadata, frozen=True, kw_only=True):
     """The lease that the agent of a managed cluster renews, in the namespace of its cluster."""
 
     spec: _LeaseSpec = msgspec.field(default_factory=_LeaseSpec)

@@ -13,7 +13,7 @@ from sully.client.informers.informer import Informer, own_key
 from sully.client.informers.reflector import ObjectSelector
 from sully.client.transport import Key, Transport
 from sully.controllers.framework import DONE, Result, Watch
-from sully.controllers.kinds import SERVICE_ACCOUNTS, Item, Namespace
+from sully.controllers.kinds import SERVICE_ACCOUNTS, Namespace, PartialObjectMetadata
 
 DEFAULT = "default"
 ACCOUNTS = ObjectSelector(field_selector=f"metadata.name={DEFAULT}")
@@ -26,7 +26,11 @@ class ServiceAccountsController:
     name = "service-account-controller"
 
     def __init__(
-        self, *, namespaces: Informer[Namespace], accounts: Informer[Item], transport: Transport
+        self,
+        *,
+        namespaces: Informer[Namespace],
+        accounts: Informer[PartialObjectMetadata],
+        transport: Transport,
     ) -> None:
         self._namespaces = namespaces
         self._accounts = accounts
@@ -48,5 +52,5 @@ class ServiceAccountsController:
         return DONE
 
 
-def _namespace_of(account: Item) -> Iterable[Key]:
+def _namespace_of(account: PartialObjectMetadata) -> Iterable[Key]:
     return (Key("", account.metadata.namespace),)

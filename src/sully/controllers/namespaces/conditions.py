@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sully.client.transport import Kind
-from sully.controllers.kinds import Item
+from sully.controllers.kinds import PartialObjectMetadata
 
 Condition = dict[str, Any]
 
@@ -62,7 +62,7 @@ class Remainder:
         )
 
 
-def remainder(kind: Kind[Any], namespace: str, items: Sequence[Item]) -> Remainder:
+def remainder(kind: Kind[Any], namespace: str, items: Sequence[PartialObjectMetadata]) -> Remainder:
     """Return what remains of a kind after all its objects were deleted.
 
     Terminating objects wait for a finalizer or their grace period; there should be no others.

@@ -19,7 +19,7 @@ from sully.client.informers.informer import Informer, own_key
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind, Transport
 from sully.controllers.framework import DONE, REQUEUE, Result, Watch
-from sully.controllers.kinds import NAMESPACES, Item, Namespace
+from sully.controllers.kinds import NAMESPACES, Namespace, PartialObjectMetadata
 from sully.controllers.namespaces.conditions import Remainder, conditions, remainder
 from sully.machinery.errors import ApiError, NotFound
 from sully.machinery.timestamps import format_time
@@ -39,12 +39,18 @@ Obj = dict[str, Any]
 BACKGROUND = DeleteOptions(propagation_policy="Background")
 
 
-def namespaced_kinds(served: Iterable[APIResource]) -> Iterable[Kind[Item]]:
+def namespaced_kinds(served: Iterable[APIResource]) -> Iterable[Kind[PartialObjectMetadata]]:
     """Yield all namespaced kinds; an alias of another resource is left out."""
     for resource in served:
         deletable = resource.verbs >= {"list", "deletecollection"}
         if resource.namespaced and not resource.alias and deletable:
-            yield Kind(resource.group, resource.versions[0], resource.plural, resource.kind, Item)
+            yield Kind(
+                resource.group,
+                resource.versions[0],
+                resource.plural,
+                resource.kind,
+                PartialObjectMetadata,
+            )
 
 
 class Content:
@@ -52,7 +58,9 @@ class Content:
 
     def __init__(self, transport: Transport, kinds: Iterable[Kind[Any]]) -> None:
         self._transport = transport
-        items: list[Kind[Item]] = [kind.read_as(Item) for kind in kinds]
+        items: list[Kind[PartialObjectMetadata]] = [
+            kind.read_as(PartialObjectMetadata) for kind in kinds
+        ]
         pods = [kind for kind in items if (kind.group, kind.plural) == ("", "pods")]
         self._stages = (pods, [kind for kind in items if kind not in pods])
 
@@ -66,7 +74,7 @@ class Content:
                 break
         return remaining
 
-    async def _delete_kind(self, kind: Kind[Item], namespace: str) -> Remainder:
+    async def _delete_kind(self, kind: Kind[PartialObjectMetadata], namespace: str) -> Remainder:
         try:
             items = (await self._transport.list(kind, namespace)).items
             if not all(item.terminating for item in items):

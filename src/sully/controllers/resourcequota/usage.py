@@ -17,7 +17,7 @@ from sully.api.resource.types import DeviceClass
 from sully.client.informers.informer import Informer
 from sully.client.options import ListOptions
 from sully.client.transport import Kind, Transport
-from sully.controllers.kinds import Item
+from sully.controllers.kinds import PartialObjectMetadata
 from sully.domain.quota.decisions import total
 from sully.domain.quota.devices import is_claim_of, owning_pod
 from sully.domain.quota.evaluators import Claims, ObjectCounts, evaluator
@@ -89,7 +89,7 @@ class UsageCalculator:
         return {name: number if counts else counts for name, counts in one.items()}
 
     async def _number(self, kind: Kind[Any], namespace: str) -> int:
-        page = await self._transport.list(kind.read_as(Item), namespace, _ONE)
+        page = await self._transport.list(kind.read_as(PartialObjectMetadata), namespace, _ONE)
         return len(page.items) + (page.remaining or 0)
 
     async def _objects(self, kind: Kind[Any], namespace: str) -> list[Obj]:
