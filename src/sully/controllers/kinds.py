@@ -32,7 +32,7 @@ class PartialObjectMetadata(Wire, frozen=True, kw_only=True):
     metadata: Metadata = msgspec.field(default_factory=Metadata)
 
     @property
-    def terminating(self) -> bool:
+    def is_terminating(self) -> bool:
         """Report whether it has a deletion timestamp."""
         return self.metadata.deletion_timestamp is not None
 

@@ -72,7 +72,7 @@ class RootCaController:
     async def reconcile(self, key: Key) -> Result:
         """Create or restore the ConfigMap of a namespace."""
         namespace = self._namespaces.get(key)
-        if namespace is None or namespace.terminating:
+        if namespace is None or namespace.is_terminating:
             return DONE
         map_key = Key(key.name, NAME)
         config_map = self._maps.get(map_key)

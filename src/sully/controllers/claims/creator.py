@@ -14,7 +14,13 @@ from sully.api.resource.types import ResourceClaim
 from sully.client.transport import Key, Transport
 from sully.controllers.claims.lookups import TEMPLATES, WRITE_OPTIONS, Lookups, Template
 from sully.controllers.claims.metrics import ClaimMetrics
-from sully.domain.claims.lifecycle import Wanted, claim_of, is_made_for, made_claim, name_prefix
+from sully.domain.claims.lifecycle import (
+    ClaimToCreate,
+    claim_of,
+    is_made_for,
+    made_claim,
+    name_prefix,
+)
 from sully.domain.claims.pods import Pod, PodClaim
 from sully.domain.claims.reservations import made_for
 from sully.machinery.errors import AlreadyExists, ApiError, Conflict, NotFound
@@ -65,7 +71,7 @@ class ClaimCreator:
         metadata = pod.metadata
         key = Key(metadata.namespace, pod_claim.resource_claim_template_name or "")
         template = await self._template(key)
-        wanted = Wanted(
+        wanted = ClaimToCreate(
             namespace=metadata.namespace,
             pod=metadata.name,
             uid=metadata.uid,
@@ -77,7 +83,7 @@ class ClaimCreator:
             # Kubernetes has no name here, because the server generates it.
             raise ClaimCreationError(f"create ResourceClaim : {error.message}", error) from error
 
-    async def _create_named(self, wanted: Wanted, template: Template) -> str:
+    async def _create_named(self, wanted: ClaimToCreate, template: Template) -> str:
         for name in names_for(wanted):
             if await self._create(wanted, name, template):
                 return name
@@ -97,7 +103,7 @@ class ClaimCreator:
             cause = f'resourceclaimtemplate.resource.k8s.io "{key.name}" not found'
             raise ClaimCreationError(f'resource claim template "{key.name}": {cause}') from error
 
-    async def _create(self, wanted: Wanted, name: str, template: Template) -> bool:
+    async def _create(self, wanted: ClaimToCreate, name: str, template: Template) -> bool:
         """Create a claim; return False if the name is taken."""
         body = claim_of(wanted, name=name, template=template.spec)
         try:
@@ -126,7 +132,7 @@ MAX_NAMES = 8
 _LENGTH = 5
 
 
-def names_for(wanted: Wanted) -> Iterator[str]:
+def names_for(wanted: ClaimToCreate) -> Iterator[str]:
     """Yield the names a claim may have, in the order in which they are tried."""
     prefix = name_prefix(wanted.pod, wanted.claim)
     for attempt in range(MAX_NAMES):

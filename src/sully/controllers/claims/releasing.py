@@ -24,9 +24,9 @@ from sully.domain.claims.lifecycle import (
     FINALIZER,
     Consumers,
     Release,
-    is_leaving,
     is_pod,
     is_protected,
+    is_terminating,
     owning_pod,
     release,
 )
@@ -67,9 +67,9 @@ class ReleaseController:
             claim = await self._release(claim, change)
         if self._is_unprotectable(claim):
             claim = await self._unprotect(claim)
-            if is_leaving(claim):
+            if is_terminating(claim):
                 return DONE
-        if not consumers and not is_leaving(claim) and self._is_owner_finished(claim):
+        if not consumers and not is_terminating(claim) and self._is_owner_finished(claim):
             await self._delete(claim)
         return DONE
 
@@ -129,7 +129,7 @@ class ReleaseController:
     def _is_unprotectable(self, claim: ResourceClaim) -> bool:
         """Report whether our finalizer can be removed."""
         unused = claim.status.allocation is None and not claim.status.reserved_for
-        ours = is_leaving(claim) or claim.metadata.uid in self._deallocated
+        ours = is_terminating(claim) or claim.metadata.uid in self._deallocated
         return is_protected(claim) and unused and ours
 
     async def _unprotect(self, claim: ResourceClaim) -> ResourceClaim:
@@ -157,7 +157,7 @@ class ReleaseController:
         return () if latest is None or self._is_in_use(latest) else (key,)
 
     def _is_in_use(self, claim: ResourceClaim) -> bool:
-        if is_leaving(claim) or claim.metadata.uid in self._deallocated:
+        if is_terminating(claim) or claim.metadata.uid in self._deallocated:
             return False
         namespace, consumers = claim.metadata.namespace, claim.status.reserved_for
         if consumers:

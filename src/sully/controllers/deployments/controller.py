@@ -116,7 +116,7 @@ class DeploymentController:
         if selector_of(deployment).everything:
             return await self._reject(deployment)
         rollout = await self._claim_sets(deployment)
-        if deployment.leaving:
+        if deployment.is_terminating:
             return await self._report(rollout, self._counted(rollout))
         await self._write(rollout, progress.pause_status(deployment, self._clock.now()))
         try:

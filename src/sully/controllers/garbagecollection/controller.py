@@ -65,7 +65,7 @@ class GarbageCollector:
             return await self._orphan(node)
         if node.obj.awaiting:
             return await self._finish_foreground(node)
-        if node.obj.leaving or not node.obj.owners:
+        if node.obj.is_terminating or not node.obj.owners:
             return DONE
         return await self._collect(node)
 
@@ -130,7 +130,7 @@ class GarbageCollector:
 
     async def _collect(self, node: Node) -> Result:
         latest = await self._latest(node)
-        if latest is None or latest.leaving:
+        if latest is None or latest.is_terminating:
             # The event of that is about to arrive and enqueues those it affects.
             return DONE
         self._warn_about_namespaces(node)
@@ -199,7 +199,7 @@ class GarbageCollector:
                 return
             except Conflict:
                 newer = await self._latest(node)
-                if newer is None or newer.leaving:
+                if newer is None or newer.is_terminating:
                     return
                 added = {ref.uid for ref in newer.owners} - {ref.uid for ref in latest.owners}
                 if added or attempt == _MAX_ATTEMPTS - 1:

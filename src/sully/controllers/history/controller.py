@@ -24,8 +24,14 @@ from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.sources import Channel, same_key
 from sully.domain.claims.pods import still_runs
 from sully.domain.eviction.past import PastEviction
-from sully.domain.eviction.records import EXPIRY, follow, lift, open_record, taint_record_name
-from sully.domain.eviction.status import tally as rule_tally
+from sully.domain.eviction.records import (
+    EXPIRY,
+    close_record,
+    follow,
+    open_record,
+    taint_record_name,
+)
+from sully.domain.eviction.status import evicted_count
 from sully.domain.scheduling.objects import Pod
 from sully.machinery.errors import AlreadyExists
 from sully.runtime.clock import Clock
@@ -177,8 +183,8 @@ def _record_key(rule: str, uid: str) -> Key:
 
 def _reported_count(rule: DeviceTaintRule | None) -> int:
     """Return the evictions that an evictor reports that writes no records and restarts at 0."""
-    tally = rule_tally(rule.status.conditions) if rule is not None else None
-    return tally.count if tally is not None and not tally.complete else 0
+    evicted = evicted_count(rule.status.conditions) if rule is not None else None
+    return evicted.count if evicted is not None and not evicted.complete else 0
 
 
 def _next_status(
@@ -191,4 +197,4 @@ def _next_status(
     expires_at = expiry({EXPIRES_AT: status.expires_at})
     expired = expires_at is not None and expires_at <= now
     # The server did not record who deleted it.
-    return lift(status, now=now, by=EXPIRY if expired else "")
+    return close_record(status, now=now, by=EXPIRY if expired else "")

@@ -70,7 +70,7 @@ def remainder(kind: Kind[Any], namespace: str, items: Sequence[PartialObjectMeta
     if not items:
         return Remainder()
     failures: tuple[str, ...] = ()
-    if not all(item.terminating for item in items):
+    if not all(item.is_terminating for item in items):
         gvr = f"{kind.group}/{kind.version}, Resource={kind.plural}"
         failures = (f"unexpected items still remain in namespace: {namespace} for gvr: {gvr}",)
     return Remainder(

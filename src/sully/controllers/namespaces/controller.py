@@ -77,7 +77,7 @@ class Content:
     async def _delete_kind(self, kind: Kind[PartialObjectMetadata], namespace: str) -> Remainder:
         try:
             items = (await self._transport.list(kind, namespace)).items
-            if not all(item.terminating for item in items):
+            if not all(item.is_terminating for item in items):
                 await self._transport.delete_collection(kind, namespace, options=BACKGROUND)
                 items = (await self._transport.list(kind, namespace)).items
         except ApiError as error:
@@ -111,7 +111,7 @@ class NamespacesController:
     async def reconcile(self, key: Key) -> Result:
         """Delete the content of a terminating namespace; once it is empty, finalize it."""
         cached = self._namespaces.get(key)
-        if cached is None or not cached.terminating:
+        if cached is None or not cached.is_terminating:
             return DONE
         namespace = await self._get(key)
         if namespace is None or FINALIZER not in _finalizers(namespace):

@@ -78,7 +78,7 @@ class ReplicaSetController:
         active = [pod for pod in pods if pod.active]
         uid = owner.metadata.uid
         error = None
-        if self._expectations.satisfied(uid) and not owner.leaving:
+        if self._expectations.satisfied(uid) and not owner.is_terminating:
             error = await self._manage(owner, active)
         await self._report(owner, pods, active, error)
         if error is not None:
@@ -114,7 +114,7 @@ class ReplicaSetController:
         status = replica_status(
             owner,
             active,
-            terminating=sum(pod.leaving and not pod.finished for pod in pods),
+            terminating=sum(pod.is_terminating and not pod.finished for pod in pods),
             failure=_failure(owner, len(active), error, now),
             now=now,
         )
@@ -138,7 +138,7 @@ class ReplicaSetController:
             return
         if old is None:
             self._expectations.creation_observed(controller.uid)
-        if new is None or new.leaving:
+        if new is None or new.is_terminating:
             self._expectations.deletion_observed(controller.uid, pod.metadata.uid)
 
     def _forget(self, old: ReplicaSet | None, new: ReplicaSet | None) -> None:
