@@ -78,7 +78,7 @@ class ControllerConfig:
         return self.chosen is None or name in self.chosen
 
     def serves(self, kind: Kind[Any]) -> bool:
-        """Report whether the server has a resource; the informer of another would never sync."""
+        """Report whether the server has a resource; without it an informer would never sync."""
         return any(
             (resource.group, resource.plural) == (kind.group, kind.plural)
             and kind.version in resource.versions

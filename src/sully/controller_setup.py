@@ -35,7 +35,7 @@ from sully.controllers.garbagecollection.owners import collected_kinds
 from sully.controllers.history.controller import EvictionCounts, TaintHistoryController
 from sully.controllers.history.retention import (
     RetentionController,
-    deleted_since,
+    deletion_time,
     evicted_since,
 )
 from sully.controllers.kinds import NAMESPACES, SERVICE_ACCOUNTS
@@ -268,7 +268,7 @@ def _add_history(context: ControllerContext) -> None:
     )
     retention = partial(RetentionController, transport=access, clock=clock, keep=config.history)
     manager.add(retention(evictions, evicted_since))
-    manager.add(retention(records, deleted_since))
+    manager.add(retention(records, deletion_time))
 
 
 def _add_expiry(context: ControllerContext) -> None:

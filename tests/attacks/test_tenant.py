@@ -106,7 +106,7 @@ def test_asks_a_what_if_which_clusters_exist(target: Target) -> None:
     assert mallory.get(f"{clusters}/hidden").code == 403
 
     answers = [
-        mallory.post("/debug/placements/guessing/", {"changes": [{"drop": {"cluster": name}}]})
+        mallory.post("/debug/placements/guessing/", {"changes": [{"delete": {"cluster": name}}]})
         for name in ("hidden", "no-such")
     ]
 
@@ -133,7 +133,7 @@ def test_disarms_a_rule_without_a_trace(target: Target) -> None:
         ("paused", "saboteur"),
         ("resumed", "saboteur"),
     ]
-    assert status["liftedBy"] == "saboteur"
+    assert status["deletedBy"] == "saboteur"
 
 
 def _record(target: Target, rule: str) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from sully.client.events import ATTEMPTS, MAX_QUEUED, EventRecorder, Reference
-from sully.client.options import PLAIN, PatchType, WriteOptions
+from sully.client.options import DEFAULT_WRITE, PatchType, WriteOptions
 from sully.client.transport import Key, Kind, UnreachableError
 from sully.machinery.errors import Forbidden, NotFound, TooManyRequests
 from sully.runtime.backoff import Backoff
@@ -36,7 +36,11 @@ class Ledger:
             raise self.failures.pop(0)
 
     async def create(
-        self, kind: Kind[Any], obj: Any, subresource: str = "", options: WriteOptions = PLAIN
+        self,
+        kind: Kind[Any],
+        obj: Any,
+        subresource: str = "",
+        options: WriteOptions = DEFAULT_WRITE,
     ) -> Any:
         self._fail()
         self.events[Key(obj["metadata"]["namespace"], obj["metadata"]["name"])] = dict(obj)
@@ -50,7 +54,7 @@ class Ledger:
         patch: Any,
         patch_type: PatchType = PatchType.MERGE,
         subresource: str = "",
-        options: WriteOptions = PLAIN,
+        options: WriteOptions = DEFAULT_WRITE,
     ) -> Any:
         self._fail()
         if key not in self.events:
@@ -65,7 +69,7 @@ def clock() -> FakeClock:
 
 
 def recorder(ledger: Ledger, clock: FakeClock) -> EventRecorder:
-    backoff = Backoff(base=1.0, cap=4.0, jitter=0.0, chance=random.Random(1))
+    backoff = Backoff(base=1.0, cap=4.0, jitter=0.0, rng=random.Random(1))
     return EventRecorder(ledger, "tester", clock=clock, host="here", backoff=backoff)
 
 

@@ -193,10 +193,12 @@ def test_an_outage_delays_evictions_and_one_that_was_taken_back_does_not_happen(
         with pytest.raises(RuntimeError):
             crew.wait_for("no such line: read all it said")
 
-    assert not _leaves(pods, "spared"), (pods["spared"], crew.said)
-    loud = [line for line in crew.said if "[warning" in line or "[error" in line]
-    assert len(loud) == 1, "".join(crew.said)
-    assert sum("server is reachable again" in line for line in crew.said) == 1, "".join(crew.said)
+    assert not _leaves(pods, "spared"), (pods["spared"], crew.output)
+    loud = [line for line in crew.output if "[warning" in line or "[error" in line]
+    assert len(loud) == 1, "".join(crew.output)
+    assert sum("server is reachable again" in line for line in crew.output) == 1, "".join(
+        crew.output
+    )
 
 
 def _leaves(pods: dict[str, Any], name: str) -> bool:

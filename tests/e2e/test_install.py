@@ -16,7 +16,7 @@ from e2e.watching import until
 from sully.controller_setup import CONTROLLERS
 from sully.install.workload import DEFAULT
 from sully.testing.cluster import process
-from sully.testing.remote import Crew
+from sully.testing.remote import ControllersProcess
 
 pytestmark = pytest.mark.e2e
 
@@ -46,7 +46,7 @@ def made(admin: Raw, path: str, body: dict[str, Any]) -> None:
 
 
 @contextmanager
-def running(tmp_path: Path, *flags: str) -> Iterator[tuple[Raw, Crew]]:
+def running(tmp_path: Path, *flags: str) -> Iterator[tuple[Raw, ControllersProcess]]:
     """Run the API alone, install, and run what was installed as the installed account."""
     with process("--disable-controllers", "--store", "memory") as up:
         only = "" if "--only" in flags else ",".join(DEFAULT)
@@ -105,7 +105,7 @@ def test_with_exactly_these_rights_pods_are_scheduled_and_evicted(tmp_path: Path
         until(admin, status, lambda rules: "out" not in rules)
         assert crew.stop() == 0
 
-    assert "forbidden" not in "".join(crew.said).lower()
+    assert "forbidden" not in "".join(crew.output).lower()
 
 
 def _leaves(pod: dict[str, Any]) -> bool:
@@ -122,7 +122,7 @@ def test_patches_are_reported_on_and_end(tmp_path: Path) -> None:
         until(admin, patches, lambda found: bool(found["p"].get("status")))
         assert crew.stop() == 0
 
-    assert "forbidden" not in "".join(crew.said).lower()
+    assert "forbidden" not in "".join(crew.output).lower()
 
 
 def test_without_the_right_to_evict_nobody_is_evicted(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_all_controllers_run_with_no_more_than_their_rights(tmp_path: Path) -> N
         until(admin, rooms, lambda found: "room" not in found)
         assert crew.stop() == 0
 
-    assert "forbidden" not in "".join(crew.said).lower()
+    assert "forbidden" not in "".join(crew.output).lower()
 
 
 def test_the_account_has_no_other_rights(tmp_path: Path) -> None:

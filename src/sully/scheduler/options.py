@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sully.domain.allocation.requests import HonoredTaints
+from sully.domain.capabilities.control_plane import ControlPlane
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.taints import BLOCKING_EFFECTS, EVICTING_EFFECTS
 from sully.domain.eviction.judge import DEFAULT_POLICY, EvictionPolicy
@@ -62,3 +63,12 @@ class Options:
         if not self.partitionable_devices and partition:
             return True
         return not self.consumable_capacity and bool(published.allow_multiple_allocations)
+
+
+def options_for(control_plane: ControlPlane) -> Options:
+    """Return the options of the scheduler that acts on a cluster."""
+    return Options(
+        compat=control_plane.scheduling,
+        taints=control_plane.is_enabled("DRADeviceTaints"),
+        eviction_policy=control_plane.eviction,
+    )

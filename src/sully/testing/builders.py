@@ -8,7 +8,7 @@
 >>> manifest(cluster("eu-1"))["apiVersion"]
 'cluster.open-cluster-management.io/v1'
 
-They return the types that informers and decisions work with; `manifest` makes of each what `kubectl
+They return the types that informers and decisions use; `manifest` converts them to what `kubectl
 apply` or a `Transport` takes. An object `x` has the uid `uid-x`, and times count from `NOON`.
 """
 
@@ -84,7 +84,7 @@ def taint(
     after: float = 0,
     time: datetime | None = NOON,
 ) -> DeviceTaint:
-    """Return a taint that was added at noon, or so many seconds after."""
+    """Return a taint that was added at noon, or so many seconds later."""
     added = time + timedelta(seconds=after) if time is not None else None
     return DeviceTaint(key=key, value=value, effect=effect, time_added=added)
 
@@ -104,7 +104,7 @@ def equal(
 
 
 def cel(*expressions: str) -> tuple[DeviceSelector, ...]:
-    return tuple(DeviceSelector(cel=CELDeviceSelector(expression=each)) for each in expressions)
+    return tuple(DeviceSelector(cel=CELDeviceSelector(expression=e)) for e in expressions)
 
 
 def select(**criteria: Any) -> DeviceTaintSelector:
@@ -114,12 +114,12 @@ def select(**criteria: Any) -> DeviceTaintSelector:
 def rule(
     name: str = "rule",
     selector: DeviceTaintSelector | None = None,
-    marks: DeviceTaint | None = None,
+    with_taint: DeviceTaint | None = None,
     **more: Any,
 ) -> DeviceTaintRule:
     return DeviceTaintRule(
         metadata=meta(name, generation=1, **more),
-        spec=DeviceTaintRuleSpec(device_selector=selector, taint=marks or taint()),
+        spec=DeviceTaintRuleSpec(device_selector=selector, taint=with_taint or taint()),
     )
 
 
@@ -139,10 +139,10 @@ def slice_(
     count: int = 1,
     driver: str = DRIVER,
     node: str | None = "node-1",
-    marks: tuple[tuple[str, DeviceTaint], ...] = (),
+    device_taints: tuple[tuple[str, DeviceTaint], ...] = (),
     version: str = "1",
 ) -> ResourceSlice:
-    """Return a slice of devices; with `marks`, pairs of device and taint, a slice of taints."""
+    """Return a slice of devices, or of taints: `device_taints` are pairs of device and taint."""
     return ResourceSlice(
         metadata=meta(name, version=version),
         spec=ResourceSliceSpec(
@@ -151,7 +151,7 @@ def slice_(
             node_name=node,
             all_nodes=None if node else True,
             devices=devices,
-            taints=tuple(SliceTaint(device=each, taint=mark) for each, mark in marks),
+            taints=tuple(SliceTaint(device=name, taint=entry) for name, entry in device_taints),
         ),
     )
 
@@ -169,8 +169,8 @@ def patch(
     capacity: dict[str, str] | None = None,
     taints: tuple[DeviceTaint, ...] = (),
 ) -> ResourceSlicePatch:
-    """Return a patch that was made at noon, or so many seconds after."""
-    amounts = {each: DeviceCapacity(value=value) for each, value in (capacity or {}).items()}
+    """Return a patch that was created at noon, or so many seconds later."""
+    amounts = {key: DeviceCapacity(value=value) for key, value in (capacity or {}).items()}
     return ResourceSlicePatch(
         metadata=meta(name, creation_timestamp=NOON + timedelta(seconds=after)),
         spec=ResourceSlicePatchSpec(
@@ -218,7 +218,9 @@ def claim(
         ]
     status: dict[str, Any] = {}
     if devices:
-        status["allocation"] = {"devices": {"results": [_result(each) for each in devices]}}
+        status["allocation"] = {
+            "devices": {"results": [_result(allocated) for allocated in devices]}
+        }
     reserved = [{"resource": "pods", "name": pod, "uid": f"uid-{pod}"} for pod in pods]
     status["reservedFor"] = [*reserved, *consumers]
     body = {"metadata": metadata, "spec": {"devices": {}}, "status": status}
@@ -226,15 +228,15 @@ def claim(
 
 
 def _result(
-    held: DeviceId | tuple[DeviceId, tuple[DeviceToleration, ...]],
+    allocated: DeviceId | tuple[DeviceId, tuple[DeviceToleration, ...]],
 ) -> dict[str, Any]:
-    id_, tolerations = held if isinstance(held[1], tuple) else (held, ())
+    id_, tolerations = allocated if isinstance(allocated[1], tuple) else (allocated, ())
     return {
         "request": "r",
         "driver": id_[0],
         "pool": id_[1],
         "device": id_[2],
-        "tolerations": [msgspec.to_builtins(each) for each in tolerations],
+        "tolerations": [msgspec.to_builtins(toleration) for toleration in tolerations],
     }
 
 
@@ -248,8 +250,8 @@ def pod(
     version: str = "1",
     **more: Any,
 ) -> Pod:
-    """Return a pod that names claims, and claims made from templates by name in the pod."""
-    made = templates or {}
+    """Return a pod with claims, and with claims from templates by their name in the pod."""
+    generated = templates or {}
     body: dict[str, Any] = {
         "metadata": {
             "name": name,
@@ -261,14 +263,14 @@ def pod(
         "spec": {
             "nodeName": node,
             "resourceClaims": [
-                *({"name": each, "resourceClaimName": each} for each in claims),
-                *({"name": each, "resourceClaimTemplateName": "t"} for each in made),
+                *({"name": name, "resourceClaimName": name} for name in claims),
+                *({"name": name, "resourceClaimTemplateName": "t"} for name in generated),
             ],
         }
         | more.pop("spec", {}),
         "status": {
             "resourceClaimStatuses": [
-                {"name": each, "resourceClaimName": found} for each, found in made.items()
+                {"name": name, "resourceClaimName": claim} for name, claim in generated.items()
             ]
         }
         | more.pop("status", {}),
@@ -292,17 +294,17 @@ def cluster(
     claims: Mapping[str, str] | None = None,
     amounts: Mapping[str, str | int] | None = None,
     conditions: Mapping[str, str] | None = None,
-    leaving: bool = False,
+    terminating: bool = False,
     **metadata: Any,
 ) -> ManagedCluster:
-    """Return a cluster in a set; with `leaving`, one that is being deleted."""
+    """Return a cluster in a set; with `terminating`, one that is being deleted."""
     own = {SET_LABEL: sets} if sets is not None else {}
     return ManagedCluster(
         metadata=ObjectMeta(
             name=name,
             uid=f"uid-{name}",
             labels={**own, **(labels or {})},
-            deletion_timestamp=NOON if leaving else None,
+            deletion_timestamp=NOON if terminating else None,
             **metadata,
         ),
         spec=ManagedClusterSpec(taints=taints),
@@ -328,15 +330,15 @@ def cluster_set(
 ) -> ManagedClusterSet:
     """Return a set by its label, or by a selector."""
     kind = kind or ("LabelSelector" if selector is not None else "ExclusiveClusterSetLabel")
-    found = ManagedClusterSelector(selector_type=kind, label_selector=selector)
+    cluster_selector = ManagedClusterSelector(selector_type=kind, label_selector=selector)
     return ManagedClusterSet(
         metadata=ObjectMeta(name=name, uid=f"uid-{name}"),
-        spec=ManagedClusterSetSpec(cluster_selector=found),
+        spec=ManagedClusterSetSpec(cluster_selector=cluster_selector),
     )
 
 
 def set_binding(name: str = SET, namespace: str = NAMESPACE) -> ManagedClusterSetBinding:
-    """Return what lets a namespace place on the clusters of a set."""
+    """Return the binding that lets placements of a namespace select from a set."""
     return ManagedClusterSetBinding(
         metadata=ObjectMeta(namespace=namespace, name=name, uid=f"uid-{namespace}-{name}"),
         spec=ManagedClusterSetBindingSpec(cluster_set=name),
@@ -358,7 +360,7 @@ def manifest(obj: msgspec.Struct) -> dict[str, Any]:
     for name in ("uid", "resourceVersion", "generation", "creationTimestamp"):
         body["metadata"].pop(name, None)
     if isinstance(obj, Pod):
-        # Controllers read no containers, so that this type has none; a server wants one.
+        # Controllers read no containers, so this type has none; a server requires one.
         body["spec"] = {"containers": [{"name": "main", "image": "example.com/app:1"}]} | body[
             "spec"
         ]

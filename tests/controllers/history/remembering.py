@@ -12,7 +12,7 @@ from sully.controllers.framework import Controller
 from sully.controllers.history.controller import NAME, EvictionCounts, TaintHistoryController
 from sully.controllers.history.retention import (
     RetentionController,
-    deleted_since,
+    deletion_time,
     evicted_since,
 )
 from sully.controllers.manager import Manager
@@ -54,7 +54,7 @@ def forgetting_evictions(world: World, manager: Manager) -> Controller:
 def forgetting_rules(world: World, manager: Manager) -> Controller:
     return RetentionController(
         manager.informer(TAINT_RECORDS),
-        deleted_since,
+        deletion_time,
         transport=world.transport(NAME),
         clock=world.clock,
         keep=KEEP,

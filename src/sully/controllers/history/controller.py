@@ -192,7 +192,7 @@ def _next_status(
 ) -> TaintRecordStatus:
     if rule is not None:
         return follow(status, rule, now=now)
-    if status.lifted_time is not None:
+    if status.deleted_time is not None:
         return status
     expires_at = expiry({EXPIRES_AT: status.expires_at})
     expired = expires_at is not None and expires_at <= now

@@ -71,6 +71,6 @@ def evicted_since(record: PastEviction) -> datetime | None:
     return record.spec.evicted_time
 
 
-def deleted_since(record: TaintRecord) -> datetime | None:
+def deletion_time(record: TaintRecord) -> datetime | None:
     """Return when a rule was deleted; the record of an existing one does not expire."""
-    return record.status.lifted_time
+    return record.status.deleted_time

@@ -26,7 +26,7 @@ from sully.domain.placement.reporting import status_after
 from sully.domain.placement.status import SUCCESS, Status
 from sully.machinery.errors import ApiError, Conflict, NotFound
 from sully.views.fleet_kinds import DECISIONS, PLACEMENTS
-from sully.views.written import Written
+from sully.views.mutation_cache import MutationCache
 
 Obj = dict[str, Any]
 
@@ -38,8 +38,8 @@ class Binder:
         self,
         transport: Transport,
         recorder: EventRecorder,
-        placements: Written[Placement],
-        decisions: Written[PlacementDecision],
+        placements: MutationCache[Placement],
+        decisions: MutationCache[PlacementDecision],
     ) -> None:
         self._transport = transport
         self._recorder = recorder
@@ -77,7 +77,7 @@ class Binder:
         }
         patch, key = preconditions(placement.metadata) | {"status": body}, key_of(placement)
         written = await self._transport.patch(PLACEMENTS, key, patch, subresource="status")
-        self._placements.wrote(written)
+        self._placements.mutated(written)
 
     async def _write(self, placement: Placement, write: Write, status: Status, scores: str) -> None:
         decision = write.old
@@ -122,7 +122,7 @@ class Binder:
 
     def _written(self, decision: PlacementDecision) -> PlacementDecision:
         # The next placement sees it, though the cache does not have it yet.
-        self._decisions.wrote(decision)
+        self._decisions.mutated(decision)
         return decision
 
     async def _delete(self, placement: Placement, decision: PlacementDecision) -> None:
@@ -131,7 +131,7 @@ class Binder:
             await self._transport.delete(DECISIONS, key_of(decision), options)
         except NotFound:
             return
-        self._decisions.removed(decision)
+        self._decisions.deleted(decision)
         self._record("deleted", placement, decision, "DecisionDelete")
 
     def _record(

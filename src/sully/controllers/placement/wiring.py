@@ -20,7 +20,7 @@ from sully.runtime.evaluation import Evaluator
 from sully.runtime.metrics import Metrics
 from sully.views.fleet import Caches, FleetView
 from sully.views.fleet_kinds import BINDINGS, CLUSTERS, DECISIONS, PLACEMENTS, SCORES, SETS
-from sully.views.written import Written
+from sully.views.mutation_cache import MutationCache
 
 WORKERS = 1
 """One, so that each decision sees those before it: Balance depends on it."""
@@ -41,8 +41,8 @@ def make_placement(  # noqa: PLR0913 - what it reads and writes, and what a test
 
     The controller that evaluates for it is already added to the manager.
     """
-    placements = Written(manager.informer(PLACEMENTS))
-    decisions = Written(manager.informer(DECISIONS), indexes={OWNER: index_owner})
+    placements = MutationCache(manager.informer(PLACEMENTS))
+    decisions = MutationCache(manager.informer(DECISIONS), indexes={OWNER: index_owner})
     caches = Caches(
         clusters=manager.informer(CLUSTERS),
         sets=manager.informer(SETS),

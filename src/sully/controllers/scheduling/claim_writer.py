@@ -41,7 +41,7 @@ from sully.machinery.errors import AlreadyExists, Conflict, NotFound
 from sully.runtime.clock import Clock
 from sully.scheduler.effects import ClaimReservation, ExtendedResourceClaim
 from sully.views.kinds import CLAIMS
-from sully.views.written import is_newer
+from sully.views.mutation_cache import is_newer
 
 RETRIES = 8
 _MAX_WRITTEN = 256

@@ -89,4 +89,6 @@ def _slice(server: Offer, body: Obj) -> Iterator[Refusal]:
 
 
 def _annotations(body: Obj) -> Mapping[str, str]:
-    return (body.get("metadata") or {}).get("annotations") or {}
+    annotations = (body.get("metadata") or {}).get("annotations") or {}
+    # In a merge patch a null removes an annotation.
+    return {name: value for name, value in annotations.items() if value is not None}

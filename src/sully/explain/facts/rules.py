@@ -82,7 +82,7 @@ class _Rule:
         self.pods, self.terminating = self._affected()
         recorded = max(len(self.evictions), self.record.status.evicted if self.record else 0)
         counted = evicted_count(
-            rule.status.conditions, recorded, has_records=reader.snapshot.remembers
+            rule.status.conditions, recorded, has_records=reader.snapshot.has_records
         )
         self.complete = counted.complete
         """False: more pods may have been evicted than are recorded."""
@@ -133,8 +133,8 @@ class _Rule:
         exposures = self.reader.exposures
         due: dict[Key, AffectedPod] = {}
         terminating: dict[Key, AffectedPod] = {}
-        for held, at in exposures.unwelcome(self.rule):
-            for pod in filter(exposures.counts_as_running, exposures.usage.holders(held.claim)):
+        for held, at in exposures.not_tolerated(self.rule):
+            for pod in filter(exposures.counts_as_running, exposures.usage.consumers(held.claim)):
                 key, end = key_of(pod), pod.metadata.deletion_timestamp
                 affected = AffectedPod(end or at, str(key), pod.spec.node_name, str(held.device))
                 if end is None:
@@ -226,7 +226,7 @@ class _Rule:
 def _deleted(reader: Reader, record: TaintRecord) -> Finding:
     spec, status = record.spec, record.status
     evictions = tuple(reader.evictions(lambda x: spec.rule.uid in rules_of(x)))
-    expired = status.lifted_by == EXPIRY
+    expired = status.deleted_by == EXPIRY
     return Finding(
         kind=RULES.kind,
         name=spec.rule.name,
@@ -239,8 +239,8 @@ def _deleted(reader: Reader, record: TaintRecord) -> Finding:
             taint=taint_text(status.taint or spec.taint),
             selector=selector_text(status.device_selector or spec.device_selector),
             past=True,
-            deleted_by=status.lifted_by,
-            at=status.lifted_time,
+            deleted_by=status.deleted_by,
+            at=status.deleted_time,
             evicted=max(status.evicted, len(evictions)),
         ),
         because=(f"TaintRecord/{record.metadata.name}",),
