@@ -73,8 +73,8 @@ def special(**content: object) -> Store:
     async def made(world: World) -> None:
         count = 2 if "consumesCounters" in content else 1
         place: Obj = {"nodeName": "node-1"}
-        spec = {"driver": DRIVER, "pool": {"name": "x", "generation": 1}}
-        spec["pool"]["resourceSliceCount"] = count
+        pool = {"name": "x", "generation": 1, "resourceSliceCount": count}
+        spec: Obj = {"driver": DRIVER, "pool": pool}
         if count == 2:
             counters = [{"name": "card", "counters": {"memory": {"value": "9"}}}]
             more = spec | place | {"sharedCounters": counters}

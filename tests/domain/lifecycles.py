@@ -67,7 +67,7 @@ def pod(
     restarts: int = 0,
     leaving: bool = False,
     owner: OwnerReference | None = None,
-    **annotations: Any,
+    annotations: dict[str, str] | None = None,
 ) -> Pod:
     conditions: tuple[PodCondition, ...] = ()
     if ready is not None:
@@ -79,7 +79,7 @@ def pod(
             uid=name,
             creation_timestamp=created,
             deletion_timestamp=NOON if leaving else None,
-            annotations=annotations,
+            annotations=annotations or {},
             owner_references=(owner,) if owner else (),
         ),
         spec=PodSpec(node_name=node),

@@ -88,7 +88,10 @@ def test_whatever_the_names_are_the_made_one_can_be_used(pod: str, name: str) ->
 
 
 def test_a_claim_takes_everything_from_its_template() -> None:
-    template = {"metadata": {"labels": {"l": "1"}, "annotations": {"a": "2"}}, "spec": SPEC}
+    template: dict[str, Any] = {
+        "metadata": {"labels": {"l": "1"}, "annotations": {"a": "2"}},
+        "spec": SPEC,
+    }
     wanted = Wanted(namespace="n", pod="p", uid="u", claim="g")
 
     made = claim_of(wanted, name="p-g-x", template=template)

@@ -48,7 +48,7 @@ POD = EvictedPod(
 UID = "0123abcd-4567-89ab-cdef-0123456789ab"
 
 
-def reason(device: str = "gpu-0", kind: str = "DeviceTaintRule", name: str = "hot") -> Reason:
+def reason(device: str = "gpu-0", kind: Any = "DeviceTaintRule", name: str = "hot") -> Reason:
     taint = DeviceTaint(key="k", value="v", effect="NoExecute", description="it smokes")
     origin = Origin(kind, name, f"{name}-uid")
     return Reason(DeviceId("d.com", "pool", device), SourcedTaint(taint, origin))
@@ -102,6 +102,7 @@ def rule(
     generation: int = 1,
     **taint: Any,
 ) -> DeviceTaintRule:
+    known: dict[str, Any] = {"key": "k", "effect": "NoExecute", "time_added": NOON}
     return DeviceTaintRule(
         metadata=ObjectMeta(
             name=name,
@@ -112,7 +113,7 @@ def rule(
         ),
         spec=DeviceTaintRuleSpec(
             device_selector=selector,
-            taint=DeviceTaint(**{"key": "k", "effect": "NoExecute", "time_added": NOON} | taint),
+            taint=DeviceTaint(**known | taint),
         ),
     )
 

@@ -165,7 +165,7 @@ def places(found: Sequence[Obj]) -> Counter[Pod]:
 async def watch(world: World, scene: Scene, until: float) -> Outcome:
     """Create the rule, and note what happens at which time."""
     before = {each["metadata"]["name"] for each in await pods(world)}
-    start, left = world.clock.now(), {}
+    start, left = world.clock.now(), dict[str, float]()
     await world.admin.create(RULES, rule(scene))
     await world.settle()
     while True:
@@ -187,10 +187,10 @@ def predicted(plan: Plan, before: Sequence[Obj]) -> Outcome:
         name = each.owner.partition("/")[2]
         expected[name, each.node] -= 1
         expected[name, each.landing.node] += 1
-    for each in plan.arrivals:
-        name = each.owner.partition("/")[2]
+    for arrival in plan.arrivals:
+        name = arrival.owner.partition("/")[2]
         expected[name, ""] -= 1
-        expected[name, each.node] += 1
+        expected[name, arrival.node] += 1
     left = sorted((each.after, each.name) for each in plan.departures)
     return Outcome(tuple(left), Counter({key: n for key, n in expected.items() if n}))
 

@@ -95,9 +95,9 @@ def predicted(plan: Plan, before: Sequence[Obj]) -> Outcome:
     for each in plan.departures:
         expected[each.owner, each.node] -= 1
         expected[each.owner, each.landing.node] += each.landing.fate is not Fate.LOST
-    for each in plan.arrivals:
-        expected[each.owner, ""] -= 1
-        expected[each.owner, each.node] += 1
+    for arrival in plan.arrivals:
+        expected[arrival.owner, ""] -= 1
+        expected[arrival.owner, arrival.node] += 1
     left = sorted((round(each.after, 2), each.name) for each in plan.departures)
     return Outcome(tuple(left), {pod: count for pod, count in expected.items() if count})
 
@@ -105,7 +105,7 @@ def predicted(plan: Plan, before: Sequence[Obj]) -> Outcome:
 async def watch(world: World, scene: Scene, until: float) -> Outcome:
     """Do what the scene says, and note what happens at which time."""
     before = names(await pods(world))
-    start, left = world.clock.now(), {}
+    start, left = world.clock.now(), dict[str, float]()
     await act(world, scene, dry=False)
     await world.settle()
     while True:

@@ -248,7 +248,7 @@ def crowd(number: int, *, rate: int | None = None, settings: Settings | None = N
     objects = machines("n1", devices=number)
     for index in range(number):
         objects += running(f"p{index:02}", "n1", f"gpu-{index}")
-    given = {"rate": rate} if rate else {}
+    given: Obj = {"rate": rate} if rate else {}
     plan = planned(objects, put(rule(pool="n1", **given)), settings=settings or Settings())
     return [each.after for each in plan.departures]
 

@@ -59,13 +59,19 @@ class NumberedIds:
         return f"s{next(self._numbers)}"
 
 
-def pod(name: str, *claims: str, age: int = 0, node: str = "", **resources: str) -> Pod:
+def pod(
+    name: str,
+    *claims: str,
+    age: int = 0,
+    node: str = "",
+    requests: dict[str, str] | None = None,
+) -> Pod:
     created = (NOON - timedelta(seconds=age)).isoformat()
     body = {
         "metadata": {"name": name, "namespace": "a", "uid": name, "creationTimestamp": created},
         "spec": {
             "nodeName": node,
-            "containers": [{"name": "c", "resources": {"requests": resources}}],
+            "containers": [{"name": "c", "resources": {"requests": requests or {}}}],
             "resourceClaims": [{"name": each, "resourceClaimName": each} for each in claims],
         },
     }
@@ -258,7 +264,7 @@ def test_a_pod_gets_no_attempt_while_it_is_bound() -> None:
     cluster = Cluster()
     cluster.put(*WORLD)
     (bind,) = cluster.effects()
-    cluster.put(pod("p", "c", cpu="1"))
+    cluster.put(pod("p", "c", requests={"cpu": "1"}))
     assert cluster.effects() == []
 
     cluster.bind(bind)
@@ -289,6 +295,11 @@ def test_two_pods_share_a_claim_on_its_node() -> None:
     assert told(cluster.effects()) == ["bind q to n"]
 
 
+def recreate_claim(cluster: Cluster) -> None:
+    cluster.delete(claim("d"))
+    cluster.put(claim("d", uid="new", count=2))
+
+
 RETRIES: dict[str, tuple[Callable[[Cluster], object], list[str]]] = {
     "a node that fits": (lambda it: it.put(node("m"), slice_of("m")), ["bind q to m gpu-0"]),
     "a device is published": (lambda it: it.put(slice_of("n", 2)), ["bind q to n gpu-1"]),
@@ -297,7 +308,7 @@ RETRIES: dict[str, tuple[Callable[[Cluster], object], list[str]]] = {
         ["bind q to n gpu-0"],
     ),
     "its claim is recreated": (
-        lambda it: (it.delete(claim("d")), it.put(claim("d", uid="new", count=2))),
+        recreate_claim,
         ["q: NodesRejected"],
     ),
     "a pod is created": (lambda it: it.put(pod("r")), ["bind r to n"]),
@@ -347,7 +358,9 @@ EXTENDED_CLASS = class_(extendedResourceName="example.com/gpu")
 
 def test_extended_resources_get_a_claim_with_a_name() -> None:
     cluster = Cluster()
-    cluster.put(EXTENDED_CLASS, node("n"), slice_of("n"), pod("p", **{"example.com/gpu": "1"}))
+    cluster.put(
+        EXTENDED_CLASS, node("n"), slice_of("n"), pod("p", requests={"example.com/gpu": "1"})
+    )
     (effect,) = cluster.effects()
 
     assert isinstance(effect, Bind)
@@ -358,7 +371,12 @@ def test_extended_resources_get_a_claim_with_a_name() -> None:
 
 def test_a_leftover_claim_is_deleted_before_the_next_attempt() -> None:
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "p", "controller": True}
-    metadata = {"name": "old", "namespace": "a", "uid": "old", "resourceVersion": "1"}
+    metadata: dict[str, Any] = {
+        "name": "old",
+        "namespace": "a",
+        "uid": "old",
+        "resourceVersion": "1",
+    }
     metadata |= {"annotations": {EXTENDED: "true"}, "ownerReferences": [owner]}
     leftover = from_body(CLAIMS, {"metadata": metadata, "spec": {"devices": {}}})
     cluster = Cluster()
@@ -367,7 +385,7 @@ def test_a_leftover_claim_is_deleted_before_the_next_attempt() -> None:
         node("n"),
         slice_of("n"),
         leftover,
-        pod("p", **{"example.com/gpu": "1"}),
+        pod("p", requests={"example.com/gpu": "1"}),
     )
     (effect,) = cluster.effects()
     assert isinstance(effect, MarkUnschedulable)
@@ -427,7 +445,7 @@ def test_a_tainted_device_that_is_released_helps_only_claims_that_tolerate_it(
         RULES,
         {"metadata": {"name": "r"}, "spec": {"deviceSelector": {"pool": "n"}, "taint": taint}},
     )
-    more = {"tolerations": [{"operator": "Exists"}]} if tolerates else {}
+    more: dict[str, Any] = {"tolerations": [{"operator": "Exists"}]} if tolerates else {}
     cluster = Cluster(one_per_class=True)
     cluster.put(*WORLD)
     cluster.bind(cluster.effects()[0])

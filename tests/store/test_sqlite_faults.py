@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -112,7 +113,8 @@ async def test_a_name_that_cannot_be_written_harms_nobody(tmp_path: Path) -> Non
 async def test_a_defect_in_the_writer_leaves_nobody_waiting(tmp_path: Path) -> None:
     async with await SqliteStore.open(tmp_path) as store:
         await store.commit([Put(A, b"")])
-        broken = Put(A, [1])
+        no_bytes: Any = [1]
+        broken = Put(A, no_bytes)
         outcomes = await asyncio.gather(
             store.commit([broken]), store.commit([Put(B, b"")]), return_exceptions=True
         )

@@ -32,7 +32,7 @@ def names(pool: Pool) -> list[str]:
 
 
 @pytest.mark.parametrize("slices", list(permutations((OLD, NEW))))
-def test_only_the_newest_generation_counts(slices: tuple[object, ...]) -> None:
+def test_only_the_newest_generation_counts(slices: tuple[ResourceSlice, ...]) -> None:
     assert names(filled(*slices)) == ["new/gpu-0"]
 
 
@@ -100,7 +100,7 @@ MARKS = slice_("marks", marks=(("gpu-0", taint(key="a")), ("ghost", taint()), ("
 
 
 @pytest.mark.parametrize("slices", list(permutations((OLD, MARKS))))
-def test_slices_of_taints_mark_devices(slices: tuple[object, ...]) -> None:
+def test_slices_of_taints_mark_devices(slices: tuple[ResourceSlice, ...]) -> None:
     pool = filled(*slices)
 
     got = [(each.taint.key, each.origin.index) for each in pool.marks("gpu-0")]
@@ -143,7 +143,7 @@ EVENTS = st.lists(SLICES | st.sampled_from("abc"), max_size=12)
 
 
 @given(EVENTS)
-def test_after_any_events_a_pool_is_what_its_slices_say(events: list[object]) -> None:
+def test_after_any_events_a_pool_is_what_its_slices_say(events: list[str | ResourceSlice]) -> None:
     pool = Pool(ID)
     for event in events:
         if isinstance(event, str):

@@ -34,8 +34,7 @@ from controllers.world import PODS, Obj, World, orders, play
 from sully.client.events import EVENTS
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key
-from sully.controllers.eviction.controller import EvictionController
-from sully.controllers.framework import Result
+from sully.controllers.framework import Controller, Result
 from sully.controllers.manager import Manager
 from sully.views.devices.changes import Features
 
@@ -77,8 +76,8 @@ async def test_a_pod_on_a_tainted_device_is_told_marked_and_deleted(world: World
 async def test_pods_without_a_taint_wake_nobody(world: World) -> None:
     looked: list[str] = []
 
-    def make(world: World, manager: Manager) -> EvictionController:
-        controller = Evicting().make()(world, manager)
+    def make(world: World, manager: Manager) -> Controller:
+        controller: Any = Evicting().make()(world, manager)
         reconcile = controller.reconcile
 
         async def noted(key: Key) -> Result:

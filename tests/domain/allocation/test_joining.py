@@ -12,7 +12,8 @@ from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.taints import NO_EXECUTE_WITH_BUDGET, Origin, SourcedTaint
 from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS, Terms
 from sully.testing.builders import GPU as FIRST
-from sully.testing.builders import NOON, device, equal, exists, taint
+from sully.testing.builders import device, equal, exists, taint
+from sully.testing.clock import NOON
 
 JOINING: dict[str, tuple[list[DeviceToleration], bool]] = {
     "nothing tolerated": ([], True),

@@ -172,15 +172,16 @@ async def test_the_controllers_of_a_running_plane_have_what_they_need() -> None:
 def _refusals(api: Api) -> list[str]:
     """Return a list that will hold whatever somebody was refused from now on."""
     found: list[str] = []
-    decide = api.authorizer.decide
+    authorizer: Any = api.authorizer
+    decide = authorizer.decide
 
     def listening(user: User, attributes: Attributes) -> Verdict:
-        verdict = decide(user, attributes)
+        verdict: Verdict = decide(user, attributes)
         if not verdict.allowed:
             found.append(str(refusal(user, attributes, verdict)))
         return verdict
 
-    api.authorizer.decide = listening
+    authorizer.decide = listening
     return found
 
 
