@@ -39,7 +39,7 @@ from sully.runtime.log import configure as configure_log
 from sully.server.requests import User
 from sully.testing import builders as devices
 from sully.testing.cluster import in_process
-from sully.testing.remote import Crew, controllers
+from sully.testing.remote import ControllersProcess, controllers
 
 SHAPE = Shape(125, 8, 1000)
 CLUSTERS = 300
@@ -54,7 +54,7 @@ Figures = dict[str, float]
 class Beside(Server):
     """A server whose controllers are another process."""
 
-    def __init__(self, crew: Crew, server: Server) -> None:
+    def __init__(self, crew: ControllersProcess, server: Server) -> None:
         self.__dict__.update(server.__dict__)
         self._crew = crew
 

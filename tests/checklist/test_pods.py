@@ -26,7 +26,6 @@ from controllers.eviction.evicting import prepare as prepare_eviction
 from controllers.eviction.evicting import rule as make_rule
 from controllers.scheduling.placing import (
     CLAIMS,
-    DRIVER,
     REFUSED,
     SLICES,
     prepare,
@@ -34,6 +33,7 @@ from controllers.scheduling.placing import (
     where,
 )
 from controllers.world import PODS, Obj, World
+from manifests import DRIVER
 from sully.client.transport import Key, Kind
 
 TEMPLATES: Kind[Obj] = Kind(

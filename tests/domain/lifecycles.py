@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from sully.domain.scheduling.objects import (
@@ -25,8 +25,7 @@ from sully.domain.workloads.workloads import (
     RolloutStrategy,
 )
 from sully.machinery.meta import ObjectMeta, OwnerReference
-
-NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
+from sully.testing.clock import NOON
 
 
 def ago(**time: float) -> datetime:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from manifests import claim_spec
 from sully.api.resource.annotations import ALLOCATED_ATTRIBUTES
 from sully.api.resource.types import ResourceClaim
 from sully.domain.claims.lifecycle import (
@@ -27,7 +28,7 @@ from sully.domain.claims.lifecycle import (
 )
 from sully.machinery.names import dns_subdomain_problems
 
-SPEC = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}
+SPEC = claim_spec()
 TIME = "2030-01-01T00:00:00Z"
 GHOST = {"resource": "pods", "name": "ghost", "uid": "g"}
 ALLOCATION: dict[str, Any] = {"devices": {"results": []}}

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import manifests
 from controllers.world import NAMESPACES, PODS, SCHEME, Obj, World, running
 from sully.client.discovery.resources import of_scheme
 from sully.client.objects import from_body
@@ -119,11 +120,9 @@ async def make(world: World, name: str, workload: Workload) -> None:
 
 
 def rule(scene: Scene) -> Obj:
-    taint: Obj = {"key": KEY, "effect": scene.effect}
-    if scene.rate is not None:
-        taint["evictionsPerSecond"] = scene.rate
-    spec = {"deviceSelector": {"driver": DRIVER, **dict(scene.selector)}, "taint": taint}
-    return {"metadata": {"name": "rule"}, "spec": spec}
+    taint = {"evictionsPerSecond": scene.rate} if scene.rate is not None else {}
+    selector = {"driver": DRIVER, **dict(scene.selector)}
+    return manifests.rule("rule", scene.effect, key=KEY, selector=selector, taint=taint)
 
 
 async def predict(world: World, scene: Scene) -> Plan:

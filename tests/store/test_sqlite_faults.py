@@ -15,15 +15,11 @@ import apsw
 import pytest
 
 from store.faults import LARGE, full_disk
-from sully.store.base import Delete, Put, StoreKey
+from storekeys import pod
+from sully.store.base import Delete, Put
 from sully.store.directory import DATABASE_FILE, LOCK_FILE
 from sully.store.errors import OpenError, StoreError, UnavailableError
 from sully.store.sqlite import SqliteStore
-
-
-def pod(name: str) -> StoreKey:
-    return StoreKey("pods", "default", name)
-
 
 A, B = pod("a"), pod("b")
 

@@ -8,8 +8,9 @@
 >>> manifest(cluster("eu-1"))["apiVersion"]
 'cluster.open-cluster-management.io/v1'
 
-They return the types that informers and decisions work with; `manifest` makes of each what `kubectl
-apply` or a `Transport` takes. An object `x` has the uid `uid-x`, and times count from `NOON`.
+They return the types that informers and decisions work with; `manifest` turns each into what
+`kubectl apply` or a `Transport` takes. An object `x` has the uid `uid-x`, and times count from
+`NOON`.
 """
 
 from __future__ import annotations
@@ -86,10 +87,11 @@ def taint(
     value: str = "",
     after: float = 0,
     time: datetime | None = NOON,
+    **more: Any,
 ) -> DeviceTaint:
-    """Return a taint that was added at noon, or so many seconds after."""
+    """Return a taint that was added at noon, or so many seconds later."""
     added = time + timedelta(seconds=after) if time is not None else None
-    return DeviceTaint(key=key, value=value, effect=effect, time_added=added)
+    return DeviceTaint(key=key, value=value, effect=effect, time_added=added, **more)
 
 
 def exists(
@@ -117,12 +119,12 @@ def select(**criteria: Any) -> DeviceTaintSelector:
 def rule(
     name: str = "rule",
     selector: DeviceTaintSelector | None = None,
-    marks: DeviceTaint | None = None,
+    device_taint: DeviceTaint | None = None,
     **more: Any,
 ) -> DeviceTaintRule:
     return DeviceTaintRule(
-        metadata=meta(name, generation=1, **more),
-        spec=DeviceTaintRuleSpec(device_selector=selector, taint=marks or taint()),
+        metadata=meta(name, **{"generation": 1} | more),
+        spec=DeviceTaintRuleSpec(device_selector=selector, taint=device_taint or taint()),
     )
 
 
@@ -147,18 +149,18 @@ def slice_(
     count: int = 1,
     driver: str = DRIVER,
     node: str | None = "node-1",
-    marks: tuple[tuple[str, DeviceTaint], ...] = (),
+    taints: tuple[tuple[str, DeviceTaint], ...] = (),
     version: str = "1",
     **spec: Any,
 ) -> ResourceSlice:
-    """Return a slice of devices; with `marks`, pairs of device and taint, a slice of taints."""
+    """Return a slice of devices; with `taints`, pairs of device and taint, a slice of taints."""
     return ResourceSlice(
         metadata=meta(name, version=version),
         spec=ResourceSliceSpec(
             driver=driver,
             pool=ResourcePool(name=pool, generation=generation, resource_slice_count=count),
             devices=devices,
-            taints=tuple(SliceTaint(device=name, taint=mark) for name, mark in marks),
+            taints=tuple(SliceTaint(device=name, taint=taint) for name, taint in taints),
             **({"node_name": node} if node else {"all_nodes": True}) | spec,
         ),
     )
@@ -177,7 +179,7 @@ def patch(
     capacity: dict[str, str] | None = None,
     taints: tuple[DeviceTaint, ...] = (),
 ) -> ResourceSlicePatch:
-    """Return a patch that was made at noon, or so many seconds after."""
+    """Return a patch that was created at noon, or so many seconds later."""
     amounts = {key: DeviceCapacity(value=value) for key, value in (capacity or {}).items()}
     return ResourceSlicePatch(
         metadata=meta(name, creation_timestamp=NOON + timedelta(seconds=after)),
@@ -331,17 +333,17 @@ def cluster(
     claims: Mapping[str, str] | None = None,
     amounts: Mapping[str, str | int] | None = None,
     conditions: Mapping[str, str] | None = None,
-    leaving: bool = False,
+    deleting: bool = False,
     **metadata: Any,
 ) -> ManagedCluster:
-    """Return a cluster in a set; with `leaving`, one that is being deleted."""
+    """Return a cluster in a set; with `deleting`, one that is being deleted."""
     own = {SET_LABEL: sets} if sets is not None else {}
     return ManagedCluster(
         metadata=ObjectMeta(
             name=name,
             uid=f"uid-{name}",
             labels={**own, **(labels or {})},
-            deletion_timestamp=NOON if leaving else None,
+            deletion_timestamp=NOON if deleting else None,
             **metadata,
         ),
         spec=ManagedClusterSpec(taints=taints),
@@ -375,7 +377,7 @@ def cluster_set(
 
 
 def set_binding(name: str = SET, namespace: str = NAMESPACE) -> ManagedClusterSetBinding:
-    """Return what lets a namespace place on the clusters of a set."""
+    """Return the binding that lets a namespace place on the clusters of a set."""
     return ManagedClusterSetBinding(
         metadata=ObjectMeta(namespace=namespace, name=name, uid=f"uid-{namespace}-{name}"),
         spec=ManagedClusterSetBindingSpec(cluster_set=name),
@@ -397,7 +399,7 @@ def manifest(obj: msgspec.Struct) -> dict[str, Any]:
     for name in ("uid", "resourceVersion", "generation", "creationTimestamp"):
         body["metadata"].pop(name, None)
     if isinstance(obj, Pod):
-        # Controllers read no containers, so that this type has none; a server wants one.
+        # Controllers read no containers, so this type has none; a server requires one.
         body["spec"] = {"containers": [{"name": "main", "image": "example.com/app:1"}]} | body[
             "spec"
         ]

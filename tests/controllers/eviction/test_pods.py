@@ -31,6 +31,7 @@ from controllers.eviction.evicting import (
     unrule,
 )
 from controllers.world import PODS, Obj, World, orders, play
+from manifests import claim_spec
 from sully.client.events import EVENTS
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key
@@ -390,11 +391,8 @@ async def test_a_pod_with_an_extended_resource_is_evicted(world: World) -> None:
     pod = await bound_pod(world, "p")
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "controller": True}
     owner["uid"] = pod["metadata"]["uid"]
-    wanted = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
     metadata = {"ownerReferences": [owner]}
-    await world.create(
-        CLAIMS, "a", "x", metadata=metadata, spec={"devices": {"requests": [wanted]}}
-    )
+    await world.create(CLAIMS, "a", "x", metadata=metadata, spec=claim_spec())
     await allocate(world, "x", pods=("p",))
     mapping = [{"containerName": "c", "resourceName": "example.com/gpu", "requestName": "r"}]
     made = {"resourceClaimName": "x", "requestMappings": mapping}

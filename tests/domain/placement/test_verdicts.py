@@ -31,7 +31,7 @@ CASES = {
     "selected": Case("a", "Selected", "selected, rank 1 with 100"),
     "not there": Case("x", "Unknown", "there is no such cluster"),
     "going": Case(
-        "g", "Deleting", "the cluster is being deleted", (*BASE, cluster("g", leaving=True))
+        "g", "Deleting", "the cluster is being deleted", (*BASE, cluster("g", deleting=True))
     ),
     "in no set": Case(
         "o",
