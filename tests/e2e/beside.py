@@ -24,7 +24,7 @@ from e2e.raw import Raw
 from sully.controller_setup import CONTROLLERS
 from sully.testing.cluster import Process, process
 from sully.testing.forkserver import run
-from sully.testing.remote import Crew, controllers
+from sully.testing.remote import ControllersProcess, controllers
 
 INSIDE, BESIDE = "inside", "beside"
 WHERE = (INSIDE, BESIDE)
@@ -133,7 +133,7 @@ def _for_the_crew(flags: tuple[str, ...]) -> tuple[str, ...]:
 @contextmanager
 def installed(
     up: Process, folder: Path, *flags: str, only: str = "", crew: tuple[str, ...] = ()
-) -> Iterator[Crew]:
+) -> Iterator[ControllersProcess]:
     """Install beside a server, and run what was installed as the installed account."""
     done = sully(up.kubeconfig, "install", "--apply", *flags)
     assert done.returncode == 0, done.stderr

@@ -24,7 +24,7 @@ from kube.process import Foreign, foreign
 from kube.scenes import DRIVER, MERGE, OURS, PATCHES, PODS, Scene
 from sully.install.manifests import OPTIONAL, manifests
 from sully.install.workload import Settings
-from sully.testing.remote import Crew, controllers
+from sully.testing.remote import ControllersProcess, controllers
 
 pytestmark = pytest.mark.e2e
 
@@ -38,7 +38,7 @@ HOT = "example.com/hot:NoExecute"
 class World:
     there: Foreign
     scene: Scene
-    crew: Crew
+    crew: ControllersProcess
 
     def sully(self, *arguments: str) -> str:
         done = self.there.sully(*arguments)
@@ -62,7 +62,7 @@ def world() -> Iterator[World]:
             crew.wait_for("leading since")
             yield World(there, Scene(there), crew)
             assert crew.stop() == 0
-        assert "forbidden" not in "".join(crew.said).lower()
+        assert "forbidden" not in "".join(crew.output).lower()
 
 
 @pytest.fixture(autouse=True)
@@ -77,9 +77,9 @@ def _nothing_is_left(world: World) -> Iterator[None]:
 def test_the_table_is_printed_on_connecting(world: World) -> None:
     table = world.sully("capabilities")
 
-    assert "".join(world.crew.said).startswith(f"API server:  {world.there.url}\n{table}")
+    assert "".join(world.crew.output).startswith(f"API server:  {world.there.url}\n{table}")
     assert "eviction       its own" in table
-    assert "(4 controllers, lease sully-system/sully-controllers" in world.crew.said[-1]
+    assert "(4 controllers, lease sully-system/sully-controllers" in world.crew.output[-1]
 
 
 def test_our_kinds_are_served_as_custom_resources(world: World) -> None:

@@ -26,7 +26,7 @@ from sully.client.options import DeleteOptions, WatchOptions
 from sully.client.transport import Key, Kind
 from sully.machinery.errors import Conflict, NotFound
 from sully.testing.cluster import Process, process
-from sully.testing.remote import Crew, controllers
+from sully.testing.remote import ControllersProcess, controllers
 
 TIMES = ("--lease-duration", "2s", "--renew-deadline", "1500ms", "--retry-period", "200ms")
 LEASE = Key("kube-system", "sully-controllers")
@@ -59,7 +59,7 @@ class Rounds:
         self._nodes = -(-pods * 5 // (4 * fleet.PER_NODE))
         self._chance = random.Random(seed)
         self._between = between
-        self._crews: list[Crew] = []
+        self._crews: list[ControllersProcess] = []
         self._news = asyncio.Event()
         self._killing = True
         self._leader = 0

@@ -25,8 +25,8 @@ from sully.machinery.gates import Gates
 from sully.runtime.clock import Clock
 from sully.testing.forkserver import start
 
-_PATIENCE = 120.0
-"""Seconds after which a process is stuck."""
+_TIMEOUT = 120.0
+"""Seconds after which a process is considered stuck."""
 
 
 @asynccontextmanager
@@ -58,7 +58,7 @@ class Process:
     child: subprocess.Popen[str]
     data_dir: Path
     url: str
-    said: "SimpleQueue[str]"  # what it says once it is ready; an empty text is the end
+    lines: "SimpleQueue[str]"  # its output once it is ready; an empty string is the end
 
     @property
     def kubeconfig(self) -> Path:
@@ -66,21 +66,21 @@ class Process:
         return self.data_dir / "kubeconfig"
 
     def output(self) -> Iterator[str]:
-        """Read what it says, line by line, until it ends."""
-        return iter(self.said.get, "")
+        """Yield its output, line by line, until it ends."""
+        return iter(self.lines.get, "")
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> int:
-        """Ask it to end; return its exit code."""
+        """Send it a signal and wait; return its exit code."""
         self.child.send_signal(number)
-        return self.child.wait(timeout=_PATIENCE)
+        return self.child.wait(timeout=_TIMEOUT)
 
 
 @contextmanager
 def process(*arguments: str, data_dir: Path | None = None) -> Iterator[Process]:
     """Run `sully up` as a process of its own until the block ends."""
     with tempfile.TemporaryDirectory(prefix="sully-") as folder:
-        where = data_dir or Path(folder)
-        command = ["up", "--data-dir", str(where)]
+        directory = data_dir or Path(folder)
+        command = ["up", "--data-dir", str(directory)]
         if "--listen" not in arguments:
             command += ["--listen", "127.0.0.1:0"]
         child = start(
@@ -93,12 +93,12 @@ def process(*arguments: str, data_dir: Path | None = None) -> Iterator[Process]:
         )
         try:
             url = _ready(child)
-            yield Process(child, where, url, _follow(child))
+            yield Process(child, directory, url, _follow(child))
         finally:
             if child.poll() is None:
                 child.send_signal(signal.SIGINT)
                 try:
-                    child.wait(timeout=_PATIENCE)
+                    child.wait(timeout=_TIMEOUT)
                 except subprocess.TimeoutExpired:
                     child.kill()
                     child.wait()
@@ -107,28 +107,28 @@ def process(*arguments: str, data_dir: Path | None = None) -> Iterator[Process]:
 
 
 def _follow(child: "subprocess.Popen[str]") -> "SimpleQueue[str]":
-    """Go on reading what a process says: it would stop once the pipe is full."""
-    said: SimpleQueue[str] = SimpleQueue()
+    """Keep reading the output of a process: it would block once the pipe is full."""
+    lines: SimpleQueue[str] = SimpleQueue()
 
     def read() -> None:
         with suppress(ValueError):  # closed at the end
             for line in child.stdout or ():
-                said.put(line)
-        said.put("")
+                lines.put(line)
+        lines.put("")
 
     threading.Thread(target=read, daemon=True).start()
-    return said
+    return lines
 
 
 def _ready(child: "subprocess.Popen[str]") -> str:
-    """Read its output up to the line that says it is ready; return where it listens."""
+    """Read its output up to the line that reports that it is ready; return its URL."""
     if child.stdout is None:
         raise RuntimeError("the process has no output to read")
-    url, said = "", []
+    url, output = "", []
     for line in child.stdout:
-        said.append(line)
-        if found := re.search(r"https://\S+", line):
-            url = url or found[0]
+        output.append(line)
+        if match := re.search(r"https://\S+", line):
+            url = url or match[0]
         if line.startswith("ready after"):
             return url
-    raise RuntimeError("sully up ended before it was ready:\n" + "".join(said))
+    raise RuntimeError("sully up ended before it was ready:\n" + "".join(output))

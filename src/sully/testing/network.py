@@ -1,4 +1,4 @@
-"""A network of machines in this computer that a test can cut: without a word, as real ones are.
+"""A network of machines in this computer that a test can cut silently, as real ones fail.
 
 Each machine is a network namespace with one interface in each of the nets, which are bridges that
 this process is on too:
@@ -19,14 +19,14 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Net = Literal["front", "back"]
-Way = Literal["both", "inbound", "outbound"]
+Direction = Literal["both", "inbound", "outbound"]
 NETS: tuple[Net, ...] = ("front", "back")
 
 INSIDE = "SULLY_NETWORK"
 """Set in the environment of a program that `entered` has started."""
 HERE = 254
-"""Our own place in each net."""
-_WAYS_IN = (("unshare", "--net"), ("unshare", "--user", "--map-root-user", "--net"))
+"""The last byte of our own address in each net."""
+_UNSHARE = (("unshare", "--net"), ("unshare", "--user", "--map-root-user", "--net"))
 SYSTEM = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 """Where `ip` lies; the PATH of an ordinary user may lack it."""
 _NEEDED = {
@@ -40,7 +40,7 @@ _PROBE = "ip link add probe type bridge && ip link add one type veth peer name o
 
 
 class NetworkError(Exception):
-    """This computer does not let us have a network; the text says what would help."""
+    """This computer does not allow a network; the message says what would help."""
 
 
 def entered(
@@ -48,22 +48,23 @@ def entered(
 ) -> tuple[list[str], dict[str, str]]:
     """Return how to run a program where it may build networks, and with which environment.
 
-    Programs are looked for in `places` too. Raises `NetworkError` if they or the rights lack.
+    Programs are looked for in `places` too. Raises `NetworkError` if they are missing or not
+    permitted.
     """
     path = os.pathsep.join([os.environ.get("PATH", os.defpath), *places])
     for name, package in _NEEDED.items():
         if shutil.which(name, path=path) is None:
             raise NetworkError(f"there is no `{name}`: install {package}")
     environment = {**os.environ, INSIDE: "yes", "PATH": path}
-    said = []
-    for way in _WAYS_IN:
-        probe = [*way, "sh", "-c", _PROBE]
+    failures = []
+    for unshare in _UNSHARE:
+        probe = [*unshare, "sh", "-c", _PROBE]
         tried = subprocess.run(probe, env=environment, capture_output=True, text=True, check=False)
         if tried.returncode == 0:
-            return [*way, *command], environment
-        said.append(f"{' '.join(way)}: {tried.stderr.strip()}")
+            return [*unshare, *command], environment
+        failures.append(f"{' '.join(unshare)}: {tried.stderr.strip()}")
     raise NetworkError(
-        f"no network namespaces for us ({'; '.join(said)}): run it as root, or allow them to"
+        f"no network namespaces for us ({'; '.join(failures)}): run it as root, or allow them to"
         " everybody (sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces=10000"
         " and kernel.apparmor_restrict_unprivileged_userns=0, as far as they exist); a container"
         " needs the capabilities SYS_ADMIN and NET_ADMIN"
@@ -79,7 +80,7 @@ class Host:
     _cut: set[Net] = field(default_factory=set)
 
     def address(self, net: Net) -> str:
-        """Return where others find it in a net."""
+        """Return its address in a net."""
         return f"10.77.{NETS.index(net)}.{self.number + 1}"
 
     def within(self, *command: str) -> list[str]:
@@ -87,13 +88,13 @@ class Host:
         enter = ["nsenter", f"--net=/proc/{self._holder.pid}/ns/net"]
         return [*enter, "setpriv", "--pdeathsig", "KILL", *command]
 
-    def cut(self, net: Net, way: Way = "both") -> None:
-        """Lose all that comes or goes, from now on; nobody is told."""
+    def cut(self, net: Net, direction: Direction = "both") -> None:
+        """Drop all packets from now on, without an error to either side."""
         self._cut.add(net)
         swallow = ["tc", "qdisc", "replace", "dev"]
-        if way != "inbound":
+        if direction != "inbound":
             _run(*self.within(*swallow, net, "root", "blackhole"))
-        if way != "outbound":
+        if direction != "outbound":
             _run(*swallow, self.port(net), "root", "blackhole")
 
     def heal(self) -> None:
@@ -136,11 +137,11 @@ class Network:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Let the machines go."""
+        """Delete the machines."""
         self._stack.close()
 
     def part(self, one: Host, other: Host, net: Net = "back") -> None:
-        """Keep two machines from each other, while both still have all the others."""
+        """Separate two machines from each other, while both still reach all others."""
         for host in (one, other):
             self._parted.append(host.port(net))
             _run("ip", "link", "set", host.port(net), "type", "bridge_slave", "isolated", "on")
@@ -166,8 +167,8 @@ class Network:
 
 @contextmanager
 def _namespace() -> Iterator["subprocess.Popen[bytes]"]:
-    """Have a network namespace that lives as long as a process which waits for our end."""
-    # It says a line as soon as it runs inside, and ends when our end of the pipe is closed.
+    """Create a network namespace that lives as long as a process which waits for our end."""
+    # It prints a line as soon as it runs inside, and ends when our end of the pipe is closed.
     command = ["unshare", "--net", "sh", "-c", "echo; exec cat"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe) as holder:

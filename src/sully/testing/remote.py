@@ -1,7 +1,7 @@
 """`sully controllers` as users run it, for tests: beside a server that cluster.py started.
 
-with process("--disable-controllers") as up, controllers(up.kubeconfig) as crew:
-    crew.wait_for("leading since")
+with process("--disable-controllers") as up, controllers(up.kubeconfig) as running:
+    running.wait_for("leading since")
 """
 
 import os
@@ -16,47 +16,47 @@ from queue import Empty, SimpleQueue
 
 from sully.testing.forkserver import start
 
-_PATIENCE = 120.0
-"""Seconds after which a process is stuck."""
+_TIMEOUT = 120.0
+"""Seconds after which a process is considered stuck."""
 
 
 @dataclass(slots=True)
-class Crew:
+class ControllersProcess:
     """A running `sully controllers`."""
 
     child: subprocess.Popen[str]
-    said: list[str] = field(default_factory=list)
-    _lines: "SimpleQueue[str]" = field(default_factory=SimpleQueue)  # an empty text is the end
+    output: list[str] = field(default_factory=list)  # the lines that `wait_for` has read
+    _lines: "SimpleQueue[str]" = field(default_factory=SimpleQueue)  # an empty string is the end
 
     def follow(self) -> None:
-        """Go on reading what it says: it would stop once the pipe is full."""
+        """Keep reading its output: it would block once the pipe is full."""
         with suppress(ValueError):  # closed at the end
             for line in self.child.stdout or ():
                 self._lines.put(line)
         self._lines.put("")
 
-    def wait_for(self, text: str, seconds: float = _PATIENCE) -> str:
-        """Read what it says up to a line that contains this text; return that line."""
+    def wait_for(self, text: str, seconds: float = _TIMEOUT) -> str:
+        """Read its output up to a line that contains this text; return that line."""
         while True:
             try:
                 line = self._lines.get(timeout=seconds)
             except Empty:
                 line = ""
             if not line:
-                raise RuntimeError(f"it never said {text!r}:\n" + "".join(self.said))
-            self.said.append(line)
+                raise RuntimeError(f"{text!r} not found in the output:\n" + "".join(self.output))
+            self.output.append(line)
             if text in line:
                 return line.strip()
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> int:
-        """Ask it to end; return its exit code."""
+        """Send it a signal and wait; return its exit code."""
         if self.child.poll() is None:
             self.child.send_signal(number)
-        return self.child.wait(timeout=_PATIENCE)
+        return self.child.wait(timeout=_TIMEOUT)
 
 
 @contextmanager
-def controllers(kubeconfig: Path, *arguments: str) -> Iterator[Crew]:
+def controllers(kubeconfig: Path, *arguments: str) -> Iterator[ControllersProcess]:
     """Run `sully controllers` as a process of its own until the block ends."""
     child = start(
         "controllers",
@@ -68,13 +68,13 @@ def controllers(kubeconfig: Path, *arguments: str) -> Iterator[Crew]:
         text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )
-    crew = Crew(child)
-    threading.Thread(target=crew.follow, daemon=True).start()
+    running = ControllersProcess(child)
+    threading.Thread(target=running.follow, daemon=True).start()
     try:
-        yield crew
+        yield running
     finally:
         try:
-            crew.stop()
+            running.stop()
         except subprocess.TimeoutExpired:
             child.kill()
             child.wait()
