@@ -77,10 +77,12 @@ def claim(name: str, class_name: str = "gpu", **exactly: Any) -> Obj:
     }
 
 
-def pod_spec(claim: str = "", **spec: Any) -> Obj:
-    """Return the spec of a pod, with a claim if one is named."""
-    claims = {"resourceClaims": [{"name": "r", "resourceClaimName": claim}]} if claim else {}
-    return {"containers": [{"name": "c", "image": "i"}], **claims, **spec}
+def pod_spec(claim: str = "", *, template: str = "", **spec: Any) -> Obj:
+    """Return the spec of a pod, with a claim if one or its template is named."""
+    if claim or template:
+        source = {"resourceClaimName": claim} if claim else {"resourceClaimTemplateName": template}
+        spec["resourceClaims"] = [{"name": "gpu", **source}]
+    return {"containers": [{"name": "c", "image": "i"}], **spec}
 
 
 def rule(

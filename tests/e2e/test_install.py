@@ -13,7 +13,7 @@ import yaml
 from e2e.beside import installed, sully
 from e2e.raw import Raw
 from e2e.watching import until
-from manifests import claim, gpus, node, pod_spec, slice_
+from manifests import claim, deployment, gpus, node, pod_spec, slice_
 from sully.controller_setup import CONTROLLERS
 from sully.install.workload import DEFAULT
 from sully.testing.cluster import process
@@ -26,18 +26,7 @@ PODS = "/api/v1/namespaces/team/pods"
 RECORDS = "/apis/sully.dev/v1alpha1"
 DRIVER = "gpu.example.com"
 APPS = "/apis/apps/v1"
-_LABELS = {"app": "x"}
-DEPLOYMENT: dict[str, Any] = {
-    "metadata": {"name": "x"},
-    "spec": {
-        "replicas": 2,
-        "selector": {"matchLabels": _LABELS},
-        "template": {
-            "metadata": {"labels": _LABELS},
-            "spec": {"containers": [{"name": "c", "image": "i"}]},
-        },
-    },
-}
+DEPLOYMENT = deployment("x", 2)
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 
 

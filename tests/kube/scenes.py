@@ -7,7 +7,7 @@ from typing import Any
 from e2e.raw import Raw
 from e2e.watching import until
 from kube.process import Foreign
-from manifests import gpus, node, slice_
+from manifests import gpus, node, pod_spec, slice_
 
 Obj = dict[str, Any]
 DRIVER = "gpu.example.com"
@@ -39,11 +39,7 @@ class Scene:
         request = {"name": "gpu", **exactly} if self._flat else {"name": "gpu", "exactly": exactly}
         claim = {"metadata": {"name": name}, "spec": {"devices": {"requests": [request]}}}
         self.make(f"{self.devices}/namespaces/team/resourceclaims", claim)
-        spec = {
-            "schedulerName": scheduler,
-            "containers": [{"name": "c", "image": "i"}],
-            "resourceClaims": [{"name": "gpu", "resourceClaimName": name}],
-        }
+        spec = pod_spec(name, schedulerName=scheduler)
         self.make(PODS, {"metadata": {"name": name}, "spec": spec})
         until(self.admin, PODS, lambda pods: bool(pods[name]["spec"].get("nodeName")))
 

@@ -18,7 +18,7 @@ from controllers.eviction.evicting import (
     said,
 )
 from controllers.world import PODS, Obj, World, orders, play
-from manifests import claim_spec
+from manifests import claim_spec, pod_spec
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key
 
@@ -29,11 +29,7 @@ TEAM = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "team"
 
 
 async def templated_pod(world: World) -> Obj:
-    spec = {
-        "nodeName": "node-1",
-        "containers": [{"name": "c", "image": "example.com/x:1"}],
-        "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}],
-    }
+    spec = pod_spec(template="t", nodeName="node-1")
     return await world.create(PODS, "a", "p", spec=spec)
 
 

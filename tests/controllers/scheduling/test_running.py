@@ -6,7 +6,7 @@ from typing import Any
 
 from controllers.scheduling.placing import CLAIMS, CLASSES, NODES, RULES, SLICES
 from controllers.world import ACCOUNTS, NAMESPACES, PODS, Obj
-from manifests import DRIVER, claim_spec, node, slice_
+from manifests import DRIVER, claim_spec, node, pod_spec, slice_
 from sully.client.direct import DirectTransport
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind
@@ -48,10 +48,7 @@ async def test_a_pod_from_a_template_waits_for_a_rule_to_go() -> None:
         await access.create(RULES, {"metadata": {"name": "r"}, "spec": rule})
         key = {"name": "t", "namespace": "a"}
         await access.create(TEMPLATES, {"metadata": key, "spec": {"spec": claim_spec()}})
-        spec = {
-            "containers": [{"name": "c", "image": "x"}],
-            "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}],
-        }
+        spec = pod_spec(template="t")
         await access.create(PODS, {"metadata": {"name": "p", "namespace": "a"}, "spec": spec})
 
         refused = await _until(access, PODS, "a", lambda found: _told(found))
@@ -105,10 +102,7 @@ async def test_an_account_comes_and_goes_with_the_rights_of_the_scheduler() -> N
         for name in ("p", "q"):
             key = {"name": name, "namespace": "a"}
             await access.create(CLAIMS, {"metadata": key, "spec": claim_spec()})
-            spec = {
-                "containers": [{"name": "c", "image": "x"}],
-                "resourceClaims": [{"name": "gpu", "resourceClaimName": name}],
-            }
+            spec = pod_spec(name)
             await access.create(PODS, {"metadata": key, "spec": spec})
 
         def types(found: Obj) -> set[str]:
