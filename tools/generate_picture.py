@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PICTURE = Path("docs/pictures/plan.svg")
 COMMAND = "sully plan device 'gpu.example.com/gpu-01/*' example.com/overheating:NoExecute"
 FLEET = "examples/saved/fleet.yaml"
-COLUMNS = 96
+COLUMNS = 104
 _WIDE, _HIGH, _EDGE = 7.83, 18, 14
 """How wide a character is in this font and size, how high a line, and how broad the frame."""
 _COLOURS = {"1": "#ffffff", "31": "#ff7b72", "32": "#7ee787", "33": "#e3b341", "36": "#79c0ff"}

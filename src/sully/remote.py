@@ -234,5 +234,5 @@ def lease_of(text: str, chosen: frozenset[str] | None) -> Key:
         return Key(LEASE.namespace, "-".join((LEASE.name, *sorted(chosen or ()))))
     namespace, slash, name = text.partition("/")
     if not (namespace and slash and name) or "/" in name:
-        raise ValueError(f"--lease must be NAMESPACE/NAME, not {text!r}")
+        raise ValueError(f'--lease must be NAMESPACE/NAME, not "{text}"')
     return Key(namespace, name)

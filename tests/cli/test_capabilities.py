@@ -149,5 +149,6 @@ async def test_what_others_need_comes_first(tmp_path: Path) -> None:
         "poddisruptionbudgets",
     ]
     assert out.splitlines()[-1] == (
-        "ServiceMonitor sully-controllers: skipped, the server does not serve this kind"
+        "servicemonitor.monitoring.coreos.com/sully-controllers skipped"
+        " (the server does not serve this kind)"
     )

@@ -97,7 +97,7 @@ def test_the_whole_screen_of_a_taint(server: Server) -> None:
     # The patient pod tolerates the taint for an hour, which the bar knows from the plan.
     assert [line.strip() for line in lines[lines.index("Continue? [y/N] y") :]] == [
         "Continue? [y/N] y",
-        "devicetaintrule slow created",
+        "devicetaintrule.resource.k8s.io/slow created",
         "0/1 pods evicted, 10/s, about T left",
         "The rule slow remains, and evictions continue.",
         "to watch:  sully evictions --watch",
@@ -146,8 +146,8 @@ def test_programs_get_the_objects(server: Server) -> None:
     assert {(each["kind"], each["apiVersion"]) for each in shown} == {("List", "v1")}
     uids = {each["metadata"]["uid"] for each in there.values()}
     assert [{x["metadata"]["uid"] for x in each["items"]} for each in shown] == [uids, uids]
-    assert re.fullmatch(r"(devicetaintrule x-\w+ created\n){2}", marked.stderr)
-    assert re.fullmatch(r"(devicetaintrule x-\w+ deleted\n){2}", freed.stderr)
+    assert re.fullmatch(r"(devicetaintrule.resource.k8s.io/x-\w+ created\n){2}", marked.stderr)
+    assert re.fullmatch(r"(devicetaintrule.resource.k8s.io/x-\w+ deleted\n){2}", freed.stderr)
 
 
 @pytest.mark.parametrize("checked", ["client", "server"])
@@ -205,7 +205,10 @@ def test_several_taints_at_once(server: Server) -> None:
 
     assert (both.returncode, mixed.returncode) == (0, 0)
     assert sorted(server.rules()) == ["x-c-noschedule", "y"]
-    assert mixed.stdout == "devicetaintrule x-d-none deleted\ndevicetaintrule y created\n"
+    assert mixed.stdout == (
+        "devicetaintrule.resource.k8s.io/x-d-none deleted\n"
+        "devicetaintrule.resource.k8s.io/y created\n"
+    )
 
 
 def test_an_overwritten_rule_keeps_nothing_of_the_old_one(server: Server) -> None:
@@ -216,7 +219,7 @@ def test_an_overwritten_rule_keeps_nothing_of_the_old_one(server: Server) -> Non
     done = server.sully(*words, "a.b/c:NoSchedule", "--overwrite")
 
     after = server.rules()["x"]
-    assert done.stdout == "devicetaintrule x changed\n"
+    assert done.stdout == "devicetaintrule.resource.k8s.io/x configured\n"
     assert before["spec"]["taint"]["value"] == "1"
     assert set(after["spec"]["taint"]) == {"key", "effect", "timeAdded"}
     assert set(after["metadata"]["annotations"]) == {"sully.dev/created-by"}
@@ -257,9 +260,9 @@ def test_clusters_by_label(server: Server) -> None:
     again = server.sully("taint", "cluster", "eu-*", "m:PreferNoSelect")
     freed = server.sully("untaint", *words, "m")
 
-    assert marked.stdout == "managedcluster eu-1 tainted\n"
+    assert marked.stdout == "managedcluster.cluster.open-cluster-management.io/eu-1 tainted\n"
     assert "already has a taint m:PreferNoSelect" in again.stderr
-    assert freed.stdout == "managedcluster eu-1 untainted\n"
+    assert freed.stdout == "managedcluster.cluster.open-cluster-management.io/eu-1 untainted\n"
 
 
 def test_rules_are_paused_together(server: Server) -> None:

@@ -29,12 +29,12 @@ def test_settings(given: list[str], want: EvictionSettings) -> None:
 
 @pytest.mark.parametrize("text", ["-1", "many", "1.5", ""])
 def test_no_rate(text: str) -> None:
-    want = f"invalid number {text!r} (a whole number, 0 or more)"
+    want = f'invalid number "{text}" (a whole number, 0 or more)'
 
     assert refusal(["up", f"--max-evictions-per-minute={text}"]) == want
 
 
 def test_a_bound_that_no_list_can_keep() -> None:
-    want = "invalid duration '999ms' (1s or more, or 0s for no limit)"
+    want = 'invalid duration "999ms" (1s or more, or 0s for no limit)'
 
     assert refusal(["up", "--max-staleness", "999ms"]) == want

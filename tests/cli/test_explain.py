@@ -57,11 +57,11 @@ REFUSED = {
     "a kind that cannot be explained": (
         ["node", "n1"],
         2,
-        "unknown value 'node' (one of: pod, claim, device",
+        'unknown value "node" (one of: pod, claim, device',
     ),
     "a workload": (["deployments", "web"], 2, "explain one of its pods: sully explain pod NAME"),
     "a device that was meant": (["device", "a/gpu-1"], 1, 'did you mean "gpu.example.com/a/gpu-0"'),
-    "no name": (["pod"], 2, "missing argument: sully explain pod NAME"),
+    "no name": (["pod"], 2, "missing argument: NAME"),
     "two namespaces": (["pod", "ml/x", "-n", "web"], 2, "ml/x is not in namespace web"),
     "several devices": (["device", "gpu-0"], 1, "2 devices are called gpu-0"),
     "a cluster for a pod": (

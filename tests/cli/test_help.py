@@ -57,8 +57,10 @@ def test_all_commands_are_listed_by_group(capsys: pytest.CaptureFixture[str]) ->
     assert main(["--help"]) == 0
     shown = capsys.readouterr().out.partition("\nExamples:")[0]
 
-    groups = re.findall(r"^(\w+):$", shown, re.MULTILINE)
-    assert groups == ["Inspect", "Change", "Data", "Run", "Other"]
+    groups = re.findall(r"^(\w+ Commands):$", shown, re.MULTILINE)
+    assert groups == [
+        f"{group} Commands" for group in ("Inspect", "Change", "Data", "Run", "Other")
+    ]
     assert sorted(re.findall(r"^  (\w+)", shown, re.MULTILINE)) == sorted(COMMANDS)
 
 

@@ -21,6 +21,6 @@ def test_kept(given: list[str], want: timedelta) -> None:
 
 
 def test_no_duration() -> None:
-    want = "invalid duration 'long' (for example 15s, 1m30s)"
+    want = 'invalid duration "long" (for example 15s, 1m30s)'
 
     assert refusal(["up", "--history-retention=long"]) == want

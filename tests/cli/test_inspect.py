@@ -155,10 +155,10 @@ def test_an_eviction_from_pause_to_history(env: dict[str, str], cluster: Cluster
         "  hot (paused)"
     )
     assert paused.stdout == (
-        "devicetaintrule sick paused\n  to resume it: sully evictions resume sick\n"
+        "devicetaintrule.resource.k8s.io/sick paused\n  to resume it: sully evictions resume sick\n"
     )
-    assert again.stdout == "devicetaintrule sick paused (unchanged)\n"
-    assert resumed.stdout == "devicetaintrule sick resumed\n"
+    assert again.stdout == "devicetaintrule.resource.k8s.io/sick already paused\n"
+    assert resumed.stdout == "devicetaintrule.resource.k8s.io/sick resumed\n"
     # The last line; before it may be one that shows it at work.
     assert (
         cut(screen.shown).splitlines()[-1].startswith("sick  example.com/sick:NoExecute  done  0")
@@ -266,7 +266,7 @@ def test_a_server_that_is_not_ours(where: str, any_kubectl: Path, tmp_path: Path
     assert "does not delete expired rules" in marked.stderr
     assert (told.returncode, "keeps no history" in told.stderr) == (1, True)
     assert paused.returncode == 1
-    assert "cannot pause devicetaintrule sick" in paused.stderr
+    assert 'cannot pause devicetaintrule "sick"' in paused.stderr
     assert cut(seen.stdout).splitlines()[1] == "sick  example.com/sick:NoExecute  done  0  0+  -  -"
     assert "+ means at least" in seen.stderr
 

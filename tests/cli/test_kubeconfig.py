@@ -86,22 +86,22 @@ REFUSED = {
     "no time": (
         ["--user", "a", "--expires", "soon"],
         2,
-        "--expires: invalid duration 'soon' (for example 15s, 1m30s)",
+        '--expires: invalid duration "soon" (for example 15s, 1m30s)',
     ),
     "no unit": (
         ["--user", "a", "--expires", "24"],
         2,
-        "--expires: invalid duration '24' (for example 15s, 1m30s)",
+        '--expires: invalid duration "24" (for example 15s, 1m30s)',
     ),
     "no time at all": (
         ["--user", "a", "--expires", "0h"],
         2,
-        "--expires: invalid duration '0h' (1s to 100 years)",
+        '--expires: invalid duration "0h" (1s to 100 years)',
     ),
     "for ever": (
         ["--user", "a", "--expires", "999999999d"],
         2,
-        "--expires: invalid duration '999999999d' (1s to 100 years)",
+        '--expires: invalid duration "999999999d" (1s to 100 years)',
     ),
     "a name without letters": (["--user", ""], 2, "invalid user or group: "),
     "a name too long": (["--user", "a" * 65], 2, "invalid user or group: "),

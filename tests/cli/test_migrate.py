@@ -101,7 +101,7 @@ REFUSED = {
     "no such kind of store": ("memory", "sqlite:x", 2, "invalid store"),
     "no directory": ("sqlite:", "etcd://h", 2, "invalid store"),
     "the same": ("sqlite:x", "sqlite:x", 2, "are the same store"),
-    "no members": ("sqlite:x", "etcd:///p", 2, "names no etcd"),
+    "no members": ("sqlite:x", "etcd:///p", 2, "invalid store"),
     "nothing there": ("sqlite:{tmp}/none", "sqlite:{tmp}/new", 1, "there is nothing to copy"),
     "not empty": ("sqlite:{data}", "{full}", 1, "a copy goes into an empty store"),
     "a database is there": ("{full}", "sqlite:{data}", 1, "move it away first"),

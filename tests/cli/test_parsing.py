@@ -68,11 +68,11 @@ ERRORS = {
     "a required flag": (["kubeconfig"], "required flag --user not set\n"),
     "no duration": (
         ["history", "--since=--"],
-        "--since: invalid duration '--' (for example 15s, 1m30s)\n",
+        '--since: invalid duration "--" (for example 15s, 1m30s)\n',
     ),
     "an unknown format": (
         ["devices", "-o", "jsn"],
-        "unknown value 'jsn' (one of: table, wide, json, yaml, name) (did you mean \"json\"?)\n",
+        'unknown value "jsn" (one of: table, wide, json, yaml, name) (did you mean "json"?)\n',
     ),
     "an unknown action": (["evictions", "paus"], 'pause, resume) (did you mean "pause"?)\n'),
     "parts of objects": (["devices", "-o", "jsonpath={.x}"], "; use -o json\n"),

@@ -27,7 +27,7 @@ def test_settings(given: list[str], want: PlacementSettings) -> None:
 @pytest.mark.parametrize("text", ["-1", "many", "1.5", "", "1234567890"])
 @pytest.mark.parametrize("flag", [TOLERATE, BUDGET])
 def test_no_number(flag: str, text: str) -> None:
-    want = f"invalid number {text!r} (a whole number, 0 to 999999999)"
+    want = f'invalid number "{text}" (a whole number, 0 to 999999999)'
 
     assert refusal(["up", f"{flag}={text}"]) == want
 

@@ -270,7 +270,7 @@ WRONG = {
     "no version": (yaml.safe_dump(rule(ONE, "")), "apiVersion is required"),
     "a pod": (
         "{apiVersion: v1, kind: Pod}",
-        r"tried.yaml: plans do not support kind 'Pod' .*\n  use 'sully explain pod NAME'",
+        r"""tried.yaml: plans do not support kind "Pod" .*\n  use 'sully explain pod NAME'""",
     ),
     "a claim": ("{apiVersion: v1, kind: ResourceClaim}", "\n  use 'sully explain claim NAME'"),
     "a node": ("{apiVersion: v1, kind: Node}", "\n  use 'kubectl drain'"),
@@ -280,7 +280,7 @@ WRONG = {
     ),
     "another kind": (
         "{apiVersion: v1, kind: ConfigMap}",
-        r"plans do not support kind 'ConfigMap' .*ManagedClusterSetBinding[^\n]*\n$",
+        r'plans do not support kind "ConfigMap" .*ManagedClusterSetBinding[^\n]*\nSee [^\n]*\n$',
     ),
 }
 

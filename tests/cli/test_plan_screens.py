@@ -84,7 +84,7 @@ def test_no_limits_in_words_are_no_limits(
 WRONG = {
     "nothing to try": (["plan"], "specify either -f FILE, or a taint"),
     "both": (["plan", "-f", "rule.yaml", "device", "x:NoExecute"], "specify either"),
-    "a kind without plans": (["plan", "-f", "node.yaml"], "plans do not support kind 'Node'"),
+    "a kind without plans": (["plan", "-f", "node.yaml"], 'plans do not support kind "Node"'),
     "devices and clusters": (
         ["plan", "-f", "rule.yaml", "-f", "placement.yaml"],
         "cannot be planned together",
@@ -101,10 +101,10 @@ WRONG = {
     "to overwrite from a file": (["plan", "-f", "rule.yaml", "--overwrite"], "--overwrite: cannot"),
     "neither device nor cluster": (
         ["plan", "pod", "x:NoExecute"],
-        "unknown value 'pod' (one of: device, cluster)",
+        'unknown value "pod" (one of: device, cluster)',
     ),
     "no taint": (["plan", "device", "a/b/c"], "no taint specified"),
-    "no effect": (["plan", "device", "a", "x:Never"], "unknown effect 'Never'"),
+    "no effect": (["plan", "device", "a", "x:Never"], 'unknown effect "Never"'),
     "no key": (["plan", "device", "a", ":NoExecute"], "no key"),
     "no devices": (["plan", "device", "x:NoExecute"], "no devices specified"),
     "half a pattern": (["plan", "device", "a//b", "x:NoExecute"], "DRIVER/POOL/DEVICE"),

@@ -31,7 +31,7 @@ SHELL = {
         ("devices", "--node", "\u2026", "--snapshot", SAVED),
         "",
         0,
-        'no devices on node "\\u2026"',
+        'No devices found on node "\\u2026"',
     ),
     "bytes that are no letters": (("devices", "--context", "\udcff"), "", 1, "no cluster"),
 }

@@ -81,11 +81,11 @@ REFUSED = {
     "a pause in a file": (["evictions", "pause", "x", "--snapshot", CLUSTER], "needs a server"),
     "pause without a rule": (
         ["evictions", "pause", "--snapshot", CLUSTER],
-        "missing argument: sully evictions pause RULE",
+        "missing argument: RULE, or -l",
     ),
     "history without a name": (
         ["history", "pod", "--snapshot", CLUSTER],
-        "missing argument: sully history pod NAME",
+        "missing argument: NAME",
     ),
     "half a pattern": (["devices", "a//b", "--snapshot", CLUSTER], "DRIVER/POOL/DEVICE"),
     "an unknown class": (

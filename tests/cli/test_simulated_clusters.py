@@ -28,7 +28,7 @@ def test_members(given: list[str], want: Members | None) -> None:
 
 @pytest.mark.parametrize("text", ["-1", "many", "10001", "1.5", "²"])
 def test_no_number(text: str) -> None:
-    want = f"invalid number {text!r} (a whole number, 0 to 10000)"
+    want = f'invalid number "{text}" (a whole number, 0 to 10000)'
 
     assert refusal(["up", f"--simulated-clusters={text}"]) == want
 

@@ -186,7 +186,7 @@ def test_the_plan_a_question_and_progress(server: Server) -> None:
         screen.wait_for("1 of 32 devices affected")
         screen.wait_for("Continue? [y/N] ")
         screen.type("y\n")
-        screen.wait_for("devicetaintrule hot created")
+        screen.wait_for("devicetaintrule.resource.k8s.io/hot created")
         screen.wait_for("\n1 pod evicted")
         assert screen.end() == 0
 
@@ -292,7 +292,7 @@ def test_who_gets_only_a_part_done_is_told_how_to_undo_it(server: Server) -> Non
         )
         server.ask(lambda transport: transport.delete(RULES, Key("", first)))
         screen.type("y\n")
-        screen.wait_for(f"devicetaintrule {first} created")
+        screen.wait_for(f"devicetaintrule.resource.k8s.io/{first} created")
         screen.wait_for("1 of 2 rules were written")
         screen.wait_for("kubectl delete devicetaintrule -l sully.dev/taint=mine")
         screen.wait_for("already exists")
@@ -318,7 +318,7 @@ def test_ctrl_c_leaves_the_rule_and_says_how_to_stop_it(server: Server) -> None:
     # The patient pod is there, and stays for an hour.
     words = ("taint", "device", f"{LAST}/gpu-0", f"{KEY}:NoExecute", "--name", "slow", "--yes")
     with terminal(*words, env=server.env) as screen:
-        screen.wait_for("devicetaintrule slow created")
+        screen.wait_for("devicetaintrule.resource.k8s.io/slow created")
         screen.wait_for("pods evicted")
         screen.interrupt()
         screen.wait_for("The rule slow remains")
@@ -379,7 +379,7 @@ def test_a_dry_run_prints_the_rule_and_the_plan_beside_it(server: Server) -> Non
 def test_nobody_is_asked_about_what_evicts_nobody(server: Server) -> None:
     done = server.sully("taint", "device", f"{FIRST}/*", f"{KEY}:NoSchedule", "--name", "calm")
 
-    assert (done.returncode, done.stdout) == (0, "devicetaintrule calm created\n")
+    assert (done.returncode, done.stdout) == (0, "devicetaintrule.resource.k8s.io/calm created\n")
     assert "evictionsPerSecond" not in server.rules()["calm"]["spec"]["taint"]
 
 
@@ -514,4 +514,8 @@ def test_a_cluster_is_tainted_and_untainted(server: Server) -> None:
     assert (done.returncode, taints()) == (0, ["maintenance"])
 
     done = server.sully("untaint", "cluster", "eu-1", "maintenance", "--yes")
-    assert (done.returncode, done.stdout, taints()) == (0, "managedcluster eu-1 untainted\n", [])
+    assert (done.returncode, done.stdout, taints()) == (
+        0,
+        "managedcluster.cluster.open-cluster-management.io/eu-1 untainted\n",
+        [],
+    )

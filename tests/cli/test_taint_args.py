@@ -46,7 +46,7 @@ def test_words_of_untaint(line: str, want: TaintArgs) -> None:
 
 WRONG = {
     "nothing": ("", "missing argument: one of device or cluster"),
-    "something else": ("pod a x:NoExecute", "unknown value 'pod'"),
+    "something else": ("pod a x:NoExecute", 'unknown value "pod"'),
     "a node": ("node a x:NoExecute", "kubectl taint node a"),
     "a slip": ("devcie a x:NoExecute", 'did you mean "device"'),
     "no taint": ("device a", "no taint specified"),
@@ -78,7 +78,7 @@ REFUSED = {
         "device '*' x- --reason y",
         "--reason: cannot be used when no taint is set",
     ),
-    "an end at once": ("device '*' x:None --for 0s", "--for: invalid duration '0s' (1s or more)"),
+    "an end at once": ("device '*' x:None --for 0s", '--for: invalid duration "0s" (1s or more)'),
     "removal from nowhere": ("device x-", "no devices specified"),
     "a class that is not there": (
         "device --class gpus x:None",

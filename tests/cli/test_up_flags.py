@@ -71,12 +71,12 @@ def test_one_user_has_so_many_watches(tmp_path: Path) -> None:
 
 
 REFUSED = {
-    "no such store": (("--store", "disk"), "unknown store 'disk' (one of: sqlite, memory, etcd://"),
+    "no such store": (("--store", "disk"), 'unknown store "disk" (one of: sqlite, memory, etcd://'),
     "no member": (
         ("--store", "etcd:///prefix"),
-        "names no etcd; for example etcd://127.0.0.1:2379",
+        "(for example etcd://127.0.0.1:2379)",
     ),
-    "no port": (("--store", "etcd://a:b"), "'a:b' is no HOST:PORT of an etcd member"),
+    "no port": (("--store", "etcd://a:b"), 'invalid etcd member "a:b" (HOST:PORT)'),
     "a certificate without a key": (
         ("--store", "etcd://a", "--etcd-cafile", "x", "--etcd-certfile", "y"),
         "--etcd-certfile and --etcd-keyfile only work together",
@@ -116,9 +116,9 @@ REFUSED = {
     ),
     "no address": (
         ("--listen", "here"),
-        "--listen: invalid address 'here' (for example 127.0.0.1:8443)",
+        '--listen: invalid address "here" (for example 127.0.0.1:8443)',
     ),
-    "no such gate": (("--feature-gates", "Nope=true"), "unknown feature gate 'Nope'; known: DRA"),
+    "no such gate": (("--feature-gates", "Nope=true"), 'unknown feature gate "Nope" (one of: DRA'),
     "no such version": (
         ("--runtime-config", "resource.k8s.io/v9=false"),
         "--runtime-config: there is no resource.k8s.io/v9; can be switched: ",

@@ -33,10 +33,10 @@ SELDOM = {
     "devices[].users[].tolerations[].value",
     "evictions[].taint.value",
     "evictions[].evictedAtLeast",
-    "evictions[].leavingPods",
-    "evictions[].leavingPods[].namespace",
-    "evictions[].leavingPods[].name",
-    "evictions[].leavingPods[].graceEndTime",
+    "evictions[].terminatingPods",
+    "evictions[].terminatingPods[].namespace",
+    "evictions[].terminatingPods[].name",
+    "evictions[].terminatingPods[].graceEndTime",
     "history[].mayInclude",
     "history[].taint.value",
     "history[].causes[].value",
@@ -121,7 +121,7 @@ def test_seldom_fields_of_evictions() -> None:
     written = set(paths({"evictions": [document(found)]}))
 
     assert written <= told("sully evictions")
-    assert written >= {each for each in SELDOM if "leavingPods" in each or "AtLeast" in each}
+    assert written >= {each for each in SELDOM if "terminatingPods" in each or "AtLeast" in each}
 
 
 def test_seldom_fields_of_history() -> None:
@@ -131,3 +131,7 @@ def test_seldom_fields_of_history() -> None:
 
     assert "history[].mayInclude" in written
     assert written <= told("sully history")
+
+
+def test_fields_of_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert set(answer(capsys, "version")) == told("sully version")

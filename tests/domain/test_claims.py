@@ -15,8 +15,8 @@ from sully.api.resource.types import ResourceClaim
 from sully.domain.claims.lifecycle import (
     FINALIZER,
     POD_CLAIM,
+    ClaimToCreate,
     Release,
-    Wanted,
     claim_of,
     claim_statuses,
     made_claim,
@@ -93,7 +93,7 @@ def test_a_claim_takes_everything_from_its_template() -> None:
         "metadata": {"labels": {"l": "1"}, "annotations": {"a": "2"}},
         "spec": SPEC,
     }
-    wanted = Wanted(namespace="n", pod="p", uid="u", claim="g")
+    wanted = ClaimToCreate(namespace="n", pod="p", uid="u", claim="g")
 
     made = claim_of(wanted, name="p-g-x", template=template)
 
@@ -164,7 +164,7 @@ def test_what_is_recorded_keeps_what_stood_there_and_is_in_order() -> None:
     ],
 )
 def test_who_needs_claims(finished: bool, leaving: bool, bound: bool, expected: bool) -> None:
-    assert needs_claims(finished=finished, leaving=leaving, bound=bound) is expected
+    assert needs_claims(finished=finished, terminating=leaving, bound=bound) is expected
 
 
 def many(count: int) -> list[dict[str, str]]:
@@ -206,7 +206,7 @@ def test_what_is_given_back(subject: ResourceClaim, left: int, expected: Release
 
 
 def test_a_template_says_nothing_of_allocated_devices() -> None:
-    wanted = Wanted(namespace="ns", pod="p", uid="u", claim="gpu")
+    wanted = ClaimToCreate(namespace="ns", pod="p", uid="u", claim="gpu")
     notes = {ALLOCATED_ATTRIBUTES: "forged", "mine": "kept"}
 
     made = claim_of(wanted, name="c", template={"metadata": {"annotations": notes}, "spec": {}})

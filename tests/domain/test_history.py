@@ -24,12 +24,12 @@ from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.taints import Origin, SourcedTaint
 from sully.domain.eviction.judge import Reason
 from sully.domain.eviction.records import (
+    close_record,
     devices_text,
     follow,
-    leave,
-    lift,
     open_record,
     record,
+    set_deleter,
     taint_record_name,
 )
 from sully.machinery.names import dns_subdomain_problems
@@ -177,7 +177,7 @@ CHANGES = {
     "from none to all": Case(
         rule(), rule(selector=DeviceTaintSelector()), ("devices none -> */*/*",)
     ),
-    "the pace": Case(rule(), rule(evictions_per_second=5), ("pace unlimited -> 5 a second",)),
+    "the pace": Case(rule(), rule(evictions_per_second=5), ("rate unlimited -> 5 per second",)),
     "data": Case(rule(data={"a": 1}), rule(data={"a": 2}), ("data changed",)),
     "paused": Case(rule(), rule(annotations={PAUSED: "true"}), ("paused",)),
     "paused with a reason": Case(rule(), rule(annotations={PAUSED: "night"}), ("paused: night",)),
@@ -224,14 +224,16 @@ def test_a_record_whose_status_was_lost_begins_anew() -> None:
 
 @pytest.mark.parametrize("by", ["expiry", "alice", ""])
 def test_lifted(by: str) -> None:
-    got = lift(open_record(rule(), now=NOON).status, now=LATER, by=by)
+    got = close_record(open_record(rule(), now=NOON).status, now=LATER, by=by)
 
     assert (got.lifted_time, got.lifted_by) == (LATER, by)
     assert got.taint == rule().spec.taint
 
 
 def test_who_deleted_a_rule_first_is_not_forgotten() -> None:
-    got = lift(leave(open_record(rule(), now=NOON).status, by="alice"), now=LATER, by="collector")
+    got = close_record(
+        set_deleter(open_record(rule(), now=NOON).status, by="alice"), now=LATER, by="collector"
+    )
 
     assert (got.lifted_time, got.lifted_by) == (LATER, "alice")
 

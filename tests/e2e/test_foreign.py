@@ -169,7 +169,7 @@ def test_a_rule_from_its_plan_to_its_end(world: World) -> None:
     assert "rule/hot" in world.sully("devices", "--tainted")
     _is_seen_to_leave(world, device)
     assert "fan broken" in world.sully("history", "rule", "hot")
-    assert "cannot pause devicetaintrule hot" in world.refused("evictions", "pause", "hot")
+    assert 'cannot pause devicetaintrule "hot"' in world.refused("evictions", "pause", "hot")
     # What the other evictor counts it forgets when it restarts; the record of the rule does not.
     _recorded(world, "hot", lambda record: record["status"].get("evicted") == 1)
 
@@ -198,13 +198,13 @@ def _recorded(world: World, rule: str, done: Callable[[dict[str, Any]], bool]) -
 def _is_seen_to_leave(world: World, device: str) -> None:
     """Check that nobody takes a pod on its way out for one that stays, or that is gone."""
     (seen,) = json.loads(world.sully("evictions", "-o", "json"))["evictions"]
-    assert (seen["state"], seen["pending"], seen["leaving"], seen["evicted"]) == (
-        "leaving",
+    assert (seen["state"], seen["pending"], seen["terminating"], seen["evicted"]) == (
+        "terminating",
         0,
         1,
         1,
     )
-    assert [each["name"] for each in seen["leavingPods"]] == ["tenant"]
+    assert [each["name"] for each in seen["terminatingPods"]] == ["tenant"]
     rule = json.loads(world.sully("explain", "rule", "hot", "-o", "json"))
     assert (rule["state"], rule["cause"]) == ("Evicting", "PodsTerminating")
     assert "fan broken" in rule["summary"][0]

@@ -162,7 +162,7 @@ def test_without_the_flag_nodes_stay_as_they_are(where: str, tmp_path: Path) -> 
 WRONG_USAGE = {
     "no number": (
         ("--simulated-nodes", "many"),
-        "invalid number 'many' (a whole number, 0 to 10000)",
+        'invalid number "many" (a whole number, 0 to 10000)',
     ),
     "too many": (("--simulated-nodes", "10001"), "a whole number, 0 to 10000"),
     "too many devices": (("--simulated-nodes", "1", "--devices-per-node", "513"), "0 to 512"),

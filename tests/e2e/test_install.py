@@ -187,10 +187,8 @@ def test_it_says_what_it_did_and_can_be_done_again(tmp_path: Path) -> None:
         asked = sully(up.kubeconfig, "install", "--dry-run")
 
     assert [each.returncode for each in done] == [0, 0]
-    assert "Deployment sully-controllers: applied" in done[0].stdout
-    assert "ServiceMonitor sully-controllers: skipped, the server does not serve this kind" in (
-        done[0].stdout
-    )
+    assert "deployment.apps/sully-controllers serverside-applied" in done[0].stdout
+    assert "servicemonitor.monitoring.coreos.com/sully-controllers skipped" in (done[0].stdout)
     assert done[0].stdout == done[1].stdout
     kinds = [each["kind"] for each in yaml.safe_load_all(asked.stdout)]
     assert {"CustomResourceDefinition", "Deployment", "PodDisruptionBudget"} <= set(kinds)

@@ -53,7 +53,7 @@ def test_a_busy_port_is_named(tmp_path: Path) -> None:
 
 WRONG_USAGE = {
     "unknown flag": (("--nonsense",), "unknown flag: --nonsense"),
-    "unknown store": (("--store", "tape"), "unknown store 'tape'"),
+    "unknown store": (("--store", "tape"), 'unknown store "tape"'),
     "address without port": (("--listen", "localhost"), "--listen: invalid address"),
     "port out of range": (("--listen", "127.0.0.1:70000"), "--listen: invalid address"),
     "unknown gate": (("--feature-gates", "Nonsense=true"), "Nonsense"),

@@ -157,7 +157,7 @@ PLACEMENTS = {
         cluster("b"),
         wish(),
         decision("a", "b"),
-        says=("Placement team/p wants all clusters that fit and gets 2 of the 2 in its sets",),
+        says=("Placement team/p requests all clusters that fit and gets 2 of the 2 in its sets",),
         helps=None,
     ),
     "as many as it wants": about_placement(
@@ -205,8 +205,9 @@ PLACEMENTS = {
         ),
         decision("a"),
         after=60,
-        first="Placement team/p wants all clusters that fit and keeps 1 cluster, some of which"
-        " only the hub's leave budget keeps selected since 2030-01-01T12:00:00Z (60s"
+        first="Placement team/p requests all clusters that fit and keeps 1 cluster, some of which"
+        " are selected only because of the removal budget of the hub"
+        " since 2030-01-01T12:00:00Z (60s"
         " ago).",
         says=(
             "Waiting for the budget: a.",
@@ -246,7 +247,7 @@ PLACEMENTS = {
         *FLEET,
         cluster("a"),
         wish(clusterSets=["edge"]),
-        says=("it asks for set edge, and only fleet is bound to namespace team",),
+        says=("it requests set edge, and only fleet is bound to namespace team",),
         helps="Bind the set to team",
     ),
     "the set is empty": about_placement(
@@ -312,7 +313,7 @@ PLACEMENTS = {
             ]
         ),
         says=("which fails: no such key: kubernetes",),
-        helps="what the expression asks for",
+        helps="what the expression requires",
     ),
     "no expression matches": about_placement(
         "Empty",
@@ -387,7 +388,7 @@ PLACEMENTS = {
         cluster("a", taint()),
         wish(numberOfClusters=3),
         because=("ManagedCluster/a",),
-        helps="The placement would then get 1 cluster.\nAsk for at most 1 cluster, or add some",
+        helps="The placement would then get 1 cluster.\nRequest at most 1 cluster, or add some",
     ),
     "the hub keeps it out for its health": about_placement(
         "Unsatisfied",
@@ -496,8 +497,8 @@ PLACEMENTS = {
         cluster("a"),
         wish(numberOfClusters=3),
         decision("a"),
-        first="wants 3 clusters and gets 1 of the 1 in its sets: there are no more.",
-        helps="Ask for at most 1 cluster, or add some to the sets.",
+        first="requests 3 clusters and gets 1 of the 1 in its sets: there are no more.",
+        helps="Request at most 1 cluster, or add some to the sets.",
     ),
     "none wanted": about_placement(
         "Empty",
@@ -889,14 +890,14 @@ def test_cause(situation: Situation) -> None:
         (
             "b",
             "Cluster b: no predicate matches: predicate 0: labels (env=prod).",
-            "Widen the predicates, or label cluster b so that it matches. Also ask for 2 clusters."
+            "Widen the predicates, or label cluster b so that it matches. Also request 2 clusters."
             " Cluster b would then be selected.",
         ),
         (
             "c",
             "Cluster c: taint maintenance:NoSelect is not tolerated.",
             "Tolerate maintenance:NoSelect and disk:NoSelect, or have the taints removed."
-            " Also ask for 2"
+            " Also request 2"
             " clusters. Cluster c would then be selected.",
         ),
         (

@@ -86,7 +86,7 @@ PODS = {
         *PLAIN,
         holds(),
         HOLDER,
-        says=(f"is on node n1 and holds {GPU}, which is not tainted",),
+        says=(f"is on node n1 and uses {GPU}, which is not tainted",),
         helps=None,
     ),
     "its node does not exist": about_pod(
@@ -103,10 +103,10 @@ PODS = {
         "NoDevices",
         pod("q", on="n9"),
         hidden=("Node",),
-        first="is on node n9 and holds no",
+        first="is on node n9 and uses no",
     ),
     "it holds nothing": about_pod(
-        "Running", "NoDevices", node(), pod("q", on="n1"), says=("holds no device",)
+        "Running", "NoDevices", node(), pod("q", on="n1"), says=("uses no device",)
     ),
     "it tolerates for ever": about_pod(
         "Running",
@@ -115,7 +115,7 @@ PODS = {
         rule("fw", "NoExecute", select=ON_GPU),
         holds(tolerates()),
         HOLDER,
-        first="Pod team/q is on node n1 and holds gpu.example.com/n1/gpu-0. It is not evicted:"
+        first="Pod team/q is on node n1 and uses gpu.example.com/n1/gpu-0. It is not evicted:"
         " it tolerates the taints from rule fw (created by alice).",
         says=(f"Device {GPU} has taint example.com/fw:NoExecute",),
         because=("DeviceTaintRule/fw",),
@@ -146,7 +146,7 @@ PODS = {
         rule("fw", "NoSchedule", select=ON_GPU),
         holds(),
         HOLDER,
-        first="Pod team/q is on node n1 and holds gpu.example.com/n1/gpu-0. It is not evicted:"
+        first="Pod team/q is on node n1 and uses gpu.example.com/n1/gpu-0. It is not evicted:"
         " the taints from rule fw (created by alice) do not evict pods.",
         because=("DeviceTaintRule/fw",),
     ),
@@ -504,15 +504,15 @@ PODS = {
         HOLDER,
         hidden=("ResourceSlice", "DeviceTaintRule", "ResourceSlicePatch", "Node", "DeviceClass"),
         says=(
-            "Pod team/q is on node n1 and holds gpu.example.com/n1/gpu-0. You are not allowed"
+            "Pod team/q is on node n1 and uses gpu.example.com/n1/gpu-0. You are not allowed"
             " to see whether they are tainted, and so whether it will be evicted.",
-            "Pod team/q is on node n1 and holds"
+            "Pod team/q is on node n1 and uses"
             " gpu.example.com/n1/gpu-0. You are"
             " not allowed to see whether they are"
             " tainted, and so whether it will be"
             " evicted.",
         ),
-        helps="Ask an admin",
+        helps="Ask an administrator",
     ),
     "it ran to its end": about_pod(
         "Finished", "Succeeded", pod("q", on="n1", status={"phase": "Succeeded"})
@@ -689,7 +689,7 @@ CLAIMS = {
             "You are not allowed to see whether they are tainted, and so whether its pods"
             " will be evicted.",
         ),
-        helps="Ask an admin",
+        helps="Ask an administrator",
     ),
     "its users are gone": about_claim(
         "Reserved",
@@ -767,7 +767,7 @@ DEVICES = {
         slice_(device("gpu-0"), count=2),
         slice_(name="marks", count=2, taints=[{"device": "gpu-0", "taint": taint()}]),
         because=("ResourceSlice/marks",),
-        helps=f"have driver {DRIVER} clear its taint",
+        helps=f"have driver {DRIVER} remove its taint",
     ),
     "in use": about_device(
         "InUse",

@@ -127,7 +127,7 @@ def test_a_part_of_the_answer(glimpse: Glimpse) -> None:
     assert found is not None
     assert (found.state, found.cause) == ("NotVisible", glimpse.cause)
     assert found.summary[0] == glimpse.says
-    assert found.remedies[0].startswith("Ask an admin")
+    assert found.remedies[0].startswith("Ask an administrator")
 
 
 def test_a_name_that_ends_as_two_devices_do_is_none() -> None:

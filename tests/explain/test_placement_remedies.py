@@ -25,8 +25,8 @@ World = list[Obj]
 
 _TOLERATE = re.compile(r"^[Tt]olerate (?P<taints>.+), or have the taints? removed$")
 _GETS = re.compile(r"^The placement would then get (?P<number>\d+) clusters?\.$")
-_ASKS = re.compile(r"^[Aa]sk for (?P<number>\d+) clusters?$")
-_AT_MOST = re.compile(r"^Ask for at most (?P<number>\d+) clusters?, or add some to the sets\.$")
+_ASKS = re.compile(r"^[Rr]equest (?P<number>\d+) clusters?$")
+_AT_MOST = re.compile(r"^Request at most (?P<number>\d+) clusters?, or add some to the sets\.$")
 
 
 def split(marks: str) -> list[str]:

@@ -421,6 +421,7 @@ RULES = {
             "1 pod evicted since starting the controller.",
             ever="4 pods evicted.",
         ),
+        taint_record("fw", evictions=4),
         says=(
             "It selects 2 published devices, 0 in use. 4 pods were evicted because of it, and"
             " no other pod will be.",

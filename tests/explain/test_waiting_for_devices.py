@@ -271,7 +271,7 @@ DEVICES = {
         claim("c"),
         claim("d"),
         pod("p", "c", "d"),
-        first="claim team/busy holds devices that it could use",
+        first="claim team/busy uses devices that it could use",
         because=("ResourceClaim/team/busy",),
         helps="Wait until claim team/busy",
     ),
@@ -336,7 +336,7 @@ DEVICES = {
         pod(
             containers=[{"name": "c", "resources": {"requests": {"example.com/gpu": "1"}}}],
         ),
-        first="claim team/busy holds devices that it could use",
+        first="claim team/busy uses devices that it could use",
         says=("Resource example.com/gpu needs 1 device, and none is available: 2 are in use",),
         because=("ResourceClaim/team/busy",),
         helps="Wait until claim team/busy (2 devices, used by pod team/q) is deallocated.",
@@ -354,7 +354,7 @@ DEVICES = {
         "DevicesInUse",
         *PLAIN,
         *BUSY,
-        first="claim team/busy holds devices that it could use",
+        first="claim team/busy uses devices that it could use",
         says=("none is available: 2 are in use by team/busy (2)",),
         because=("ResourceClaim/team/busy",),
         helps="Wait until claim team/busy (2 devices, used by pod team/q) is deallocated."
@@ -544,7 +544,7 @@ DEVICES = {
         claim("busy", holds=("n1/gpu-0",), pods=("q",)),
         pod("q", "busy", on="n1"),
         asks=request(capacity={"requests": {"memory": "4Gi"}}),
-        first="claim team/busy holds devices that it could use.",
+        first="claim team/busy uses devices that it could use.",
         because=("ResourceClaim/team/busy",),
         helps="Tolerate example.com/fw:NoSchedule from rule fw in request gpu, or have the"
         " taint removed. Also wait until claim team/busy (1 device, used by pod team/q)"
@@ -558,7 +558,7 @@ DEVICES = {
         sharing("6Gi", claim("busy", holds=("n1/gpu-0",), pods=("q",))),
         pod("q", "busy", on="n1"),
         asks=request(capacity={"requests": {"memory": "4Gi"}}),
-        first="claim team/busy holds devices that it could use",
+        first="claim team/busy uses devices that it could use",
         says=(
             "Request gpu of claim team/c needs 1 device, and none is available: 1 is too"
             " small in capacity, in part because of shares of team/busy (1).",
@@ -724,7 +724,7 @@ DEVICES = {
         *BUSY,
         claim("c", request(count=2), constraints=[{"matchAttribute": f"{DRIVER}/numa"}]),
         pod("p", "c"),
-        first="claim team/busy holds devices that it could use",
+        first="claim team/busy uses devices that it could use",
         says=(
             "Even if its devices were free and tolerated, node n1 would not fit: no node has"
             " devices that meet constraint matchAttribute gpu.example.com/numa together.",
@@ -792,7 +792,7 @@ def test_numbers_stand_in_tables() -> None:
                     "claim": "team/c",
                     "request": "gpu",
                     "class": "gpus",
-                    "wanted": "1",
+                    "count": "1",
                     "available": "0",
                     "refused": "taint 2",
                 }

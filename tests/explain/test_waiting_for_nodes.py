@@ -180,7 +180,7 @@ NODES = {
         pod("r", on="n1"),
         asks=request(**ALL),
         says=(
-            "That would not be enough on node n1: claim team/busy holds devices that it could use.",
+            "That would not be enough on node n1: claim team/busy uses devices that it could use.",
         ),
         because=("Node/n2", "Node/n1"),
         helps="Tolerate the taint of the nodes in spec.tolerations of the pod.",

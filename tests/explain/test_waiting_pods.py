@@ -80,7 +80,7 @@ ITSELF = {
         node(),
         pod(schedulingGates=[{"name": "example.com/quota"}]),
         says=("1 scheduling gate: example.com/quota",),
-        helps="Whoever set the gate",
+        helps="The controller that set the gate",
     ),
     "a constraint nobody here evaluates": alone(
         "UnsupportedConstraint",
@@ -279,7 +279,7 @@ LOOKS = {
         *BUSY,
         pod("p", status={"conditions": [told(IN_USE)]}),
         missing=("Node",),
-        first="claim team/busy holds devices that it could use",
+        first="claim team/busy uses devices that it could use",
         because=("ResourceClaim/team/busy",),
         helps="It may help to wait until claim team/busy (2 devices, used by pod team/q) is"
         " deallocated, as far as needed.",

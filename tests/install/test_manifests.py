@@ -214,7 +214,7 @@ OFFLINE = {
     "a second evictor": (["--only", "eviction"], "--only eviction: the server evicts pods"),
     "no replica": (
         ["--replicas", "0"],
-        "--replicas: invalid number '0' (a whole number, 1 or more)",
+        '--replicas: invalid number "0" (a whole number, 1 or more)',
     ),
 }
 

@@ -49,11 +49,11 @@ def test_locked_gates_stay_on(name: str) -> None:
 
 
 REFUSALS = {
-    "unknown": ("Nothing=true", "unknown feature gate 'Nothing'; known: DRA"),
-    "no value": ("DRADeviceTaints", "feature gate DRADeviceTaints must be true or false, not ''"),
+    "unknown": ("Nothing=true", r'unknown feature gate "Nothing" \(one of: DRA'),
+    "no value": ("DRADeviceTaints", 'feature gate DRADeviceTaints must be true or false, not ""'),
     "a number": (
         "DRADeviceTaints=1",
-        "feature gate DRADeviceTaints must be true or false, not '1'",
+        'feature gate DRADeviceTaints must be true or false, not "1"',
     ),
 }
 

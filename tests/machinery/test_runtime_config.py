@@ -74,7 +74,7 @@ REFUSED = {
     ),
     "an unknown stage": ("api/legacy=false", "there is no api/legacy"),
     "no version at all": ("yes", "there is no yes"),
-    "a value that is none": ("api/beta=maybe", "api/beta is true or false, not 'maybe'"),
+    "a value that is none": ("api/beta=maybe", 'api/beta must be true or false, not "maybe"'),
     "what is stored": (
         "resource.k8s.io/v1=false",
         "resource.k8s.io/v1 cannot be switched off: its kinds are stored in it",

@@ -146,7 +146,7 @@ def test_what_is_left_out_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -
     # All are told who leaves, everybody is looked at again, and no device is seen at a glance.
     monkeypatch.setattr(World, "mark_terminating", tell_who_leaves)
     monkeypatch.setattr(Evictions, "wake", look_again)
-    monkeypatch.setattr(allocator, "at_a_glance", lambda *_: None)
+    monkeypatch.setattr(allocator, "quick_result", lambda *_: None)
 
     assert quick == plans()
     assert sum(each.homeless > 0 for each in quick) > WORLDS // 5

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from scheduler.pools import BOTH, ONLY_X, catalogue
+from scheduler.pools import BOTH, ONLY_X, node_pools
 from sully.domain.scheduling.decisions import ClusterEvent
 from sully.scheduler.unschedulable_cache import UnschedulableCache
 
@@ -14,7 +14,7 @@ Step = Callable[[UnschedulableCache], object]
 
 
 def cache() -> UnschedulableCache:
-    found = UnschedulableCache(catalogue())
+    found = UnschedulableCache(node_pools())
     found.add(b"q", ClusterEvent.DEVICE_RELEASE)
     return found
 

@@ -11,7 +11,7 @@ import pytest
 
 from sully.client.informers.informer import Informer
 from sully.client.transport import Kind, WatchEvent
-from sully.domain.eviction.judge import Terms
+from sully.domain.eviction.judge import EvictionPolicy
 from sully.machinery.compat import Compat
 from sully.testing.clock import FakeClock
 from sully.views.devices.changes import Change, Features
@@ -72,8 +72,8 @@ class Scene:
         self.usage = Usage(
             pods=self.pods.informer, claims=self.claims.informer, extended_resources=not strict
         )
-        terms = Terms(compat=Compat.KUBERNETES if strict else Compat.SULLY)
-        self.exposures = Exposures(self.inventory, self.usage, clock=self.clock, terms=terms)
+        policy = EvictionPolicy(compat=Compat.KUBERNETES if strict else Compat.SULLY)
+        self.exposures = Exposures(self.inventory, self.usage, clock=self.clock, policy=policy)
 
     def changes(self) -> list[Change]:
         """Return a list that grows with every change of the inventory from now on."""

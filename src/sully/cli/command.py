@@ -2,7 +2,7 @@
 
 Help has the order of kubectl's: what the command does, examples, flags, usage. A usage error is one
 line and a pointer to the help. A flag with an optional value (`--dry-run`) does not take the next
-word for it, and a renamed flag still works, with a warning.
+word as its value, and a renamed flag still works, with a warning.
 
     @command("devices", usage="[PATTERN...] [flags]", help="List devices ...", examples="...")
     @click.option("--tainted", is_flag=True, help="List only devices with taints.")
@@ -68,7 +68,8 @@ class Choice(click.Choice[str]):
         hint = did_you_mean(str(value), known)
         if not hint and "json" in known and str(value).startswith(_TEMPLATES):
             hint = f"; {_JSON}"
-        raise click.BadParameter(f"unknown value {value!r} (one of: {', '.join(known)}){hint}")
+        listed = ", ".join(known)
+        raise click.BadParameter(f'unknown value "{value}" (one of: {listed}){hint}')
 
 
 class Command(click.Command):
@@ -80,9 +81,9 @@ class Command(click.Command):
         usage: str = "[flags]",
         examples: str = "",
         renamed: Mapping[str, str] | None = None,
-        **given: Any,
+        **settings: Any,
     ) -> None:
-        super().__init__(*args, **{"context_settings": SETTINGS, **given})
+        super().__init__(*args, **{"context_settings": SETTINGS, **settings})
         self.usage = usage
         self.examples = examples
         self.renamed = renamed or {}
@@ -116,7 +117,7 @@ class Command(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command with its options as one value."""
         if self.callback is None:
-            raise TypeError(f"{self.name} does nothing")
+            raise TypeError(f"{self.name} has no callback")
         return self.callback(Options(**ctx.params))
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -136,14 +137,18 @@ class Command(click.Command):
         formatter.write_text(self.help or "")
 
 
-def command(name: str, **given: Any) -> Callable[[Callable[[Options], int]], Command]:
-    return click.command(name, cls=Command, **given)
+def command(name: str, **settings: Any) -> Callable[[Callable[[Options], int]], Command]:
+    return click.command(name, cls=Command, **settings)
 
 
 def usage_error(error: click.UsageError) -> str:
     """Return what is wrong with a command line, and where to read more."""
     path = error.ctx.command_path if error.ctx is not None else "sully"
-    return f"error: {_message(error)}\nSee '{path} --help' for usage."
+    return f"error: {_message(error)}\n{help_hint(path)}"
+
+
+def help_hint(path: str) -> str:
+    return f"See '{path} --help' for usage."
 
 
 def _message(error: click.UsageError) -> str:

@@ -60,23 +60,23 @@ end
 complete -c sully -a '(__sully_complete)'
 """
 SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
-_ASK = "complete"
-"""What the scripts ask for, instead of a shell."""
+_COMPLETE = "complete"
+"""What the scripts pass instead of a shell."""
 
 
 class Shell(Choice):
-    """A shell; the scripts also ask for `complete`."""
+    """A shell; the scripts also pass `complete`."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        return value if value == _ASK else super().convert(value, param, ctx)
+        return value if value == _COMPLETE else super().convert(value, param, ctx)
 
 
 @command("completion", usage="bash|zsh|fish", help=_HELP, examples=_EXAMPLES)
 @click.argument("shell", type=Shell(SCRIPTS), metavar="bash|zsh|fish")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 def completion(options: Options) -> int:
-    """Print the script, or what could stand in the place of the last word."""
-    if options.shell != _ASK:
+    """Print the script, or completions of the last word."""
+    if options.shell != _COMPLETE:
         print(SCRIPTS[options.shell], end="")
         return 0
     words = options.words[1:] if options.words[:1] == ("--",) else options.words
@@ -91,16 +91,16 @@ completion.allow_interspersed_args = False
 
 def kubectl() -> int:
     """Answer kubectl, which passes the words and expects a directive at the end."""
-    found = candidates(sys.argv[1:])
-    for word in found:
+    words = candidates(sys.argv[1:])
+    for word in words:
         print(word)
     # Directives of kubectl's completion: 2 adds no space, 4 offers no files.
-    print(f":{2 if any(word.endswith('/') for word in found) else 0 if not found else 4}")
+    print(f":{2 if any(word.endswith('/') for word in words) else 0 if not words else 4}")
     return 0
 
 
 def candidates(words: Sequence[str]) -> list[str]:
-    """Return what could stand in the place of the last word."""
+    """Return completions of the last word."""
     from sully.cli.main import COMMANDS, load, root
 
     *before, last = words or [""]
@@ -112,6 +112,6 @@ def candidates(words: Sequence[str]) -> list[str]:
         before = list(load(name).expanded(before))
     flag, equals, _ = last.partition("=")
     lead = f"{flag}=" if equals and flag.startswith("--") else ""
-    found = ShellComplete(root(), {}, "sully", "").get_completions(before, last)
-    # Files are the shell's own business.
-    return [lead + str(item.value) for item in found if item.type == "plain"]
+    items = ShellComplete(root(), {}, "sully", "").get_completions(before, last)
+    # The shell completes files itself.
+    return [lead + str(item.value) for item in items if item.type == "plain"]

@@ -12,7 +12,14 @@ from click.core import ParameterSource
 
 from sully import __version__
 from sully.cli.client.text import did_you_mean
-from sully.cli.command import SETTINGS, USAGE_ERROR, Command, CommandError, usage_error
+from sully.cli.command import (
+    SETTINGS,
+    USAGE_ERROR,
+    Command,
+    CommandError,
+    help_hint,
+    usage_error,
+)
 from sully.cli.process import finished, open_streams
 
 
@@ -91,16 +98,18 @@ class Program(click.Group):
 
         if _UNKNOWN in ctx.meta:
             return []
-        found = [CompletionItem(name) for name in COMMANDS if name.startswith(incomplete)]
-        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
+        items = [CompletionItem(name) for name in COMMANDS if name.startswith(incomplete)]
+        return [*items, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write all commands by group, then examples."""
         formatter.write_text(_HELP)
         for group in dict.fromkeys(entry.group for entry in COMMANDS.values()):
-            with formatter.section(group):
+            with formatter.section(f"{group} Commands"):
                 rows = [
-                    (name, each.summary) for name, each in COMMANDS.items() if each.group == group
+                    (name, entry.summary)
+                    for name, entry in COMMANDS.items()
+                    if entry.group == group
                 ]
                 formatter.write_dl(rows, col_spacing=15 - max(len(name) for name, _ in rows))
         with formatter.section("Examples"):
@@ -120,8 +129,8 @@ class Program(click.Group):
 
 def load(name: str) -> Command:
     module = importlib.import_module(f"sully.cli.{COMMANDS[name].module}")
-    found: Command = getattr(module, name)
-    return found
+    command: Command = getattr(module, name)
+    return command
 
 
 def _early(ctx: click.Context) -> list[str]:
@@ -129,16 +138,16 @@ def _early(ctx: click.Context) -> list[str]:
     for param in ctx.command.params:
         if ctx.get_parameter_source(param.name) is ParameterSource.COMMANDLINE:
             value = ctx.params.get(param.name, ())
-            for each in value if isinstance(value, tuple) else (value,):
-                words += [param.opts[0], each]
+            for text in value if isinstance(value, tuple) else (value,):
+                words += [param.opts[0], text]
     return words
 
 
 def _early_options() -> list[click.Parameter]:
     from sully.cli.names import complete_contexts, complete_namespaces
 
-    def option(*names: str, **given: Any) -> click.Option:
-        return click.Option(names, **given)
+    def option(*names: str, **settings: Any) -> click.Option:
+        return click.Option(names, **settings)
 
     return [
         option("--kubeconfig", type=click.Path()),
@@ -184,19 +193,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if not words:
                 print(ctx.get_help())
                 return USAGE_ERROR
-            return int(sully.invoke(ctx))
+            return _invoke(sully, ctx)
     except click.exceptions.Exit as end:
         return end.exit_code
     except click.UsageError as error:
         print(usage_error(error), file=sys.stderr)
         return USAGE_ERROR
+
+
+def _invoke(sully: Program, ctx: click.Context) -> int:
+    try:
+        return int(sully.invoke(ctx))
     except CommandError as error:
         print(f"error: {error}", file=sys.stderr)
+        if error.code == USAGE_ERROR:
+            print(help_hint(f"{ctx.command_path} {ctx.invoked_subcommand}"), file=sys.stderr)
         return error.code
 
 
 def with_help_flag(words: Sequence[str]) -> list[str]:
-    """Take `help COMMAND` for `COMMAND --help`, and `help` alone for `--help`."""
+    """Treat `help COMMAND` as `COMMAND --help`, and `help` alone as `--help`."""
     if not words or words[0] != "help":
         return list(words)
     return [*words[1:2], "--help"]
@@ -212,8 +228,7 @@ def program() -> int:
     """Run one command as a process of its own."""
     open_streams()
     code = finished(main)
-    # Everything dies with the process; a last garbage collection would take longer than some
-    # commands do.
+    # A last garbage collection would take longer than some commands do.
     gc.freeze()
     return code
 

@@ -1,4 +1,4 @@
-"""Completion of names: what a server has, asked for quickly or not at all.
+"""Completion of names of objects on the server, if it answers quickly.
 
 A shell waits while this runs, so it makes one plain request with the standard library and gives up
 early; if that fails, there are just no names. The functions `complete_...` are for
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 Complete = Callable[[click.Context, click.Parameter, str], list[str]]
 TIMEOUT_SECONDS = 0.4
-MOST = 500
-"""Objects that are listed: nobody chooses from more on a screen."""
+MAX_OBJECTS = 500
+"""The maximum number of objects to list."""
 CONTEXTS, DEVICES = "contexts", "devices"
 DEVICE_KEYS, CLUSTER_KEYS = "keys of device taints", "keys of cluster taints"
 _DEVICE_GROUP = "resource.k8s.io"
@@ -96,8 +96,8 @@ def _of_kind(kind: str, typed: str, flags: Mapping[str, Any]) -> list[str]:
 def names(what: str, typed: str, flags: Mapping[str, Any]) -> list[str]:
     """Return names that begin with what was typed; `flags` has those that name the server."""
     try:
-        found = _contexts(flags) if what == CONTEXTS else _asked(what, typed, flags)
-        return sorted({name for name in found if name.startswith(typed)})
+        candidates = _contexts(flags) if what == CONTEXTS else _list_names(what, typed, flags)
+        return sorted({name for name in candidates if name.startswith(typed)})
     except Exception:  # noqa: BLE001 - a shell must never see anything but names
         return []
 
@@ -109,7 +109,7 @@ def _contexts(flags: Mapping[str, Any]) -> Iterable[str]:
     return load_kubeconfig([Path(named)] if named else usual_files(os.environ)).contexts
 
 
-def _asked(what: str, typed: str, flags: Mapping[str, Any]) -> Iterable[str]:
+def _list_names(what: str, typed: str, flags: Mapping[str, Any]) -> Iterable[str]:
     from urllib.parse import quote
 
     from sully.client.kubeconfig.kubeconfig import find_access
@@ -154,9 +154,9 @@ def _items(access: "Access", what: str, namespace: str, more: str = "") -> list[
     try:
         for version in versions:
             base = f"/apis/{group}/{version}" if group else f"/api/{version}"
-            found = _answer(connection, access, f"{base}{where}/{what}?limit={MOST}{more}")
-            if found is not None:
-                return list(found["items"])
+            body = _get(connection, access, f"{base}{where}/{what}?limit={MAX_OBJECTS}{more}")
+            if body is not None:
+                return list(body["items"])
     finally:
         connection.close()
     return []
@@ -176,8 +176,8 @@ def _connected(access: "Access") -> "HTTPConnection":
     return HTTPSConnection(host, port, timeout=TIMEOUT_SECONDS, context=context)
 
 
-def _answer(connection: "HTTPConnection", access: "Access", path: str) -> Any | None:
-    """Return an answer, or None if the server does not have that."""
+def _get(connection: "HTTPConnection", access: "Access", path: str) -> Any | None:
+    """Return the body of a response, or None unless it is 200."""
     import json
     from urllib.parse import urlsplit
 
@@ -190,11 +190,11 @@ def _answer(connection: "HTTPConnection", access: "Access", path: str) -> Any | 
 
 
 def _credential(access: "Access") -> "Credential":
-    """Return a credential that is at hand: one that a program hands out would take too long."""
+    """Return a credential without running an exec plugin, which would take too long."""
     import asyncio
 
     from sully.client.kubeconfig.credentials import FileCredentials, FixedCredentials
 
     if not isinstance(access.credentials, (FixedCredentials, FileCredentials)):
-        raise LookupError("no credential is at hand")
+        raise LookupError("no static credential")
     return asyncio.run(access.credentials.current())

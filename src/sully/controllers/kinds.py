@@ -32,7 +32,7 @@ class Item(Wire, frozen=True, kw_only=True):
     metadata: Metadata = msgspec.field(default_factory=Metadata)
 
     @property
-    def leaving(self) -> bool:
+    def is_terminating(self) -> bool:
         """Report whether its deletion was asked for."""
         return self.metadata.deletion_timestamp is not None
 

@@ -214,7 +214,7 @@ class PlacementFacts(msgspec.Struct, frozen=True, kw_only=True):
     annotation: str = ""
     message: str = ""
     plugin: str = ""
-    wanted: tuple[str, ...] = ()
+    cluster_sets: tuple[str, ...] = ()
     bound: tuple[str, ...] = ()
     sets: tuple[str, ...] = ()
     number: int | None = None

@@ -70,8 +70,9 @@ class Explanation:
         }
 
 
-def tables(*given: Table) -> tuple[Table, ...]:
-    return tuple(table for table in given if table.rows)
+def tables(*candidates: Table) -> tuple[Table, ...]:
+    """Return the tables that have rows."""
+    return tuple(table for table in candidates if table.rows)
 
 
 def _camel(words: str) -> str:

@@ -53,8 +53,8 @@ class Question:
 
     def answer_limited(self, reader: Reader, key: Key, namespace: str) -> Explanation | None:
         """Explain what an object does in a namespace, to a caller that may see only that."""
-        found = self.find_limited(reader, key, namespace) if self.find_limited else None
-        return _rendered(found, reader)
+        finding = self.find_limited(reader, key, namespace) if self.find_limited else None
+        return _rendered(finding, reader)
 
 
 def explain_selection(reader: Reader, key: Key, cluster: str) -> Explanation | None:

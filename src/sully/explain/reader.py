@@ -15,7 +15,7 @@ from sully.client.transport import Kind
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.rules import recorded, sourced
 from sully.domain.devices.taints import SourcedTaint
-from sully.domain.eviction.judge import Terms
+from sully.domain.eviction.judge import EvictionPolicy
 from sully.explain.facts.allocations import AllocatedDevice
 from sully.explain.facts.cluster_taints import ClusterTaints
 from sully.explain.sources import Sources
@@ -45,8 +45,8 @@ class Reader:
         return self.snapshot.taken
 
     @property
-    def terms(self) -> Terms:
-        return self.snapshot.terms
+    def policy(self) -> EvictionPolicy:
+        return self.snapshot.policy
 
     @property
     def exposures(self) -> Exposures:
@@ -58,7 +58,7 @@ class Reader:
 
     @cached_property
     def hides_taints(self) -> bool:
-        """Return whether the caller is not allowed to see the taints of devices."""
+        """Report whether the caller is not allowed to see the taints of devices."""
         return self._hides(SLICES) or self._hides(RULES) or self._hides(PATCHES)
 
     @cached_property
@@ -73,8 +73,8 @@ class Reader:
     @cached_property
     def scheduler(self) -> SchedulerCopy | None:
         """Return a scheduler to try changes with; None if not everything is known."""
-        known = self._complete and self.snapshot.gap(NODES) is None
-        return SchedulerCopy(self.snapshot) if known else None
+        complete = self._complete and self.snapshot.gap(NODES) is None
+        return SchedulerCopy(self.snapshot) if complete else None
 
     @cached_property
     def cluster_taints(self) -> ClusterTaints:
@@ -92,8 +92,8 @@ class Reader:
         published = self.snapshot.inventory.device(device)
         if published is not None:
             return published.taints
-        known = (recorded(claim.metadata.annotations).get(str(device)) for claim in claims)
-        content = next((found for found in known if found is not None), None)
+        contents = (recorded(claim.metadata.annotations).get(str(device)) for claim in claims)
+        content = next((content for content in contents if content is not None), None)
         return tuple(map(sourced, self.snapshot.inventory.rules_for(device, content)))
 
     def allocated(self, *claims: ResourceClaim) -> tuple[AllocatedDevice, ...]:
@@ -117,13 +117,13 @@ class Reader:
             # Whoever may not see slices cannot know.
             published=self._hides(SLICES) or self.snapshot.inventory.published(device) is not None,
             pods=tuple(str(key_of(pod)) for pod in pods),
-            terminating=tuple(str(key_of(pod)) for pod in pods if pod.leaving),
+            terminating=tuple(str(key_of(pod)) for pod in pods if pod.is_terminating),
             admin_access=bool(result.admin_access),
         )
 
-    def evictions(self, wanted: Callable[[EvictionRecord], bool]) -> tuple[EvictionRecord, ...]:
+    def evictions(self, predicate: Callable[[EvictionRecord], bool]) -> tuple[EvictionRecord, ...]:
         """Return records of evictions, in order of time."""
-        records = filter(wanted, self.snapshot.of(EVICTION_RECORDS).values())
+        records = filter(predicate, self.snapshot.of(EVICTION_RECORDS).values())
         return tuple(sorted(records, key=lambda record: record.spec.evicted_time))
 
     def taint_records(self, rule: str) -> list[TaintRecord]:

@@ -28,17 +28,17 @@ class Sources:
         slices: Iterable[ResourceSlice] = (),
         records: Iterable[TaintRecord] = (),
     ) -> None:
-        known = [_of_record(record) for record in records]
+        sources = [_of_record(record) for record in records]
         # What exists counts more than what is recorded; of several of a name, the last one.
-        known.sort(key=lambda source: (source.deleted is None, str(source.since)))
-        known += map(_of_slice, slices)
-        known += map(of_patch, patches)
-        known += map(of_rule, rules)
-        self._known = {source.origin: source for source in known}
+        sources.sort(key=lambda source: (source.deleted is None, str(source.since)))
+        sources += map(_of_slice, slices)
+        sources += map(of_patch, patches)
+        sources += map(of_rule, rules)
+        self._by_origin = {source.origin: source for source in sources}
 
     def of(self, origin: str) -> Source:
         """Return what is known of an object; its name at least."""
-        return self._known.get(origin) or Source(origin=origin)
+        return self._by_origin.get(origin) or Source(origin=origin)
 
     def of_all(self, origins: Iterable[str]) -> tuple[Source, ...]:
         """Return what is known of objects, each once."""

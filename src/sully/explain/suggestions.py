@@ -33,17 +33,17 @@ _KINDS: Final[dict[str, Kind[Any]]] = {
 def suggest(reader: Reader, kind: str, key: Key) -> tuple[str, ...]:
     """Return names that exist, the most likely first."""
     keys = list(dict.fromkeys(_keys(reader, kind)))
-    here = [each for each in keys if each.namespace == key.namespace]
+    same_namespace = [x for x in keys if x.namespace == key.namespace]
     likely = dict.fromkeys(
         (
-            *(each for each in keys if each.name == key.name),
-            *_beginning(here, key.name),
-            *(each for each in here if key.name in each.name.split("/")),
+            *(x for x in keys if x.name == key.name),
+            *_beginning(same_namespace, key.name),
+            *(x for x in same_namespace if key.name in x.name.split("/")),
         )
     )
     if not likely:
-        elsewhere = (each for each in keys if each.namespace != key.namespace)
-        likely = dict.fromkeys((*_similar(here, key.name), *_beginning(elsewhere, key.name)))
+        others = (x for x in keys if x.namespace != key.namespace)
+        likely = dict.fromkeys((*_similar(same_namespace, key.name), *_beginning(others, key.name)))
     return tuple(map(str, list(likely)[:MAX_SUGGESTIONS]))
 
 

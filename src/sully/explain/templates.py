@@ -34,10 +34,10 @@ _MACROS: Final = {
     "in": "[ as {resource}| in request {request}]",
     "available": "{subject} [has been available since {at}|is available], in {sets:set/sets}"
     " {sets}",
-    "wants": "{subject} wants [{number:cluster}|all clusters that fit]",
+    "requests": "{subject} requests [{number:cluster}|all clusters that fit]",
     "no-cluster": "{subject} gets no cluster[ since {since}]",
     "clusters": "{clusters:cluster} ({clusters:3}) {clusters:is/are}",
-    "ask": "Ask an admin about the rest, or for permission to read {resources}.",
+    "ask": "Ask an administrator about the rest, or for permission to read {resources}.",
 }
 
 _POD: Final = """
@@ -47,12 +47,12 @@ NodeNotFound (Orphaned): <on>, which does not exist: nothing runs it.
 ClaimNotReserved (Running): <on>, but claim {claims} is not reserved for it.
   It was bound without the scheduler; devices are never allocated for such a pod.
   > Create the pod without spec.nodeName.
-NoDevicesHeld (Running): <on> and holds no device.
-TaintsNotVisible (Running): <on> and holds {devices}. You are not allowed to see whether they are
+NoDevicesHeld (Running): <on> and uses no device.
+TaintsNotVisible (Running): <on> and uses {devices}. You are not allowed to see whether they are
     tainted, and so whether it will be evicted.
-  > Ask an admin, or for permission to list resourceslices and devicetaintrules.
-NotTainted (Running): <on> and holds {devices}, {devices:which is not/none of which is} tainted.
-TaintsDoNotEvict (Running): <on> and holds {devices}. It is not evicted: [{tolerated:?}it tolerates
+  > Ask an administrator, or for permission to list resourceslices and devicetaintrules.
+NotTainted (Running): <on> and uses {devices}, {devices:which is not/none of which is} tainted.
+TaintsDoNotEvict (Running): <on> and uses {devices}. It is not evicted: [{tolerated:?}it tolerates
     the taints from {sources:2}|the taints from {sources:2} do not evict pods].
   *taints
 EvictionPaused (Running): <on> and is not evicted while eviction by {sources:2} is paused[:
@@ -95,7 +95,7 @@ Evicted (Evicted): {subject}[ of {owner}] was evicted[ from node {node}] at {at}
 OtherScheduler (Pending): <pending>, and only scheduler {scheduler} can schedule it.
   > Run scheduler {scheduler}, or remove spec.schedulerName.
 SchedulingGated (Pending): <pending> because of {gates:scheduling gate}: {gates}.
-  > Whoever set the gate removes it when the pod may be scheduled.
+  > The controller that set the gate removes it when the pod may be scheduled.
 UnsupportedConstraint (Pending): <pending>: this scheduler does not evaluate {field}.
   > Remove {field}, or use another scheduler for the pod.
 ClaimNotCreated (Pending): <pending>: {message}.
@@ -163,7 +163,7 @@ ConsumersGone: <has>
   {gone} {gone:is/are} gone or finished; the claim controller removes the reservation.
 TaintsNotVisible: <has>
   You are not allowed to see whether they are tainted, and so whether its pods will be evicted.
-  > Ask an admin.
+  > Ask an administrator.
 DeviceUnpublished: <has>
   {unpublished} {unpublished:is/are} no longer published; the allocation stays.
   > Check that the driver of the device is running.
@@ -222,8 +222,8 @@ NoDevice (Idle): It selects no device: [{mismatch}|none meets all of its criteri
 NoEffect (Preview): <selects>, and has no effect.[ With NoExecute: {preview}]
 PreventsScheduling (Blocking): <selects>. New pods that do not tolerate it are not scheduled on
     them; no pod is evicted.
-PreferNoSchedule (Advising): <selects>. New pods get other devices first, where the gate for that
-    is on.
+PreferNoSchedule (Advising): <selects>. New pods are allocated other devices first, if the feature
+    gate is enabled.
 UnknownEffect (Idle): <selects>, but the effect {effect} is unknown, so it has no effect.
 EvictionPaused (Paused): <selects>, and eviction is paused[: {paused:quoted}]; {pods:pod} would be
     evicted.
@@ -243,7 +243,7 @@ PodsTerminating (Evicting): <selects>. {pods:pod} {pods:is/are} terminating beca
     {ends} at the latest|which should have ended at {overdue}]; no other pod will be evicted.
 Completed (Done): <selects>. [{complete:!}At least ]{evicted:pod} {evicted:was/were} evicted
     because of it, and no other pod will be.
-AllPodsTolerate (Done): <selects>, and all pods there tolerate it or no longer hold a device.
+AllPodsTolerate (Done): <selects>, and all pods there tolerate it or no longer use a device.
 NoPodsAffected (Done): <selects>: there is no pod to evict.
 RuleDeleted (Removed): It was deleted[ by {deleted_by}][ at {at}]. {evicted:pod} {evicted:was/were}
     evicted because of it.
@@ -297,8 +297,8 @@ ClusterSetInvalid (Blocked): {subject} keeps {clusters:cluster}: nothing is deci
 NoManagedClusterSetBindings (Empty): <no-cluster>: no existing ManagedClusterSet is bound to
     namespace {namespace}.
   > Create a ManagedClusterSetBinding in {namespace}, named after the set.
-NoIntersection (Empty): <no-cluster>: it asks for set {wanted}, and only {bound} {bound:is/are}
-    bound to namespace {namespace}.
+NoIntersection (Empty): <no-cluster>: it requests set {cluster_sets}, and only {bound}
+    {bound:is/are} bound to namespace {namespace}.
   > Bind the set to {namespace}, or name one that is bound in spec.clusterSets.
 AllManagedClusterSetsEmpty (Empty): <no-cluster>: set {sets} has no cluster that is not being
     deleted.
@@ -309,14 +309,14 @@ NotDecided (Unknown): {subject} was not decided yet.
 NoClustersRequested (Empty): {subject} gets no cluster: its numberOfClusters is {number}, not above
     0.
   > Raise numberOfClusters, or remove it for all clusters that fit.
-AllDecisionsScheduled (Satisfied): <wants> and gets {selected} of the {considered} in its sets[
+AllDecisionsScheduled (Satisfied): <requests> and gets {selected} of the {considered} in its sets[
     since {since}].
   *notes
-Unsatisfied (Unsatisfied): <wants> and gets {selected} of the {considered} in its sets[ since
+Unsatisfied (Unsatisfied): <requests> and gets {selected} of the {considered} in its sets[ since
     {since}]: {why}.
   *notes
-HeldByBudget (Satisfied): <wants> and keeps {clusters:cluster}, some of which only the hub's leave
-    budget keeps selected[ since {at}].
+HeldByBudget (Satisfied): <requests> and keeps {clusters:cluster}, some of which are selected only
+    because of the removal budget of the hub[ since {at}].
   {message:sentence}
   *notes
   > They stay selected if they recover before it is their turn.
@@ -371,7 +371,7 @@ LargeRequest: <request> needs {wanted:device}, and no node has as many: {node} h
     {most}.
   > Request at most {most:device} [as {resource}|in request {request} of claim {claim}].
 DevicesTainted: {sources:2} {sources:prevents/prevent} scheduling on devices that it could use
-DevicesInUse: [{claims:claim/claims} {claims:2} {claims:holds/hold} devices that it could use|the
+DevicesInUse: [{claims:claim/claims} {claims:2} {claims:uses/use} devices that it could use|the
     devices that it could use are in use]
 ConstraintUnmet: no node has devices that meet [constraint {constraints:2}|the constraints of its
     claim] together
@@ -457,7 +457,7 @@ AdminAccess: Claim {claims} {claims:has/have} admin access to it, which does not
 Patched: {names} {names:is/are} set by {patch}, not by the driver.
 RemoveTaints: To remove the taint: {steps:semicolon}.
 DeleteRule: delete rule {rule}
-ClearTaint: have {source} clear its taint
+ClearTaint: have {source} remove its taint
 UndecidedDevices: It cannot be determined whether it selects some devices: {device}: {error}[ (and
     {more} more)].
 NoSuchDriver: [no driver {driver}|no driver] publishes devices
@@ -499,9 +499,9 @@ Match/labels: widen the predicates, or label [cluster {cluster} so that it match
     they match]
 Match/claims: widen the predicates, or have [cluster {cluster}|clusters] report such claims
 Match/expression: widen the predicates, or see that [cluster {cluster} has|clusters have] what the
-    expression asks for
-RaiseNumber: ask for {clusters:cluster}
-LowerNumber: [Ask for at most {clusters:cluster}|Ask for others], or add some to the sets.
+    expression requires
+RaiseNumber: request {clusters:cluster}
+LowerNumber: [Request at most {clusters:cluster}|Request others], or add some to the sets.
 AddToSet: Add cluster {cluster} to set {sets}.
 ForPlacement: For placement {placement}: {remedy:lower}
 BlocksPods: it prevents scheduling of {pods:pod} on devices: {pods}

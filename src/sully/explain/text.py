@@ -29,7 +29,7 @@ _NOUNS: Final = {
 
 
 class AnyTaint(Protocol):
-    """A taint of a device, a node or a cluster, or as a record or an account names it."""
+    """A taint of a device, a node or a cluster, or as a record or a diagnosis names it."""
 
     @property
     def key(self) -> str: ...
@@ -99,10 +99,10 @@ def count(number: int, noun: str) -> str:
 
 def enumerate_names(names: Iterable[str], most: int = MAX_NAMES) -> str:
     """Write names in a sentence, and how many are left out."""
-    known = list(names)
-    if len(known) > most:
-        return f"{', '.join(known[:most])} and {len(known) - most} more"
-    return join(known)
+    listed = list(names)
+    if len(listed) > most:
+        return f"{', '.join(listed[:most])} and {len(listed) - most} more"
+    return join(listed)
 
 
 def join(parts: Sequence[str], word: str = "and") -> str:

@@ -73,9 +73,11 @@ def parse_gates(text: str, compat: Compat = Compat.SULLY) -> Gates:
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         name, _, value = part.partition("=")
         if name not in DEFAULTS:
-            raise GateError(f"unknown feature gate {name!r}; known: {', '.join(sorted(DEFAULTS))}")
+            raise GateError(
+                f'unknown feature gate "{name}" (one of: {", ".join(sorted(DEFAULTS))})'
+            )
         if value.lower() not in ("true", "false"):
-            raise GateError(f"feature gate {name} must be true or false, not {value!r}")
+            raise GateError(f'feature gate {name} must be true or false, not "{value}"')
         on = value.lower() == "true"
         if name in LOCKED and not on:
             raise GateError(f"feature gate {name} is locked to true")

@@ -80,7 +80,9 @@ def parse_runtime_config(text: str) -> RuntimeConfig:
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         name, _, value = part.partition("=")
         if value.lower() not in _VALUES:
-            raise RuntimeConfigError(f"--runtime-config: {name} is true or false, not {value!r}")
+            raise RuntimeConfigError(
+                f'--runtime-config: {name} must be true or false, not "{value}"'
+            )
         core = name.startswith("api/v")
         wanted[name.removeprefix("api") if core else name] = _VALUES[value.lower()]
     return RuntimeConfig(wanted)

@@ -39,7 +39,7 @@ class Evictions:
         """Pods that something happened to since the evictor last decided about them."""
         settings = world.settings
         options = EvictionOptions(
-            terms=world.exposures.terms,
+            policy=world.exposures.policy,
             default_per_second=settings.default_per_second,
             max_per_minute=settings.max_per_minute,
             max_staleness=None,
@@ -70,7 +70,7 @@ class Evictions:
     def wake(self, key: Key) -> None:
         """Have the evictor decide about a pod that changed, after those that are queued."""
         pod = self._world.pods.get(key)
-        if pod is not None and not pod.leaving:
+        if pod is not None and not pod.is_terminating:
             self._changed.add(key)
             self._enqueue(key)
         elif self._evictor.is_pending(key):

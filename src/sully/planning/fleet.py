@@ -55,7 +55,7 @@ def plan_fleet(
         changes=tuple(told(each, snapshot.of(each.kind).get(each.key)) for each in changes),
         moves=tuple(_moves(found, anyway, now)),
         placements=tuple(_placements(fleet, changes, found, anyway)),
-        notes=(*_remarks(snapshot, changes), *map(_never_rests, found.restless)),
+        notes=(*_remarks(snapshot, changes), *map(_never_rests, found.oscillating)),
     )
 
 

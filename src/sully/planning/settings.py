@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from sully.domain.eviction.judge import Terms
+from sully.domain.eviction.judge import EvictionPolicy
 from sully.scheduler.options import Options
 from sully.views.snapshot.snapshot import ALL_EFFECTS
 
-_SCHEDULING = Options(eviction=ALL_EFFECTS)
+_SCHEDULING = Options(eviction_policy=ALL_EFFECTS)
 """With budgets: a server on which that gate is off takes no such taint."""
 
 
@@ -17,7 +17,7 @@ _SCHEDULING = Options(eviction=ALL_EFFECTS)
 class Settings:
     """How the control plane is set up; its own defaults, unless somebody knows better."""
 
-    terms: Terms | None = None
+    policy: EvictionPolicy | None = None
     """How pods are made to leave; as the snapshot tells, if nothing is said."""
     scheduling: Options = _SCHEDULING
     default_per_second: int | None = None

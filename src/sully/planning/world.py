@@ -79,7 +79,10 @@ class World:
         )
         self.usage = Usage(pods=self.pods, claims=self.claims)
         self.exposures = Exposures(
-            self.inventory, self.usage, clock=self.timeline, terms=settings.terms or snapshot.terms
+            self.inventory,
+            self.usage,
+            clock=self.timeline,
+            policy=settings.policy or snapshot.policy,
         )
 
     # -- changing ---------------------------------------------------------------------------------

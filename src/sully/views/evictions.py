@@ -20,9 +20,9 @@ from sully.client.informers.cache import Cache
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.devices.rules import sourced
-from sully.domain.eviction.judge import leaves_at
+from sully.domain.eviction.judge import eviction_time
 from sully.domain.eviction.rates import BURST, Bucket, Source, source_of
-from sully.domain.eviction.status import Tally, tally
+from sully.domain.eviction.status import EvictedCount, evicted_count
 from sully.views.devices.exposures import Exposures
 from sully.views.devices.name_index import Names
 
@@ -85,9 +85,9 @@ def progress_of(
     known = {each.spec.rule.uid: each.status.evicted for each in records.values()}
     found: list[Progress] = []
     for rule in sorted(rules, key=lambda each: each.metadata.name):
-        if rule.spec.taint.effect in exposures.terms.effects:
+        if rule.spec.taint.effect in exposures.policy.effects:
             recorded = known.get(rule.metadata.uid, 0)
-            counted = tally(rule.status.conditions, recorded, kept=kept)
+            counted = evicted_count(rule.status.conditions, recorded, has_records=kept)
             found.append(_progress(rule, exposures, counted, seen=seen))
     lines: dict[_Pace, list[Progress]] = {}
     for each in found:
@@ -103,7 +103,7 @@ def _pace(rule: DeviceTaintRule) -> _Pace:
 
 
 def _progress(
-    rule: DeviceTaintRule, exposures: Exposures, counted: Tally, *, seen: bool
+    rule: DeviceTaintRule, exposures: Exposures, counted: EvictedCount, *, seen: bool
 ) -> Progress:
     pending = dict(sorted(exposures.due(rule).items()))
     leaving = dict(sorted(exposures.leaving(rule).items()))
@@ -149,14 +149,16 @@ def _judged(progress: Progress, now: datetime) -> Progress:
 
 def others_due(exposures: Exposures) -> set[Key]:
     """Return the pods that must leave because of taints that drivers or patches set."""
-    effects, now = exposures.terms.effects, exposures.now()
+    effects, now = exposures.policy.effects, exposures.now()
     found: set[Key] = set()
     for held in exposures.usage.held(Names()):
         device = exposures.inventory.device(held.device)
         for each in device.taints if device is not None else ():
             if each.taint.effect not in effects or each.origin.kind == "DeviceTaintRule":
                 continue
-            due = leaves_at(each.taint, held.result.tolerations, now=now, terms=exposures.terms)
+            due = eviction_time(
+                each.taint, held.result.tolerations, now=now, policy=exposures.policy
+            )
             if due is not None:
                 found.update(map(key_of, exposures.running(held.claim)))
     return found

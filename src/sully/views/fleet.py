@@ -24,7 +24,7 @@ from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.placement.changes import Change
 from sully.domain.placement.deciding import decide, inputs, totals
-from sully.domain.placement.fleet import Fleet, Touched
+from sully.domain.placement.fleet import Fleet, PlacementKeys
 from sully.domain.placement.options import OCM, PlacementOptions
 from sully.domain.placement.outcome import Outcome
 from sully.domain.placement.verdicts import Explanation
@@ -92,7 +92,10 @@ class FleetView:
         return lambda: self._listeners.remove(handle)
 
     def _follow(
-        self, informer: Cache[T], put: Callable[[T], Touched], remove: Callable[[Key], Touched]
+        self,
+        informer: Cache[T],
+        put: Callable[[T], PlacementKeys],
+        remove: Callable[[Key], PlacementKeys],
     ) -> None:
         def changed(old: T | None, new: T | None) -> None:
             if new is not None:
@@ -102,7 +105,7 @@ class FleetView:
 
         informer.on_change(changed)
 
-    def _tell(self, touched: Touched) -> None:
+    def _tell(self, touched: PlacementKeys) -> None:
         if touched:
             keys = frozenset(Key(*key) for key in touched)
             for listener in list(self._listeners):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 from sully.controllers.claims.names import TRIES, names_for
-from sully.domain.claims.lifecycle import Wanted
+from sully.domain.claims.lifecycle import ClaimToCreate
 
 
 def names(uid: str = "u", claim: str = "g") -> list[str]:
-    return list(names_for(Wanted(namespace="a", pod="p", uid=uid, claim=claim)))
+    return list(names_for(ClaimToCreate(namespace="a", pod="p", uid=uid, claim=claim)))
 
 
 def test_names_look_as_if_the_server_had_made_them_up() -> None:

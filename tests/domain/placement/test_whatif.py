@@ -163,7 +163,7 @@ def test_a_placement_that_does_not_come_to_rest() -> None:
     fleet = balanced(placement("x", want=1, prioritizer_policy=never), x="a")
 
     forecast = whatif(fleet, [LabelCluster("b", "k", "v")], later(0), later(10**6))
-    assert forecast.restless == (("apps", "x"),)
+    assert forecast.oscillating == (("apps", "x"),)
     assert len(forecast.moves) < 20
 
 

@@ -109,7 +109,7 @@ def kind_of(manifest: Manifest) -> "Kind[Any]":
     known, body, where = kinds(), manifest.body, manifest.where
     name = body.get("kind", "")
     if name not in known:
-        text = f"{where}plans do not support kind {name!r} (one of: {', '.join(known)})"
+        text = f'{where}plans do not support kind "{name}" (one of: {", ".join(known)})'
         raise CommandError(f"{text}{_instead(name)}", code=2)
     metadata = body.get("metadata")
     if not isinstance(metadata, dict) or not metadata.get("name"):

@@ -111,7 +111,7 @@ class _Screen:
         columns = [
             Column("DEVICE", shrinks=2),
             # Most drivers name the pool of a node after it: then the column is redundant.
-            Column("NODE", drops=all(f"/{each.node}/" in each.device for each in shown)),
+            Column("NODE", shrinks=2),
             Column("CHANGE", shrinks=2),
             Column("CLAIMS", shrinks=1),
         ]
@@ -337,9 +337,9 @@ def _tainted(taints: "Sequence[Taint]", most: int | None) -> Iterator[str]:
     """
     found: dict[tuple[str, bool], list[Taint]] = {}
     for each in taints:
-        found.setdefault((f"{each.key}:{each.effect}", each.lapsed), []).append(each)
-    for (taint, lapsed), counts in found.items():
-        end = ", no longer tolerated" if lapsed else ""
+        found.setdefault((f"{each.key}:{each.effect}", each.expired), []).append(each)
+    for (taint, expired), counts in found.items():
+        end = ", no longer tolerated" if expired else ""
         if len(counts) == 1:
             yield f"{counts[0].devices} tainted {taint} by {counts[0].origin}{end}"
         else:

@@ -166,7 +166,7 @@ async def with_remaining(session: Session, eviction: Eviction, state: State) -> 
         return state
     uids = set(eviction.pods.values())
     there = [each for each in pods if each.metadata.uid in uids and not each.finished]
-    terminating = sum(each.leaving for each in there)
+    terminating = sum(each.is_terminating for each in there)
     remaining = len(there) - terminating
     if remaining and state.tolerating:
         # Other pods were evicted instead, so it is not over.
@@ -212,7 +212,7 @@ class PodTracker:
             pod = self.exposures.usage.pod(key)
             if pod is None or pod.metadata.uid != uid:
                 gone += 1
-            elif pod.leaving:
+            elif pod.is_terminating:
                 # It may have released its devices already.
                 terminating += 1
         rate = rules[0].spec.taint.evictions_per_second if rules else None

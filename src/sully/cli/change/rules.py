@@ -136,7 +136,7 @@ def _matching(snapshot: "Snapshot", pattern: "Pattern") -> list[dict[str, str]]:
 
 
 def marking(session: Session, args: TaintArgs, taint: "Wanted", now: datetime) -> "Marking":
-    from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS
+    from sully.domain.devices.taints import EVICTING_EFFECTS
     from sully.domain.planning.rulemaking import Marking, name_for
 
     options = session.options
@@ -149,7 +149,7 @@ def marking(session: Session, args: TaintArgs, taint: "Wanted", now: datetime) -
         expressions=tuple(options.cel),
         reason=options.reason,
         expires=now + lasts if lasts is not None else None,
-        rate=rate if taint.effect in EVICTING_WITH_BUDGETS else None,
+        rate=rate if taint.effect in EVICTING_EFFECTS else None,
         name=name_for(options.name, taint) if shared else options.name,
     )
 

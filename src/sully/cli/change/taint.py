@@ -26,6 +26,7 @@ from sully.cli.change.taint_args import (
     taint_options,
     yes_option,
 )
+from sully.cli.client.formatting import cluster_name
 from sully.cli.client.options import NAMES, OUTPUTS, client_options
 from sully.cli.client.session import Session, call
 from sully.cli.command import CommandError, Options, command
@@ -143,9 +144,9 @@ async def _devices(session: Session, args: TaintArgs) -> int:
 
 
 def _evicts(effect: str) -> bool:
-    from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS
+    from sully.domain.devices.taints import EVICTING_EFFECTS
 
-    return effect in EVICTING_WITH_BUDGETS
+    return effect in EVICTING_EFFECTS
 
 
 async def _would_be(session: Session, snapshot: "Snapshot", bodies: Sequence[Obj]) -> list[Obj]:
@@ -289,7 +290,7 @@ async def _clusters(session: Session, args: TaintArgs) -> int:
     written = []
     for each in changes:
         written.append(await _write_cluster(session, each))
-        report(session, f"managedcluster {each.key} {'tainted' if args.sets else 'untainted'}")
+        report(session, f"{cluster_name(each.key.name)} {'tainted' if args.sets else 'untainted'}")
     print_objects(session, written)
     return 0
 

@@ -94,7 +94,7 @@ def _kind(words: Sequence[str]) -> tuple[str, Sequence[str]]:
     if not first:
         raise CommandError(f"missing argument: one of {' or '.join(ALIASES)}", code=2)
     hint = did_you_mean(first, known)
-    raise CommandError(f"unknown value {first!r} (one of: {', '.join(ALIASES)}){hint}", code=2)
+    raise CommandError(f'unknown value "{first}" (one of: {", ".join(ALIASES)}){hint}', code=2)
 
 
 def _parsed(kind: str, objects: Sequence[str], words: Sequence[str]) -> TaintArgs:
@@ -164,13 +164,13 @@ def _effects(kind: str, typed: str) -> list[str]:
 def _lifetime(text: str) -> float:
     found = seconds(text)
     if found < 1:
-        raise click.BadParameter(f"invalid duration {text!r} (1s or more)")
+        raise click.BadParameter(f'invalid duration "{text}" (1s or more)')
     return found
 
 
 def _rate(text: str) -> int:
     if not text.isdecimal() or int(text) > 1000:
-        raise click.BadParameter(f"invalid rate {text!r} (1 to 1000, or 0 for no limit)")
+        raise click.BadParameter(f'invalid rate "{text}" (1 to 1000, or 0 for no limit)')
     return int(text)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sully.cli.change.output import report
 from sully.cli.change.rules import already_exists, own_label
+from sully.cli.client.formatting import rule_name
 from sully.cli.client.session import Session
 from sully.cli.client.spinner import spinner
 from sully.cli.command import CommandError
@@ -31,9 +32,9 @@ async def delete_rules(session: Session, deletions: "Sequence[Remove]") -> None:
     for each in deletions:
         try:
             await session.transport.delete(each.kind, each.key)
-            report(session, f"devicetaintrule {each.key} deleted")
+            report(session, f"{rule_name(each.key.name)} deleted")
         except NotFound:
-            report(session, f"devicetaintrule {each.key} was already deleted")
+            report(session, f"{rule_name(each.key.name)} was already deleted")
 
 
 async def write_rules(session: Session, snapshot: "Snapshot", bodies: Sequence[Obj]) -> list[Obj]:
@@ -76,13 +77,13 @@ def _warn_of_partial(
 def _evicts_anew(snapshot: "Snapshot", body: Obj) -> bool:
     """Report whether a rule evicts pods, and did not before."""
     from sully.client.transport import Key
-    from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS
+    from sully.domain.devices.taints import EVICTING_EFFECTS
     from sully.views.kinds import RULES
 
     known = snapshot.get(RULES, Key("", _name(body)))
-    if known is not None and known.spec.taint.effect in EVICTING_WITH_BUDGETS:
+    if known is not None and known.spec.taint.effect in EVICTING_EFFECTS:
         return False
-    return body["spec"]["taint"]["effect"] in EVICTING_WITH_BUDGETS
+    return body["spec"]["taint"]["effect"] in EVICTING_EFFECTS
 
 
 def _without_eviction(body: Obj) -> Obj:
@@ -144,7 +145,7 @@ async def _write(session: Session, snapshot: "Snapshot", body: Obj) -> Obj:
             f"\n  to check it:  kubectl get devicetaintrule {name}{undo}"
         )
         raise
-    report(session, f"devicetaintrule {name} {'created' if known is None else 'changed'}")
+    report(session, f"{rule_name(name)} {'created' if known is None else 'configured'}")
     return made
 
 

@@ -1,4 +1,4 @@
-"""Errors between a command and its server, or in the files it was given, with what to do next."""
+"""Errors between a command and its server, or in the files that it reads, with what to do next."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -43,7 +43,7 @@ def no_access_text(error: Exception) -> str:
 
 
 async def unreachable_text(error: Exception, access: "Access", now: datetime) -> str:
-    """Return why the server did not answer, as far as can be told from here."""
+    """Return why the server did not answer, as far as the client can know."""
     from sully.client.http.connection_errors import UNTRUSTED
 
     text = str(error)
@@ -87,7 +87,7 @@ def invalid_file_text(session: Session, error: Exception) -> str:
             for obj in _objects(session, name):
                 problem = misfit(obj, strictly=strictly)
                 if problem:
-                    return f"{name}: {_named(obj)}: {problem}"
+                    return f"{name}: {_object_name(obj)}: {problem}"
     if names and isinstance(error, UnreadableError):
         return f"{', '.join(names)}: {error}"
     return ""
@@ -111,8 +111,8 @@ def _objects(session: Session, name: str) -> "Iterator[dict[str, Any]]":
         return  # It has changed since.
 
 
-def _named(obj: Mapping[str, Any]) -> str:
+def _object_name(obj: Mapping[str, Any]) -> str:
     metadata = obj.get("metadata")
-    known = metadata if isinstance(metadata, dict) else {}
-    parts = (known.get("namespace"), known.get("name"))
+    fields = metadata if isinstance(metadata, dict) else {}
+    parts = (fields.get("namespace"), fields.get("name"))
     return f"{obj['kind']} {'/'.join(str(part) for part in parts if part)}".rstrip()

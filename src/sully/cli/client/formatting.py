@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sully.api.resource.types import DeviceTaint, DeviceToleration
+    from sully.api.sully.types import EvictionCause
     from sully.domain.devices.taints import Origin
 
 SHORT_KINDS = {"DeviceTaintRule": "rule", "ResourceSlicePatch": "patch", "ResourceSlice": "slice"}
@@ -18,10 +19,20 @@ OVERDUE = 60
 """Seconds after which it is shown that something has not happened yet."""
 
 
-def taint_text(taint: "DeviceTaint") -> str:
+def taint_text(taint: "DeviceTaint | EvictionCause") -> str:
     """Write a taint as kubectl does: key=value:Effect."""
     value = f"={taint.value}" if taint.value else ""
     return f"{taint.key}{value}:{taint.effect}"
+
+
+def rule_name(name: str) -> str:
+    """Write the name of a DeviceTaintRule as `kubectl get -o name` prints it."""
+    return f"devicetaintrule.resource.k8s.io/{name}"
+
+
+def cluster_name(name: str) -> str:
+    """Write the name of a ManagedCluster as `kubectl get -o name` prints it."""
+    return f"managedcluster.cluster.open-cluster-management.io/{name}"
 
 
 def origin_text(origin: "Origin", *, wide: bool = False) -> str:

@@ -26,8 +26,8 @@ def options(*decorators: Decorator) -> Decorator:
     """Join flags, in the order in which help lists them."""
 
     def decorate(function: Any) -> Any:
-        for each in reversed(decorators):
-            function = each(function)
+        for decorator in reversed(decorators):
+            function = decorator(function)
         return function
 
     return decorate
@@ -52,7 +52,7 @@ def client_options(
                 "--all-namespaces",
                 "-A",
                 is_flag=True,
-                help="Objects in all namespaces, the default. Takes precedence over -n.",
+                help="If present, use objects in all namespaces (the default). -n is ignored.",
             )
         )
     if outputs:
@@ -71,9 +71,9 @@ def namespace_option(help_: str) -> Decorator:
     )
 
 
-def choice_option(*names: str, choices: Sequence[str], help_: str, **given: Any) -> Decorator:
+def choice_option(*names: str, choices: Sequence[str], help_: str, **overrides: Any) -> Decorator:
     """Return a flag with one of several values; the first is the default."""
-    settings = {"default": choices[0], "show_default": True, **given}
+    settings = {"default": choices[0], "show_default": True, **overrides}
     listed = f"{help_} One of: {', '.join(choices)}."
     return click.option(*names, type=Choice(choices), help=listed, **settings)
 
@@ -85,9 +85,9 @@ def output_option(outputs: Sequence[str]) -> Decorator:
     )
 
 
-def evictor_option(help_: str, **given: Any) -> Decorator:
+def evictor_option(help_: str, **overrides: Any) -> Decorator:
     choices = ("auto", "server", "sully")
-    return choice_option("--evictor", choices=choices, metavar="WHO", help_=help_, **given)
+    return choice_option("--evictor", choices=choices, metavar="EVICTOR", help_=help_, **overrides)
 
 
 def compat_option(help_: str) -> Decorator:
@@ -111,9 +111,9 @@ def data_dir_option(help_: str) -> Decorator:
     )
 
 
-def duration_option(*names: str, default: str | None = None, **given: Any) -> Decorator:
+def duration_option(*names: str, default: str | None = None, **overrides: Any) -> Decorator:
     """Return a flag with a duration such as 15s."""
-    settings = {"type": seconds, "metavar": "DURATION", "show_default": bool(default), **given}
+    settings = {"type": seconds, "metavar": "DURATION", "show_default": bool(default), **overrides}
     return click.option(*names, default=default, **settings)
 
 
@@ -124,27 +124,35 @@ connection_options = options(
         metavar="FILE",
         type=click.Path(),
         show_default="KUBECONFIG, ~/.kube/config, in-cluster",
-        help="Path to the kubeconfig file.",
+        help="Path to the kubeconfig file to use.",
     ),
     click.option(
         "--context",
         default="",
         metavar="NAME",
         shell_complete=complete_contexts,
-        help="Context of the kubeconfig to use.",
+        help="The name of the kubeconfig context to use.",
     ),
-    click.option("--as", "as_user", default="", metavar="USER", help="User to impersonate."),
+    click.option(
+        "--as",
+        "as_user",
+        default="",
+        metavar="USER",
+        help="Username to impersonate for the operation.",
+    ),
     click.option(
         "--as-group",
         "as_groups",
         multiple=True,
         metavar="GROUP",
-        help="Group to impersonate. Can be repeated.",
+        help="Group to impersonate for the operation. Can be repeated.",
     ),
 )
-no_headers_option = click.option("--no-headers", is_flag=True, help="Do not print table headers.")
+no_headers_option = click.option(
+    "--no-headers", is_flag=True, help="When using a table output format, don't print headers."
+)
 watch_option = click.option(
-    "--watch", "-w", is_flag=True, help="After listing, watch for changes and print them."
+    "--watch", "-w", is_flag=True, help="After listing the objects, watch for changes."
 )
 class_option = click.option(
     "--class",
@@ -164,29 +172,37 @@ snapshot_option = click.option(
 )
 
 
-def impersonation(given: Options) -> "Impersonation":
+def impersonation(options_: Options) -> "Impersonation":
     from sully.client.kubeconfig.kubeconfig import Impersonation
 
-    return Impersonation(given.as_user, tuple(given.as_groups))
+    return Impersonation(options_.as_user, tuple(options_.as_groups))
 
 
 def seconds(text: str) -> float:
     """Parse a duration such as 15s, 500ms, 1m30s, 2h or 30d; for `type=` of a flag."""
     parts = _PART.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
-        raise click.BadParameter(f"invalid duration {text!r} (for example 15s, 1m30s)")
+        raise click.BadParameter(f'invalid duration "{text}" (for example 15s, 1m30s)')
     return sum(float(number) * _UNITS[unit] for number, unit in parts)
 
 
-def whole_number(least: int = 0, most: int | None = None) -> Callable[[str], int]:
-    """Return what parses a whole number within bounds; for `type=` of a flag."""
-    bounds = f"{least} or more" if most is None else f"{least} to {most}"
+def parse_address(flag: str, text: str, default_port: int) -> tuple[str, int]:
+    """Parse HOST:PORT; without a host it is 127.0.0.1. Raises `ValueError`."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdigit() or int(port) > 65535:
+        raise ValueError(f'{flag}: invalid address "{text}" (for example 127.0.0.1:{default_port})')
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def whole_number(minimum: int = 0, maximum: int | None = None) -> Callable[[str], int]:
+    """Return a parser of whole numbers within bounds; for `type=` of a flag."""
+    bounds = f"{minimum} or more" if maximum is None else f"{minimum} to {maximum}"
 
     def parse(text: str) -> int:
         # Not `int`, which also takes signs, spaces and underscores.
         number = int(text) if str(text).isdecimal() and len(str(text)) < 20 else -1
-        if number < least or (most is not None and number > most):
-            raise click.BadParameter(f"invalid number {text!r} (a whole number, {bounds})")
+        if number < minimum or (maximum is not None and number > maximum):
+            raise click.BadParameter(f'invalid number "{text}" (a whole number, {bounds})')
         return number
 
     return parse

@@ -41,8 +41,8 @@ class Pattern:
 
         None matches every name.
         """
-        asked = ((self.driver, driver), (self.pool, pool), (self.device, device))
-        return all(name is None or fits(part, name) for part, name in asked)
+        pairs = ((self.driver, driver), (self.pool, pool), (self.device, device))
+        return all(name is None or fits(part, name) for part, name in pairs)
 
 
 def parse_pattern(text: str) -> Pattern:
@@ -54,7 +54,7 @@ def parse_pattern(text: str) -> Pattern:
     parts = text.split("/")
     if not all(parts):
         raise CommandError(
-            f"invalid device pattern {text!r} (DRIVER/POOL/DEVICE, each a name or a glob)", code=2
+            f'invalid device pattern "{text}" (DRIVER/POOL/DEVICE, each a name or a glob)', code=2
         )
     if len(parts) < 3:
         return Pattern(*parts)
@@ -97,9 +97,9 @@ def named(kind: str, name: str = "") -> tuple[str, str]:
     if not name:
         kind, _, name = kind.partition("/")
     word = kind.lower().partition(".")[0]
-    for known, others in ALIASES.items():
-        if word in (known, *others):
-            return known, name
+    for short, aliases in ALIASES.items():
+        if word in (short, *aliases):
+            return short, name
     return kind, name
 
 

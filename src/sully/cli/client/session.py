@@ -35,7 +35,7 @@ class Session:
     """The address of the server."""
     default_namespace: str = "default"
     """The namespace of the kubeconfig; for commands that need exactly one."""
-    kept: dict[str, bytes] = field(default_factory=dict)
+    stdin: dict[str, bytes] = field(default_factory=dict)
     """What can be read only once: standard input, as `-`."""
 
     @property
@@ -68,8 +68,8 @@ def call(options: Options, command: str, work: Callable[[Session], Awaitable[int
     from sully.machinery.errors import ApiError
 
     # What a single answer reads lives until the end; garbage collection would be wasted.
-    pausing = not getattr(options, "watch", False) and gc.isenabled()
-    if pausing:
+    pause_gc = not getattr(options, "watch", False) and gc.isenabled()
+    if pause_gc:
         gc.disable()
     try:
         return int(uvloop.run(_work(options, command, work)))
@@ -92,7 +92,7 @@ def call(options: Options, command: str, work: Callable[[Session], Awaitable[int
     except KeyboardInterrupt:
         return INTERRUPTED
     finally:
-        if pausing:
+        if pause_gc:
             gc.enable()
 
 

@@ -36,34 +36,34 @@ async def take_snapshot(
 
     if getattr(session.options, "snapshot", ()):
         with spinner(lambda: f"Reading {', '.join(session.options.snapshot)}"):
-            found = read_files(session)
-        _refuse_gaps(session, found, in_files)
-        return found
+            snapshot = read_files(session)
+        _refuse_gaps(session, snapshot, in_files)
+        return snapshot
     kinds = tuple(kinds)
     with spinner(lambda: "Reading the cluster"):
-        found = await load(
+        snapshot = await load(
             session.transport,
             kinds,
             now=session.clock.now(),
             namespace=namespace,
             at_least=session.namespace,
         )
-    _refuse_gaps(session, found, needed)
-    if len(found.gaps) < len(kinds):
-        warn_of_hidden(session, found.gaps)
-    return found
+    _refuse_gaps(session, snapshot, needed)
+    if len(snapshot.gaps) < len(kinds):
+        warn_of_hidden(session, snapshot.gaps)
+    return snapshot
 
 
 def is_known(gap: "Gap | None") -> bool:
-    """Report whether a kind could be listed, or as much of it as was asked for.
+    """Report whether a kind could be listed, or as much of it as is needed.
 
     A file may lack it because there are no objects.
     """
     return gap is None or gap.why != "not allowed" or bool(gap.but)
 
 
-def _refuse_gaps(session: Session, found: "Snapshot", needed: Sequence["Kind[Any]"]) -> None:
-    for gap in filter(None, map(found.gap, needed)):
+def _refuse_gaps(session: Session, snapshot: "Snapshot", needed: Sequence["Kind[Any]"]) -> None:
+    for gap in filter(None, map(snapshot.gap, needed)):
         if gap.but:
             continue
         files = ", ".join(getattr(session.options, "snapshot", ()))
@@ -112,8 +112,8 @@ def read_bytes(session: Session, name: str, code: int = 1) -> bytes:
     try:
         if name != "-":
             return Path(name).read_bytes()
-        if name not in session.kept:
-            session.kept[name] = sys.stdin.buffer.read()
-        return session.kept[name]
+        if name not in session.stdin:
+            session.stdin[name] = sys.stdin.buffer.read()
+        return session.stdin[name]
     except OSError as error:
         raise CommandError(f"{name}: {(error.strerror or str(error)).lower()}", code) from error

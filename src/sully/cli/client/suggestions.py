@@ -11,24 +11,24 @@ from sully.cli.command import CommandError
 if TYPE_CHECKING:
     from sully.views.snapshot.snapshot import Snapshot
 
-MOST = 2000
+MAX_COMPARED = 2000
 """Names that are compared; more would take too long."""
 
 
 def device_not_found(snapshot: "Snapshot", pattern: Pattern) -> str:
     """Return which part of a pattern matches nothing, with a suggestion; empty if all match."""
     inventory = snapshot.inventory
-    pools = [each for each in inventory.pools() if fits(pattern.driver, each.driver)]
-    if not pools:
-        moved = _without_driver(snapshot, pattern)
-        drivers = {each.driver for each in inventory.pools()}
-        hint = f" (did you mean {moved}?)" if moved else _suggest(pattern.driver, drivers)
+    driver_pools = [pool for pool in inventory.pools() if fits(pattern.driver, pool.driver)]
+    if not driver_pools:
+        corrected = _without_driver(snapshot, pattern)
+        drivers = {pool.driver for pool in inventory.pools()}
+        hint = f" (did you mean {corrected}?)" if corrected else _suggest(pattern.driver, drivers)
         return _no_match("driver", pattern.driver) + hint
-    near = [each for each in pools if fits(pattern.pool, each.pool)]
-    if not near:
-        hint = _suggest(pattern.pool, {each.pool for each in pools})
+    pools = [pool for pool in driver_pools if fits(pattern.pool, pool.pool)]
+    if not pools:
+        hint = _suggest(pattern.pool, {pool.pool for pool in driver_pools})
         return _no_match("pool", pattern.pool) + hint
-    names = {name for pool in near for name in inventory.devices(pool)}
+    names = {name for pool in pools for name in inventory.devices(pool)}
     if any(fits(pattern.device, name) for name in names):
         return ""
     where = f' in pool "{pattern.pool}"' if pattern.pool != ANY else ""
@@ -43,18 +43,18 @@ def _no_match(part: str, name: str) -> str:
 def _without_driver(snapshot: "Snapshot", pattern: Pattern) -> str:
     """Return a pattern that matches where the driver was left out; empty if none does."""
     inventory = snapshot.inventory
-    pools = list(islice(inventory.pools(), MOST))
-    one, two = pattern.driver, pattern.pool
-    for each in pools:
-        if fits(one, each.pool) and any(fits(two, name) for name in inventory.devices(each)):
-            return f"'{ANY}/{one}/{two}'"
-    alone = (two, pattern.device) == (ANY, ANY)
-    named = alone and any(one in inventory.devices(each) for each in pools)
-    return f"'{ANY}/{ANY}/{one}'" if named else ""
+    pools = list(islice(inventory.pools(), MAX_COMPARED))
+    first, second = pattern.driver, pattern.pool
+    for pool in pools:
+        if fits(first, pool.pool) and any(fits(second, name) for name in inventory.devices(pool)):
+            return f"'{ANY}/{first}/{second}'"
+    only_one = (second, pattern.device) == (ANY, ANY)
+    is_device = only_one and any(first in inventory.devices(pool) for pool in pools)
+    return f"'{ANY}/{ANY}/{first}'" if is_device else ""
 
 
 def _suggest(word: str, known: Iterable[str]) -> str:
-    return did_you_mean(word, islice(sorted(known), MOST))
+    return did_you_mean(word, islice(sorted(known), MAX_COMPARED))
 
 
 def check_class(snapshot: "Snapshot", name: str) -> None:
@@ -63,7 +63,7 @@ def check_class(snapshot: "Snapshot", name: str) -> None:
 
     if not name or snapshot.gap(CLASSES) is not None:
         return
-    known = [each.metadata.name for each in snapshot.of(CLASSES).values()]
+    known = [class_.metadata.name for class_ in snapshot.of(CLASSES).values()]
     if name not in known:
         raise class_not_found(name, known)
 

@@ -2,8 +2,8 @@
 
 A pipe gets every cell whole, so that scripts can rely on it. On a terminal, columns that may shrink
 are wrapped where a line is too long, and where that is not enough, each row becomes a list of its
-cells. Colors are only for terminals, and not if NO_COLOR is set or the terminal is dumb. Texts of
-others cannot break a line (text.py). Why this is not rich: docs/adr/0016-click-and-rich.md.
+cells. Colors are only for terminals, and not if NO_COLOR is set or the terminal is dumb. Text
+of others cannot break a line (text.py). Why this is not rich: docs/adr/0016-click-and-rich.md.
 """
 
 import os
@@ -18,8 +18,8 @@ from sully.cli.client.text import fitting, printable, width
 GAP = "  "
 NARROWEST = 16
 """A column that shrinks keeps at least this."""
-ROOMY = 60
-"""A column that takes the room that is left takes no more than this: the eye must find the next."""
+WIDEST = 60
+"""The maximum width of a column that is widened to use the rest of a line."""
 STYLES = {"red": "31", "green": "32", "yellow": "33", "cyan": "36", "dim": "2", "bold": "1"}
 
 
@@ -39,10 +39,8 @@ class Column:
     shrinks: int = 0
     """0: never; 1: where the line is too long; 2: only when those cannot shrink any more."""
     right: bool = False
-    drops: bool = False
-    """Whether it is left out where the line is too long: it says what others say, too."""
     least: int = 0
-    """How wide it is at least in a table that grows, for rows that nobody knows yet."""
+    """Its minimum width in a table that grows, for rows that are not known yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,7 @@ class Look:
     """What the output can show."""
 
     width: int | None = None
-    """How many characters a line has; None: as many as it takes."""
+    """How many characters a line has; None: no limit."""
     color: bool = False
 
 
@@ -58,9 +56,9 @@ def look_of(stream: TextIO, env: Mapping[str, str] = os.environ) -> Look:
     """Find out what a stream can show."""
     if not stream.isatty():
         return Look()
-    # Not shutil's: that asks the standard output, whatever stream is meant, and takes COLUMNS=0.
-    given = env.get("COLUMNS", "")
-    width = int(given) if given.isdecimal() and int(given) else _terminal_width(stream)
+    # Not shutil's: that always asks the standard output, and accepts COLUMNS=0.
+    columns = env.get("COLUMNS", "")
+    width = int(columns) if columns.isdecimal() and int(columns) else _terminal_width(stream)
     return Look(width, not env.get("NO_COLOR") and env.get("TERM", "") not in ("", "dumb"))
 
 
@@ -77,7 +75,7 @@ Row = Sequence[Cell | str]
 class Table:
     """Rows under columns; more rows may follow later, in the same columns.
 
-    One that `grows` takes the width of a terminal, for rows that nobody knows yet, also when that
+    One that `grows` takes the width of a terminal, for rows that are not known yet, also when that
     changes; one that is not `titled` has rows only.
     """
 
@@ -117,17 +115,17 @@ class Table:
         out.flush()
 
     def lines(self, rows: Iterable[Row]) -> Iterator[str]:
-        known = [_cells(row) for row in rows]
+        cells = [_cells(row) for row in rows]
         titles = [Cell(column.title, "bold") for column in self._columns]
-        head = [titles] if self._titled or self._grows or not known else []
+        head = [titles] if self._titled or self._grows or not cells else []
         self._natural = [
-            max(column.least * self._grows, *(width(row[at].text) for row in (*head, *known)))
+            max(column.least * self._grows, *(width(row[at].text) for row in (*head, *cells)))
             for at, column in enumerate(self._columns)
         ]
         self._fit()
         if self._places and self._titled:
             yield from self._row(titles)
-        yield from self.more(known)
+        yield from self.more(cells)
 
     def more(self, rows: Iterable[Row]) -> Iterator[str]:
         for row in rows:
@@ -136,8 +134,6 @@ class Table:
     def _fit(self) -> None:
         self._places = list(range(len(self._columns)))
         self._widths = list(self._natural)
-        if self._over() > 0:
-            self._places = [at for at in self._places if not self._columns[at].drops]
         for turn in (1, 2):
             places = [at for at in self._places if self._columns[at].shrinks == turn]
             _shrink(self._widths, places, self._over())
@@ -150,7 +146,7 @@ class Table:
         """Give what is left of a line to the columns whose cells may be long."""
         places = [at for at in self._places if self._columns[at].shrinks == 1]
         for at in places:
-            wider = min(self._widths[at] + room // len(places), ROOMY)
+            wider = min(self._widths[at] + room // len(places), WIDEST)
             self._widths[at] = max(self._widths[at], wider)
 
     def _over(self) -> int:
@@ -202,13 +198,13 @@ class Table:
 
 
 def _shrink(widths: list[int], places: Sequence[int], over: int) -> None:
-    """Take from the widest of some columns until all fit, or can give no more."""
+    """Take from the widest of some columns until all fit, or are at their minimum."""
     while over > 0:
         # The widest gives way first, so that narrow columns stay whole.
         at = max(places, key=lambda at: widths[at], default=None)
         if at is None or widths[at] <= NARROWEST:
             return
-        second = max((widths[each] for each in places if each != at), default=0)
+        second = max((widths[x] for x in places if x != at), default=0)
         least = max(NARROWEST, min(second, widths[at] - 1), widths[at] - over)
         over -= widths[at] - least
         widths[at] = least
@@ -243,9 +239,9 @@ def broken(text: str, room: int) -> list[str]:
 def _cut(word: str, most: int) -> int:
     """Return where to break a long name: behind the best separator that leaves lines full."""
     for marks in ("/", ":=", ".-_"):
-        found = max(word.rfind(mark, 0, most) for mark in marks) + 1
-        if found > most // 3:
-            return found
+        end = max(word.rfind(mark, 0, most) for mark in marks) + 1
+        if end > most // 3:
+            return end
     # Reasons and types of conditions are words without a separator: LikeThis.
     for at in range(most, most // 3, -1):
         if word[at - 1].islower() and word[at : at + 1].isupper():

@@ -1,8 +1,8 @@
-"""Texts of others on a terminal: on one line, without commands to it, and as wide as they look.
+"""Untrusted text on a terminal: on one line, without control sequences, and as wide as it looks.
 
-Descriptions, reasons and attributes are free texts of whoever may write an object, and messages
-are those of whatever server answers. A line break would tear a table apart, and an escape sequence
-could make a terminal show what is not so. `printable` is for one text; everything that a command
+Descriptions, reasons and attributes are text of any user who may write an object, and messages
+are those of any server. A line break would break a table, and an escape sequence could make a
+terminal show something false. `printable` is for one text; everything that a command
 prints passes `guarded` on its way out (`cli/process.py`).
 """
 
@@ -14,10 +14,10 @@ _OWN_SEQUENCES = re.compile("(\\x1b\\[(?:0|1|2|22|[349][0-7]|[34]9)m|\\r\\x1b\\[
 
 
 def printable(text: str) -> str:
-    """Return a text on one line; what a terminal would obey is written as an escape."""
+    """Return a text on one line; control characters are escaped."""
     if text.isprintable():
         return text
-    return "".join(map(_shown, text))
+    return "".join(map(_escape, text))
 
 
 def guarded(text: str) -> str:
@@ -31,15 +31,18 @@ def guarded(text: str) -> str:
         return "\r" + guarded(text[1:]) if len(text) > 1 else text
     parts = _OWN_SEQUENCES.split(text)
     # Every second part is a sequence of ours.
-    parts[::2] = [part if part.isprintable() else "".join(map(_kept, part)) for part in parts[::2]]
+    parts[::2] = [
+        part if part.isprintable() else "".join(map(_escape_except_breaks, part))
+        for part in parts[::2]
+    ]
     return "".join(parts)
 
 
-def _kept(char: str) -> str:
-    return char if char in "\n\t" else _shown(char)
+def _escape_except_breaks(char: str) -> str:
+    return char if char in "\n\t" else _escape(char)
 
 
-def _shown(char: str) -> str:
+def _escape(char: str) -> str:
     if char.isprintable():
         return char
     if char.isspace():

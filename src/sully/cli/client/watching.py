@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 REST_SECONDS = 0.1
 """How long changes are collected before they are printed: one write often causes several."""
-_MOST_REST = 5.0
-_SHARE = 4
+_MAX_REST_SECONDS = 5.0
+_REST_RATIO = 4
 """A watch pauses for this many times as long as its last output took."""
 
 
@@ -35,7 +35,7 @@ def rest_after(spent: float) -> float:
 
     In a large cluster something changes all the time, and a watch must not keep a core busy.
     """
-    return min(max(REST_SECONDS, _SHARE * spent), _MOST_REST)
+    return min(max(REST_SECONDS, _REST_RATIO * spent), _MAX_REST_SECONDS)
 
 
 class ReportedOutages(Outages):
@@ -68,7 +68,7 @@ class Caches:
     """The kinds that are watched."""
 
     def __init__(self, outages: Outages | None = None) -> None:
-        self._copies: dict[Any, Cache[Any]] = {}
+        self._caches: dict[Any, Cache[Any]] = {}
         self._gaps: dict[Any, Gap] = {}
         self._outages = outages
 
@@ -77,18 +77,18 @@ class Caches:
         """Report whether the server is unreachable for some kinds."""
         return self._outages is not None and self._outages.server_unavailable
 
-    def put(self, copy: "Cache[Any]", gap: "Gap | None" = None) -> None:
+    def put(self, cache: "Cache[Any]", gap: "Gap | None" = None) -> None:
         """Add the cache of a kind, and why it is empty."""
-        self._copies[copy.kind] = copy
+        self._caches[cache.kind] = cache
         if gap is not None:
-            self._gaps[copy.kind] = gap
+            self._gaps[cache.kind] = gap
 
     def gap(self, kind: "Kind[Any]") -> "Gap | None":
         """Return why a kind is missing, or None if it is not."""
         return self._gaps.get(kind)
 
     def of(self, kind: "Kind[T]") -> "Cache[T]":
-        return self._copies[kind]
+        return self._caches[kind]
 
 
 @asynccontextmanager
@@ -120,14 +120,14 @@ async def watch_kinds(
     warn_of_hidden(session, gaps)
     try:
         async with asyncio.TaskGroup() as tasks:
-            running = [tasks.create_task(each.run()) for each in informers]
-            for each in informers:
-                await each.wait_synced()
+            running = [tasks.create_task(informer.run()) for informer in informers]
+            for informer in informers:
+                await informer.wait_synced()
             yield caches
             for task in running:
                 task.cancel()
     except BaseExceptionGroup as group:
-        # What the command raised; informers end only when they are told to.
+        # What the command raised; informers run until they are cancelled.
         raise group.exceptions[0] from None
 
 
@@ -146,7 +146,7 @@ def exposures_of(session: Session, caches: Caches) -> "Exposures":
         patches=caches.of(PATCHES),
     )
     usage = Usage(pods=caches.of(PODS), claims=caches.of(CLAIMS))
-    return Exposures(inventory, usage, clock=session.clock, terms=ALL_EFFECTS)
+    return Exposures(inventory, usage, clock=session.clock, policy=ALL_EFFECTS)
 
 
 async def _where(session: Session, kind: "Kind[Any]") -> "ObjectSelector | Gap":
@@ -174,25 +174,25 @@ class PendingChanges:
     """What changed since the last output; filled by event handlers."""
 
     def __init__(self) -> None:
-        self._touched: dict[Any, None] = {}
+        self._changed: dict[Any, None] = {}
         self._any = asyncio.Event()
 
-    def add(self, *touched: Any) -> None:
-        self._touched.update(dict.fromkeys(touched))
-        if self._touched:
+    def add(self, *changed: Any) -> None:
+        self._changed.update(dict.fromkeys(changed))
+        if self._changed:
             self._any.set()
 
     async def wait(self, session: Session, caches: Caches, rest: float = REST_SECONDS) -> list[Any]:
         """Wait for changes and return them in order.
 
         After an outage, wait until all kinds are watched again: with only some of them up to date,
-        the output would show a state that never was.
+        the output would show a state that never existed.
         """
         await self._any.wait()
         await session.clock.sleep(rest)
         while caches.server_unavailable:
             await session.clock.sleep(REST_SECONDS)
-        found = list(self._touched)
-        self._touched.clear()
+        changed = list(self._changed)
+        self._changed.clear()
         self._any.clear()
-        return found
+        return changed

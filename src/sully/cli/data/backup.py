@@ -1,6 +1,6 @@
 """`sully backup`: save a data directory to a file, also while a server uses it.
 
-A running server copies its own store, which nobody else may open. The keys are read from the
+A running server copies its own store, which no other process may open. The keys are read from the
 directory, by a user who may read it, and never cross the network.
 """
 
@@ -52,7 +52,7 @@ def backup(options: Options) -> int:
         raise CommandError(f"{options.file}: no such file or directory")
     try:
         with _copy(options.data_dir, options.file.absolute().parent) as copy:
-            made = write_archive(
+            archive = write_archive(
                 options.file.absolute(),
                 copy,
                 options.data_dir,
@@ -61,8 +61,8 @@ def backup(options: Options) -> int:
             )
     except (StoreError, OSError, AccessError, RefusedError, UnreachableError) as error:
         raise CommandError(str(error)) from error
-    what = f"{options.data_dir} at revision {made.revision}"
-    print(f"{options.file}: {what}, {made.size / 2**20:.1f} MiB")
+    what = f"{options.data_dir} at revision {archive.revision}"
+    print(f"{options.file}: {what}, {archive.size / 2**20:.1f} MiB")
     return 0
 
 
@@ -81,12 +81,12 @@ def _copy(directory: Path, scratch: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _copy_of_running(directory: Path, scratch: Path) -> Iterator[BinaryIO]:
-    """Let the server that has the directory make the copy."""
+    """Copy the store through the server that uses the directory."""
     from sully.client.http.download import download
     from sully.client.kubeconfig.kubeconfig import load_kubeconfig
 
     access = load_kubeconfig([directory / "kubeconfig"], required=True).access()
-    # Beside the target, where there must be room for it anyway.
+    # Beside the target, which needs the space anyway.
     with tempfile.TemporaryFile(dir=scratch) as file:
         asyncio.run(download(access, "/backup", file))
         file.flush()

@@ -38,7 +38,7 @@ sully migrate --from etcd://10.0.0.1:2379/team-a --to sqlite:./data-a
 @etcd_options
 def migrate(options: Options) -> int:
     try:
-        source, target = _places(options)
+        source, target = _stores(options)
     except ValueError as error:
         raise CommandError(str(error), USAGE_ERROR) from error
     import uvloop
@@ -58,25 +58,25 @@ def migrate(options: Options) -> int:
     return 0
 
 
-Place = Path | Address
-"""A directory, or where an etcd is."""
+Location = Path | Address
+"""A data directory, or the address of an etcd."""
 
 
-def _places(options: Options) -> tuple[Place, Place]:
+def _stores(options: Options) -> tuple[Location, Location]:
     """Return both stores; raise `ValueError` for invalid flags."""
     texts = options.source, options.target
     for text in texts:
         if not text.startswith((SQLITE, SCHEME)) or text == SQLITE:
-            raise ValueError(f"invalid store {text!r} (sqlite:DIR or etcd://HOST:PORT,...)")
+            raise ValueError(f'invalid store "{text}" (sqlite:DIR or etcd://HOST:PORT,...)')
     if options.source == options.target:
         raise ValueError("--from and --to are the same store")
     etcd = [text for text in texts if text.startswith(SCHEME)]
-    found = {text: etcd_address(text, options) for text in etcd or texts}
-    source, target = (found.get(text) or Path(text.removeprefix(SQLITE)) for text in texts)
+    addresses = {text: etcd_address(text, options) for text in etcd or texts}
+    source, target = (addresses.get(text) or Path(text.removeprefix(SQLITE)) for text in texts)
     return source, target
 
 
-async def _migrate(source: Place, target: Place) -> "Migrated":
+async def _migrate(source: Location, target: Location) -> "Migrated":
     from sully.store.migration import migrate as copy_store
 
     async with AsyncExitStack() as stack:
@@ -85,32 +85,32 @@ async def _migrate(source: Place, target: Place) -> "Migrated":
         return await copy_store(old, new)
 
 
-async def _open_source(place: Place) -> "Store":
+async def _open_source(location: Location) -> "Store":
     from sully.store.directory import DATABASE_FILE
     from sully.store.errors import OpenError
     from sully.store.sqlite import SqliteStore
 
-    if isinstance(place, Address):
-        return await _etcd(place)
-    if not (place / DATABASE_FILE).is_file():
-        raise OpenError(f"{place} has no {DATABASE_FILE}: there is nothing to copy")
-    return await SqliteStore.open(place)
+    if isinstance(location, Address):
+        return await _etcd(location)
+    if not (location / DATABASE_FILE).is_file():
+        raise OpenError(f"{location} has no {DATABASE_FILE}: there is nothing to copy")
+    return await SqliteStore.open(location)
 
 
-async def _open_target(place: Place, revision: int) -> "Store":
-    """Open an empty store that goes on from a revision."""
+async def _open_target(location: Location, revision: int) -> "Store":
+    """Open an empty store that continues from a revision."""
     from sully.store.migration import begin_sqlite, check_empty
     from sully.store.sqlite import SqliteStore
 
-    if isinstance(place, Path):
-        begin_sqlite(place, revision)
-        return await SqliteStore.open(place)
-    async with await _etcd(place) as empty:
+    if isinstance(location, Path):
+        begin_sqlite(location, revision)
+        return await SqliteStore.open(location)
+    async with await _etcd(location) as empty:
         await check_empty(empty)
     from sully.store.etcd.store import begin_at
 
-    await begin_at(place, revision)
-    return await _etcd(place)
+    await begin_at(location, revision)
+    return await _etcd(location)
 
 
 async def _etcd(address: Address) -> "Store":

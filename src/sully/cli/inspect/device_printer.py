@@ -1,7 +1,6 @@
 """The output of `sully devices`: rows of a table, and documents for programs."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -37,34 +36,27 @@ _UNKNOWN = "?"
 _ORDER = ("NoExecute", "NoExecuteWithPodDisruptionBudget", "NoSchedule")
 
 
-def columns(sights: Iterable[Sight], *, wide: bool) -> Sequence[Column]:
-    """Return the columns for these devices.
-
-    Most drivers name the pool of a node after it; then the column is redundant, unless it shows
-    that a device is gone.
-    """
-    device, node, *others = (*_COLUMNS, *_WIDE_COLUMNS) if wide else _COLUMNS
-    said = all(each.device is not None and each.node in ("", each.id.pool) for each in sights)
-    return device, replace(node, drops=said), *others
+def columns(*, wide: bool) -> Sequence[Column]:
+    return (*_COLUMNS, *_WIDE_COLUMNS) if wide else _COLUMNS
 
 
 def row(sight: Sight, now: datetime, *, wide: bool) -> Sequence[Cell | str]:
     effects = {mark.sourced.taint.effect for mark in sight.marks}
-    worst = next((each for each in _ORDER if each in effects), "")
+    worst = next((effect for effect in _ORDER if effect in effects), "")
     cells: list[Cell | str] = [
         str(sight.id),
         sight.node if sight.device is not None else "(gone)",
         Cell(
-            _joined(_mark(each, now, wide=wide) for each in sight.marks),
+            _joined(_mark(mark, now, wide=wide) for mark in sight.marks),
             EFFECT_STYLES.get(worst, ""),
         ),
         _joined(_users(sight, now)),
     ]
     if wide:
-        held = {toleration_text(each) for one in sight.holders for each in one.tolerations}
+        tolerations = {toleration_text(x) for holder in sight.holders for x in holder.tolerations}
         cells += [
-            _joined(dict.fromkeys(str(each.claim) for each in sight.holders)),
-            _joined(sorted(held)),
+            _joined(dict.fromkeys(str(holder.claim) for holder in sight.holders)),
+            _joined(sorted(tolerations)),
             _joined(_attributes(sight.device, sight)) if sight.device is not None else _NONE,
         ]
     return cells
@@ -89,9 +81,9 @@ def _mark(mark: Mark, now: datetime, *, wide: bool) -> str:
 def _users(sight: Sight, now: datetime) -> list[str]:
     if not sight.users_known:
         return [_UNKNOWN]
-    users = [_user(each, now) for each in sight.holders]
-    taken = any(not each.admin for each in sight.holders)
-    if sight.obstacle is not None and not taken:
+    users = [_user(holder, now) for holder in sight.holders]
+    in_use = any(not holder.admin for holder in sight.holders)
+    if sight.obstacle is not None and not in_use:
         # It is unused and cannot be allocated either.
         users.append(f"({sight.obstacle.text})")
     return users
@@ -102,20 +94,20 @@ def _user(holder: Holder, now: datetime) -> str:
     facts += [f"{amount} {name}" for name, amount in sorted(holder.consumed.items())]
     if holder.leaves is not None:
         facts.append(eviction_text(holder.leaves, now))
-    pods = " ".join(str(each) for each in holder.pods) or f"claim {holder.claim}"
+    pods = " ".join(map(str, holder.pods)) or f"claim {holder.claim}"
     return f"{pods} ({', '.join(facts)})" if facts else pods
 
 
 def _attributes(device: EffectiveDevice, sight: Sight) -> list[str]:
-    found = []
+    texts = []
     for name in sorted({*device.attributes, *device.attribute_origins}):
         value = device.attributes.get(name)
         text = f"{name}={_value_text(value)}" if value is not None else f"{name} removed"
-        found.append(text + _by(device.attribute_origins.get(name)))
+        texts.append(text + _by(device.attribute_origins.get(name)))
     for name, amount in sorted(device.capacity.items()):
         left = f" ({sight.left[name]} left)" if name in sight.left else ""
-        found.append(f"{name}={amount.value}{left}" + _by(device.capacity_origins.get(name)))
-    return found
+        texts.append(f"{name}={amount.value}{left}" + _by(device.capacity_origins.get(name)))
+    return texts
 
 
 def _by(origin: Origin | None) -> str:
@@ -134,7 +126,7 @@ def value_of(attribute: DeviceAttribute) -> Any:
 def _value_text(attribute: DeviceAttribute) -> str:
     value = value_of(attribute)
     if isinstance(value, list):
-        return "[" + " ".join(str(each) for each in value) + "]"
+        return "[" + " ".join(map(str, value)) + "]"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -143,26 +135,28 @@ def _value_text(attribute: DeviceAttribute) -> str:
 
 def document(sight: Sight) -> dict[str, Any]:
     """Return a device as a plain value; the fields are promised to scripts."""
-    used = {"free": sight.free, **_obstacle(sight)} if sight.users_known else {}
-    found = {
+    availability = {"free": sight.free, **_obstacle(sight)} if sight.users_known else {}
+    fields = {
         "driver": sight.id.driver,
         "pool": sight.id.pool,
         "device": sight.id.device,
         "node": sight.node,
         "published": sight.device is not None,
-        **used,
-        "taints": [_mark_document(each) for each in sight.marks],
-        "users": [_holder_document(each) for each in sight.holders],
+        **availability,
+        "taints": [_mark_document(mark) for mark in sight.marks],
+        "users": [_holder_document(holder) for holder in sight.holders],
     }
     if sight.device is not None:
-        found |= without_empty(allowMultipleAllocations=sight.shareable or None)
-        found |= _content_document(sight.device, sight)
-    return found
+        fields |= without_empty(allowMultipleAllocations=sight.shareable or None)
+        fields |= _content_document(sight.device, sight)
+    return fields
 
 
 def _obstacle(sight: Sight) -> dict[str, Any]:
-    found = sight.obstacle
-    return {"obstacle": {"reason": found.cause, "message": found.text}} if found is not None else {}
+    obstacle = sight.obstacle
+    if obstacle is None:
+        return {}
+    return {"obstacle": {"reason": obstacle.cause, "message": obstacle.text}}
 
 
 def _content_document(device: EffectiveDevice, sight: Sight) -> dict[str, Any]:
@@ -187,8 +181,8 @@ def _content_document(device: EffectiveDevice, sight: Sight) -> dict[str, Any]:
 
 
 def _origin(origins: Mapping[str, Origin], name: str) -> dict[str, Any]:
-    found = origins.get(name)
-    return {"origin": _origin_document(found)} if found is not None else {}
+    origin = origins.get(name)
+    return {"origin": _origin_document(origin)} if origin is not None else {}
 
 
 def _origin_document(origin: Origin) -> dict[str, str]:
@@ -213,13 +207,13 @@ def _mark_document(mark: Mark) -> dict[str, Any]:
 def _holder_document(holder: Holder) -> dict[str, Any]:
     return without_empty(
         claim={"namespace": holder.claim.namespace, "name": holder.claim.name},
-        pods=[{"namespace": each.namespace, "name": each.name} for each in holder.pods],
+        pods=[{"namespace": pod.namespace, "name": pod.name} for pod in holder.pods],
         request=holder.request,
         adminAccess=holder.admin or None,
         shareID=holder.share,
         consumedCapacity=holder.consumed,
-        tolerations=[_toleration_document(each) for each in holder.tolerations],
-        leaveTime=time_text(holder.leaves),
+        tolerations=[_toleration_document(x) for x in holder.tolerations],
+        evictionTime=time_text(holder.leaves),
     )
 
 

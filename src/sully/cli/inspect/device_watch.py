@@ -1,6 +1,6 @@
 """`sully devices --watch`: the devices, and then each one that changes.
 
-Only pools that an event is about are looked at again; a device is printed when something other than
+Only pools that an event affects are evaluated again; a device is printed when something other than
 an age has changed.
 """
 
@@ -23,7 +23,7 @@ from sully.cli.client.snapshots import is_known
 from sully.cli.client.tables import Table
 from sully.cli.client.watching import Caches, PendingChanges, exposures_of, watch_kinds
 from sully.cli.inspect.device_printer import columns, document, row
-from sully.cli.inspect.devices import Choice, needed_kinds
+from sully.cli.inspect.devices import Selection, needed_kinds
 from sully.client.transport import Kind
 from sully.domain.devices.pools import DeviceId, PoolId
 from sully.views.devices.details import Sight, Sights
@@ -34,7 +34,7 @@ from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES
 from sully.views.snapshot.kinds import DEVICES
 
 T = TypeVar("T")
-Noted = DeviceTaintRule | ResourceSlicePatch
+TaintSource = DeviceTaintRule | ResourceSlicePatch
 _Same = Callable[[Any, Any], bool]
 _GONE = "(gone)"
 
@@ -42,43 +42,43 @@ _GONE = "(gone)"
 async def watch(session: Session) -> int:
     async with watch_kinds(session, DEVICES, needed=needed_kinds(session)) as caches:
         screen = _Screen(session)
-        changes, choice = views_of(session, caches)
-        screen.begin(list(choice.all(session.clock.now())))
+        changes, selection = views_of(session, caches)
+        screen.begin(list(selection.all(session.clock.now())))
         while True:
             for pool in await changes.wait(session, caches):
                 now = session.clock.now()
-                screen.update(pool, list(choice.pool(pool.driver, pool.pool, now)))
+                screen.update(pool, list(selection.pool(pool.driver, pool.pool, now)))
 
 
-def views_of(session: Session, caches: Caches) -> tuple[PendingChanges, Choice]:
-    """Return the pools to look at again, and the devices to print."""
+def views_of(session: Session, caches: Caches) -> tuple[PendingChanges, Selection]:
+    """Return the pools to evaluate again, and the devices to print."""
     exposures = exposures_of(session, caches)
     inventory, usage = exposures.inventory, exposures.usage
     known = is_known(caches.gap(CLAIMS))
     sights = Sights(inventory, usage, caches.of(PATCHES), users_known=known)
-    choice = Choice(session, inventory, sights)
+    selection = Selection(session, inventory, sights)
     changes, begun = PendingChanges(), False
 
     def listen(kind: Kind[T], pools: Callable[[T], Iterable[PoolId]], same: _Same = is_) -> None:
         def changed(old: T | None, new: T | None) -> None:
-            for each in (old, new) if begun and not same(old, new) else ():
-                if each is not None:
-                    changes.add(*pools(each))
+            for obj in (old, new) if begun and not same(old, new) else ():
+                if obj is not None:
+                    changes.add(*pools(obj))
 
         caches.of(kind).on_change(changed)
 
-    reach = partial(_reach, inventory, usage)
-    listen(RULES, reach, _says_the_same)
-    listen(PATCHES, reach, _says_the_same)
-    listen(CLASSES, lambda each: inventory.pools() if _is_asked(session, each) else ())
+    affected = partial(_affected_pools, inventory, usage)
+    listen(RULES, affected, _prints_the_same)
+    listen(PATCHES, affected, _prints_the_same)
+    listen(CLASSES, lambda class_: inventory.pools() if _is_selected(session, class_) else ())
     listen(CLAIMS, _pools)
-    listen(PODS, lambda each: [id_ for one in usage.claims_of(each) for id_ in _pools(one)])
+    listen(PODS, lambda pod: [id_ for claim in usage.claims_of(pod) for id_ in _pools(claim)])
     inventory.on_change(lambda change: changes.add(*change.pools) if begun else None)
     begun = True
-    return changes, choice
+    return changes, selection
 
 
-def _says_the_same(old: Noted | None, new: Noted | None) -> bool:
+def _prints_the_same(old: TaintSource | None, new: TaintSource | None) -> bool:
     """Report whether nothing changed that is printed.
 
     Annotations are, such as the expiry; the status, which changes all the time, is not.
@@ -89,29 +89,29 @@ def _says_the_same(old: Noted | None, new: Noted | None) -> bool:
     return old.spec == new.spec and before.annotations == after.annotations
 
 
-def _is_asked(session: Session, class_: DeviceClass) -> bool:
-    """Report whether this class selects the devices."""
+def _is_selected(session: Session, class_: DeviceClass) -> bool:
+    """Report whether --class names this class."""
     return bool(class_.metadata.name == session.options.device_class)
 
 
-def _reach(inventory: Inventory, usage: Usage, noted: Noted) -> Iterable[PoolId]:
+def _affected_pools(inventory: Inventory, usage: Usage, source: TaintSource) -> Iterable[PoolId]:
     """Return the pools with devices that a rule or patch selects.
 
     A device that no slice has any more is not in the inventory, but may still be allocated.
     """
-    if isinstance(noted, DeviceTaintRule):
-        selector = noted.spec.device_selector or DeviceTaintSelector()
+    if isinstance(source, DeviceTaintRule):
+        selector = source.spec.device_selector or DeviceTaintSelector()
     else:
-        selector = noted.spec.devices.filter or DeviceTaintSelector()
-    found = {each.pool_id: None for each in inventory.named(selector)}
-    return found | {each.device.pool_id: None for each in usage.held(names_in(selector))}
+        selector = source.spec.devices.filter or DeviceTaintSelector()
+    pools = {device.pool_id: None for device in inventory.named(selector)}
+    return pools | {x.device.pool_id: None for x in usage.held(names_in(selector))}
 
 
 def _pools(claim: ResourceClaim) -> Iterable[PoolId]:
     if claim.status.allocation is None:
         return ()
     results = claim.status.allocation.devices.results
-    return {PoolId(each.driver, each.pool): None for each in results}
+    return {PoolId(result.driver, result.pool): None for result in results}
 
 
 class _Screen:
@@ -121,19 +121,16 @@ class _Screen:
         self._clock = session.clock
         self._output = session.options.output
         self._wide = self._output == "wide"
-        self._titled = not session.options.no_headers
-        self._table = Table(columns((), wide=self._wide), grows=True)
+        titled = not session.options.no_headers
+        self._table = Table(columns(wide=self._wide), grows=True, titled=titled)
         self._shown: dict[PoolId, dict[DeviceId, dict[str, Any]]] = {}
 
     def begin(self, sights: list[Sight]) -> None:
         for sight in sights:
-            known = self._shown.setdefault(sight.id.pool_id, {})
-            known[sight.id] = document(sight)
+            self._shown.setdefault(sight.id.pool_id, {})[sight.id] = document(sight)
         if self._output in TABLES:
             now = self._clock.now()
-            shape = columns(sights, wide=self._wide)
-            self._table = Table(shape, grows=True, titled=self._titled)
-            self._table.show([row(each, now, wide=self._wide) for each in sights])
+            self._table.show([row(sight, now, wide=self._wide) for sight in sights])
         else:
             for sight in sights:
                 self._print("ADDED", document(sight), sight)

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from sully.client.transport import Kind
     from sully.views.devices.details import Sight, Sights
     from sully.views.devices.inventory import Inventory
-    from sully.views.snapshot.snapshot import Snapshot
 
 _HELP = """\
 List devices with their effective taints and the pods that use them.
@@ -100,22 +99,28 @@ async def _show(session: Session) -> int:
     from sully.views.kinds import CLAIMS, PATCHES, SLICES
     from sully.views.snapshot.kinds import DEVICES
 
-    found = await take_snapshot(session, DEVICES, needed=needed_kinds(session), in_files=(SLICES,))
-    check_class(found, session.options.device_class)
-    known = is_known(found.gap(CLAIMS))
-    sights = Sights(found.inventory, found.usage, found.of(PATCHES), users_known=known)
-    choice = Choice(session, found.inventory, sights)
-    if not print_devices(session, choice.all(found.taken), found.taken):
-        session.warn(_nothing(session, found))
-    elif session.options.patterns:
-        for pattern in choice.unmet:
-            session.warn(device_not_found(found, pattern))
-    for note in _ignored(found.inventory):
+    snapshot = await take_snapshot(
+        session, DEVICES, needed=needed_kinds(session), in_files=(SLICES,)
+    )
+    check_class(snapshot, session.options.device_class)
+    inventory, known = snapshot.inventory, is_known(snapshot.gap(CLAIMS))
+    sights = Sights(inventory, snapshot.usage, snapshot.of(PATCHES), users_known=known)
+    selection = Selection(session, inventory, sights)
+    printed = print_devices(session, selection.all(snapshot.taken), snapshot.taken)
+    not_found = [
+        device_not_found(snapshot, pattern)
+        for pattern in (selection.unmatched if session.options.patterns else ())
+    ]
+    for text in not_found:
+        session.warn(f"error: {text}")
+    if not printed and not not_found:
+        session.warn(_none_found(session, inventory))
+    for note in _ignored_slices(inventory):
         session.warn(f"warning: {note}")
-    return 0
+    return 1 if not_found else 0
 
 
-def _ignored(inventory: "Inventory") -> "Iterator[str]":
+def _ignored_slices(inventory: "Inventory") -> "Iterator[str]":
     """Yield which slices are ignored because their pool belongs to another node."""
     from sully.domain.devices.pools import pool_of
     from sully.machinery.gotext import quote
@@ -135,26 +140,33 @@ def needed_kinds(session: Session) -> "tuple[Kind[Any], ...]":
     """Return the kinds that the output cannot do without."""
     from sully.views.kinds import CLAIMS, CLASSES, SLICES
 
-    found: list[Kind[Any]] = [SLICES]
+    kinds: list[Kind[Any]] = [SLICES]
     if session.options.free:
-        found.append(CLAIMS)
+        kinds.append(CLAIMS)
     if session.options.device_class:
-        found.append(CLASSES)
-    return tuple(found)
+        kinds.append(CLASSES)
+    return tuple(kinds)
 
 
-def _nothing(session: Session, found: "Snapshot") -> str:
-    """Return that nothing was found, and whether there are any devices."""
-    known = sum(len(found.inventory.devices(each)) for each in found.inventory.pools())
-    if not known:
+def _none_found(session: Session, inventory: "Inventory") -> str:
+    """Return that no device is listed, and how many devices there are."""
+    from sully.cli.client.text import did_you_mean
+    from sully.views.devices.details import node_of
+
+    devices = [x for pool in inventory.pools() for x in inventory.devices(pool).values()]
+    if not devices:
         return "No devices found: no driver has published any."
-    wrong, asked = _wrong_name(session, found), list(_asked(session))
-    if wrong or not asked:
-        return wrong or "No devices found."
-    return f"No devices found: none of {number(known, 'device')} is {' and '.join(asked)}."
+    nodes, node = {node_of(device.published) for device in devices}, session.options.node
+    if node and node not in nodes:
+        return f'No devices found on node "{node}"{did_you_mean(node, nodes)}.'
+    if not (criteria := list(_criteria(session))):
+        return "No devices found."
+    return (
+        f"No devices found: none of {number(len(devices), 'device')} is {' and '.join(criteria)}."
+    )
 
 
-def _asked(session: Session) -> "Iterator[str]":
+def _criteria(session: Session) -> "Iterator[str]":
     options = session.options
     if options.patterns:
         yield f"named {' or '.join(options.patterns)}"
@@ -170,25 +182,6 @@ def _asked(session: Session) -> "Iterator[str]":
         yield f"used in namespace {session.namespace}"
 
 
-def _wrong_name(session: Session, found: "Snapshot") -> str:
-    """Return which node or pattern matches no device, with a suggestion; empty if all match."""
-    from sully.cli.client.selectors import parse_patterns
-    from sully.cli.client.suggestions import device_not_found
-    from sully.cli.client.text import did_you_mean
-    from sully.views.devices.details import node_of
-
-    inventory, node = found.inventory, session.options.node
-    nodes = {
-        node_of(each.published)
-        for pool in (inventory.pools() if node else ())
-        for each in inventory.devices(pool).values()
-    }
-    if node and node not in nodes:
-        return f'no devices on node "{node}"{did_you_mean(node, nodes)}'
-    patterns = parse_patterns(session.options.patterns)
-    return next(filter(None, (device_not_found(found, pattern) for pattern in patterns)), "")
-
-
 def print_devices(session: Session, sights: "Iterator[Sight]", now: "datetime") -> bool:
     """Print devices in the output format; report whether there were any."""
     from sully.cli.client.options import TABLES
@@ -198,18 +191,17 @@ def print_devices(session: Session, sights: "Iterator[Sight]", now: "datetime") 
 
     output = session.options.output
     if output == NAMES:
-        names = [f"{each.id}\n" for each in sights]
+        names = [f"{sight.id}\n" for sight in sights]
         sys.stdout.writelines(names)
         return bool(names)
     if output not in TABLES:
-        print_document({"devices": [document(each) for each in sights]}, output)
+        print_document({"devices": [document(sight) for sight in sights]}, output)
         return True
     wide = output == "wide"
-    found = list(sights)
-    if found:
-        table = Table(columns(found, wide=wide), titled=not session.options.no_headers)
-        table.show([row(each, now, wide=wide) for each in found])
-    return bool(found)
+    rows = [row(sight, now, wide=wide) for sight in sights]
+    if rows:
+        Table(columns(wide=wide), titled=not session.options.no_headers).show(rows)
+    return bool(rows)
 
 
 async def _watch(session: Session) -> int:
@@ -218,7 +210,7 @@ async def _watch(session: Session) -> int:
     return await watch(session)
 
 
-class Choice:
+class Selection:
     """The devices that the flags select."""
 
     def __init__(self, session: Session, inventory: "Inventory", sights: "Sights") -> None:
@@ -228,9 +220,9 @@ class Choice:
         options = session.options
         self._sights = sights
         self._patterns = parse_patterns(options.patterns)
-        self.unmet = dict.fromkeys(self._patterns)
+        self.unmatched = dict.fromkeys(self._patterns)
         """The patterns that have matched no device yet."""
-        self._tests = list(_tests(session, sights))
+        self._predicates = list(_predicates(session, sights))
         if options.device_class and inventory.class_(options.device_class) is None:
             raise class_not_found(options.device_class)
 
@@ -241,16 +233,16 @@ class Choice:
     def pool(self, driver: str, pool: str, now: "datetime") -> "Iterator[Sight]":
         from sully.domain.devices.pools import PoolId
 
-        near = [each for each in self._patterns if each.matches_pool(driver, pool)]
-        for sight in self._sights.pool(PoolId(driver, pool), now) if near else ():
-            met = [each for each in near if each.matches(*sight.id)]
-            for each in met:
-                self.unmet.pop(each, None)
-            if met and all(test(sight) for test in self._tests):
+        patterns = [x for x in self._patterns if x.matches_pool(driver, pool)]
+        for sight in self._sights.pool(PoolId(driver, pool), now) if patterns else ():
+            matching = [pattern for pattern in patterns if pattern.matches(*sight.id)]
+            for pattern in matching:
+                self.unmatched.pop(pattern, None)
+            if matching and all(predicate(sight) for predicate in self._predicates):
                 yield sight
 
 
-def _tests(session: Session, sights: "Sights") -> "Iterator[Callable[[Sight], bool]]":
+def _predicates(session: Session, sights: "Sights") -> "Iterator[Callable[[Sight], bool]]":
     options = session.options
     if options.tainted:
         yield lambda sight: bool(sight.marks)
@@ -259,6 +251,6 @@ def _tests(session: Session, sights: "Sights") -> "Iterator[Callable[[Sight], bo
     if options.node:
         yield lambda sight: sight.node == options.node
     if session.namespace:
-        yield lambda sight: any(each.claim.namespace == session.namespace for each in sight.holders)
+        yield lambda sight: any(x.claim.namespace == session.namespace for x in sight.holders)
     if options.device_class:
         yield lambda sight: sights.in_class(sight, options.device_class)

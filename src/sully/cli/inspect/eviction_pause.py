@@ -3,6 +3,7 @@
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from sully.cli.client.formatting import rule_name
 from sully.cli.client.selectors import read_selector, rule_named
 from sully.cli.client.session import Session
 from sully.cli.command import CommandError
@@ -14,11 +15,11 @@ if TYPE_CHECKING:
 async def set_pauses(session: Session) -> int:
     options = session.options
     if not options.rules and not options.selector:
-        raise CommandError(f"missing argument: sully evictions {options.action} RULE", code=2)
-    found = await _selected_rules(session)
+        raise CommandError("missing argument: RULE, or -l with a label selector", code=2)
+    rules = await _selected_rules(session)
     if options.action == "pause" and not options.force:
-        await _check_evictor(session, found[0].metadata.name)
-    for rule in found:
+        await _check_evictor(session, rules[0].metadata.name)
+    for rule in rules:
         await _set_one(session, rule)
     return 0
 
@@ -31,10 +32,10 @@ async def _selected_rules(session: Session) -> "list[DeviceTaintRule]":
 
     labels = read_selector(session.options.selector)
     rules = await list_all(session.transport, RULES)
-    known = {each.metadata.name: each for each in rules if labels.matches(each.metadata.labels)}
+    known = {rule.metadata.name: rule for rule in rules if labels.matches(rule.metadata.labels)}
     if not known and session.options.selector:
         raise CommandError(f"no devicetaintrule matches -l {session.options.selector}")
-    found: dict[str, DeviceTaintRule] = {}
+    selected: dict[str, DeviceTaintRule] = {}
     for text in map(rule_named, session.options.rules or ("*",)):
         matching = {name: known[name] for name in sorted(known) if fnmatchcase(name, text)}
         if not matching:
@@ -42,8 +43,8 @@ async def _selected_rules(session: Session) -> "list[DeviceTaintRule]":
                 f'devicetaintrule "{text}" not found{did_you_mean(text, known)}\n'
                 "  list them with 'sully evictions'"
             )
-        found |= matching
-    return list(found.values())
+        selected |= matching
+    return list(selected.values())
 
 
 async def _set_one(session: Session, rule: "DeviceTaintRule") -> None:
@@ -53,14 +54,14 @@ async def _set_one(session: Session, rule: "DeviceTaintRule") -> None:
 
     options, name = session.options, rule.metadata.name
     pause = options.action == "pause"
-    now = pause_reason(rule.metadata.annotations)
-    wanted = options.reason if pause else None
-    if now != wanted:
-        change = {"metadata": {"annotations": {PAUSED: wanted}}}
-        await session.transport.patch(RULES, Key("", name), change)
-    text = {"pause": "paused", "resume": "resumed"}[options.action]
-    print(f"devicetaintrule {name} {text}" + (" (unchanged)" if now == wanted else ""))
-    if pause and now != wanted:
+    reason = options.reason if pause else None
+    changed = pause_reason(rule.metadata.annotations) != reason
+    if changed:
+        patch = {"metadata": {"annotations": {PAUSED: reason}}}
+        await session.transport.patch(RULES, Key("", name), patch)
+    text = "paused" if pause else "resumed"
+    print(f"{rule_name(name)} {text}" if changed else f"{rule_name(name)} already {text}")
+    if pause and changed:
         print(f"  to resume it: sully evictions resume {name}")
 
 
@@ -70,7 +71,7 @@ async def _check_evictor(session: Session, name: str) -> None:
 
     if not await sully_evicts_at(session):
         raise CommandError(
-            f"cannot pause devicetaintrule {name}: on {session.server} the eviction controller of"
+            f'cannot pause devicetaintrule "{name}": on {session.server} the eviction controller of'
             " Kubernetes evicts pods, which does not support pauses\n"
             f"  delete the rule, or change its effect: kubectl patch devicetaintrule {name}"
             """ --type=merge -p '{"spec":{"taint":{"effect":"NoSchedule"}}}'\n"""

@@ -68,7 +68,6 @@ def row(progress: Progress, now: datetime, *, wide: bool) -> Sequence[Cell | str
 
 
 def _state(progress: Progress) -> str:
-    """Return the state as pods have it; documents for programs keep the older word."""
     return "terminating" if progress.state == "leaving" else progress.state
 
 
@@ -76,8 +75,8 @@ def _reason(progress: Progress) -> str:
     paused = progress.paused
     if paused is None:
         return progress.description
-    held = "paused" if paused == "true" else f"paused: {paused}"
-    return f"{progress.description} ({held})" if progress.description else held
+    text = "paused" if paused == "true" else f"paused: {paused}"
+    return f"{progress.description} ({text})" if progress.description else text
 
 
 def document(progress: Progress) -> dict[str, Any]:
@@ -86,10 +85,10 @@ def document(progress: Progress) -> dict[str, Any]:
     return without_empty(
         rule=progress.rule.metadata.name,
         taint=without_empty(key=taint.key, value=taint.value, effect=taint.effect),
-        state=progress.state,
+        state=_state(progress),
         paused=progress.paused,
         pending=len(progress.pending) if progress.seen else None,
-        leaving=len(progress.leaving) if progress.seen else None,
+        terminating=len(progress.leaving) if progress.seen else None,
         evicted=progress.evicted,
         evictedAtLeast=None if progress.complete else True,
         evictionsPerSecond=taint.evictions_per_second,
@@ -98,10 +97,10 @@ def document(progress: Progress) -> dict[str, Any]:
         createdBy=progress.author,
         description=progress.description,
         pods=[
-            {"namespace": key.namespace, "name": key.name, "leaveTime": time_text(due)}
+            {"namespace": key.namespace, "name": key.name, "evictionTime": time_text(due)}
             for key, due in progress.pending.items()
         ],
-        leavingPods=[
+        terminatingPods=[
             {"namespace": key.namespace, "name": key.name, "graceEndTime": time_text(end)}
             for key, end in progress.leaving.items()
         ],

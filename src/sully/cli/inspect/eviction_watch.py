@@ -2,21 +2,20 @@
 
 from typing import Any
 
+from sully.cli.client.formatting import rule_name
 from sully.cli.client.options import NAMES, TABLES
 from sully.cli.client.printers import print_event
 from sully.cli.client.session import Session
 from sully.cli.client.tables import Table
 from sully.cli.client.watching import Caches, PendingChanges, exposures_of, rest_after, watch_kinds
 from sully.cli.inspect.eviction_printer import UNRECORDED, columns, document, row
-from sully.cli.inspect.evictions import full_name, kinds_for, progress_in
+from sully.cli.inspect.evictions import kinds_for, progress_in
 from sully.views.evictions import Progress
 from sully.views.kinds import RULES
 
 _DELETED = "deleted"
-_DELETED_STATE = "lifted"
-"""The same in documents, where it is promised to scripts."""
-_MOVING = ("finishTime", "pods", "leaving", "leavingPods")
-"""What changes with every pod; the counts show it, too."""
+_VOLATILE = ("finishTime", "pods", "terminating", "terminatingPods")
+"""Fields that change with every pod; the counts show that, too."""
 
 
 async def watch(session: Session) -> int:
@@ -51,37 +50,37 @@ class _Screen:
         self._warned = False
 
     def show(self, progress: list[Progress]) -> None:
-        found = {each.rule.metadata.name: _lasting(document(each)) for each in progress}
+        current = {x.rule.metadata.name: _without_volatile(document(x)) for x in progress}
         changed = [
-            each
-            for each in progress
-            if self._shown.get(each.rule.metadata.name) != found[each.rule.metadata.name]
+            x
+            for x in progress
+            if self._shown.get(x.rule.metadata.name) != current[x.rule.metadata.name]
         ]
-        gone = [name for name in self._shown if name not in found]
-        self._shown = found
+        deleted = [name for name in self._shown if name not in current]
+        self._shown = current
         if self._output in TABLES:
-            self._print(changed, gone)
+            self._print(changed, deleted)
             self._warn(changed)
             return
         if self._output == NAMES:
-            for each in changed:
-                print(full_name(each), flush=True)
+            for rule in changed:
+                print(rule_name(rule.rule.metadata.name), flush=True)
             return
-        for each in changed:
-            print_event(document(each), self._output)
-        for name in gone:
-            print_event({"rule": name, "state": _DELETED_STATE}, self._output)
+        for rule in changed:
+            print_event(document(rule), self._output)
+        for name in deleted:
+            print_event({"rule": name, "state": _DELETED}, self._output)
 
     def _warn(self, changed: list[Progress]) -> None:
-        if not self._warned and not all(each.complete for each in changed):
+        if not self._warned and not all(x.complete for x in changed):
             self._warned = True
             self._session.warn(UNRECORDED)
 
-    def _print(self, changed: list[Progress], gone: list[str]) -> None:
+    def _print(self, changed: list[Progress], deleted: list[str]) -> None:
         now = self._clock.now()
-        rows = [row(each, now, wide=self._wide) for each in changed]
+        rows = [row(x, now, wide=self._wide) for x in changed]
         shape = columns(wide=self._wide)
-        rows += [[name, "-", _DELETED, *["-"] * (len(shape) - 3)] for name in gone]
+        rows += [[name, "-", _DELETED, *["-"] * (len(shape) - 3)] for name in deleted]
         if self._table is None:
             titled = not self._session.options.no_headers
             self._table = Table(shape, grows=True, titled=titled)
@@ -90,5 +89,5 @@ class _Screen:
             self._table.add(rows)
 
 
-def _lasting(shown: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in shown.items() if name not in _MOVING}
+def _without_volatile(shown: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in shown.items() if name not in _VOLATILE}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
+from sully.cli.client.formatting import rule_name
 from sully.cli.client.options import (
     NAMES,
     OUTPUTS,
@@ -64,26 +65,20 @@ def _complete_rules(ctx: click.Context, _: click.Parameter, incomplete: str) -> 
     return names(SUBJECTS["rule"], incomplete, ctx.params)
 
 
-class _Action(Choice):
-    """What to do; completion leaves out the default."""
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[Any]:
-        found = super().shell_complete(ctx, param, incomplete)
-        return [item for item in found if item.value != _ACTIONS[0]]
-
-
 @command(
     "evictions",
     usage="[list|watch] [RULE...] [flags]\npause|resume RULE... [flags]",
     help=_HELP,
     examples=_EXAMPLES,
 )
-@click.argument("action", default="list", type=_Action(_ACTIONS), metavar="[ACTION]")
+@click.argument("action", default="list", type=Choice(_ACTIONS), metavar="[ACTION]")
 @click.argument("rules", nargs=-1, metavar="[RULE]...", shell_complete=_complete_rules)
 @click.option(
-    "--selector", "-l", default="", metavar="LABELS", help="Label selector to filter rules by."
+    "--selector",
+    "-l",
+    default="",
+    metavar="LABELS",
+    help="Selector (label query) to filter rules on.",
 )
 @click.option(
     "--reason", default="true", metavar="TEXT", help="Why evictions are paused.", show_default=False
@@ -91,7 +86,7 @@ class _Action(Choice):
 @click.option(
     "--force",
     is_flag=True,
-    help="Pause although the server is not Sully's. Use this where 'sully controllers' evict.",
+    help="Pause even if the server does not seem to run Sully's eviction controller.",
 )
 @watch_option
 @client_options(
@@ -113,43 +108,38 @@ async def _show(session: Session) -> int:
     from sully.cli.inspect.eviction_printer import UNRECORDED, columns, document, row
     from sully.views.kinds import RULES
 
-    found = await take_snapshot(session, kinds_for(session), needed=(RULES,))
-    progress = list(progress_in(session, found.exposures, found))
-    output = session.options.output
+    snapshot = await take_snapshot(session, kinds_for(session), needed=(RULES,))
+    progress = list(progress_in(session, snapshot.exposures, snapshot))
+    output, not_found = session.options.output, list(_not_found(session, snapshot))
     if output == NAMES:
-        sys.stdout.writelines(f"{full_name(each)}\n" for each in progress)
-        return 0
-    if output not in TABLES:
-        print_document({"evictions": [document(each) for each in progress]}, output)
-        return 0
-    if progress:
-        wide = output == "wide"
-        table = Table(columns(wide=wide), titled=not session.options.no_headers)
-        table.show([row(each, found.taken, wide=wide) for each in progress])
-        if not all(each.complete for each in progress):
-            session.warn(UNRECORDED)
+        sys.stdout.writelines(f"{rule_name(x.rule.metadata.name)}\n" for x in progress)
+    elif output not in TABLES:
+        print_document({"evictions": [document(x) for x in progress]}, output)
     else:
-        session.warn(_nothing(session, found))
-    _warn_of_others(session, found.exposures)
-    return 0
+        if progress:
+            wide = output == "wide"
+            table = Table(columns(wide=wide), titled=not session.options.no_headers)
+            table.show([row(x, snapshot.taken, wide=wide) for x in progress])
+            if not all(x.complete for x in progress):
+                session.warn(UNRECORDED)
+        elif not not_found:
+            filtered = session.options.rules or session.options.selector
+            session.warn("No matching rule evicts pods." if filtered else "No rule evicts pods.")
+        _warn_of_others(session, snapshot.exposures)
+    for text in not_found:
+        session.warn(f"error: {text}")
+    return 1 if not_found else 0
 
 
-def full_name(progress: "Progress") -> str:
-    """Return the name of a rule as `kubectl get -o name` prints it."""
-    return f"devicetaintrule.resource.k8s.io/{progress.rule.metadata.name}"
-
-
-def _nothing(session: Session, loaded: "Loaded") -> str:
-    """Return why nothing is listed: the rule does not exist, or no rule evicts pods."""
+def _not_found(session: Session, loaded: "Loaded") -> Iterator[str]:
+    """Yield the names that no rule has."""
     from sully.cli.client.text import did_you_mean
     from sully.views.kinds import RULES
 
-    known = [each.metadata.name for each in loaded.of(RULES).values()]
+    known = [rule.metadata.name for rule in loaded.of(RULES).values()]
     for text in map(rule_named, session.options.rules):
         if not any(fnmatchcase(name, text) for name in known):
-            return f'devicetaintrule "{text}" not found{did_you_mean(text, known)}'
-    asked = session.options.rules or session.options.selector
-    return "No matching rule evicts pods." if asked else "No rule evicts pods."
+            yield f'devicetaintrule "{text}" not found{did_you_mean(text, known)}'
 
 
 def _warn_of_others(session: Session, exposures: "Exposures") -> None:
@@ -157,10 +147,10 @@ def _warn_of_others(session: Session, exposures: "Exposures") -> None:
     from sully.cli.client.formatting import number
     from sully.views.evictions import others_due
 
-    found = [each for each in others_due(exposures) if session.namespace in ("", each.namespace)]
-    if found and not session.options.rules and not session.options.selector:
+    pods = [key for key in others_due(exposures) if session.namespace in ("", key.namespace)]
+    if pods and not session.options.rules and not session.options.selector:
         session.warn(
-            f"{number(len(found), 'pod')} will be evicted because of taints of drivers or patches;"
+            f"{number(len(pods), 'pod')} will be evicted because of taints of drivers or patches;"
             " list them with 'sully devices --tainted'"
         )
 
@@ -200,21 +190,21 @@ def progress_in(session: Session, exposures: "Exposures", loaded: Loaded) -> "It
     )
     seen = all(is_known(loaded.gap(kind)) for kind in (PODS, CLAIMS))
     labels = read_selector(session.options.selector)
-    for each in progress_of(rules, exposures, records, now, kept=kept, seen=seen):
-        metadata = each.rule.metadata
+    for progress in progress_of(rules, exposures, records, now, kept=kept, seen=seen):
+        metadata = progress.rule.metadata
         if not (_is_selected(session, metadata.name) and labels.matches(metadata.labels)):
             continue
         if not session.namespace:
-            yield each
+            yield progress
             continue
-        here = only_in(session.namespace, each, left, now)
-        if here.pending or here.evicted or here.leaving:
-            yield here
+        progress = only_in(session.namespace, progress, left, now)
+        if progress.pending or progress.evicted or progress.leaving:
+            yield progress
 
 
 def _is_selected(session: Session, rule: str) -> bool:
     names = session.options.rules
-    return not names or any(fnmatchcase(rule, rule_named(each)) for each in names)
+    return not names or any(fnmatchcase(rule, rule_named(name)) for name in names)
 
 
 async def _watch(session: Session) -> int:

@@ -32,7 +32,7 @@ _LISTS = {
     "cluster": "kubectl get managedclusters",
 }
 """How to list each kind."""
-_REMEMBERED = ("pod", "device", "rule")
+_RECORDED = ("pod", "device", "rule")
 """What can be explained from records after it is deleted."""
 _INSTEAD = {
     ("deployment", "deploy", "replicaset", "rs", "statefulset", "sts", "daemonset", "ds", "job"): (
@@ -96,7 +96,7 @@ async def _explain(session: Session) -> int:
     from sully.explain.facts.devices import AmbiguousNameError
     from sully.explain.questions import QUESTIONS
 
-    kind, name = _asked(session.options.kind, session.options.name)
+    kind, name = _kind_and_name(session.options.kind, session.options.name)
     if session.options.cluster and kind != "placement":
         raise CommandError(
             "--cluster can only be used with a placement; see also 'sully explain cluster NAME'",
@@ -106,16 +106,16 @@ async def _explain(session: Session) -> int:
     key = _key(session, name, namespaced=question.namespaced)
     loaded = await _load(session, question, key)
     try:
-        found = _answer(session, loaded, kind, key)
+        explanation = _answer(session, loaded, kind, key)
     except AmbiguousNameError as error:
         raise CommandError(f"{error}\n  use DRIVER/POOL/DEVICE") from error
     for note in loaded.notes:
         session.warn(f"warning: {note}")
-    if found is None:
+    if explanation is None:
         raise CommandError(_not_found(loaded.reader, kind, key))
     if loaded.notes:
-        found = replace(found, notes=loaded.notes)
-    _show(session, found)
+        explanation = replace(explanation, notes=loaded.notes)
+    _show(session, explanation)
     return 0
 
 
@@ -131,7 +131,7 @@ def _not_found(reader: "Reader", kind: str, key: "Key") -> str:
         text += f" (did you mean {join(quoted, 'or')}?)"
     where = f" -n {key.namespace}" if key.namespace else ""
     text += f"\n  list them with '{_LISTS[kind]}{where}'"
-    if kind in _REMEMBERED and not reader.snapshot.remembers:
+    if kind in _RECORDED and not reader.snapshot.remembers:
         text += "\n  this server keeps no records of deleted objects and evictions"
     return text
 
@@ -152,23 +152,24 @@ async def _load(session: Session, question: "Question", key: "Key") -> _Loaded:
 
     namespace = key.namespace or session.namespace or session.default_namespace
     if session.options.snapshot:
-        found = await take_snapshot(session, question.reads, needed=question.needs)
-        partly = any(gap.but for gap in found.gaps)
-        notes = tuple(_lacks(session.options.snapshot, found, question))
-        return _Loaded(Reader(found, everything=not partly), namespace, notes=notes)
+        snapshot = await take_snapshot(session, question.reads, needed=question.needs)
+        partly = any(gap.but for gap in snapshot.gaps)
+        notes = tuple(_missing_kinds(session.options.snapshot, snapshot, question))
+        return _Loaded(Reader(snapshot, everything=not partly), namespace, notes=notes)
     now, transport = session.clock.now(), session.transport
-    found = await load(transport, question.reads, now=now)
-    narrow = any(gap.kind.namespaced for gap in _hidden(found))
+    snapshot = await load(transport, question.reads, now=now)
+    narrow = any(gap.kind.namespaced for gap in _hidden(snapshot))
     if narrow:
         # Users with access to one namespace may still explain what is in it.
-        found = await load(transport, question.reads, now=now, namespace=namespace)
-    gaps = [gap for gap in map(found.gap, question.needs) if gap is not None]
+        snapshot = await load(transport, question.reads, now=now, namespace=namespace)
+    gaps = [gap for gap in map(snapshot.gap, question.needs) if gap is not None]
     partly = question.find_limited is not None and all(gap.why == "not allowed" for gap in gaps)
     if gaps and not (partly and _sees_something(question, gaps)):
-        gap = gaps[0]
-        raise missing_kind(gap)
-    reader = Reader(found, everything=not narrow)
-    return _Loaded(reader, namespace, bool(gaps), tuple(_notes(found, namespace if narrow else "")))
+        raise missing_kind(gaps[0])
+    reader = Reader(snapshot, everything=not narrow)
+    return _Loaded(
+        reader, namespace, bool(gaps), tuple(_notes(snapshot, namespace if narrow else ""))
+    )
 
 
 def _sees_something(question: "Question", gaps: "list[Gap]") -> bool:
@@ -178,12 +179,14 @@ def _sees_something(question: "Question", gaps: "list[Gap]") -> bool:
     )
 
 
-def _lacks(files: "Sequence[str]", snapshot: "Snapshot", question: "Question") -> "Iterator[str]":
+def _missing_kinds(
+    files: "Sequence[str]", snapshot: "Snapshot", question: "Question"
+) -> "Iterator[str]":
     """Yield what is missing in files; of other kinds there may be no objects."""
     from sully.explain.kinds import EXPECTED_KINDS
 
-    matter = [*question.needs, *(each for each in EXPECTED_KINDS if each in question.reads)]
-    gaps = [gap for gap in map(snapshot.gap, dict.fromkeys(matter)) if gap is not None]
+    kinds = [*question.needs, *(kind for kind in EXPECTED_KINDS if kind in question.reads)]
+    gaps = [gap for gap in map(snapshot.gap, dict.fromkeys(kinds)) if gap is not None]
     where = ", ".join(files)
     if missing := sorted(gap.kind.plural for gap in gaps if not gap.but):
         yield f"{where}: no {', '.join(missing)} found; assuming that there are none"
@@ -214,14 +217,14 @@ def _answer(session: Session, loaded: _Loaded, kind: str, key: "Key") -> "Explan
     return question.answer(reader, key)
 
 
-def _asked(kind: str, name: str) -> tuple[str, str]:
+def _kind_and_name(kind: str, name: str) -> tuple[str, str]:
     """Return kind and name, from two words or one."""
     kind, name = named(kind, name)
     if kind in ALIASES:
         if not name:
-            raise CommandError(f"missing argument: sully explain {kind} NAME", code=2)
+            raise CommandError("missing argument: NAME", code=2)
         return kind, name
-    text = f"unknown value {kind!r} (one of: {', '.join(ALIASES)})"
+    text = f'unknown value "{kind}" (one of: {", ".join(ALIASES)})'
     for kinds, hint in _INSTEAD.items():
         if kind.lower() in kinds or kind.lower().removesuffix("s") in kinds:
             text += f"\n  {hint}"
@@ -243,13 +246,13 @@ def _key(session: Session, name: str, *, namespaced: bool) -> "Key":
     return Key(session.namespace or session.default_namespace, name)
 
 
-def _show(session: Session, found: "Explanation") -> None:
+def _show(session: Session, explanation: "Explanation") -> None:
     from sully.cli.client.printers import print_document
 
     if session.options.output != "table":
-        print_document(found.as_json(), session.options.output)
+        print_document(explanation.as_json(), session.options.output)
         return
     from sully.cli.inspect.explain_printer import lines
 
-    sys.stdout.writelines(f"{line}\n" for line in lines(found))
+    sys.stdout.writelines(f"{line}\n" for line in lines(explanation))
     sys.stdout.flush()

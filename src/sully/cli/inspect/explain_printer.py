@@ -10,34 +10,22 @@ from sully.cli.client.tables import STYLES, Column, Look, Table, broken, look_of
 from sully.cli.client.text import printable
 from sully.explain.explanation import Explanation
 
-_NARROW = frozenset(
-    (
-        "devices",
-        "excludes",
-        "wanted",
-        "available",
-        "weight",
-        "score",
-        "number",
-        "status",
-        "stage",
-        "nodes",
-    )
-)
+_NUMBERS = ("devices", "excludes", "count", "available", "weight", "score", "number", "nodes")
+_NARROW = (*_NUMBERS, "status", "stage")
 """Columns that are never broken: numbers and words."""
 
 
-def lines(found: Explanation, look: Look | None = None) -> Iterator[str]:
+def lines(explanation: Explanation, look: Look | None = None) -> Iterator[str]:
     shown = look if look is not None else look_of(sys.stdout)
-    yield _bold(found.title, shown)
-    for sentence in found.summary:
+    yield _bold(explanation.title, shown)
+    for sentence in explanation.summary:
         yield from _wrapped(sentence, shown)
-    if found.remedies:
+    if explanation.remedies:
         yield ""
         yield _bold("What would help:", shown)
-        for remedy in found.remedies:
+        for remedy in explanation.remedies:
             yield from _wrapped(remedy, shown, "- ")
-    for table in found.details:
+    for table in explanation.details:
         yield ""
         yield _bold(f"{table.title}:", shown)
         columns = [

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sully.views.snapshot.snapshot import Gap, Snapshot
     from sully.views.timeline import Happening
 
-    Asked: TypeAlias = Callable[[Snapshot, list[Happening]], Awaitable[list[Happening]]]
+    Select: TypeAlias = Callable[[Snapshot, list[Happening]], Awaitable[list[Happening]]]
 
 _SUBJECTS = ("device", "rule", "pod")
 _HELP = """\
@@ -69,50 +69,53 @@ async def _show(session: Session) -> int:
     from sully.cli.client.tables import Table
     from sully.cli.inspect.history_printer import columns, document, row
 
-    found = await _happenings(session)
+    entries = await _entries(session)
     output = session.options.output
     if output not in TABLES:
-        print_document({"history": [document(each) for each in found]}, output)
-    elif found:
+        print_document({"history": [document(entry) for entry in entries]}, output)
+    elif entries:
         wide = output == "wide"
         table = Table(columns(wide=wide), titled=not session.options.no_headers)
-        table.show([row(each, wide=wide) for each in found])
+        table.show([row(entry, wide=wide) for entry in entries])
     else:
         session.warn("No records found.")
     return 0
 
 
-async def _happenings(session: Session) -> "list[Happening]":
+async def _entries(session: Session) -> "list[Happening]":
     from sully.views.kinds import EVICTION_RECORDS, TAINT_RECORDS
     from sully.views.snapshot.kinds import HISTORY
     from sully.views.timeline import happenings
 
-    asked = _subject(session)
+    select = _selection(session)
     # Rules are cluster-scoped: they are not listed for a namespace.
     kinds = (EVICTION_RECORDS,) if session.namespace else HISTORY
-    found = await take_snapshot(session, kinds, namespace=session.namespace)
-    _refuse_nothing(session, [each for each in map(found.gap, kinds) if each is not None], kinds)
-    evictions = found.of(EVICTION_RECORDS).values()
+    snapshot = await take_snapshot(session, kinds, namespace=session.namespace)
+    gaps = [gap for gap in map(snapshot.gap, kinds) if gap is not None]
+    _refuse_missing_records(session, gaps, kinds)
+    evictions = snapshot.of(EVICTION_RECORDS).values()
     records = happenings(
-        () if session.namespace else found.of(TAINT_RECORDS).values(),
-        [each for each in evictions if session.namespace in ("", each.metadata.namespace)],
+        () if session.namespace else snapshot.of(TAINT_RECORDS).values(),
+        [x for x in evictions if session.namespace in ("", x.metadata.namespace)],
     )
-    records = await asked(found, records)
+    records = await select(snapshot, records)
     since = session.options.since
-    begin = found.taken - timedelta(seconds=since) if since is not None else None
-    return [each for each in records if begin is None or each.time >= begin]
+    begin = snapshot.taken - timedelta(seconds=since) if since is not None else None
+    return [record for record in records if begin is None or record.time >= begin]
 
 
-def _refuse_nothing(session: Session, gaps: "Sequence[Gap]", kinds: "Sequence[Kind[Any]]") -> None:
+def _refuse_missing_records(
+    session: Session, gaps: "Sequence[Gap]", kinds: "Sequence[Kind[Any]]"
+) -> None:
     """Fail where there are no records, and report why."""
     if len(gaps) < len(kinds):
         return
-    hidden = [each for each in gaps if each.why == "not allowed"]
+    hidden = [gap for gap in gaps if gap.why == "not allowed"]
     if hidden:
         text = f"{printable(hidden[0].message)}\n  ask an administrator for a role that allows this"
         raise CommandError(text + ("" if session.namespace else ", or use -n NAMESPACE"))
     where = ", ".join(session.options.snapshot) or session.server
-    names = " and no ".join(sorted(each.kind.plural for each in gaps))
+    names = " and no ".join(sorted(gap.kind.plural for gap in gaps))
     raise CommandError(
         f"{where} keeps no history: it has no {names}\n"
         "  Sully's server does, unless it runs with --compat reference; use 'sully install' for"
@@ -120,49 +123,49 @@ def _refuse_nothing(session: Session, gaps: "Sequence[Gap]", kinds: "Sequence[Ki
     )
 
 
-def _subject(session: Session) -> "Asked":
-    """Return what selects the records that were asked for."""
+def _selection(session: Session) -> "Select":
+    """Return what selects the records of KIND and NAME."""
     subject, name = named(session.options.subject, session.options.name)
     if subject and subject not in _SUBJECTS:
         known = ", ".join(_SUBJECTS)
         raise CommandError(
-            f"unknown value {subject!r} (one of: {known}){did_you_mean(subject, _SUBJECTS)}", code=2
+            f'unknown value "{subject}" (one of: {known}){did_you_mean(subject, _SUBJECTS)}', code=2
         )
     if subject and not name:
-        raise CommandError(f"missing argument: sully history {subject} NAME", code=2)
+        raise CommandError("missing argument: NAME", code=2)
     if subject == "device":
         return _about_devices(session, name)
 
-    def matches(each: "Happening") -> bool:
+    def matches(entry: "Happening") -> bool:
         if subject == "rule":
-            return any(fits(name, one) for one in (each.rule, *_rules(each)) if one)
-        return not subject or any(fits(name, one) for one in _pod_names(each))
+            return any(fits(name, rule) for rule in (entry.rule, *_rules(entry)) if rule)
+        return not subject or any(fits(name, pod) for pod in _pod_names(entry))
 
-    async def asked(_: "Snapshot", records: "list[Happening]") -> "list[Happening]":
+    async def select(_: "Snapshot", records: "list[Happening]") -> "list[Happening]":
         return list(filter(matches, records))
 
-    return asked
+    return select
 
 
-def _about_devices(session: Session, name: str) -> "Asked":
+def _about_devices(session: Session, name: str) -> "Select":
     from sully.cli.client.selectors import parse_pattern
 
     pattern = parse_pattern(name)
 
-    async def asked(found: "Snapshot", records: "list[Happening]") -> "list[Happening]":
+    async def select(snapshot: "Snapshot", records: "list[Happening]") -> "list[Happening]":
         from sully.views.kinds import CLASSES, PATCHES, SLICES
         from sully.views.timeline import by_content, concerning
 
         # Devices are listed only where names are not enough; a file was read whole.
         if by_content(records, pattern) and not session.options.snapshot:
-            found = await take_snapshot(session, (SLICES, CLASSES, PATCHES))
-        return list(concerning(records, pattern, found.inventory))
+            snapshot = await take_snapshot(session, (SLICES, CLASSES, PATCHES))
+        return list(concerning(records, pattern, snapshot.inventory))
 
-    return asked
+    return select
 
 
 def _rules(happening: "Happening") -> set[str]:
-    return {each.name for each in happening.causes() if each.kind == "DeviceTaintRule"}
+    return {cause.name for cause in happening.causes() if cause.kind == "DeviceTaintRule"}
 
 
 def _pod_names(happening: "Happening") -> tuple[str, ...]:

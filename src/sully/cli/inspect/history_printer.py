@@ -25,7 +25,6 @@ _EVENTS = {
     "lifted": Cell("deleted", "green"),
     "changed": Cell("changed"),
 }
-"""How each is printed; documents for programs keep the older words."""
 
 
 def columns(*, wide: bool) -> Sequence[Column]:
@@ -70,18 +69,15 @@ def _details(happening: Happening, *, wide: bool) -> str:
 
 
 def _eviction(record: EvictionRecord) -> str:
-    causes = dict.fromkeys(f"{_cause_taint(each)} of {_cause(each)}" for each in record.spec.causes)
+    causes = dict.fromkeys(
+        f"{taint_text(cause)} of {_cause(cause)}" for cause in record.spec.causes
+    )
     node = f" from {record.spec.pod.node}" if record.spec.pod.node else ""
     return f"{', '.join(causes) or 'cause unknown'}{node}"
 
 
 def _cause(cause: EvictionCause) -> str:
     return f"{SHORT_KINDS.get(cause.kind, cause.kind)}/{cause.name}"
-
-
-def _cause_taint(cause: EvictionCause) -> str:
-    value = f"={cause.value}" if cause.value else ""
-    return f"{cause.key}{value}:{cause.effect}"
 
 
 def _devices(happening: Happening) -> str:
@@ -112,28 +108,28 @@ def document(happening: Happening) -> dict[str, Any]:
     from msgspec import to_builtins
 
     taint, selector = happening.taint, happening.selector
-    found = without_empty(
+    fields = without_empty(
         time=time_text(happening.time),
-        what=happening.what,
+        event=_EVENTS[happening.what].text,
         rule=happening.rule,
         taint=without_empty(key=taint.key, value=taint.value, effect=taint.effect)
         if taint
         else None,
         change=happening.change,
         by=happening.by,
-        why=happening.why,
+        reason=happening.why,
         evicted=happening.evicted if happening.what == "lifted" else None,
         mayInclude=True if happening.unsure else None,
     )
     if selector is not None:
-        found["deviceSelector"] = to_builtins(selector)
+        fields["deviceSelector"] = to_builtins(selector)
     if happening.eviction is not None:
         spec = happening.eviction.spec
-        found |= without_empty(
+        fields |= without_empty(
             pod=to_builtins(spec.pod),
             claims=list(spec.claims),
             devices=list(spec.devices),
             causes=to_builtins(spec.causes),
             dueTime=time_text(spec.due_time),
         )
-    return found
+    return fields

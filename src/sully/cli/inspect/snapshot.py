@@ -35,7 +35,7 @@ sully snapshot - | gzip > cluster.yaml.gz
 
 
 @command("snapshot", usage="FILE [flags]", help=_HELP, examples=_EXAMPLES)
-@click.argument("file", metavar="FILE", type=click.Path())
+@click.argument("file", metavar="FILE (use - for standard output)", type=click.Path())
 @click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
 @click.option(
     "--output",
@@ -59,15 +59,15 @@ async def _save(session: Session) -> int:
 
     options = session.options
     path = Path(options.file)
-    needed = [each for each in EVERYTHING if each.plural == SLICES.plural]
-    found = await take_snapshot(session, EVERYTHING, needed=needed, namespace=session.namespace)
+    needed = [kind for kind in EVERYTHING if kind.plural == SLICES.plural]
+    snapshot = await take_snapshot(session, EVERYTHING, needed=needed, namespace=session.namespace)
     form = options.output or ("json" if path.suffix == ".json" else "yaml")
-    data = write_snapshot(found, as_json=form == "json", namespace=session.namespace)
+    data = write_snapshot(snapshot, as_json=form == "json", namespace=session.namespace)
     if options.file == "-":
         sys.stdout.buffer.write(data)
     else:
         write_file(path, data)
-    print(f"{options.file}: {_summary(found)}", file=sys.stderr)
+    print(f"{options.file}: {_summary(snapshot)}", file=sys.stderr)
     return 0
 
 
@@ -81,14 +81,13 @@ def write_file(path: Path, data: bytes) -> None:
         raise CommandError(f"{path}: {(error.strerror or str(error)).lower()}") from error
 
 
-def _summary(found: "Snapshot") -> str:
+def _summary(snapshot: "Snapshot") -> str:
     from sully.cli.client.formatting import number
     from sully.views.snapshot.kinds import EVERYTHING
 
-    counts = {each.kind: len(found.of(each)) for each in EVERYTHING}
-    devices = sum(
-        len(pool) for each in found.inventory.pools() if (pool := found.inventory.pool(each))
-    )
+    counts = {kind.kind: len(snapshot.of(kind)) for kind in EVERYTHING}
+    inventory = snapshot.inventory
+    devices = sum(len(pool) for id_ in inventory.pools() if (pool := inventory.pool(id_)))
     texts = [number(devices, "device")]
     texts += [number(counts[kind], kind) for kind in ("Node", "Pod", "ResourceClaim")]
     texts += [number(n, kind) for kind in ("ManagedCluster", "Placement") if (n := counts[kind])]

@@ -36,37 +36,37 @@ async def _show(session: Session) -> int:
     from sully.client.discovery.capabilities import probe
     from sully.domain.capabilities.offers import offer
 
-    found = offer(await probe(session.transport))
+    offered = offer(await probe(session.transport))
     if session.options.output == "table":
-        show(found, session.options.evictor)
+        show(offered, session.options.evictor)
     else:
-        _write(found, session.options)
+        _write(offered, session.options)
     return 0
 
 
-def show(found: "Offer", evictor: "Evictor") -> None:
+def show(offered: "Offer", evictor: "Evictor") -> None:
     from sully.cli.client.tables import Column, Table
     from sully.domain.capabilities.table import rows
 
     columns = (Column("SUBJECT"), Column("SERVER", shrinks=2), Column("SULLY", shrinks=1))
-    Table(columns).show(rows(found, evictor))
+    Table(columns).show(rows(offered, evictor))
 
 
-def _write(found: "Offer", options: Options) -> None:
+def _write(offered: "Offer", options: Options) -> None:
     from sully.cli.client.printers import print_document
     from sully.controller_setup import CONTROLLERS
     from sully.domain.capabilities.duties import duties
 
     body = {
-        "version": found.version,
-        "sully": found.own,
-        "devices": found.devices,
-        "deviceTaints": found.taints_kept,
-        "rules": found.rules,
-        "ownKinds": sorted(found.own_kinds),
+        "version": offered.version,
+        "sully": offered.own,
+        "devices": offered.devices,
+        "deviceTaints": offered.taints_kept,
+        "rules": offered.rules,
+        "ownKinds": sorted(offered.own_kinds),
         "controllers": [
-            {"name": each.name, "runs": each.runs, "why": each.why}
-            for each in duties(found, CONTROLLERS, options.evictor)
+            {"name": duty.name, "runs": duty.runs, "reason": duty.why}
+            for duty in duties(offered, CONTROLLERS, options.evictor)
         ],
     }
     print_document(body, options.output)

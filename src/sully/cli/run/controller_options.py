@@ -27,7 +27,7 @@ _LONGEST = timedelta(days=100 * 365)
 def _staleness(text: str) -> float:
     bound = seconds(text)
     if 0 < bound < 1:
-        raise click.BadParameter(f"invalid duration {text!r} (1s or more, or 0s for no limit)")
+        raise click.BadParameter(f'invalid duration "{text}" (1s or more, or 0s for no limit)')
     return bound
 
 
@@ -69,7 +69,7 @@ event_options = duration_option(
 placement_options = join(
     click.option(
         "--default-cluster-toleration-seconds",
-        type=whole_number(most=_MOST),
+        type=whole_number(maximum=_MOST),
         metavar="N",
         show_default="0",
         help="How long placements without tolerations of their own keep unreachable and unavailable"
@@ -77,7 +77,7 @@ placement_options = join(
     ),
     click.option(
         "--cluster-leave-budget-per-minute",
-        type=whole_number(most=_MOST),
+        type=whole_number(maximum=_MOST),
         metavar="N",
         show_default="no limit",
         help="How many clusters per minute may be removed from placements because of their health."

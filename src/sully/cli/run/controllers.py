@@ -15,6 +15,7 @@ from sully.cli.client.options import (
     evictor_option,
     feature_gates_option,
     impersonation,
+    parse_address,
 )
 from sully.cli.command import USAGE_ERROR, CommandError, Options, command
 from sully.cli.run.controller_options import (
@@ -104,7 +105,8 @@ def controllers(options: Options) -> int:
     try:
         gates = parse_gates(options.feature_gates, Compat.named(options.compat))
         config = _config(options, gates)
-        listen = _address(options.metrics_listen)
+        text = options.metrics_listen
+        listen = parse_address("--metrics-listen", text, 9090) if text else None
     except (AccessError, GateError, ValueError) as error:
         # A ValueError too, but not a usage error.
         code = 1 if isinstance(error, AccessError) else USAGE_ERROR
@@ -134,15 +136,6 @@ def _config(options: Options, gates: Gates) -> "RemoteConfig":
     )
 
 
-def _address(text: str) -> tuple[str, int] | None:
-    if not text:
-        return None
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isdigit() or int(port) > 65535:
-        raise ValueError(f"--metrics-listen: invalid address {text!r} (for example 127.0.0.1:9090)")
-    return host.strip("[]") or "127.0.0.1", int(port)
-
-
 def _run(options: Options, config: "RemoteConfig", listen: tuple[str, int] | None) -> int:
     import uvloop
 
@@ -165,28 +158,28 @@ async def _work(config: "RemoteConfig", listen: tuple[str, int] | None) -> str:
     from sully.remote import remote
     from sully.runtime.pages import serving
 
-    async with remote(config) as found:
-        crew = found.manager
-        crew.on_change(lambda: print(found.status(), flush=True))
-        found.on_offer(lambda offer: _show(offer, config.evictor))
+    async with remote(config) as running:
+        manager = running.manager
+        manager.on_change(lambda: print(running.status(), flush=True))
+        running.on_offer(lambda offer: _show(offer, config.evictor))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, crew.stop)
+            loop.add_signal_handler(number, manager.stop)
         print(f"API server:  {config.access.server}", flush=True)
-        await _first_look(found)
+        await _discover(running)
         if listen is None:
-            await crew.run()
+            await manager.run()
         else:
-            protection = _protection(listen[0], found)
-            async with serving(*listen, found.pages(), protection) as port:
+            protection = _protection(listen[0], running)
+            async with serving(*listen, running.pages(), protection) as port:
                 scheme = "http" if protection is None else "https"
                 print(f"metrics:     {scheme}://{listen[0]}:{port}/metrics", flush=True)
-                await crew.run()
+                await manager.run()
     print("stopped", flush=True)
-    return found.problem
+    return running.problem
 
 
-def _protection(host: str, found: "Remote") -> "Protection | None":
+def _protection(host: str, running: "Remote") -> "Protection | None":
     """Return what protects metrics on an address that others can reach; None on a local one."""
     from socket import gethostname
 
@@ -196,16 +189,18 @@ def _protection(host: str, found: "Remote") -> "Protection | None":
 
     if is_local(host):
         return None
-    return Protection(self_signed_context(gethostname(), SystemClock().now()), found.access().check)
+    return Protection(
+        self_signed_context(gethostname(), SystemClock().now()), running.access().check
+    )
 
 
-async def _first_look(found: "Remote") -> None:
-    """Report what the server supports, if it answers; every term asks again."""
+async def _discover(running: "Remote") -> None:
+    """Report what the server supports, if it answers; each term as leader discovers it again."""
     from sully.client.transport import UnreachableError, UnreadableError
     from sully.machinery.errors import ApiError
 
     with suppress(ApiError, UnreachableError, UnreadableError):
-        await found.discover()
+        await running.discover()
 
 
 def _show(offer: "Offer", evictor: "Evictor") -> None:

@@ -102,15 +102,15 @@ async def _install(session: Session) -> int:
     from sully.domain.capabilities.offers import offer
 
     served = await discover(session.transport)
-    found = offer(await probe(session.transport, served))
-    who = evictor(found, session.options.evictor)
-    if who.problem:
-        raise CommandError(f"--evictor {session.options.evictor}: {who.problem}", code=2)
-    settings = _settings(session.options, "sully" if who.sully else "server")
+    offered = offer(await probe(session.transport, served))
+    choice = evictor(offered, session.options.evictor)
+    if choice.problem:
+        raise CommandError(f"--evictor {session.options.evictor}: {choice.problem}", code=2)
+    settings = _settings(session.options, "sully" if choice.sully else "server")
     if session.options.dry_run:
         sys.stdout.write(_text(settings))
     else:
-        await _apply(session, settings, found, served)
+        await _apply(session, settings, offered, served)
     return 0
 
 
@@ -121,13 +121,13 @@ def _settings(options: Options, evictor: "Evictor") -> "Settings":
     from sully.machinery.gates import parse_gates
     from sully.remote import chosen_controllers
 
-    given = options.feature_gates
+    feature_gates = options.feature_gates
     try:
-        gates, named = parse_gates(given), chosen_controllers(options.only)
+        gates, named = parse_gates(feature_gates), chosen_controllers(options.only)
     except ValueError as error:
         raise CommandError(str(error), USAGE_ERROR) from error
     settings = Settings(
-        evictor=evictor, replicas=options.replicas, gates=gates, feature_gates=given
+        evictor=evictor, replicas=options.replicas, gates=gates, feature_gates=feature_gates
     )
     if options.namespace:
         settings = replace(settings, namespace=options.namespace)
@@ -149,26 +149,31 @@ def _text(settings: "Settings") -> str:
 def _objects(settings: "Settings") -> list[Obj]:
     from sully.install.manifests import manifests
 
-    return [each for objects in manifests(settings).values() for each in objects]
+    return [obj for objects in manifests(settings).values() for obj in objects]
 
 
 async def _apply(
-    session: Session, settings: "Settings", found: "Offer", served: "Iterable[APIResource]"
+    session: Session, settings: "Settings", offered: "Offer", served: "Iterable[APIResource]"
 ) -> None:
     from sully.client.options import WriteOptions
 
     options = WriteOptions(field_manager=MANAGER, force=True)
-    placed = _placed(_objects(settings), found, tuple(served))
-    for obj, kind in placed:
-        what = f"{obj['kind']} {obj['metadata']['name']}"
+    resources = _resources(_objects(settings), offered, tuple(served))
+    for obj, kind in resources:
         if kind is None:
-            print(f"{what}: skipped, the server does not serve this kind")
+            print(f"{_full_name(obj)} skipped (the server does not serve this kind)")
             continue
         await session.transport.apply(kind, obj, options)
-        print(f"{what}: applied")
-    for obj, kind in placed:
+        print(f"{_full_name(obj)} serverside-applied")
+    for obj, kind in resources:
         if kind is not None and kind.plural == DEFINITIONS:
             await _established(session, kind, obj["metadata"]["name"])
+
+
+def _full_name(obj: Obj) -> str:
+    """Return the name of an object as `kubectl apply` prints it."""
+    resource = f"{obj['kind'].lower()}.{obj['apiVersion'].rpartition('/')[0]}".rstrip(".")
+    return f"{resource}/{obj['metadata']['name']}"
 
 
 async def _established(session: Session, kind: "Kind[Obj]", name: str) -> None:
@@ -177,38 +182,41 @@ async def _established(session: Session, kind: "Kind[Obj]", name: str) -> None:
 
     end = session.clock.monotonic() + ESTABLISHED_SECONDS
     while True:
-        found = await session.transport.get(kind, Key("", name))
-        said = {each["type"]: each for each in (found.get("status") or {}).get("conditions") or ()}
-        if said.get("Established", {}).get("status") == "True":
+        definition = await session.transport.get(kind, Key("", name))
+        reported = (definition.get("status") or {}).get("conditions") or ()
+        conditions = {condition["type"]: condition for condition in reported}
+        if conditions.get("Established", {}).get("status") == "True":
             return
-        refused = said.get("NamesAccepted", {})
-        if refused.get("status") == "False":
-            raise CommandError(f"{name}: not served: {refused.get('message')}")
+        accepted = conditions.get("NamesAccepted", {})
+        if accepted.get("status") == "False":
+            raise CommandError(f"{name}: not served: {accepted.get('message')}")
         if session.clock.monotonic() >= end:
             session.warn(f"{name} is not served yet; see 'kubectl get crd {name} -o yaml'")
             return
         await session.clock.sleep(0.2)
 
 
-def _placed(
-    objects: Iterable[Obj], found: "Offer", served: "tuple[APIResource, ...]"
+def _resources(
+    objects: Iterable[Obj], offered: "Offer", served: "tuple[APIResource, ...]"
 ) -> "list[tuple[Obj, Kind[Obj] | None]]":
     """Return each object with its resource; fail before anything is written."""
     from sully.install.manifests import OPTIONAL
 
-    placed = [(obj, _kind(obj, served)) for obj in objects]
-    for obj, kind in placed:
+    resources = [(obj, _kind(obj, served)) for obj in objects]
+    for obj, kind in resources:
         # Sully's server has the kinds built in, and no network policies.
-        if kind is None and obj["kind"] not in OPTIONAL and not found.own:
+        if kind is None and obj["kind"] not in OPTIONAL and not offered.own:
             raise CommandError(f"the server does not serve {obj['kind']} in {obj['apiVersion']}")
-    return placed
+    return resources
 
 
 def _kind(obj: Obj, served: "tuple[APIResource, ...]") -> "Kind[Obj] | None":
     from sully.client.transport import Kind
 
     group, _, version = obj["apiVersion"].rpartition("/")
-    for each in served:
-        if (each.group, each.kind) == (group, obj["kind"]) and version in each.versions:
-            return Kind(group, version, each.plural, each.kind, dict, each.namespaced)
+    for resource in served:
+        if (resource.group, resource.kind) != (group, obj["kind"]):
+            continue
+        if version in resource.versions:
+            return Kind(group, version, resource.plural, resource.kind, dict, resource.namespaced)
     return None

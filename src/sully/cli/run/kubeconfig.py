@@ -34,7 +34,7 @@ _LONGEST = timedelta(days=100 * 365)
 def _lifetime(text: str) -> timedelta:
     life = seconds(text)
     if not 1 <= life <= _LONGEST.total_seconds():
-        raise click.BadParameter(f"invalid duration {text!r} (1s to 100 years)")
+        raise click.BadParameter(f'invalid duration "{text}" (1s to 100 years)')
     return timedelta(seconds=int(life))
 
 

@@ -35,21 +35,21 @@ def _seconds(text: str) -> float:
     except ValueError:
         number = -1.0
     if not 0 <= number <= _DAY:
-        raise click.BadParameter(f"invalid number of seconds {text!r} (for example 0.5)")
+        raise click.BadParameter(f'invalid number of seconds "{text}" (for example 0.5)')
     return number
 
 
 simulation_options = join(
     click.option(
         "--simulated-nodes",
-        type=whole_number(most=10_000),
+        type=whole_number(maximum=10_000),
         metavar="N",
         help="Number of simulated nodes, like kwok's. Surplus nodes of an earlier start are"
         " deleted. Without the flag, existing nodes stay as they are.",
     ),
     click.option(
         "--devices-per-node",
-        type=whole_number(most=512),
+        type=whole_number(maximum=512),
         metavar="N",
         show_default=str(DEVICES),
         help="Number of devices that each simulated node publishes.",
@@ -76,7 +76,7 @@ simulation_options = join(
     ),
     click.option(
         "--simulated-clusters",
-        type=whole_number(most=10_000),
+        type=whole_number(maximum=10_000),
         metavar="N",
         help="Number of managed clusters with simulated agents. Surplus clusters of an earlier"
         " start are deleted. Without the flag, existing clusters stay, and no longer renew their"
@@ -118,10 +118,10 @@ def simulated_nodes(options: Options) -> "SimulatedNodeSettings | None":
         nodes = DEMO_NODES
     devices = DEVICES if options.devices_per_node is None else options.devices_per_node
     start, stop = options.simulated_start_seconds, options.simulated_stop_seconds
-    usual = Pace()
+    default = Pace()
     return SimulatedNodeSettings(
         Fleet(nodes, devices, FAULTS if options.demo else {}),
-        Pace(usual.start if start is None else start, usual.stop if stop is None else stop),
+        Pace(default.start if start is None else start, default.stop if stop is None else stop),
     )
 
 

@@ -9,7 +9,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from sully.cli.client.options import data_dir_option
+from sully.cli.client.options import data_dir_option, parse_address
 from sully.cli.command import USAGE_ERROR, CommandError, Options, command
 from sully.cli.data.etcd_options import etcd_address, etcd_options
 from sully.cli.process import discard_output
@@ -103,7 +103,7 @@ sully up --demo
 @log_options
 def up(options: Options) -> int:
     try:
-        host, port = _address(options.listen)
+        host, port = parse_address("--listen", options.listen, 8443)
         check_simulation(options)
         etcd_address(options.store, options)
         lease_timing(options)
@@ -122,13 +122,6 @@ def _check_versions(options: Options) -> None:
         from sully.api import build_scheme  # late: it reads the tables of all kinds
 
         build_scheme(Compat.named(options.compat), runtime=runtime)
-
-
-def _address(text: str) -> tuple[str, int]:
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isdigit() or int(port) > 65535:
-        raise ValueError(f"--listen: invalid address {text!r} (for example 127.0.0.1:8443)")
-    return host.strip("[]") or "127.0.0.1", int(port)
 
 
 def _run(options: Options, host: str, port: int, gates: Gates) -> int:
@@ -243,7 +236,7 @@ async def _serve(config: "Config", *, demo: bool) -> None:
 
 
 def _print(text: str) -> None:
-    """Print a line; a server goes on if nobody reads it."""
+    """Print a line; the server continues if nobody reads it."""
     try:
         print(text, flush=True)
     except OSError:

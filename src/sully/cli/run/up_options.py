@@ -16,7 +16,7 @@ from sully.store.etcd.address import SCHEME
 def _store(text: str) -> str:
     if text not in ("sqlite", "memory") and not text.startswith(SCHEME):
         raise click.BadParameter(
-            f"unknown store {text!r} (one of: sqlite, memory, etcd://HOST:PORT,...)"
+            f'unknown store "{text}" (one of: sqlite, memory, etcd://HOST:PORT,...)'
         )
     return text
 

@@ -63,7 +63,7 @@ class PodClaimsController:
     async def reconcile(self, key: Key) -> Result:
         """See that a pod which may run has its claims."""
         pod = self._lookups.pods.get(key)
-        if pod is None or pod.leaving or pod.finished:
+        if pod is None or pod.is_terminating or pod.finished:
             return DONE
         try:
             await self._make_claims(pod)
@@ -143,7 +143,7 @@ class PodClaimsController:
     def _is_wanting(self, pod: Pod) -> bool:
         if not pod.spec.resource_claims and pod.status.extended_resource_claim_status is None:
             return False
-        if pod.leaving or pod.finished:
+        if pod.is_terminating or pod.finished:
             return False
         return self._lacks_claims(pod) or bool(pod.spec.node_name and any(self._unreserved(pod)))
 

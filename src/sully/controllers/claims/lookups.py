@@ -72,7 +72,9 @@ class Lookups:
 
 def may_run(pod: Pod) -> bool:
     """Report whether a pod runs or may still run, so that it needs its claims."""
-    return needs_claims(finished=pod.finished, leaving=pod.leaving, bound=bool(pod.spec.node_name))
+    return needs_claims(
+        finished=pod.finished, terminating=pod.is_terminating, bound=bool(pod.spec.node_name)
+    )
 
 
 def claims_named(pod: Pod) -> dict[Key, bool]:

@@ -11,7 +11,7 @@ from sully.client.transport import Key, Transport
 from sully.controllers.claims.lookups import TEMPLATES, WRITTEN, Lookups, Template
 from sully.controllers.claims.metrics import ClaimMetrics
 from sully.controllers.claims.names import names_for
-from sully.domain.claims.lifecycle import Wanted, claim_of, is_made_for, made_claim
+from sully.domain.claims.lifecycle import ClaimToCreate, claim_of, is_made_for, made_claim
 from sully.domain.claims.pods import Pod, PodClaim
 from sully.domain.claims.reservations import made_for
 from sully.machinery.errors import AlreadyExists, ApiError, Conflict, NotFound
@@ -60,14 +60,14 @@ class ClaimMaker:
     async def _make(self, pod: Pod, each: PodClaim) -> str:
         where, name = pod.metadata.namespace, pod.metadata.name
         template = await self._template(Key(where, each.resource_claim_template_name or ""))
-        wanted = Wanted(namespace=where, pod=name, uid=pod.metadata.uid, claim=each.name)
+        wanted = ClaimToCreate(namespace=where, pod=name, uid=pod.metadata.uid, claim=each.name)
         try:
             return await self._make_one(wanted, template)
         except ApiError as error:
             # Kubernetes has no name to put here, because the server makes it up.
             raise NotMadeError(f"create ResourceClaim : {error.message}", error) from error
 
-    async def _make_one(self, wanted: Wanted, template: Template) -> str:
+    async def _make_one(self, wanted: ClaimToCreate, template: Template) -> str:
         for name in names_for(wanted):
             if await self._create(wanted, name, template):
                 return name
@@ -87,7 +87,7 @@ class ClaimMaker:
             why = f'resourceclaimtemplate.resource.k8s.io "{key.name}" not found'
             raise NotMadeError(f'resource claim template "{key.name}": {why}') from error
 
-    async def _create(self, wanted: Wanted, name: str, template: Template) -> bool:
+    async def _create(self, wanted: ClaimToCreate, name: str, template: Template) -> bool:
         """Create a claim; return False if the name is taken."""
         body = claim_of(wanted, name=name, template=template.spec)
         try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from hashlib import sha256
 
-from sully.domain.claims.lifecycle import Wanted, name_prefix
+from sully.domain.claims.lifecycle import ClaimToCreate, name_prefix
 from sully.runtime.ids import ALPHABET
 
 TRIES = 8
@@ -18,7 +18,7 @@ TRIES = 8
 _LENGTH = 5
 
 
-def names_for(wanted: Wanted) -> Iterator[str]:
+def names_for(wanted: ClaimToCreate) -> Iterator[str]:
     """Yield the names a claim may have, the usual one first."""
     prefix = name_prefix(wanted.pod, wanted.claim)
     for attempt in range(TRIES):

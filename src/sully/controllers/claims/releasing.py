@@ -23,9 +23,9 @@ from sully.domain.claims.lifecycle import (
     FINALIZER,
     Consumers,
     Release,
-    is_leaving,
     is_pod,
     is_protected,
+    is_terminating,
     owning_pod,
     release,
 )
@@ -66,9 +66,9 @@ class ReleaseController:
             claim = await self._release(claim, change)
         if self._is_free(claim):
             claim = await self._unprotect(claim)
-            if is_leaving(claim):
+            if is_terminating(claim):
                 return DONE
-        if not kept and not is_leaving(claim) and self._is_useless(claim):
+        if not kept and not is_terminating(claim) and self._is_useless(claim):
             await self._delete(claim)
         return DONE
 
@@ -130,7 +130,7 @@ class ReleaseController:
     def _is_free(self, claim: ResourceClaim) -> bool:
         """Report whether the finalizer has nothing left to protect."""
         unused = claim.status.allocation is None and not claim.status.reserved_for
-        ours = is_leaving(claim) or claim.metadata.uid in self._given_back
+        ours = is_terminating(claim) or claim.metadata.uid in self._given_back
         return is_protected(claim) and unused and ours
 
     async def _unprotect(self, claim: ResourceClaim) -> ResourceClaim:
@@ -161,7 +161,7 @@ class ReleaseController:
         return () if now is None or self._is_settled(now) else (key,)
 
     def _is_settled(self, claim: ResourceClaim) -> bool:
-        if is_leaving(claim) or claim.metadata.uid in self._given_back:
+        if is_terminating(claim) or claim.metadata.uid in self._given_back:
             return False
         namespace, consumers = claim.metadata.namespace, claim.status.reserved_for
         if consumers:

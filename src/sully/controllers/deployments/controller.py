@@ -118,7 +118,7 @@ class DeploymentController:
         if selector_of(deployment).everything:
             return await self._refuse(deployment)
         rollout = await self._look(deployment)
-        if deployment.leaving:
+        if deployment.is_terminating:
             return await self._report(rollout, self._counted(rollout))
         await self._write(rollout, progress.pause_status(deployment, self._clock.now()))
         try:

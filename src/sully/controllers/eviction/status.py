@@ -93,7 +93,7 @@ class RuleStatuses:
         self._exposures = exposures
         self._records = records
         self._clock = clock
-        self._ours = exposures.terms.compat.reports_on_rules
+        self._ours = exposures.policy.compat.reports_on_rules
         self._timing = PROMPT if self._ours else AS_KUBERNETES
         self._transport = transport
         self._recorder = recorder
@@ -228,7 +228,7 @@ class RuleStatuses:
             # The text promises not to be updated.
             return state.reported.reports[CONDITION]
         effects, number = (
-            self._exposures.terms.effects,
+            self._exposures.policy.effects,
             self._records.evicted_since_start(state.uid),
         )
         if effect not in (NONE, *effects):

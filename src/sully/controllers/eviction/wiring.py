@@ -14,7 +14,7 @@ from sully.controllers.eviction.metrics import EvictionMetrics
 from sully.controllers.eviction.status import RuleStatuses
 from sully.controllers.manager import Manager
 from sully.controllers.workloads import BUDGETS, PODS
-from sully.domain.devices.taints import NO_EXECUTE_WITH_BUDGET
+from sully.domain.devices.taints import BUDGET_EFFECTS
 from sully.evictor.core import Evictor
 from sully.evictor.records import RecordSources
 from sully.evictor.settings import EvictionOptions
@@ -50,7 +50,9 @@ def make_eviction(
         extended_resources=options.compat.evicts_extended_resources,
         pod_groups=options.pod_groups,
     )
-    exposures = Exposures(inventory, usage, clock=clock, terms=options.terms, pauses=options.pauses)
+    exposures = Exposures(
+        inventory, usage, clock=clock, policy=options.policy, pauses=options.pauses
+    )
     sources = (cache for cache in inventory.sources if isinstance(cache, Informer))
     caches: tuple[Informer[Any], ...] = (pods, claims, *sources)
     evictor = Evictor(
@@ -69,7 +71,7 @@ def make_eviction(
         EvictionMetrics(metrics),
         clock,
     )
-    budgets = NO_EXECUTE_WITH_BUDGET in options.terms.effects
+    budgets = not BUDGET_EFFECTS.isdisjoint(options.policy.effects)
     controller.follow(caches, manager.informer(BUDGETS) if budgets else None)
     return statuses, controller
 

@@ -75,7 +75,7 @@ class GarbageCollector:
             return await self._orphan(node)
         if node.obj.awaiting:
             return await self._await(node)
-        if node.obj.leaving or not node.obj.owners:
+        if node.obj.is_terminating or not node.obj.owners:
             return DONE
         return await self._look_after(node)
 
@@ -140,7 +140,7 @@ class GarbageCollector:
 
     async def _look_after(self, node: Node) -> Result:
         latest = await self._latest(node)
-        if latest is None or latest.leaving:
+        if latest is None or latest.is_terminating:
             # The news of that is on its way, and wakes whom it concerns.
             return DONE
         self._complain(node)
@@ -209,7 +209,7 @@ class GarbageCollector:
                 return
             except Conflict:
                 found = await self._latest(node)
-                if found is None or found.leaving:
+                if found is None or found.is_terminating:
                     return
                 freed = {ref.uid for ref in found.owners} <= {ref.uid for ref in latest.owners}
                 if not freed or tries == _TRIES - 1:

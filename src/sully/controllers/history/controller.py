@@ -22,8 +22,14 @@ from sully.client.informers.informer import Informer, own_key
 from sully.client.transport import Key, Transport
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.history.tally import Tally
-from sully.domain.eviction.records import EXPIRY, follow, lift, open_record, taint_record_name
-from sully.domain.eviction.status import tally as counted_by
+from sully.domain.eviction.records import (
+    EXPIRY,
+    close_record,
+    follow,
+    open_record,
+    taint_record_name,
+)
+from sully.domain.eviction.status import evicted_count as counted_by
 from sully.machinery.errors import AlreadyExists
 from sully.runtime.clock import Clock
 from sully.views.kinds import TAINT_RECORDS
@@ -125,4 +131,4 @@ def _followed(
         return status
     ends = expiry({EXPIRES_AT: status.expires_at})
     # Where the server did not say who deleted it.
-    return lift(status, now=now, by=EXPIRY if ends is not None and ends <= now else "")
+    return close_record(status, now=now, by=EXPIRY if ends is not None and ends <= now else "")

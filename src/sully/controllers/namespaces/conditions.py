@@ -72,7 +72,7 @@ def remainder(kind: Kind[Any], namespace: str, items: Sequence[Item]) -> Remaind
     if not items:
         return Remainder()
     failures: tuple[str, ...] = ()
-    if not all(item.leaving for item in items):
+    if not all(item.is_terminating for item in items):
         place = f"{kind.group}/{kind.version}, Resource={kind.plural}"
         failures = (f"unexpected items still remain in namespace: {namespace} for gvr: {place}",)
     return Remainder(

@@ -49,7 +49,7 @@ class Content:
     async def _delete_kind(self, kind: Kind[Item], namespace: str) -> Remainder:
         try:
             items = (await self._transport.list(kind, namespace)).items
-            if not all(item.leaving for item in items):
+            if not all(item.is_terminating for item in items):
                 await self._transport.delete_collection(kind, namespace, options=BACKGROUND)
                 items = (await self._transport.list(kind, namespace)).items
         except ApiError as error:

@@ -66,7 +66,7 @@ class NamespacesController:
     async def reconcile(self, key: Key) -> Result:
         """Delete what is in a terminating namespace; once nothing is, let it go."""
         cached = self._namespaces.get(key)
-        if cached is None or not cached.leaving:
+        if cached is None or not cached.is_terminating:
             return DONE
         namespace = await self._get(key)
         if namespace is None or FINALIZER not in _finalizers(namespace):

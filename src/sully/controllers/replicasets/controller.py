@@ -79,7 +79,7 @@ class ReplicaSetController:
         uid = owner.metadata.uid
         waits = self._expectations.waits(uid)
         error = None
-        if not waits and not owner.leaving:
+        if not waits and not owner.is_terminating:
             error = await self._manage(owner, active)
         await self._report(owner, pods, active, error)
         if error is not None:
@@ -115,7 +115,7 @@ class ReplicaSetController:
         status = replica_status(
             owner,
             active,
-            terminating=sum(pod.leaving and not pod.finished for pod in pods),
+            terminating=sum(pod.is_terminating and not pod.finished for pod in pods),
             failure=_failure(owner, len(active), error, now),
             now=now,
         )
@@ -139,7 +139,7 @@ class ReplicaSetController:
             return
         if old is None:
             self._expectations.created(controller.uid)
-        if new is None or new.leaving:
+        if new is None or new.is_terminating:
             self._expectations.deleted(controller.uid, pod.metadata.uid)
 
     def _forget(self, old: ReplicaSet | None, new: ReplicaSet | None) -> None:

@@ -72,7 +72,7 @@ class RootCaController:
     async def reconcile(self, key: Key) -> Result:
         """Create the map of a namespace, or repair it."""
         namespace = self._namespaces.get(key)
-        if namespace is None or namespace.leaving:
+        if namespace is None or namespace.is_terminating:
             return DONE
         place = Key(key.name, NAME)
         found = self._maps.get(place)

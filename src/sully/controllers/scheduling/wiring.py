@@ -14,7 +14,8 @@ from sully.controllers.scheduling.kinds import COMPONENT, NODES, PODS
 from sully.controllers.scheduling.metrics import SchedulerMetrics
 from sully.controllers.scheduling.reminder import Reminder
 from sully.controllers.scheduling.reporting import Reporter
-from sully.domain.eviction.judge import EVICTING, EVICTING_WITH_BUDGETS, Terms
+from sully.domain.devices.taints import EVICTING_EFFECTS, PREFERENCE_EFFECTS, enabled_effects
+from sully.domain.eviction.judge import EvictionPolicy
 from sully.domain.scheduling.objects import SCHEDULERS
 from sully.machinery.compat import Compat
 from sully.machinery.gates import Gates
@@ -31,15 +32,14 @@ from sully.views.kinds import CLAIMS, CLASSES
 
 def options(gates: Gates, *, compat: Compat, schedulers: frozenset[str] = SCHEDULERS) -> Options:
     """Return what the gates switch on."""
-    budgets = gates["SullyNoExecuteWithPodDisruptionBudget"]
     return Options(
         compat=compat,
         taints=gates["DRADeviceTaints"],
-        prefer_no_schedule=gates["SullyPreferNoSchedule"],
+        prefer_no_schedule=bool(enabled_effects(PREFERENCE_EFFECTS, gates)),
         binding_conditions=gates["DRADeviceBindingConditions"],
         partitionable_devices=gates["DRAPartitionableDevices"],
         consumable_capacity=gates["DRAConsumableCapacity"],
-        eviction=Terms(effects=EVICTING_WITH_BUDGETS if budgets else EVICTING),
+        eviction_policy=EvictionPolicy(effects=enabled_effects(EVICTING_EFFECTS, gates)),
         schedulers=schedulers,
     )
 

@@ -48,7 +48,7 @@ class ServiceAccountsController:
     async def reconcile(self, key: Key) -> Result:
         """Create the account of a namespace if it is missing."""
         namespace = self._namespaces.get(key)
-        if namespace is None or namespace.leaving:
+        if namespace is None or namespace.is_terminating:
             return DONE
         if self._accounts.get(Key(key.name, DEFAULT)) is None:
             account = {"metadata": {"name": DEFAULT, "namespace": key.name}}

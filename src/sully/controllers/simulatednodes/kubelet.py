@@ -137,7 +137,7 @@ class SimulatedKubelet:
         seen, now = self._seen.get(pod.metadata.uid, Seen()), self._clock.now()
         if seen.startable is None and self._has_claims(pod):
             seen = replace(seen, startable=now)
-        if seen.leaving is None and pod.leaving:
+        if seen.leaving is None and pod.is_terminating:
             seen = replace(seen, leaving=now)
         self._seen[pod.metadata.uid] = seen
         return seen

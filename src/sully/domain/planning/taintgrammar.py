@@ -8,15 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sully.domain.devices.taints import (
-    NO_EXECUTE,
-    NO_EXECUTE_WITH_BUDGET,
-    NO_SCHEDULE,
-    NONE,
-    PREFER_NO_SCHEDULE,
-)
+from sully.domain.devices.taints import EFFECTS
 
-DEVICE_EFFECTS = (NO_SCHEDULE, NO_EXECUTE, NONE, PREFER_NO_SCHEDULE, NO_EXECUTE_WITH_BUDGET)
+DEVICE_EFFECTS = tuple(EFFECTS)
 CLUSTER_EFFECTS = ("NoSelect", "PreferNoSelect", "NoSelectIfNew")
 
 
@@ -70,7 +64,7 @@ def parse_taint(text: str, effects: tuple[str, ...] = DEVICE_EFFECTS) -> Wanted 
     marks, colon, effect = text.rpartition(":")
     if not colon:
         raise TaintSyntaxError(
-            f"invalid taint {text!r}: no effect (KEY[=VALUE]:EFFECT, or KEY- to remove;"
+            f'invalid taint "{text}": no effect (KEY[=VALUE]:EFFECT, or KEY- to remove;'
             f" effects: {', '.join(effects)})"
         )
     key, _, value = marks.partition("=")
@@ -85,8 +79,8 @@ def is_taint(text: str) -> bool:
 
 def _check(text: str, key: str, effect: str, effects: tuple[str, ...]) -> None:
     if not key:
-        raise TaintSyntaxError(f"invalid taint {text!r}: no key (KEY[=VALUE]:EFFECT)")
+        raise TaintSyntaxError(f'invalid taint "{text}": no key (KEY[=VALUE]:EFFECT)')
     if effect not in effects:
         alike = next((each for each in effects if each.lower() == effect.lower()), "")
         remedy = f'did you mean "{alike}"?' if alike else f"one of: {', '.join(effects)}"
-        raise TaintSyntaxError(f"invalid taint {text!r}: unknown effect {effect!r} ({remedy})")
+        raise TaintSyntaxError(f'invalid taint "{text}": unknown effect "{effect}" ({remedy})')

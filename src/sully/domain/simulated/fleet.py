@@ -56,8 +56,8 @@ class Fleet:
 
     def taint(self, number: int, device: int) -> dict[str, Any] | None:
         """Return what is wrong with a device, or None."""
-        found = self.faults.get((number, device))
-        return None if found is None else dict(found)
+        taint = self.faults.get((number, device))
+        return None if taint is None else dict(taint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +75,10 @@ def name_of(number: int) -> str:
 
 def number_of(name: str) -> int | None:
     """Return which node has a name, or None if it is not one of a simulated node."""
-    found = _NAME.fullmatch(name)
-    if found is None:
+    match = _NAME.fullmatch(name)
+    if match is None:
         return None
-    number = int(found[1])
+    number = int(match[1])
     # Each machine has one name; hollow-00001 is none of them.
     return number if number < MOST_NODES and name_of(number) == name else None
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from sully.api.resource.types import ResourceClaim
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.domain.claims.lifecycle import is_leaving, is_pod, owning_pod
+from sully.domain.claims.lifecycle import is_pod, is_terminating, owning_pod
 from sully.domain.devices.taints import SourcedTaint
 from sully.explain.causes import ClaimFacts, Finding, note
 from sully.explain.explanation import Table, tables
@@ -18,6 +18,7 @@ from sully.explain.facts.allocations import AllocatedDevice, device_table
 from sully.explain.facts.pods import find_pod
 from sully.explain.kinds import LABELED_PODS
 from sully.explain.reader import Reader
+from sully.explain.shortages import exact_requests
 from sully.explain.sources import origins_of
 from sully.explain.text import toleration_text
 from sully.views.kinds import CLAIMS
@@ -30,14 +31,14 @@ def find_claim(reader: Reader, key: Key) -> Finding | None:
     if claim is None:
         return None
     allocated = reader.allocated(claim)
-    if is_leaving(claim):
-        found = _deleting(claim)
+    if is_terminating(claim):
+        finding = _deleting(claim)
     elif claim.status.allocation is None:
-        found = _pending(reader, claim)
+        finding = _pending(reader, claim)
     else:
-        found = _allocated(reader, claim, allocated)
+        finding = _allocated(reader, claim, allocated)
     details = tables(device_table(allocated, reader), _requests(claim))
-    return replace(found, details=details)
+    return replace(finding, details=details)
 
 
 def _finding(claim: ResourceClaim, cause: str, facts: ClaimFacts, **more: Any) -> Finding:
@@ -62,7 +63,7 @@ def _deleting(claim: ResourceClaim) -> Finding:
 
 def _pending(reader: Reader, claim: ResourceClaim) -> Finding:
     using = reader.snapshot.usage.users(key_of(claim))
-    pods = [pod for pod in using if not pod.finished and not pod.leaving]
+    pods = [pod for pod in using if not pod.finished and not pod.is_terminating]
     first = next((pod for pod in pods if not pod.spec.node_name), None)
     nested = find_pod(reader, key_of(first)) if first is not None else None
     if first is not None and nested is not None:
@@ -83,14 +84,14 @@ def _allocated(
     reader: Reader, claim: ResourceClaim, allocated: Sequence[AllocatedDevice]
 ) -> Finding:
     """Return the worst that is known of the devices."""
-    devices = tuple(str(each.device) for each in allocated)
+    devices = tuple(str(x.device) for x in allocated)
     users = tuple(consumer.name for consumer in claim.status.reserved_for)
-    sources, due = reader.sources, [due for each in allocated for due in each.evicting(reader)]
+    sources, due = reader.sources, [due for x in allocated for due in x.evicting(reader)]
 
     def finding(cause: str, because: tuple[str, ...] = (), **facts: Any) -> Finding:
         state = "Reserved" if users else "Allocated"
-        known = ClaimFacts(devices=devices, users=users, **facts)
-        return _finding(claim, cause, known, state=state, because=because)
+        claim_facts = ClaimFacts(devices=devices, users=users, **facts)
+        return _finding(claim, cause, claim_facts, state=state, because=because)
 
     if due:
         first, origins = min(at for at, _ in due), origins_of(taint for _, taint in due)
@@ -127,7 +128,7 @@ def _allocated(
 
 
 def _is_paused(reader: Reader, allocated: AllocatedDevice, taint: SourcedTaint) -> bool:
-    """Return whether a taint would evict pods if its rule were not paused."""
+    """Report whether a taint would evict pods if its rule were not paused."""
     paused = reader.sources.of(str(taint.origin)).paused is not None
     return paused and allocated.evicted_at(taint, reader) is not None and bool(allocated.pods)
 
@@ -143,12 +144,8 @@ def _gone(reader: Reader, claim: ResourceClaim) -> Iterator[str]:
 
 def _requests(claim: ResourceClaim) -> Table:
     rows = []
-    for request in claim.spec.devices.requests or ():
-        given = (request.exactly,) if request.exactly is not None else request.first_available
-        for exact in given:
-            name = getattr(exact, "name", "")
-            wanted = "all" if exact.allocation_mode == "All" else str(exact.count or 1)
-            tolerations = ", ".join(map(toleration_text, exact.tolerations))
-            full = f"{request.name}/{name}" if name else request.name
-            rows.append((full, exact.device_class_name, wanted, tolerations))
-    return Table("Requests", ("request", "class", "wanted", "tolerations"), tuple(rows))
+    for name, request in exact_requests(claim):
+        count = "all" if request.allocation_mode == "All" else str(request.count or 1)
+        tolerations = ", ".join(map(toleration_text, request.tolerations))
+        rows.append((name, request.device_class_name, count, tolerations))
+    return Table("Requests", ("request", "class", "count", "tolerations"), tuple(rows))

@@ -44,16 +44,16 @@ class ClusterTaints:
     def condition(self, cluster: ManagedCluster, taint: Taint, *, named: bool) -> Note | None:
         """Return the condition behind a taint; None if a user added it."""
         type_ = self._condition_type(cluster, taint)
-        found = condition(cluster, type_) if type_ else None
-        if found is None:
+        reported = condition(cluster, type_) if type_ else None
+        if reported is None:
             return None
         return note(
             "ClusterCondition",
             cluster=cluster.metadata.name if named else "",
             type=type_,
-            status=found.status,
-            at=found.last_transition_time,
-            message=found.message or found.reason,
+            status=reported.status,
+            at=reported.last_transition_time,
+            message=reported.message or reported.reason,
         )
 
     def origin(self, cluster: ManagedCluster, taint: Taint) -> str:
@@ -73,8 +73,8 @@ class ClusterTaints:
         """Return the policy that added a taint, and by which of its rules."""
         for policy in self._policies if _is_owned(cluster, taint) else ():
             for rule in policy.spec.rules:
-                wanted = rule.taint.key, rule.taint.value, rule.taint.effect
-                if wanted == taint_id(taint) and _selects(policy, cluster):
+                policy_taint = rule.taint.key, rule.taint.value, rule.taint.effect
+                if policy_taint == taint_id(taint) and _selects(policy, cluster):
                     return policy, rule
         return None
 

@@ -68,10 +68,10 @@ class _Cluster:
                 yield PlacementVerdict(placement, verdict)
 
     def find(self) -> Finding:
-        found, taints = self._cause(), self.cluster.spec.taints
+        finding, taints = self._cause(), self.cluster.spec.taints
         origin = self.reader.cluster_taints.origin
         return replace(
-            found,
+            finding,
             since=self.cluster.metadata.deletion_timestamp,
             also=(*self._has_taints(), *self._placements(), *self._clock()),
             because=tuple(origin(self.cluster, taint) for taint in taints),

@@ -61,7 +61,7 @@ def known_devices(reader: Reader) -> set[DeviceId]:
     published = {
         DeviceId(*pool, name) for pool in inventory.pools() for name in inventory.devices(pool)
     }
-    return published | {held.device for held in usage.held(Names())}
+    return published | {allocation.device for allocation in usage.held(Names())}
 
 
 def evictions_from(reader: Reader, text: str) -> tuple[str, tuple[EvictionRecord, ...]]:
@@ -96,27 +96,27 @@ class _Device:
         self.reader = reader
         self.id = id_
         inventory = reader.snapshot.inventory
-        held = list(reader.snapshot.usage.held(Names(*id_)))
+        allocations = list(reader.snapshot.usage.held(Names(*id_)))
         published = inventory.published(id_)
         node = node_of(published) if published is not None else ""
         self.device: EffectiveDevice | None = inventory.device(id_)
         self.obstacle = _obstacle(reader, published)
-        self.taints = reader.taints(id_, [each.claim for each in held])
-        self.allocated = tuple(reader.allocation(each.claim, each.result) for each in held)
+        self.taints = reader.taints(id_, [allocation.claim for allocation in allocations])
+        self.allocated = tuple(reader.allocation(x.claim, x.result) for x in allocations)
         self.facts = DeviceFacts(
             node=node if node not in (ALL_NODES, SOME_NODES) else "",
             all_nodes=node == ALL_NODES,
             some_nodes=node == SOME_NODES,
-            claims=tuple(each.claim for each in self.allocated),
+            claims=tuple(allocated.claim for allocated in self.allocated),
             users=tuple(self._users()),
             taints=tuple(self._has_taints()),
         )
 
     def find(self) -> Finding:
-        found = self._cause()
+        finding = self._cause()
         details = tables(self._taint_table(), self._user_table(), _attributes(self.device))
-        also = tuple(self._also(in_use=found.cause in _IN_USE))
-        return replace(found, also=also, details=details)
+        also = tuple(self._also(in_use=finding.cause in _IN_USE))
+        return replace(finding, also=also, details=details)
 
     def _finding(
         self, cause: str, because: Iterable[str], reason: str = "", **more: Any
@@ -182,7 +182,7 @@ class _Device:
 
     def _has_taints(self) -> Iterator[Note]:
         for taint in self.taints:
-            evicts = taint.taint.effect in self.reader.terms.effects
+            evicts = taint.taint.effect in self.reader.policy.effects
             fact = self.reader.sources.sourced(taint)
             paused = evicts and fact.source.paused is not None
             yield note("ItHasTaint", taint=fact, paused=paused)
@@ -227,8 +227,8 @@ def _obstacle(reader: Reader, published: Published | None) -> Obstacle | None:
     pool = reader.snapshot.inventory.pool(published.id.pool_id) if published is not None else None
     if published is None or pool is None:
         return None
-    held = reader.snapshot.usage.held(Names(published.id.driver, published.id.pool))
-    used = {each.device.device for each in held if not each.admin}
+    allocations = reader.snapshot.usage.held(Names(published.id.driver, published.id.pool))
+    used = {x.device.device for x in allocations if not x.admin}
     availability = Availability(tuple(pool.slices.values()), used)
     return availability.obstacle(published.slice, published.device)
 

@@ -47,9 +47,9 @@ def _evicted(name: str, records: Sequence[EvictionRecord]) -> list[Note]:
 
 def limited_rule(reader: Reader, key: Key, namespace: str) -> Finding:
     """Find what a rule does in a namespace."""
-    wanted = (RULES.kind, key.name)
+    origin = (RULES.kind, key.name)
     records = reader.evictions(
-        lambda record: any((cause.kind, cause.name) == wanted for cause in record.spec.causes)
+        lambda record: any((cause.kind, cause.name) == origin for cause in record.spec.causes)
     )
     pods = list(blocked_pods(reader, key.name))
     notes = [*([note("BlocksPods", pods=pods)] if pods else ()), *_evicted("HasEvicted", records)]
@@ -59,10 +59,10 @@ def limited_rule(reader: Reader, key: Key, namespace: str) -> Finding:
 
 def limited_device(reader: Reader, key: Key, namespace: str) -> Finding:
     """Find which claims of a namespace have a device, and which pods were evicted from it."""
-    held = list(reader.snapshot.usage.held(Names()))
-    device = match_name((each.device for each in held), key.name)
+    allocations = list(reader.snapshot.usage.held(Names()))
+    device = match_name((allocation.device for allocation in allocations), key.name)
     _, records = evictions_from(reader, str(device) if device is not None else key.name)
-    allocated = [reader.allocation(x.claim, x.result) for x in held if x.device == device]
+    allocated = [reader.allocation(x.claim, x.result) for x in allocations if x.device == device]
     notes = [note("HeldByClaim", claim=x.claim, pods=x.pods) for x in allocated]
     notes += _evicted("EvictedFrom", records)
     because = tuple(f"ResourceClaim/{x.claim}" for x in allocated)
@@ -74,7 +74,7 @@ def limited_device(reader: Reader, key: Key, namespace: str) -> Finding:
 def limited_cluster(reader: Reader, key: Key, namespace: str) -> Finding:
     """Find which placements of a namespace select a cluster."""
     keys = sorted(map(key_of, reader.snapshot.of(PLACEMENTS).values()))
-    placements = [str(each) for each in keys if key.name in _decided(reader, each)]
+    placements = [str(placement) for placement in keys if key.name in _decided(reader, placement)]
     notes = [note("HeldByPlacements", placements=placements)] if placements else []
     return _not_allowed("ManagedCluster", key, namespace, "managedclusters", notes)
 

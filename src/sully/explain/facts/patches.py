@@ -31,13 +31,13 @@ def find_patch(reader: Reader, key: Key) -> Finding | None:
         if device is not None
         for winner in _winners(patch, device)
     )
-    failing, wanted = undecided(choices), devices.filter
+    failing, selector = undecided(choices), devices.filter
     facts = RuleFacts(
         by=source.by,
         created=source.since,
         why=source.why,
-        selector="all devices" if wanted is None else selector_text(wanted),
-        mismatch=None if selected else mismatch(reader, wanted),
+        selector="all devices" if selector is None else selector_text(selector),
+        mismatch=None if selected else mismatch(reader, selector),
         devices=len(selected),
         values=winners.total(),
         winners=tuple(note("Overrides", patch=x, values=winners[x]) for x in sorted(winners)),
@@ -72,16 +72,16 @@ def _also(reader: Reader, patch: ResourceSlicePatch, failing: tuple[Note, ...]) 
 
 def _winners(patch: ResourceSlicePatch, device: EffectiveDevice) -> Iterator[str]:
     """Yield the patches that take precedence, once for each value that this one would set."""
-    given, name = patch.spec.devices, patch.metadata.name
-    for origins, wanted in (
-        (device.attribute_origins, given.attributes),
-        (device.capacity_origins, given.capacity),
+    spec, name = patch.spec.devices, patch.metadata.name
+    for origins, values in (
+        (device.attribute_origins, spec.attributes),
+        (device.capacity_origins, spec.capacity),
     ):
-        for value in wanted:
+        for value in values:
             origin = origins.get(value)
             if origin is not None and origin.name != name:
                 yield origin.name
-    for taint in given.taints:
+    for taint in spec.taints:
         same = [
             x.origin.name
             for x in device.taints
@@ -96,7 +96,9 @@ def _evicted(reader: Reader, patch: ResourceSlicePatch) -> Iterator[str]:
     origin, now = (PATCHES.kind, patch.metadata.name), reader.exposures.now()
     for key in sorted(reader.snapshot.of(PODS).keys()) if patch.spec.devices.taints else ():
         pod = reader.snapshot.usage.pod(key)
-        verdict = reader.exposures.judge(pod, now) if pod is not None and not pod.leaving else None
+        verdict = (
+            reader.exposures.judge(pod, now) if pod is not None and not pod.is_terminating else None
+        )
         if isinstance(verdict, Evict | Wait) and any(
             (reason.taint.origin.kind, reason.taint.origin.name) == origin
             for reason in verdict.because

@@ -12,40 +12,34 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from sully.api.resource.types import DeviceTaintSelector, ResourceClaim
+from sully.api.resource.types import DeviceTaintSelector
 from sully.client.objects import key_of
-from sully.client.transport import Key
-from sully.domain.claims.lifecycle import MOST_CONSUMERS
-from sully.domain.claims.pods import PodClaim, claim_references
-from sully.domain.claims.reservations import made_for, reserved_for
 from sully.domain.planning.objects import PlannedPod
-from sully.domain.scheduling.diagnosis import CONDITION, Asked, Diagnosis, decode
+from sully.domain.scheduling.diagnosis import CONDITION, Diagnosis, RequestAccount, decode
 from sully.domain.scheduling.filters import not_evaluated
 from sully.domain.scheduling.objects import Pod
-from sully.explain.accounts import (
-    AccountReader,
-    RequestSpecs,
-    request_specs,
-)
 from sully.explain.causes import Finding, Note, PendingFacts, note
 from sully.explain.explanation import Table, tables
+from sully.explain.facts.pending_claims import find_claim_problem, pending_finding
 from sully.explain.facts.solutions import SolutionWriter
 from sully.explain.kinds import LABELED_PODS
 from sully.explain.reader import Reader
+from sully.explain.shortages import (
+    RequestSpecs,
+    ShortageReader,
+    request_specs,
+)
 from sully.explain.text import enumerate_names
 from sully.explain.trials.changes import Change, LargestNode, Solution
 from sully.explain.trials.scheduler import (
     Attempt,
     Rejection,
-    deadline,
     resolve_claims,
     unallocated,
-    unready,
 )
 from sully.explain.trials.search import remaining, solutions, too_large
 from sully.explain.trials.what_if import PodTrials, key_from
 from sully.views.kinds import CLAIMS, CLASSES
-from sully.views.snapshot.kinds import TEMPLATES
 
 SCHEDULED: Final = "PodScheduled"
 _MAX_REASONS: Final = 3
@@ -65,16 +59,16 @@ def find_pending(reader: Reader, pod: PlannedPod, previous: tuple[Note, ...]) ->
     )
 
 
-def current_account(reader: Reader, pod: Pod) -> Diagnosis | None:
+def current_diagnosis(reader: Reader, pod: Pod) -> Diagnosis | None:
     """Return why there are no devices for a Pending pod, as it is now."""
     resolved = resolve_claims(pod, reader.snapshot)
     if reader.scheduler is None or resolved.message or not pod.waits:
-        return recorded_account(pod)
-    return reader.scheduler.account(pod, resolved.claims)
+        return recorded_diagnosis(pod)
+    return reader.scheduler.diagnosis(pod, resolved.claims)
 
 
-def recorded_account(pod: Pod) -> Diagnosis | None:
-    """Return the account that the scheduler wrote into the condition of a pod."""
+def recorded_diagnosis(pod: Pod) -> Diagnosis | None:
+    """Return the diagnosis that the scheduler wrote into the condition of a pod."""
     condition = pod.condition(CONDITION)
     return decode(condition.message) if condition is not None else None
 
@@ -88,10 +82,10 @@ class _PendingPod:
     def find(self) -> Finding:
         return (
             self._of_pod()
-            or self._of_claims()
+            or find_claim_problem(self.reader, self.pod, self.resolved)
             or self._unsupported()
             or self._of_attempt()
-            or self._of_devices(recorded_account(self.pod))
+            or self._of_devices(recorded_diagnosis(self.pod))
             or self._unknown()
         )
 
@@ -102,16 +96,7 @@ class _PendingPod:
         because: Iterable[str] = (),
         **more: Any,
     ) -> Finding:
-        metadata = self.pod.metadata
-        return Finding(
-            kind="Pod",
-            namespace=metadata.namespace,
-            name=metadata.name,
-            cause=cause,
-            facts=facts or PendingFacts(),
-            because=tuple(because),
-            **more,
-        )
+        return pending_finding(self.pod, cause, facts or PendingFacts(), because, **more)
 
     def _of_pod(self) -> Finding | None:
         """Find what excludes every scheduler, or ours."""
@@ -126,75 +111,6 @@ class _PendingPod:
     def _unsupported(self) -> Finding | None:
         field = not_evaluated(self.pod)
         return self._finding("UnsupportedConstraint", PendingFacts(field=field)) if field else None
-
-    # -- claims -----------------------------------------------------------------------------------
-
-    def _of_claims(self) -> Finding | None:
-        if self.resolved.message:
-            return self._unresolved(self.resolved.message)
-        return self._full() or self._not_ready()
-
-    def _unresolved(self, message: str) -> Finding:
-        """Find the claim that the scheduler cannot use."""
-        pod, namespace = self.pod, self.pod.metadata.namespace
-        entries = {entry.name: entry for entry in pod.spec.resource_claims}
-        for reference in claim_references(pod, extended=False):
-            if reference.missing:
-                return self._not_created(entries[reference.entry], message)
-            name = reference.name
-            if not name:
-                continue
-            claim = self.reader.snapshot.get(CLAIMS, Key(namespace, name))
-            cause = ""
-            if claim is None:
-                cause = "ClaimMissing"
-            elif claim.metadata.deletion_timestamp is not None:
-                cause = "ClaimDeleting"
-            elif reference.generated and not made_for(claim, uid=pod.metadata.uid):
-                cause = "ClaimOfOtherPod"
-            if cause:
-                facts = PendingFacts(message=message, claim=name, namespace=namespace)
-                return self._finding(cause, facts, (f"ResourceClaim/{namespace}/{name}",))
-        return self._finding("ClaimMissing", PendingFacts(message=message))
-
-    def _not_created(self, reference: PodClaim, message: str) -> Finding:
-        namespace = self.pod.metadata.namespace
-        template = reference.resource_claim_template_name or ""
-        facts = PendingFacts(message=message, template=template, namespace=namespace)
-        if self.reader.snapshot.get(TEMPLATES, Key(namespace, template)) is None:
-            return self._finding("TemplateMissing", facts)
-        because = (f"ResourceClaimTemplate/{namespace}/{template}",)
-        return self._finding("ClaimNotCreated", facts, because)
-
-    def _full(self) -> Finding | None:
-        """Find a claim that is reserved for as many pods as possible."""
-        for claim in self.resolved.claims:
-            name, reserved = str(key_of(claim)), len(claim.status.reserved_for)
-            if reserved >= MOST_CONSUMERS and not self._has(claim):
-                facts = PendingFacts(claim=name, pods=reserved)
-                return self._finding("ClaimFull", facts, (f"ResourceClaim/{name}",))
-        return None
-
-    def _has(self, claim: ResourceClaim) -> bool:
-        return reserved_for(claim, uid=self.pod.metadata.uid)
-
-    def _not_ready(self) -> Finding | None:
-        """Find a device that the pod has and that its driver must prepare first."""
-        claims = filter(self._has, self.resolved.claims)
-        pending = [(claim, device) for claim in claims for device in unready(claim)]
-        # Where one has failed, the scheduler does not wait for the others.
-        for claim, device in sorted(pending, key=lambda pair: not pair[1].failed):
-            name, result = str(key_of(claim)), device.result
-            facts = PendingFacts(
-                claim=name,
-                device=f"{result.driver}/{result.pool}/{result.device}",
-                driver=result.driver,
-                conditions=tuple(device.failed or device.lacks),
-                until=None if device.failed else deadline((claim,), self.reader.now),
-            )
-            cause = "DevicesFailed" if device.failed else "DevicesNotReady"
-            return self._finding(cause, facts, (f"ResourceClaim/{name}",))
-        return None
 
     # -- the scheduler ----------------------------------------------------------------------------
 
@@ -233,9 +149,9 @@ class _PendingPod:
         if attempt.node:
             return self._finding("NotScheduledYet", PendingFacts(node=attempt.node))
         return (
-            self._of_shared_claim(attempt.account)
+            self._of_shared_claim(attempt.diagnosis)
             or self._of_nodes(attempt)
-            or self._of_devices(attempt.account)
+            or self._of_devices(attempt.diagnosis)
         )
 
     def _unknown(self) -> Finding:
@@ -245,11 +161,11 @@ class _PendingPod:
         facts = PendingFacts(message=condition.message)
         return self._finding("Unschedulable", facts, reason=condition.reason)
 
-    def _of_shared_claim(self, account: Diagnosis | None) -> Finding | None:
+    def _of_shared_claim(self, diagnosis: Diagnosis | None) -> Finding | None:
         """Find a claim that has its devices, and that the pod nevertheless cannot use."""
-        if account is None or not account.blocked:
+        if diagnosis is None or not diagnosis.blocked:
             return None
-        blocked, sources = account.blocked[0], self.reader.sources
+        blocked, sources = diagnosis.blocked[0], self.reader.sources
         facts = PendingFacts(claim=blocked.claim, device=blocked.device, nodes=blocked.nodes)
         if blocked.taints:
             origins = tuple(dict.fromkeys(taint.origin for taint in blocked.taints))
@@ -260,20 +176,20 @@ class _PendingPod:
         claim = self.reader.snapshot.get(CLAIMS, key_from(blocked.claim))
         if claim is None:
             return self._finding("ClaimElsewhere", facts, because)
-        devices = tuple(str(each.device) for each in self.reader.allocated(claim))
+        devices = tuple(str(x.device) for x in self.reader.allocated(claim))
         users = tuple(consumer.name for consumer in claim.status.reserved_for)
         facts = replace(facts, devices=devices, users=users)
-        remedies = self._tried(account, self._solutions(account)) if users else ()
+        remedies = self._tried(diagnosis, self._solutions(diagnosis)) if users else ()
         return self._finding("ClaimElsewhere", facts, because, remedies=remedies)
 
     # -- nodes ------------------------------------------------------------------------------------
 
     def _of_nodes(self, attempt: Attempt) -> Finding | None:
-        """Find nodes that do not fit the pod, where devices are not even asked for."""
-        rejections, account = attempt.rejections, attempt.account
-        if (account is not None and account.reached) or not rejections:
+        """Find nodes that do not fit the pod, where devices are not even request for."""
+        rejections, diagnosis = attempt.rejections, attempt.diagnosis
+        if (diagnosis is not None and diagnosis.reached) or not rejections:
             return None
-        tried = self._tried(account, self._solutions(account))
+        tried = self._tried(diagnosis, self._solutions(diagnosis))
         also, remedies = ((), tried) if tried else self._node_advice(rejections)
         shown = rejections[:_MAX_REASONS]
         facts = PendingFacts(
@@ -288,7 +204,7 @@ class _PendingPod:
             [f"Node/{name}" for name in _names(rejections)][:_MAX_NODES],
             also=also,
             remedies=remedies,
-            details=self._tables(account, rejections),
+            details=self._tables(diagnosis, rejections),
         )
 
     def _node_advice(self, rejections: Sequence[Rejection]) -> _Advice:
@@ -299,65 +215,65 @@ class _PendingPod:
         first = next(iter(trials.obstacles()), None)
         if first is None:
             exceeding = tuple(Note("ExceedsNodes", x._asdict()) for x in trials.exceeding())
-            remedies = tuple(replace(each, remedy=True) for each in exceeding)
+            remedies = tuple(replace(excess, remedy=True) for excess in exceeding)
             return exceeding, remedies or (note("NoNodeHasAll"),)
         change = Change(remove=tuple(trials.pods_on(first.node)), obstacles=first)
-        account = trials.account_after(change, first.node)
-        if account is None or account.blocked:
+        diagnosis = trials.diagnosis_after(change, first.node)
+        if diagnosis is None or diagnosis.blocked:
             return (), advice
-        read = self._read(account)
+        read = self._read(diagnosis)
         more = note("NotEnoughOnNode", node=first.node, shortage=read.shortage())
         return (more,), (*advice, *read.advice())
 
     # -- devices ----------------------------------------------------------------------------------
 
-    def _of_devices(self, account: Diagnosis | None) -> Finding | None:
+    def _of_devices(self, diagnosis: Diagnosis | None) -> Finding | None:
         """Find what each request lacks, and what would help."""
-        if account is None:
+        if diagnosis is None:
             return None
-        if (shared := self._of_shared_claim(account)) is not None:
+        if (shared := self._of_shared_claim(diagnosis)) is not None:
             return shared
-        found, trials, read = self._solutions(account), self.trials, self._read(account)
-        if not found and trials is not None and (large := too_large(account, trials)):
+        tried, trials, read = self._solutions(diagnosis), self.trials, self._read(diagnosis)
+        if not tried and trials is not None and (large := too_large(diagnosis, trials)):
             return self._too_large(read, large)
-        reason = _reason(account, found)
+        reason = _reason(diagnosis, tried)
         rejections = self.attempt.rejections if self.attempt is not None else ()
-        also, remedies = ((), self._tried(account, found)) if found else self._not_tried(read)
+        also, remedies = ((), self._tried(diagnosis, tried)) if tried else self._not_tried(read)
         notes = (
             *read.notes(),
             *also,
             *(self._out_of_reach() if reason == "NoDevices" else ()),
             *_other_rejections(rejections),
-            *(self._ahead() if found else ()),
+            *(self._ahead() if tried else ()),
         )
         return self._finding(
             "InsufficientDevices",
             PendingFacts(shortage=read.shortage(reason), notes=notes),
-            _because(account),
+            _because(diagnosis),
             reason=reason,
             remedies=remedies,
-            details=self._tables(account, rejections),
+            details=self._tables(diagnosis, rejections),
         )
 
-    def _read(self, account: Diagnosis) -> AccountReader:
-        return AccountReader(account, self.specs, self.reader.sources)
+    def _read(self, diagnosis: Diagnosis) -> ShortageReader:
+        return ShortageReader(diagnosis, self.specs, self.reader.sources)
 
-    def _solutions(self, account: Diagnosis | None) -> tuple[Solution, ...]:
-        return solutions(account, self.trials) if self.trials is not None else ()
+    def _solutions(self, diagnosis: Diagnosis | None) -> tuple[Solution, ...]:
+        return solutions(diagnosis, self.trials) if self.trials is not None else ()
 
-    def _writer(self, account: Diagnosis | None) -> SolutionWriter:
-        return SolutionWriter(account, self.reader.sources, self._users)
+    def _writer(self, diagnosis: Diagnosis | None) -> SolutionWriter:
+        return SolutionWriter(diagnosis, self.reader.sources, self._users)
 
-    def _tried(self, account: Diagnosis | None, found: Sequence[Solution]) -> tuple[Note, ...]:
-        writer = self._writer(account)
-        return (*map(writer.solution, found), *writer.immutable_claims(found, self.pod))
+    def _tried(self, diagnosis: Diagnosis | None, tried: Sequence[Solution]) -> tuple[Note, ...]:
+        writer = self._writer(diagnosis)
+        return (*map(writer.solution, tried), *writer.immutable_claims(tried, self.pod))
 
-    def _not_tried(self, read: AccountReader) -> _Advice:
+    def _not_tried(self, read: ShortageReader) -> _Advice:
         """Find what to look at: what may help, if it cannot be tried, or what is behind it all."""
-        account, advice = read.account, tuple(read.advice())
+        diagnosis, advice = read.diagnosis, tuple(read.advice())
         if self.trials is None:
-            return (), tuple(self._writer(account).untried(account)) or advice
-        then = remaining(account, self.trials)
+            return (), tuple(self._writer(diagnosis).untried(diagnosis)) or advice
+        then = remaining(diagnosis, self.trials)
         if then is None:
             return (), advice
         rest = self._read(then[1])
@@ -365,30 +281,30 @@ class _PendingPod:
         return (more,), tuple(rest.advice()) or advice
 
     def _users(self, claim: str) -> tuple[str, ...]:
-        found = self.reader.snapshot.get(CLAIMS, key_from(claim))
-        pods = self.reader.snapshot.usage.holders(found) if found is not None else ()
+        allocated = self.reader.snapshot.get(CLAIMS, key_from(claim))
+        pods = self.reader.snapshot.usage.holders(allocated) if allocated is not None else ()
         return tuple(str(key_of(pod)) for pod in pods)
 
     def _too_large(
-        self, read: AccountReader, large: Sequence[tuple[Asked, LargestNode]]
+        self, read: ShortageReader, large: Sequence[tuple[RequestAccount, LargestNode]]
     ) -> Finding:
         requests = tuple(
             note(
                 "LargeRequest",
-                request=asked.request,
-                claim=asked.claim,
-                resource=read.resource(asked),
-                wanted=asked.wanted,
+                request=request.request,
+                claim=request.claim,
+                resource=read.resource(request),
+                wanted=request.wanted,
                 most=most.devices,
                 node=most.node,
             )
-            for asked, most in large
+            for request, most in large
         )
         return self._finding(
             "NodesTooSmall",
             PendingFacts(shortage=Note("NodesTooSmall", requests[0].values), notes=requests),
-            remedies=tuple(replace(each, remedy=True) for each in requests),
-            details=self._tables(read.account, ()),
+            remedies=tuple(replace(request, remedy=True) for request in requests),
+            details=self._tables(read.diagnosis, ()),
         )
 
     def _out_of_reach(self) -> Iterator[Note]:
@@ -398,14 +314,14 @@ class _PendingPod:
 
     def _ahead(self) -> Iterator[Note]:
         """Yield the pods before this one in the queue that request devices of the same classes."""
-        wanted = self._classes(self.pod)
+        classes = self._classes(self.pod)
         pods = sorted(self.reader.snapshot.of(LABELED_PODS).values(), key=key_of)
         ahead = [
             pod.label
             for pod in pods
             if pod.waits
             and _queue_order(pod) < _queue_order(self.pod)
-            and wanted & self._classes(pod)
+            and classes & self._classes(pod)
         ]
         if ahead:
             yield note("PodsAhead", pods=ahead)
@@ -420,7 +336,7 @@ class _PendingPod:
         return {spec.device_class for spec in specs.values()}
 
     def _tables(
-        self, account: Diagnosis | None, rejections: Sequence[Rejection]
+        self, diagnosis: Diagnosis | None, rejections: Sequence[Rejection]
     ) -> tuple[Table, ...]:
         nodes = Table(
             "Nodes that do not fit the pod",
@@ -430,7 +346,7 @@ class _PendingPod:
                 for x in rejections
             ),
         )
-        return tables(*(self._read(account).tables() if account is not None else ()), nodes)
+        return tables(*(self._read(diagnosis).tables() if diagnosis is not None else ()), nodes)
 
 
 def _queue_order(pod: Pod) -> tuple[int, datetime]:
@@ -454,19 +370,19 @@ def _other_rejections(rejections: Sequence[Rejection]) -> Iterator[Note]:
         yield note("OtherRejections", nodes=nodes, messages=[x.message for x in rejections])
 
 
-def _reason(account: Diagnosis, found: Sequence[Solution]) -> str:
+def _reason(diagnosis: Diagnosis, tried: Sequence[Solution]) -> str:
     """Return the word for the cause: what helps against it, where trials have shown that."""
-    reason = account.reason
-    if reason not in ("DevicesTainted", "NotTogether", "CapacityTooSmall") or not found:
+    reason = diagnosis.reason
+    if reason not in ("DevicesTainted", "NotTogether", "CapacityTooSmall") or not tried:
         return reason
-    # A taint on a device that is in use as well is in no account.
-    tainted = any(request.taints for request in account.short)
-    if tainted and any(solution.change.tolerate for solution in found):
+    # A taint on a device that is in use as well is in no diagnosis.
+    tainted = any(request.taints for request in diagnosis.short)
+    if tainted and any(solution.change.tolerate for solution in tried):
         return "DevicesTainted"
-    return "DevicesInUse" if any(solution.change.deallocate for solution in found) else reason
+    return "DevicesInUse" if any(solution.change.deallocate for solution in tried) else reason
 
 
-def _because(account: Diagnosis) -> Iterator[str]:
-    for request in account.requests:
+def _because(diagnosis: Diagnosis) -> Iterator[str]:
+    for request in diagnosis.requests:
         yield from (taint.origin for taint in request.taints)
         yield from (f"ResourceClaim/{holder.claim}" for holder in request.holders[:4])

@@ -110,7 +110,7 @@ class _Placement:
             annotation=DISABLED,
             message=self.error or (status.message if status is not None else ""),
             plugin=status.plugin if status is not None else "",
-            wanted=tuple(spec.cluster_sets),
+            cluster_sets=tuple(spec.cluster_sets),
             bound=self.bound,
             sets=self.eligible,
             number=spec.number_of_clusters,

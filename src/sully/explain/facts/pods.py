@@ -115,10 +115,10 @@ class _BoundPod:
         self.record = records[-1] if records else None
 
     def find(self, previous: tuple[Note, ...]) -> Finding:
-        record, found = self.record, self._cause()
+        record, finding = self.record, self._cause()
         evictions = (record_table((record,)),) if record is not None else ()
         details = tables(device_table(self.allocated, self.reader), *evictions)
-        return replace(found, also=previous, details=details)
+        return replace(finding, also=previous, details=details)
 
     def _finding(self, cause: str, facts: PodFacts | None = None, **more: Any) -> Finding:
         metadata = self.pod.metadata
@@ -172,7 +172,7 @@ class _BoundPod:
         taints = [taint for allocated in self.allocated for taint in allocated.taints]
         if not taints:
             return self._finding("NotTainted", facts)
-        evicting = [x for x in taints if x.taint.effect in self.reader.terms.effects]
+        evicting = [x for x in taints if x.taint.effect in self.reader.policy.effects]
         facts = replace(
             facts,
             tolerated=bool(evicting),
@@ -246,9 +246,9 @@ class _BoundPod:
             facts |= {"budgets": tuple(budgets), "allowed": any(budgets.values())}
             return self._evicting("WaitingForDisruptionBudget", because, **facts)
         rates = [reason.taint.taint.evictions_per_second for reason in because]
-        known = [rate for rate in rates if rate is not None]
-        if known and len(known) == len(rates):
-            return self._evicting("EvictionRateLimited", because, **facts, rate=max(known))
+        limits = [rate for rate in rates if rate is not None]
+        if limits and len(limits) == len(rates):
+            return self._evicting("EvictionRateLimited", because, **facts, rate=max(limits))
         return self._evicting("EvictionDue", because, **facts)
 
     def _budgets(self) -> Iterator[tuple[str, bool]]:

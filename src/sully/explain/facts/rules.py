@@ -14,13 +14,13 @@ from sully.api.sully.types import EvictionRecord, TaintRecord, rules_of
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.devices.rules import UNKNOWN
-from sully.domain.devices.taints import NO_EXECUTE_WITH_BUDGET, NONE, PREFER_NO_SCHEDULE, blocks
+from sully.domain.devices.taints import BUDGET_EFFECTS, NONE, PREFERENCE_EFFECTS, blocks
 from sully.domain.eviction.preview import preview
 from sully.domain.eviction.records import EXPIRY
-from sully.domain.eviction.status import tally
+from sully.domain.eviction.status import evicted_count
 from sully.explain.causes import Finding, Note, RuleFacts, note
 from sully.explain.explanation import Table, tables
-from sully.explain.facts.pending import current_account, recorded_account
+from sully.explain.facts.pending import current_diagnosis, recorded_diagnosis
 from sully.explain.facts.selectors import mismatch, undecided
 from sully.explain.kinds import LABELED_PODS
 from sully.explain.reader import Reader
@@ -65,8 +65,8 @@ def blocked_pods(reader: Reader, name: str) -> Iterator[str]:
     pending = [pod for pod in pods if not pod.spec.node_name and not pod.finished]
     for index, pod in enumerate(pending):
         judged = index < _MAX_JUDGED
-        account = current_account(reader, pod) if judged else recorded_account(pod)
-        requests = account.short if account is not None else ()
+        diagnosis = current_diagnosis(reader, pod) if judged else recorded_diagnosis(pod)
+        requests = diagnosis.short if diagnosis is not None else ()
         if any(taint.origin == origin for request in requests for taint in request.taints):
             yield pod.label
 
@@ -81,7 +81,9 @@ class _Rule:
         self.evictions = reader.evictions(lambda record: uid in rules_of(record))
         self.pods, self.terminating = self._affected()
         recorded = max(len(self.evictions), self.record.status.evicted if self.record else 0)
-        counted = tally(rule.status.conditions, recorded, kept=reader.snapshot.remembers)
+        counted = evicted_count(
+            rule.status.conditions, recorded, has_records=reader.snapshot.remembers
+        )
         self.complete = counted.complete
         """False: more pods may have been evicted than are recorded."""
         evicted = counted.at_least(len(self.terminating))
@@ -151,13 +153,13 @@ class _Rule:
         if not counts.published and not counts.allocated:
             reason = mismatch(self.reader, rule.spec.device_selector)
             return "SelectorFails" if self.undecided else "NoDevice", {"mismatch": reason}
-        if effect in self.reader.terms.effects:
+        if effect in self.reader.policy.effects:
             return self._evicting()
         if effect == NONE:
             return "NoEffect", {"preview": preview(self.reader.exposures.preview(rule)).message}
         if blocks(rule.spec.taint):
             return "PreventsScheduling", {}
-        return "PreferNoSchedule" if effect == PREFER_NO_SCHEDULE else "UnknownEffect", {}
+        return "PreferNoSchedule" if effect in PREFERENCE_EFFECTS else "UnknownEffect", {}
 
     def _evicting(self) -> tuple[str, dict[str, Any]]:
         until, paused, taint = self.source.until, self.source.paused, self.rule.spec.taint
@@ -174,7 +176,7 @@ class _Rule:
                 "pods": len(pods),
                 "due": 0 if due == len(pods) else due,
                 "rate": taint.evictions_per_second,
-                "budgets": taint.effect == NO_EXECUTE_WITH_BUDGET,
+                "budgets": taint.effect in BUDGET_EFFECTS,
             }
         first = min(pods)
         cause = "TaintStartsLater" if first.due == taint.time_added else "ToleratedTemporarily"

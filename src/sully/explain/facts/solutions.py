@@ -8,20 +8,20 @@ from sully.domain.claims.pods import claim_references
 from sully.domain.scheduling.diagnosis import Diagnosis, Taint
 from sully.domain.scheduling.extended import NAMELESS
 from sully.domain.scheduling.objects import Pod
-from sully.explain.accounts import merged_holders, merged_taints
 from sully.explain.causes import Note, note
+from sully.explain.shortages import merged_holders, merged_taints
 from sully.explain.sources import Sources
 from sully.explain.text import object_text, taint_text
 from sully.explain.trials.changes import NodeObstacles, RequestName, Solution
 
 
 class SolutionWriter:
-    """Writes steps with the names that an account and sources have; `users` are pods of a claim."""
+    """Writes steps with the names in a diagnosis and in sources; `users` are pods of a claim."""
 
     def __init__(
-        self, account: Diagnosis | None, sources: Sources, users: Callable[[str], tuple[str, ...]]
+        self, diagnosis: Diagnosis | None, sources: Sources, users: Callable[[str], tuple[str, ...]]
     ) -> None:
-        self._requests = account.requests if account is not None else ()
+        self._requests = diagnosis.requests if diagnosis is not None else ()
         self._sources = sources
         self._users = users
 
@@ -39,10 +39,10 @@ class SolutionWriter:
             steps.append(self._deallocate(change.deallocate))
         return note("ScheduledAfter", steps=steps, node=solution.node)
 
-    def untried(self, account: Diagnosis) -> Iterator[Note]:
+    def untried(self, diagnosis: Diagnosis) -> Iterator[Note]:
         """Yield what may help where it cannot be tried: the caller cannot see everything."""
-        short = account.short
-        requests = [(asked.claim, asked.request) for asked in short if asked.taints]
+        short = diagnosis.short
+        requests = [(request.claim, request.request) for request in short if request.taints]
         taints = merged_taints(short)
         if taints and not any(claim.endswith(NAMELESS) for claim, _ in requests):
             yield note("MayHelp", step=self._tolerate(taints, requests), partly=False)
@@ -71,15 +71,15 @@ class SolutionWriter:
         self, taints: Sequence[Taint], requests: Sequence[RequestName], *, removable: bool = True
     ) -> Note:
         ends = [self._sources.of(taint.origin).until for taint in taints]
-        known = [end for end in ends if end is not None]
+        expiries = [end for end in ends if end is not None]
         return note(
             "TolerateDevices",
             taints=[
                 note("TaintOf", taint=taint_text(x), source=object_text(x.origin)) for x in taints
             ],
-            expired=any(taint.lapsed for taint in taints),
+            expired=any(taint.expired for taint in taints),
             requests=list(self._named(requests)),
-            until=max(known) if known and len(known) == len(ends) else None,
+            until=max(expiries) if expiries and len(expiries) == len(ends) else None,
             removable=removable,
         )
 
@@ -88,16 +88,16 @@ class SolutionWriter:
         by_claim: dict[str, list[str]] = {}
         for claim, request in requests:
             by_claim.setdefault(claim, []).append(request)
-        single = len({asked.claim for asked in self._requests}) == 1
+        single = len({request.claim for request in self._requests}) == 1
         for claim, names in by_claim.items():
             yield note("RequestsOf", requests=names, claim="" if single else claim)
 
     def _deallocate(self, claims: Sequence[str]) -> Note:
-        held, users = merged_holders(self._requests), self._users
+        holders, users = merged_holders(self._requests), self._users
         return note(
             "Deallocate",
             claims=[
-                note("ClaimUse", claim=claim, devices=held.get(claim, 0), pods=users(claim))
+                note("ClaimUse", claim=claim, devices=holders.get(claim, 0), pods=users(claim))
                 for claim in claims
             ],
         )

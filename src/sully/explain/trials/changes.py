@@ -83,7 +83,7 @@ class WhatIf(Protocol):
     def node_for(self, change: Change, only: str = "") -> str:
         """Return the node that the pod would get, of all or only of one; empty if none."""
 
-    def account_after(self, change: Change, only: str = "") -> Diagnosis | None:
+    def diagnosis_after(self, change: Change, only: str = "") -> Diagnosis | None:
         """Return why there are no devices then; None if the pod gets a node."""
 
     def nodes(self) -> Sequence[str]:
@@ -96,7 +96,7 @@ class WhatIf(Protocol):
         """Return what the pod requests more of than any node has."""
 
     def reveals(self, taint: Taint, node: str) -> bool:
-        """Return whether another taint like it would take effect if it were removed."""
+        """Report whether another taint like it would take effect if it were removed."""
 
     def claims_near(self, node: str) -> Sequence[str]:
         """Return the claims with devices that a node can use."""

@@ -46,15 +46,15 @@ class PlacementTrials:
         plain, want = self.placement, self.placement.spec.number_of_clusters or 1
         parts = {mismatch.part for verdict in verdicts for mismatch in verdict.mismatches}
         taints = _excluding_taints(verdicts)
-        tries = [(plain, taints[:0]), (plain, taints)]
+        attempts = [(plain, taints[:0]), (plain, taints)]
         if parts:
             wide = _changed(plain, widen=True)
-            tries += [(wide, taints[:0]), (wide, _excluding_taints(self.decide(wide).all()))]
-        counts = [self._selected(*trial) for trial in tries]
+            attempts += [(wide, taints[:0]), (wide, _excluding_taints(self.decide(wide).all()))]
+        counts = [self._selected(*trial) for trial in attempts]
         goal = min(want, max(counts))
         first = next(index for index, count in enumerate(counts) if count >= goal)
         if first:
-            placement, some = tries[first]
+            placement, some = attempts[first]
             needed = fewest(some, lambda kept: self._selected(placement, kept) >= goal)
             steps = list(_tolerate(needed))
             if placement is not plain:

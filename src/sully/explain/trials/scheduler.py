@@ -38,7 +38,7 @@ from sully.views.snapshot.snapshot import ALL_EFFECTS, Snapshot
 
 __all__ = ["ScheduleResult", "Unschedulable", "claim_keys", "deadline", "unallocated", "unready"]
 
-OPTIONS = Options(eviction=ALL_EFFECTS)
+OPTIONS = Options(eviction_policy=ALL_EFFECTS)
 _RIGHT_KIND = (Reason.TAINT, Reason.IN_USE, Reason.COUNTERS, Reason.CONSTRAINT)
 """Why a request cannot have a device that is of the right kind."""
 
@@ -64,7 +64,7 @@ class Attempt:
     error: str = ""
     """Something is wrong with a request, a class or a pool."""
     failure: FailureCause | None = None
-    account: Diagnosis | None = None
+    diagnosis: Diagnosis | None = None
     rejections: tuple[Rejection, ...] = ()
     """Nodes that do not fit the pod, devices aside, those first that are the most."""
     nodes: int = 0
@@ -161,12 +161,12 @@ class SchedulerCopy:
             # Which plugin of the scheduler met the error does not matter here.
             error=failed.error if failed is not None else "",
             failure=failed.failure if failed is not None else None,
-            account=verdict.diagnosis,
+            diagnosis=verdict.diagnosis,
             rejections=tuple(self._rejections(pod)),
             nodes=nodes,
         )
 
-    def account(self, pod: Pod, claims: Sequence[ResourceClaim]) -> Diagnosis | None:
+    def diagnosis(self, pod: Pod, claims: Sequence[ResourceClaim]) -> Diagnosis | None:
         """Return why there are no devices for a pod; None if it would get a node."""
         verdict = self._all.judge.judge(pod, claims, self.snapshot.taken)
         return None if isinstance(verdict, ScheduleResult) else verdict.diagnosis
@@ -196,17 +196,17 @@ class SchedulerCopy:
         for state in self.states():
             if rejects(state, pod, requests, backed) is not None:
                 continue
-            survey = Survey([self.devices.catalogue.offer(state.target)])
+            survey = Survey([self.devices.node_pools.get(state.target)])
             try:
-                accounts = diagnose(demand, survey, self.devices.ledger).requests
+                diagnosed = diagnose(demand, survey, self.devices.ledger).requests
             except CostBudgetExceededError:
                 break
-            for asked in accounts:
-                count = asked.available + sum(asked.refused.get(why, 0) for why in _RIGHT_KIND)
-                known = largest.get((asked.claim, asked.request))
+            for request in diagnosed:
+                count = request.available + sum(request.refused.get(why, 0) for why in _RIGHT_KIND)
+                known = largest.get((request.claim, request.request))
                 if known is None or count > known.devices:
                     name = state.node.metadata.name
-                    largest[asked.claim, asked.request] = LargestNode(count, name)
+                    largest[request.claim, request.request] = LargestNode(count, name)
         return largest
 
     def _rejections(self, pod: Pod) -> list[Rejection]:
@@ -216,8 +216,8 @@ class SchedulerCopy:
         for state in self.states():
             for why in _rejections(state, pod, requests, backed):
                 nodes.setdefault(why, []).append(state.node.metadata.name)
-        found = [why._replace(names=tuple(sorted(names))) for why, names in nodes.items()]
-        return sorted(found, key=lambda rejection: (-len(rejection.names), rejection.message))
+        rejections = [why._replace(names=tuple(sorted(names))) for why, names in nodes.items()]
+        return sorted(rejections, key=lambda rejection: (-len(rejection.names), rejection.message))
 
 
 def _rejections(

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
-from sully.domain.scheduling.diagnosis import Asked, Diagnosis, Taint
-from sully.explain.accounts import merged_holders, merged_taints
+from sully.domain.scheduling.diagnosis import Diagnosis, RequestAccount, Taint
+from sully.explain.shortages import merged_holders, merged_taints
 from sully.explain.text import taint_text
 from sully.explain.trials.changes import (
     Change,
@@ -29,27 +29,27 @@ _FIRST_CLAIMS: Final = 64
 """Claims that are tried to be deallocated before all are: a pool may be shared by thousands."""
 
 
-def solutions(account: Diagnosis | None, what_if: WhatIf) -> tuple[Solution, ...]:
+def solutions(diagnosis: Diagnosis | None, what_if: WhatIf) -> tuple[Solution, ...]:
     """Return what would get a pod scheduled: the least of each kind, or of all together.
 
     The kinds are tolerating, waiting for devices, and clearing away what nodes object to.
     """
     search = _Search(what_if)
-    found = search.on_fitting_nodes(account) if account is not None else []
+    fitting = search.on_fitting_nodes(diagnosis) if diagnosis is not None else []
     obstacles = what_if.obstacles()
     cleared = search.best(search.cleared(node) for node in obstacles if not node.full)
-    if cleared is None and not found:
+    if cleared is None and not fitting:
         cleared = search.best(search.cleared(node, more=True) for node in obstacles)
-    return (*found, *((cleared,) if cleared is not None else ()))
+    return (*fitting, *((cleared,) if cleared is not None else ()))
 
 
-def remaining(account: Diagnosis, what_if: WhatIf) -> tuple[str, Diagnosis] | None:
+def remaining(diagnosis: Diagnosis, what_if: WhatIf) -> tuple[str, Diagnosis] | None:
     """Return what else a node lacks if all taints were tolerated and all devices free."""
     for node in what_if.nodes()[:1]:
         base = Change(deallocate=tuple(what_if.claims_near(node)))
         taints = _Search(what_if).taints(node, base)
-        then = what_if.account_after(replace(base, tolerate=taints), node)
-        if then is not None and then.requests and then.reason != account.reason:
+        then = what_if.diagnosis_after(replace(base, tolerate=taints), node)
+        if then is not None and then.requests and then.reason != diagnosis.reason:
             return node, then
     return None
 
@@ -58,23 +58,23 @@ def remaining(account: Diagnosis, what_if: WhatIf) -> tuple[str, Diagnosis] | No
 class _Search:
     what_if: WhatIf
 
-    def on_fitting_nodes(self, account: Diagnosis) -> list[Solution]:
+    def on_fitting_nodes(self, diagnosis: Diagnosis) -> list[Solution]:
         """Return what would help on nodes that fit the pod, devices aside."""
-        taints = tuple(merged_taints(account.requests))
-        holders = tuple(merged_holders(account.requests))
+        taints = tuple(merged_taints(diagnosis.requests))
+        holders = tuple(merged_holders(diagnosis.requests))
         tolerated = self.what_if.node_for(Change(tolerate=taints)) if taints else ""
         freed = self.what_if.node_for(Change(deallocate=holders)) if holders else ""
         names = dict.fromkeys((tolerated, freed, *self.what_if.nodes()))
         nodes = [name for name in names if name]
         # If all of it is not enough, less is not. Who uses up counters is listed nowhere.
-        counters = any(request.refused.get("counters") for request in account.requests)
-        found = [
+        counters = any(request.refused.get("counters") for request in diagnosis.requests)
+        candidates = [
             self.best(map(self.tolerating, nodes)) if tolerated else None,
             self.best(map(self.deallocating, nodes)) if freed or counters else None,
         ]
-        if not any(found):
-            found.append(self.best(map(self.both, nodes)))
-        return [solution for solution in found if solution is not None]
+        if not any(candidates):
+            candidates.append(self.best(map(self.both, nodes)))
+        return [solution for solution in candidates if solution is not None]
 
     def tolerating(self, node: str) -> Change | None:
         return self.needed(node, Change(tolerate=self.taints(node)))
@@ -102,14 +102,14 @@ class _Search:
 
     def taints(self, node: str, base: Change = NO_CHANGE) -> tuple[Taint, ...]:
         """Return the taints on devices of a node; of those that one toleration covers, only one."""
-        account = self.what_if.account_after(base, node)
-        found = merged_taints(account.requests) if account is not None else ()
-        return tuple({taint_text(taint): taint for taint in reversed(found)}.values())[::-1]
+        diagnosis = self.what_if.diagnosis_after(base, node)
+        taints = merged_taints(diagnosis.requests) if diagnosis is not None else ()
+        return tuple({taint_text(taint): taint for taint in reversed(taints)}.values())[::-1]
 
     def holders(self, node: str) -> Iterator[tuple[str, ...]]:
         """Yield the claims with devices near a node, those with the most usable devices first."""
-        account = self.what_if.account_after(NO_CHANGE, node)
-        held = merged_holders(account.requests if account is not None else ())
+        diagnosis = self.what_if.diagnosis_after(NO_CHANGE, node)
+        held = merged_holders(diagnosis.requests if diagnosis is not None else ())
         near = sorted(
             self.what_if.claims_near(node), key=lambda claim: (-held.get(claim, 0), claim)
         )
@@ -138,10 +138,10 @@ class _Search:
         taints = change.tolerate
         if taints:
             base = replace(change, tolerate=(), requests=None)
-            account = self.what_if.account_after(base, node)
+            diagnosis = self.what_if.diagnosis_after(base, node)
             texts = {taint_text(taint) for taint in taints}
-            there = merged_taints(account.requests) if account is not None else ()
-            taints = tuple(taint for taint in there if taint_text(taint) in texts) or taints
+            on_node = merged_taints(diagnosis.requests) if diagnosis is not None else ()
+            taints = tuple(taint for taint in on_node if taint_text(taint) in texts) or taints
         removable = not any(self.what_if.reveals(taint, node) for taint in taints)
         return Solution(replace(change, tolerate=taints), node, removable)
 
@@ -169,9 +169,9 @@ class _Search:
         return self._tolerating_requests(node, change) if change.tolerate else change
 
     def _tolerating_requests(self, node: str, change: Change) -> Change:
-        account = self.what_if.account_after(replace(change, tolerate=()), node)
-        asked = account.requests if account is not None else ()
-        names: list[RequestName] = [(request.claim, request.request) for request in asked]
+        diagnosis = self.what_if.diagnosis_after(replace(change, tolerate=()), node)
+        requests = diagnosis.requests if diagnosis is not None else ()
+        names: list[RequestName] = [(request.claim, request.request) for request in requests]
 
         def enough(kept: Sequence[RequestName]) -> bool:
             return bool(self.what_if.node_for(replace(change, requests=tuple(kept)), node))
@@ -204,15 +204,17 @@ def fewest(things: Sequence[T], enough: Callable[[Sequence[T]], bool]) -> list[T
     return kept
 
 
-def too_large(account: Diagnosis, what_if: WhatIf) -> tuple[tuple[Asked, LargestNode], ...]:
+def too_large(
+    diagnosis: Diagnosis, what_if: WhatIf
+) -> tuple[tuple[RequestAccount, LargestNode], ...]:
     """Return requests for more devices than any node has, if a pod cannot do without them.
 
     A request with alternatives is too large only if all of them are.
     """
     known = what_if.largest()
-    large: list[tuple[Asked, LargestNode]] = []
+    large: list[tuple[RequestAccount, LargestNode]] = []
     fitting: set[RequestName] = set()
-    for request in account.requests:
+    for request in diagnosis.requests:
         most = known.get((request.claim, request.request), LargestNode(0, ""))
         if 0 < most.devices < request.wanted:
             large.append((request, most))
@@ -221,6 +223,6 @@ def too_large(account: Diagnosis, what_if: WhatIf) -> tuple[tuple[Asked, Largest
     return tuple((request, most) for request, most in large if _whole(request) not in fitting)
 
 
-def _whole(request: Asked) -> RequestName:
+def _whole(request: RequestAccount) -> RequestName:
     """Return the request that an alternative belongs to."""
     return request.claim, request.request.partition("/")[0]

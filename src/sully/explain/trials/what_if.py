@@ -63,7 +63,7 @@ class PodTrials:
         verdict = self._judge(change, only, diagnose=False)
         return verdict.node if isinstance(verdict, ScheduleResult) else ""
 
-    def account_after(self, change: Change, only: str = "") -> Diagnosis | None:
+    def diagnosis_after(self, change: Change, only: str = "") -> Diagnosis | None:
         verdict = self._judge(change, only)
         return None if isinstance(verdict, ScheduleResult) else verdict.diagnosis
 
@@ -101,16 +101,16 @@ class PodTrials:
         )
 
     def exceeding(self) -> list[Excess]:
-        states, found = list(self._copy.states()), []
+        states, excesses = list(self._copy.states()), []
         for name, amount in sorted(self._requests.items()):
             most = max((state.resources.allocatable.get(name, 0) for state in states), default=0)
             if amount > most and name not in self._backed:
                 largest = _quantity(name, most) if most else ""
-                found.append(Excess(name, _quantity(name, amount), largest))
-        return found
+                excesses.append(Excess(name, _quantity(name, amount), largest))
+        return excesses
 
     def reveals(self, taint: Taint, node: str) -> bool:
-        """Return whether a patch hides a taint of the driver, or of a patch with less priority."""
+        """Report whether a patch hides a taint of the driver, or of a patch with less priority."""
         kind, _, name = taint.origin.partition("/")
         if kind != PATCHES.kind:
             return False

@@ -15,7 +15,13 @@ import msgspec
 from sully.api.resource.annotations import expiry
 from sully.api.resource.types import DeviceTaintRule
 from sully.api.sully.types import GROUP, VERSION, TaintRecordStatus
-from sully.domain.eviction.records import EXPIRY, follow, leave, lift, taint_record_name
+from sully.domain.eviction.records import (
+    EXPIRY,
+    close_record,
+    follow,
+    set_deleter,
+    taint_record_name,
+)
 from sully.machinery.codec import from_json, to_json
 from sully.machinery.decode import decode
 from sully.machinery.moments import rewriter
@@ -67,12 +73,12 @@ def _noted(
     status: TaintRecordStatus, old: Obj, new: Obj | None, *, request: Request, now: datetime
 ) -> TaintRecordStatus:
     if new is None:
-        return lift(status, now=now, by=_deleter(old, request, now))
+        return close_record(status, now=now, by=_deleter(old, request, now))
     if "deletionTimestamp" not in new["metadata"]:
         rule = msgspec.convert(new, DeviceTaintRule)
         return follow(status, rule, now=now, by=request.user.name)
     if "deletionTimestamp" not in old["metadata"]:
-        return leave(status, by=_deleter(old, request, now))
+        return set_deleter(status, by=_deleter(old, request, now))
     return status
 
 

@@ -70,7 +70,7 @@ def parse_address(text: str, tls: Tls | None = None, login: Login | None = None)
     hosts, slash, path = text.removeprefix(SCHEME).partition("/")
     endpoints = tuple(_endpoint(host) for host in hosts.split(",") if host)
     if not text.startswith(SCHEME) or not endpoints:
-        raise ValueError(f"{text!r} names no etcd; for example etcd://127.0.0.1:2379")
+        raise ValueError(f'invalid store "{text}" (for example etcd://127.0.0.1:2379)')
     prefix = f"/{path.strip('/')}" if slash and path.strip("/") else DEFAULT_PREFIX
     tls, login = tls or Tls(), login or Login()
     tls.check()
@@ -82,7 +82,7 @@ def _endpoint(host: str) -> str:
     bare = host.rpartition("]")[2] if host.startswith("[") else host
     port = bare.rpartition(":")[2] if ":" in bare else ""
     if ":" in bare and not port.isdigit():
-        raise ValueError(f"{host!r} is no HOST:PORT of an etcd member")
+        raise ValueError(f'invalid etcd member "{host}" (HOST:PORT)')
     return host if port else f"{host}:{DEFAULT_PORT}"
 
 

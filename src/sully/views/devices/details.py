@@ -23,8 +23,9 @@ from sully.domain.allocation.capacity import left_of, taken_of
 from sully.domain.devices.device import EffectiveDevice, Published
 from sully.domain.devices.pools import DeviceId, PoolId
 from sully.domain.devices.rules import choose_by_content, recorded, sourced
-from sully.domain.devices.taints import SourcedTaint, tolerates
-from sully.domain.eviction.judge import Terms, leaves_at
+from sully.domain.devices.taints import SourcedTaint
+from sully.domain.eviction.judge import EvictionPolicy, eviction_time
+from sully.domain.tolerations import tolerates
 from sully.machinery.quantity import Quantity
 from sully.views.devices.inventory import Inventory
 from sully.views.devices.name_index import Names
@@ -108,14 +109,14 @@ class Sights:
         usage: Usage,
         patches: Cache[ResourceSlicePatch],
         *,
-        terms: Terms = ALL_EFFECTS,
+        policy: EvictionPolicy = ALL_EFFECTS,
         users_known: bool = True,
     ) -> None:
         self._users_known = users_known
         self._inventory = inventory
         self._usage = usage
         self._patches = patches
-        self._terms = terms
+        self._policy = policy
         self._ends: dict[tuple[str, str], tuple[datetime | None, str | None]] = {}
 
     def all(self, now: datetime) -> Iterator[Sight]:
@@ -218,7 +219,7 @@ class Sights:
             if any(tolerates(each, taint.taint) for taint in taints)
         )
         due = [
-            leaves_at(mark.sourced.taint, result.tolerations, now=now, terms=self._terms)
+            eviction_time(mark.sourced.taint, result.tolerations, now=now, policy=self._policy)
             for mark in marks
             if mark.paused is None
         ]

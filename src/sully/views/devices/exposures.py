@@ -28,7 +28,15 @@ from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.rules import Choice, needs_content, recorded, sourced
 from sully.domain.devices.selectors import Content
 from sully.domain.devices.taints import NO_EXECUTE, Origin, SourcedTaint
-from sully.domain.eviction.judge import KEEP, USUAL, Exposure, Terms, Verdict, judge, leaves_at
+from sully.domain.eviction.judge import (
+    DEFAULT_POLICY,
+    KEEP,
+    EvictionPolicy,
+    Exposure,
+    Verdict,
+    eviction_time,
+    judge,
+)
 from sully.domain.eviction.preview import Preview, PreviewedPod
 from sully.domain.eviction.status import Counts, count_pods
 from sully.runtime.clock import Clock
@@ -58,12 +66,12 @@ class Exposures:
         usage: Usage,
         *,
         clock: Clock,
-        terms: Terms = USUAL,
+        policy: EvictionPolicy = DEFAULT_POLICY,
         pauses: bool = True,
     ) -> None:
         self.inventory = inventory
         self.usage = usage
-        self.terms = terms
+        self.policy = policy
         self._clock = clock
         self._pauses = pauses
         self._evicted: OrderedDict[str, None] = OrderedDict()
@@ -87,7 +95,7 @@ class Exposures:
 
         Kubernetes does not look at the phase; a finished pod then counts until it is released.
         """
-        ignored = pod.finished and self.terms.compat.ignores_finished_pods
+        ignored = pod.finished and self.policy.compat.ignores_finished_pods
         return bool(pod.spec.node_name) and not ignored
 
     def judge(self, pod: Pod, now: datetime) -> Verdict:
@@ -97,12 +105,12 @@ class Exposures:
         if not exposures:
             return KEEP
         if not self._pauses:
-            return judge(exposures, now=now, terms=self.terms)
-        return judge(exposures, now=now, terms=self.terms, paused=self._is_paused)
+            return judge(exposures, now=now, policy=self.policy)
+        return judge(exposures, now=now, policy=self.policy, paused=self._is_paused)
 
     def is_tainted(self, pod: Pod) -> bool:
         """Report whether a taint that evicts pods is on a device of a pod, tolerated or not."""
-        effects = self.terms.effects
+        effects = self.policy.effects
         return any(
             taint.taint.effect in effects
             for exposure in self._exposures(pod)
@@ -146,7 +154,7 @@ class Exposures:
                 yield from self.usage.pods_on(pool, devices)
         for each in change.rules:
             rules = [rule for rule in (each.old, each.new) if rule is not None]
-            if any(rule.spec.taint.effect in self.terms.effects for rule in rules):
+            if any(rule.spec.taint.effect in self.policy.effects for rule in rules):
                 yield from self._pods_under(rules)
 
     def _pods_under(self, rules: Iterable[DeviceTaintRule]) -> Iterator[Key]:
@@ -163,7 +171,10 @@ class Exposures:
         leaving: set[tuple[str, str]] = set()
         for held in self._held_by(rule):
             allocated += 1
-            if leaves_at(taint, held.result.tolerations, now=now, terms=self.terms) is not None:
+            if (
+                eviction_time(taint, held.result.tolerations, now=now, policy=self.policy)
+                is not None
+            ):
                 leaving.update(key_of(pod) for pod in self.running(held.claim))
         pods, namespaces = count_pods(leaving)
         return Counts(
@@ -182,7 +193,7 @@ class Exposures:
         evictions: dict[Key, PreviewedPod] = {}
         for held in self._held_by(rule):
             allocated += 1
-            due = leaves_at(taint, held.result.tolerations, now=now, terms=self.terms)
+            due = eviction_time(taint, held.result.tolerations, now=now, policy=self.policy)
             if due is None:
                 continue
             after = int((due - now).total_seconds())
@@ -221,20 +232,22 @@ class Exposures:
         """Yield what claims hold although they do not tolerate a rule, and until when."""
         now = self._clock.now()
         for held in self._held_by(rule):
-            at = leaves_at(rule.spec.taint, held.result.tolerations, now=now, terms=self.terms)
+            at = eviction_time(
+                rule.spec.taint, held.result.tolerations, now=now, policy=self.policy
+            )
             if at is not None:
                 yield held, at
 
     def _evicting(self, rule: DeviceTaintRule) -> DeviceTaint:
         taint = rule.spec.taint
-        if taint.effect in self.terms.effects:
+        if taint.effect in self.policy.effects:
             return taint
         return msgspec.structs.replace(taint, effect=NO_EXECUTE)
 
     def running(self, claim: ResourceClaim) -> Iterator[Pod]:
         """Yield the pods that hold a claim and are not terminating."""
         for pod in self.usage.holders(claim):
-            if self.counts_as_running(pod) and not pod.leaving and not self.was_evicted(pod):
+            if self.counts_as_running(pod) and not pod.is_terminating and not self.was_evicted(pod):
                 yield pod
 
     def problems(self, rule: DeviceTaintRule) -> Iterator[Problem]:

@@ -17,7 +17,7 @@ from sully.api.resource.types import (
     ResourceSlice,
     ResourceSlicePatch,
 )
-from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS
+from sully.domain.devices.taints import EVICTING_EFFECTS
 
 Source = DeviceTaintRule | ResourceSlice | ResourceSlicePatch
 
@@ -62,7 +62,7 @@ class TaintTimes:
 
 def _times(source: Source | None) -> Iterator[tuple[str, datetime]]:
     for each in _taints(source):
-        if each.time_added is not None and each.effect in EVICTING_WITH_BUDGETS:
+        if each.time_added is not None and each.effect in EVICTING_EFFECTS:
             yield each.key, each.time_added
 
 

@@ -18,7 +18,8 @@ import msgspec
 from sully.client.informers.cache import Cache
 from sully.client.objects import from_body, key_of, unreadable
 from sully.client.transport import Key, Kind
-from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS, Terms
+from sully.domain.devices.taints import EVICTING_EFFECTS
+from sully.domain.eviction.judge import EvictionPolicy
 from sully.machinery.compat import Compat
 from sully.views.devices.changes import Features
 from sully.views.devices.exposures import Exposures
@@ -31,9 +32,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-ALL_EFFECTS = Terms(effects=EVICTING_WITH_BUDGETS)
+ALL_EFFECTS = EvictionPolicy(effects=EVICTING_EFFECTS)
 """Whoever stored a taint that asks budgets had them switched on, so all effects count."""
-AS_KUBERNETES = Terms(compat=Compat.KUBERNETES)
+AS_KUBERNETES = EvictionPolicy(compat=Compat.KUBERNETES)
 """How the controller evicts that Kubernetes brings along."""
 Resource = tuple[str, str]
 """A group and a plural: the same resource, as whatever type it is read."""
@@ -140,7 +141,7 @@ class Snapshot:
         return gap is None or gap.why != "not served"
 
     @property
-    def terms(self) -> Terms:
+    def policy(self) -> EvictionPolicy:
         """Return how pods are made to leave here; our evictor keeps records."""
         return ALL_EFFECTS if self.remembers else AS_KUBERNETES
 
@@ -148,7 +149,7 @@ class Snapshot:
     def exposures(self) -> Exposures:
         """Return who is on which tainted device, at the moment of the snapshot."""
         clock = StoppedClock(self.taken)
-        return Exposures(self.inventory, self.usage, clock=clock, terms=self.terms)
+        return Exposures(self.inventory, self.usage, clock=clock, policy=self.policy)
 
     @cached_property
     def fleet(self) -> FleetView:

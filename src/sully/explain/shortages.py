@@ -1,4 +1,4 @@
-"""The account of a pod that gets no devices, as notes: what each request lacks, and why.
+"""The diagnosis of a pod that gets no devices, as notes: what each request lacks, and why.
 
 The diagnosis (`domain/scheduling/diagnosis.py`) has the numbers; the claims have what they are
 about.
@@ -13,15 +13,17 @@ from typing import Final
 from sully.api.resource.types import (
     DeviceConstraint,
     DeviceSelector,
+    DeviceSubRequest,
     DeviceToleration,
+    ExactDeviceRequest,
     ResourceClaim,
 )
 from sully.domain.allocation.requests import claim_key
 from sully.domain.allocation.toleration_expiry import expires
 from sully.domain.devices.rules import Classes
-from sully.domain.scheduling.diagnosis import Asked, Diagnosis, Selector, Taint
+from sully.domain.scheduling.diagnosis import Diagnosis, RequestAccount, Selector, Taint
 from sully.domain.scheduling.extended import NAMELESS, Extension
-from sully.domain.tolerations import difference
+from sully.domain.tolerations import mismatched_field
 from sully.explain.causes import Note, note
 from sully.explain.explanation import Table
 from sully.explain.sources import Sources
@@ -63,9 +65,9 @@ class RequestSpec:
     """The extended resource that it stands for, where it is not part of a claim."""
 
     def expression(self, selector: Selector) -> str:
-        """Return the expression of a selector that an account names by its index."""
-        known = self.class_selectors if selector.device_class else self.selectors
-        cel = known[selector.index].cel if selector.index < len(known) else None
+        """Return the expression of a selector that a diagnosis names by its index."""
+        selectors = self.class_selectors if selector.device_class else self.selectors
+        cel = selectors[selector.index].cel if selector.index < len(selectors) else None
         return cel.expression if cel is not None else ""
 
 
@@ -89,23 +91,31 @@ def request_specs(
     return specs
 
 
+def exact_requests(
+    claim: ResourceClaim,
+) -> Iterator[tuple[str, ExactDeviceRequest | DeviceSubRequest]]:
+    """Yield the requests of a claim, and each alternative of a request, with their names."""
+    for request in claim.spec.devices.requests or ():
+        if request.exactly is not None:
+            yield request.name, request.exactly
+        else:
+            yield from ((f"{request.name}/{x.name}", x) for x in request.first_available)
+
+
 def _of(claim: ResourceClaim, classes: Classes) -> Iterator[tuple[str, RequestSpec]]:
-    devices = claim.spec.devices
-    for request in devices.requests or ():
-        given = (request.exactly,) if request.exactly is not None else request.first_available
-        for exact in given:
-            name = getattr(exact, "name", "")
-            class_ = classes(exact.device_class_name)
-            yield (
-                f"{request.name}/{name}" if name else request.name,
-                RequestSpec(
-                    device_class=exact.device_class_name,
-                    class_selectors=class_.spec.selectors if class_ is not None else (),
-                    selectors=exact.selectors,
-                    tolerations=exact.tolerations,
-                    constraints=tuple(_constraints(request.name, devices.constraints)),
-                ),
-            )
+    constraints = claim.spec.devices.constraints
+    for name, request in exact_requests(claim):
+        class_ = classes(request.device_class_name)
+        yield (
+            name,
+            RequestSpec(
+                device_class=request.device_class_name,
+                class_selectors=class_.spec.selectors if class_ is not None else (),
+                selectors=request.selectors,
+                tolerations=request.tolerations,
+                constraints=tuple(_constraints(name.partition("/")[0], constraints)),
+            ),
+        )
 
 
 def _constraints(request: str, constraints: Iterable[DeviceConstraint]) -> Iterator[str]:
@@ -115,37 +125,37 @@ def _constraints(request: str, constraints: Iterable[DeviceConstraint]) -> Itera
             yield constraint_text(constraint)
 
 
-def merged_taints(requests: Iterable[Asked]) -> list[Taint]:
+def merged_taints(requests: Iterable[RequestAccount]) -> list[Taint]:
     """Return the taints that any request does not tolerate, the one on the most devices first."""
-    found: dict[tuple[str, str], Taint] = {}
+    merged: dict[tuple[str, str], Taint] = {}
     for request in requests:
         for taint in request.taints:
             key = (taint.origin, taint_text(taint))
-            if key not in found or found[key].devices < taint.devices:
-                found[key] = taint
+            if key not in merged or merged[key].devices < taint.devices:
+                merged[key] = taint
     return sorted(
-        found.values(), key=lambda taint: (-taint.devices, taint.origin, taint_text(taint))
+        merged.values(), key=lambda taint: (-taint.devices, taint.origin, taint_text(taint))
     )
 
 
-def merged_holders(requests: Iterable[Asked]) -> dict[str, int]:
+def merged_holders(requests: Iterable[RequestAccount]) -> dict[str, int]:
     """Return the claims with devices that any request could use and how many, the most first."""
-    found: dict[str, int] = {}
+    merged: dict[str, int] = {}
     for request in requests:
         for holder in request.holders:
-            found[holder.claim] = max(found.get(holder.claim, 0), holder.devices)
-    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+            merged[holder.claim] = max(merged.get(holder.claim, 0), holder.devices)
+    return dict(sorted(merged.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _devices(asked: Asked, spec: RequestSpec, reason: str) -> Note:
+def _devices(request: RequestAccount, spec: RequestSpec, reason: str) -> Note:
     """Return how many devices a request cannot have for a reason, and what that is about."""
-    own = next((selector for selector in asked.selectors if not selector.device_class), None)
-    holders = asked.holders
-    if reason != "inUse" and asked.refused.get("inUse"):
+    own = next((selector for selector in request.selectors if not selector.device_class), None)
+    holders = request.holders
+    if reason != "inUse" and request.refused.get("inUse"):
         holders = ()
     return note(
         f"Refused/{reason}",
-        count=asked.refused[reason],
+        count=request.refused[reason],
         holders=[f"{holder.claim} ({holder.devices})" for holder in holders],
         device_class=spec.device_class,
         selector=spec.expression(own) if own is not None else "",
@@ -155,47 +165,49 @@ def _devices(asked: Asked, spec: RequestSpec, reason: str) -> Note:
 
 
 def _distinct(notes: Iterable[Note]) -> list[Note]:
-    found: list[Note] = []
-    for each in notes:
-        found += [each] if each not in found else []
-    return found
+    distinct: list[Note] = []
+    for x in notes:
+        distinct += [x] if x not in distinct else []
+    return distinct
 
 
 @dataclass(frozen=True, slots=True)
-class AccountReader:
-    account: Diagnosis
+class ShortageReader:
+    diagnosis: Diagnosis
     specs: RequestSpecs
     sources: Sources
 
-    def _spec(self, request: Asked) -> RequestSpec:
+    def _spec(self, request: RequestAccount) -> RequestSpec:
         return self.specs.get((request.claim, request.request), _UNKNOWN)
 
-    def resource(self, request: Asked) -> str:
+    def resource(self, request: RequestAccount) -> str:
         return self._spec(request).resource
 
     def shortage(self, reason: str = "") -> Note:
         """Return what is short, by the word for the reason."""
-        short, account = self.account.short, self.account
+        short, diagnosis = self.diagnosis.short, self.diagnosis
         return note(
-            reason or account.reason,
+            reason or diagnosis.reason,
             sources=self.sources.of_all(taint.origin for taint in merged_taints(short)),
             claims=list(merged_holders(short)),
             constraints=list(dict.fromkeys(x for y in short for x in self._spec(y).constraints)),
-            classes=sorted({self._spec(asked).device_class for asked in short} - {""}),
-            requests=self._refused(_SHORTAGES.get(reason or account.reason, "")),
-            invalid=list(account.invalid_pools),
-            incomplete=account.incomplete_pools,
+            classes=sorted({self._spec(request).device_class for request in short} - {""}),
+            requests=self._refused(_SHORTAGES.get(reason or diagnosis.reason, "")),
+            invalid=list(diagnosis.invalid_pools),
+            incomplete=diagnosis.incomplete_pools,
         )
 
     def _refused(self, reason: str) -> list[str]:
-        short = self.account.short
-        return list(dict.fromkeys(asked.request for asked in short if asked.refused.get(reason)))
+        short = self.diagnosis.short
+        return list(
+            dict.fromkeys(request.request for request in short if request.refused.get(reason))
+        )
 
     # -- what each request lacks ------------------------------------------------------------------
 
     def notes(self) -> Iterator[Note]:
         """Yield what each request lacks, and which taints it does not tolerate."""
-        account, short = self.account, self.account.short
+        diagnosis, short = self.diagnosis, self.diagnosis.short
         yield from map(self._request, short[:_MAX_NOTES])
         if len(short) > _MAX_NOTES:
             yield note("MoreRequests", count=len(short) - _MAX_NOTES)
@@ -206,37 +218,37 @@ class AccountReader:
         if len(taints) > _MAX_NOTES:
             yield note("MoreTaints", count=len(taints) - _MAX_NOTES)
         yield from _distinct(self._mismatches(short))[:_MAX_NOTES]
-        if account.incomplete_pools:
-            yield note("IncompletePools", pools=account.incomplete_pools)
-        for pool, error in account.invalid_pools.items():
+        if diagnosis.incomplete_pools:
+            yield note("IncompletePools", pools=diagnosis.incomplete_pools)
+        for pool, error in diagnosis.invalid_pools.items():
             yield note("InvalidPool", pool=pool, error=error)
 
-    def _request(self, asked: Asked) -> Note:
-        spec = self._spec(asked)
+    def _request(self, request: RequestAccount) -> Note:
+        spec = self._spec(request)
         return note(
             "RequestShortage",
-            request=asked.request,
-            claim=asked.claim,
+            request=request.request,
+            claim=request.claim,
             resource=spec.resource,
-            wanted=asked.wanted,
-            available=asked.available,
+            wanted=request.wanted,
+            available=request.available,
             device_class=spec.device_class,
-            nothing=not (asked.available or sum(asked.refused.values())),
-            apart=bool(asked.wanted) and asked.available >= asked.wanted,
-            refused=[_devices(asked, spec, x) for x in _REASONS if asked.refused.get(x)],
+            nothing=not (request.available or sum(request.refused.values())),
+            apart=bool(request.wanted) and request.available >= request.wanted,
+            refused=[_devices(request, spec, x) for x in _REASONS if request.refused.get(x)],
         )
 
-    def _mismatches(self, short: Iterable[Asked]) -> Iterator[Note]:
+    def _mismatches(self, short: Iterable[RequestAccount]) -> Iterator[Note]:
         """Yield tolerations that were written for a taint, and do not tolerate it."""
-        for asked in short:
-            for taint in asked.taints:
-                for toleration in self._spec(asked).tolerations:
-                    differs = difference(toleration, taint)
-                    expired = differs is None and taint.lapsed and expires(toleration)
+        for request in short:
+            for taint in request.taints:
+                for toleration in self._spec(request).tolerations:
+                    differs = mismatched_field(toleration, taint)
+                    expired = differs is None and taint.expired and expires(toleration)
                     if expired or (differs is not None and toleration.key == taint.key):
                         yield note(
                             "TolerationMismatch",
-                            request=asked.request,
+                            request=request.request,
                             toleration=toleration_text(toleration),
                             taint=taint_text(taint),
                             differs=differs or "",
@@ -246,23 +258,23 @@ class AccountReader:
 
     def advice(self) -> Iterator[Note]:
         """Yield what to look at where no change that was tried helps."""
-        account = self.account
-        if account.reason == "PoolsUnusable":
-            if account.invalid_pools:
-                yield Note("InvalidPools", {"pools": list(account.invalid_pools)}, remedy=True)
-            if account.incomplete_pools:
-                yield Note("IncompletePools", {"pools": account.incomplete_pools}, remedy=True)
+        diagnosis = self.diagnosis
+        if diagnosis.reason == "PoolsUnusable":
+            if diagnosis.invalid_pools:
+                yield Note("InvalidPools", {"pools": list(diagnosis.invalid_pools)}, remedy=True)
+            if diagnosis.incomplete_pools:
+                yield Note("IncompletePools", {"pools": diagnosis.incomplete_pools}, remedy=True)
             return
-        yield from _distinct(filter(None, map(self._advice, account.lacking)))
-        if not account.lacking and account.requests:
+        yield from _distinct(filter(None, map(self._advice, diagnosis.lacking)))
+        if not diagnosis.lacking and diagnosis.requests:
             yield note("RequestsTogether")
 
-    def _advice(self, asked: Asked) -> Note | None:
-        spec, refused = self._spec(asked), asked.refused
-        selector = next(map(spec.expression, asked.selectors), "")
-        about = {"request": asked.request, "resource": spec.resource}
+    def _advice(self, request: RequestAccount) -> Note | None:
+        spec, refused = self._spec(request), request.refused
+        selector = next(map(spec.expression, request.selectors), "")
+        about = {"request": request.request, "resource": spec.resource}
         match next((reason for reason in _ADVICE if refused.get(reason)), ""):
-            case "taint" if asked.claim.endswith(NAMELESS):
+            case "taint" if request.claim.endswith(NAMELESS):
                 return note("Advice/extended")
             case "constraint":
                 return note("Advice/constraint", constraints=spec.constraints)
@@ -272,20 +284,20 @@ class AccountReader:
                 return note(f"Advice/{reason}")
             case "" if selector:
                 return note("Advice/selector", selector=selector)
-            case "" if not asked.available:
+            case "" if not request.available:
                 class_ = spec.device_class
                 return None if refused else note("Advice/driver", device_class=class_)
             case _:
-                return note("Advice/add" if asked.wanted == 1 else "Advice/fewer", **about)
+                return note("Advice/add" if request.wanted == 1 else "Advice/fewer", **about)
 
     # -- all numbers ------------------------------------------------------------------------------
 
     def tables(self) -> tuple[Table, ...]:
-        requests = self.account.requests
+        requests = self.diagnosis.requests
         return (
             Table(
                 "Requests",
-                ("claim", "request", "class", "wanted", "available", "refused"),
+                ("claim", "request", "class", "count", "available", "refused"),
                 tuple(map(self._row, requests)),
             ),
             Table(
@@ -306,20 +318,20 @@ class AccountReader:
             ),
         )
 
-    def _row(self, asked: Asked) -> tuple[str, ...]:
+    def _row(self, request: RequestAccount) -> tuple[str, ...]:
         return (
-            asked.claim,
-            asked.request,
-            self._spec(asked).device_class,
-            str(asked.wanted) if asked.wanted else "all",
-            str(asked.available),
+            request.claim,
+            request.request,
+            self._spec(request).device_class,
+            str(request.wanted) if request.wanted else "all",
+            str(request.available),
             ", ".join(
-                f"{name} {asked.refused[name]}" for name in _REASONS if asked.refused.get(name)
+                f"{name} {request.refused[name]}" for name in _REASONS if request.refused.get(name)
             ),
         )
 
     def _selector_rows(self) -> Iterator[tuple[str, ...]]:
-        for asked in self.account.requests:
-            for selector in asked.selectors:
-                of = f"class {selector.device_class}" if selector.device_class else asked.request
-                yield of, self._spec(asked).expression(selector), str(selector.devices)
+        for request in self.diagnosis.requests:
+            for selector in request.selectors:
+                of = f"class {selector.device_class}" if selector.device_class else request.request
+                yield of, self._spec(request).expression(selector), str(selector.devices)
