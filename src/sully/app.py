@@ -313,8 +313,8 @@ def controller_access(
 
 def agent_access(api: Api, cluster: str, guard: WriteGuard | None = None) -> Transport:
     """Return the client of a simulated cluster's agent, with the permissions of a real one."""
-    name, groups = agent_user(cluster, "hollow")
-    return DirectTransport(InProcess(api, User(name, groups), agent="hollow"), guard=guard)
+    name, groups = agent_user(cluster, "simulated")
+    return DirectTransport(InProcess(api, User(name, groups), agent="simulated-agent"), guard=guard)
 
 
 def _access_control(

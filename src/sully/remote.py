@@ -20,7 +20,7 @@ from sully.client.discovery.resources import APIResource, discover
 from sully.client.http.transport import STALL_SECONDS, HttpTransport
 from sully.client.kubeconfig.access import Access
 from sully.client.leases import LeaderElector, LeaseTiming
-from sully.client.pageaccess import PageAccess
+from sully.client.metrics_authorizer import MetricsAuthorizer
 from sully.client.transport import Key, Transport, UnreachableError, UnreadableError
 from sully.controller_context import HISTORY_KEPT, LEASE, ControllerConfig
 from sully.controller_setup import CONTROLLERS, build_manager
@@ -44,7 +44,7 @@ from sully.machinery.gates import Gates
 from sully.runtime.clock import Clock, SystemClock
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
-from sully.runtime.pages import PageHandler
+from sully.runtime.metrics_server import PageHandler
 
 DISCOVERY_SECONDS = 60.0
 """Seconds after which another server is discovered again: it may be upgraded."""
@@ -132,9 +132,9 @@ class Remote:
             "/readyz": self._readiness,
         }
 
-    def access(self) -> PageAccess:
+    def access(self) -> MetricsAuthorizer:
         """Return what authorizes requests for metrics."""
-        return PageAccess(self._transport.named("metrics"), self._clock)
+        return MetricsAuthorizer(self._transport.named("metrics"), self._clock)
 
     def _readiness(self) -> tuple[int, bytes]:
         """Return the status of this process and why its caches are stale."""

@@ -137,7 +137,7 @@ def test_disarms_a_rule_without_a_trace(target: Target) -> None:
         ("paused", "saboteur"),
         ("resumed", "saboteur"),
     ]
-    assert status["liftedBy"] == "saboteur"
+    assert status["deletedBy"] == "saboteur"
 
 
 def _record(target: Target, rule: str) -> dict[str, Any] | None:

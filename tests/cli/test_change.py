@@ -1,7 +1,7 @@
 """`taint`, `untaint`, `plan` and `evictions` as one types them: screens, pipes, and few rights.
 
-Against a running control plane with hollow nodes; whole screens are compared with names and spans
-of time cut. Questions and progress of one taint are in test_taint.py.
+Against a running control plane with simulated nodes; whole screens are compared, with names and
+spans of time cut. Questions and progress of one taint are in test_taint.py.
 """
 
 from __future__ import annotations

@@ -41,19 +41,19 @@ LINES = {
     "a kind and a name in one word": ("sully explain rule/over", "sully explain rule/overheated "),
     "part of a device": (
         "sully devices gpu.sully.dev/hol",
-        "sully devices gpu.sully.dev/hollow-0000/",
+        "sully devices gpu.sully.dev/worker-0000/",
     ),
     "another device": (
         "sully devices x gpu.sully.dev/hol",
-        "sully devices x gpu.sully.dev/hollow-0000/",
+        "sully devices x gpu.sully.dev/worker-0000/",
     ),
     "a key to take off": (
-        "sully untaint device gpu.sully.dev/hollow-0000/gpu-0 example.c",
-        "sully untaint device gpu.sully.dev/hollow-0000/gpu-0 example.com/hot ",
+        "sully untaint device gpu.sully.dev/worker-0000/gpu-0 example.c",
+        "sully untaint device gpu.sully.dev/worker-0000/gpu-0 example.com/hot ",
     ),
     "a whole device": (
-        "sully taint device gpu.sully.dev/hollow-0000/",
-        "sully taint device gpu.sully.dev/hollow-0000/gpu-0 ",
+        "sully taint device gpu.sully.dev/worker-0000/",
+        "sully taint device gpu.sully.dev/worker-0000/gpu-0 ",
     ),
 }
 

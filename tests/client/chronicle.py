@@ -20,7 +20,7 @@ from client.scripted import (
     modified,
     thing,
 )
-from sully.client.options import ALL, FOLLOW, ListOptions, WatchOptions
+from sully.client.options import DEFAULT_LIST, DEFAULT_WATCH, ListOptions, WatchOptions
 from sully.client.transport import Kind, Page, UnreachableError, WatchEvent, WatchStalledError
 from sully.machinery.errors import Expired, TooManyRequests
 
@@ -79,7 +79,7 @@ class Chronicle(PartialTransport):
         self._moved = asyncio.Event()
 
     async def list(
-        self, kind: Kind[Any], namespace: str = "", options: ListOptions = ALL
+        self, kind: Kind[Any], namespace: str = "", options: ListOptions = DEFAULT_LIST
     ) -> Page[Any]:
         self.lists += 1
         await asyncio.sleep(0)
@@ -95,7 +95,7 @@ class Chronicle(PartialTransport):
         return Page(items[start:until], str(version), more)
 
     async def watch(
-        self, kind: Kind[Any], namespace: str = "", options: WatchOptions = FOLLOW
+        self, kind: Kind[Any], namespace: str = "", options: WatchOptions = DEFAULT_WATCH
     ) -> AsyncGenerator[WatchEvent[Any], None]:
         await asyncio.sleep(0)
         self._refuse()

@@ -35,7 +35,7 @@ from sully.machinery.errors import (
 from sully.runtime.backoff import Backoff
 from sully.testing.clock import FakeClock
 
-CALM = Backoff(base=1.0, cap=8.0, jitter=0.0, chance=random.Random(1))
+CALM = Backoff(base=1.0, cap=8.0, jitter=0.0, rng=random.Random(1))
 
 
 @dataclass

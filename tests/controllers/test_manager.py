@@ -12,7 +12,7 @@ from controllers.world import ACCOUNTS, CONFIG_MAPS, NAMESPACES, World
 from sully.client.direct import DirectTransport
 from sully.client.informers.informer import Informer, own_key
 from sully.client.informers.reflector import ObjectSelector
-from sully.client.options import ALL, ListOptions
+from sully.client.options import DEFAULT_LIST, ListOptions
 from sully.client.transport import Key, Kind, Page
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.manager import STOP_SECONDS, Manager
@@ -81,7 +81,9 @@ class SlowTransport(DirectTransport):
         super().__init__(InProcess(world.api, User("slow", ("system:masters",))))
         self.gate = asyncio.Event()
 
-    async def list(self, kind: Kind[T], namespace: str = "", options: ListOptions = ALL) -> Page[T]:
+    async def list(
+        self, kind: Kind[T], namespace: str = "", options: ListOptions = DEFAULT_LIST
+    ) -> Page[T]:
         if kind.plural == "configmaps":
             await self.gate.wait()
         return await super().list(kind, namespace, options)

@@ -161,7 +161,7 @@ async def test_what_was_taken_back_meanwhile_evicts_nobody(
 
     assert (during, after) == (False, False)
     assert standing == 503
-    pods = 'resource="pods",selector="",type="domain.scheduling.objects.Pod"'
+    pods = 'resource="pods",selector="",type="Pod"'
     watched = f"sully_informer_watches_total{{{pods}}}"
     assert float(numbers.partition(watched)[2].split()[0]) >= 2
     loud = [line["event"] for line in lines if line["log_level"] != "debug"]

@@ -19,7 +19,7 @@ from sully.client.transport import Transport
 from sully.controller_context import MANAGER, ControllerConfig
 from sully.controller_setup import CONTROLLERS, build_manager
 from sully.controllers.scheduling.kinds import AGENT as SCHEDULER
-from sully.install.rights import AGENTS
+from sully.install.rbac import AGENTS
 from sully.machinery.errors import Forbidden
 from sully.machinery.gates import Gates
 from sully.runtime.metrics import Metrics

@@ -226,7 +226,7 @@ def test_a_record_whose_status_was_lost_begins_anew() -> None:
 def test_lifted(by: str) -> None:
     got = close_record(open_record(rule(), now=NOON).status, now=LATER, by=by)
 
-    assert (got.lifted_time, got.lifted_by) == (LATER, by)
+    assert (got.deleted_time, got.deleted_by) == (LATER, by)
     assert got.taint == rule().spec.taint
 
 
@@ -235,7 +235,7 @@ def test_who_deleted_a_rule_first_is_not_forgotten() -> None:
         set_deleter(open_record(rule(), now=NOON).status, by="alice"), now=LATER, by="collector"
     )
 
-    assert (got.lifted_time, got.lifted_by) == (LATER, "alice")
+    assert (got.deleted_time, got.deleted_by) == (LATER, "alice")
 
 
 def test_who_changed_a_rule() -> None:

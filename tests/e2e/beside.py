@@ -71,7 +71,7 @@ INSIDE_ONLY = {
 _BOTH = frozenset(("--compat", "--feature-gates", "--log-level"))
 _THEIRS = frozenset(
     (
-        "--cluster-leave-budget-per-minute",
+        "--cluster-removal-budget-per-minute",
         "--default-cluster-toleration-seconds",
         "--default-evictions-per-second",
         "--history-retention",
@@ -139,7 +139,7 @@ def installed(
     assert done.returncode == 0, done.stderr
     admin = Raw.admin(up.kubeconfig, folder)
     for path in WORKLOAD:
-        # Here a process stands for them: pods on hollow nodes would be seen and do nothing.
+        # Here a process stands for them: pods on simulated nodes would be seen and do nothing.
         assert admin.request("DELETE", path).code == 200
     config = as_account(admin, up.kubeconfig, folder / "account")
     chosen = only or flags[flags.index("--only") + 1]

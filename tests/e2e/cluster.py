@@ -1,4 +1,4 @@
-"""A cluster of hollow nodes as its users see it: through kubectl, waiting for what it says.
+"""A cluster of simulated nodes as its users see it: through kubectl, waiting for what it says.
 
 Nothing here sleeps: `kubectl wait`, `kubectl rollout status` and watches end when things are so.
 """

@@ -176,7 +176,7 @@ def test_a_rule_from_its_plan_to_its_end(world: World) -> None:
     past = {"metadata": {"annotations": {"sully.dev/expires-at": "2020-01-01T00:00:00Z"}}}
     assert world.scene.admin.request("PATCH", f"{RULES}/hot", past, MERGE).code == 200
     until(world.scene.admin, RULES, lambda rules: "hot" not in rules)
-    record = _recorded(world, "hot", lambda record: "liftedTime" in record.get("status", {}))
+    record = _recorded(world, "hot", lambda record: "deletedTime" in record.get("status", {}))
     assert "deleted" in world.sully("history", "rule", "hot")
     assert "1 pod evicted" in world.sully("history", "rule", "hot")
     _stays(world, record)

@@ -283,9 +283,9 @@ def taint_record(
     name: str, *, lifted: float | None = None, by: str = "", evictions: int = 0
 ) -> Obj:
     """Return the memory of a rule."""
-    status: Obj = {"evicted": evictions, "liftedBy": by}
+    status: Obj = {"evicted": evictions, "deletedBy": by}
     if lifted is not None:
-        status["liftedTime"] = at(lifted)
+        status["deletedTime"] = at(lifted)
     return {
         "kind": "TaintRecord",
         "metadata": {"name": f"{name}-uid"},

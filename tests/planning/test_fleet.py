@@ -203,7 +203,7 @@ CASES = {
         ["0 b + ", "60 c + "],
         ["a"],
         notes=2,
-        flags=PlacementSettings(leaves_per_minute=1),
+        flags=PlacementSettings(removals_per_minute=1),
     ),
     "a namespace loses its set": Case(
         [healthy("a")], ["a"], [Remove(BINDINGS, Key("apps", SET))], ["0 a + "], [], lacks=1

@@ -281,7 +281,7 @@ PATCHED: dict[str, tuple[dict[str, Any], set[str]]] = {
     "a rule has a row of its own": ({"rules": [ALL]}, set()),
     "a driver": ({"slices": [slice_("s", device("a", taint()), device("b"))]}, {"a"}),
     "a slice of taints": (
-        {"slices": [slice_("s", device("a"), device("b"), taints=(("b", taint()),))]},
+        {"slices": [slice_("s", device("a"), device("b"), device_taints=(("b", taint()),))]},
         {"b"},
     ),
     "a patch": ({"patches": [patch("p", taints=(taint(),))]}, {"a", "b"}),

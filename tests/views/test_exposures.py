@@ -48,7 +48,7 @@ def test_a_pod_sees_the_taints_of_its_own_devices_from_all_origins() -> None:
     scene = Scene()
     scene.slices.put(
         slice_("one", device("gpu-0", taint()), device("gpu-1", taint()), count=2),
-        slice_("marks", taints=(("gpu-0", taint(key="m")),), count=2),
+        slice_("marks", device_taints=(("gpu-0", taint(key="m")),), count=2),
     )
     scene.patches.put(patch("p", taints=(taint(key="p"),)))
     scene.rules.put(rule("r", select(device="gpu-0")))

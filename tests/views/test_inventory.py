@@ -77,7 +77,7 @@ def test_a_rule_marks_what_it_names(
 
 ALL = orders(
     put("slices", slice_("one", device("gpu-0", HOT), device("gpu-1"), count=2)),
-    put("slices", slice_("marks", taints=(("gpu-1", taint(key="slice")),), count=2)),
+    put("slices", slice_("marks", device_taints=(("gpu-1", taint(key="slice")),), count=2)),
     put("rules", rule("b", select(driver=DRIVER)), rule("a", select(device="gpu-0"))),
     put("patches", patch("p", filter_=select(device="gpu-1"), taints=(taint(key="patch"),))),
     remove("rules", rule("gone", select())),
@@ -269,7 +269,7 @@ def test_gates(features: Features, want: list[str]) -> None:
     scene = Scene(features)
     scene.slices.put(slice_("one", device("gpu-0", HOT)))
     if not features.taint_slices:
-        scene.slices.put(slice_("marks", taints=(("gpu-0", HOT),)))
+        scene.slices.put(slice_("marks", device_taints=(("gpu-0", HOT),)))
     scene.rules.put(rule("r", select()))
     scene.patches.put(patch("p", taints=(taint(key="patch"),)))
 

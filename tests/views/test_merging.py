@@ -162,7 +162,7 @@ DEVICES = st.builds(
 )
 SLICES = st.builds(
     lambda name, pool, generation, devices, marks: slice_(
-        name, *devices, pool=pool, generation=generation, taints=tuple(marks)
+        name, *devices, pool=pool, generation=generation, device_taints=tuple(marks)
     ),
     st.sampled_from("ab"),
     st.sampled_from(("p", "q")),

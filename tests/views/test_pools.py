@@ -96,7 +96,9 @@ def test_verdicts_last_while_attributes_do() -> None:
     assert changed.content is not before.content
 
 
-MARKS = slice_("marks", taints=(("gpu-0", taint(key="a")), ("ghost", taint()), ("gpu-0", taint())))
+MARKS = slice_(
+    "marks", device_taints=(("gpu-0", taint(key="a")), ("ghost", taint()), ("gpu-0", taint()))
+)
 
 
 @pytest.mark.parametrize("slices", list(permutations((OLD, MARKS))))
@@ -107,7 +109,7 @@ def test_slices_of_taints_mark_devices(slices: tuple[ResourceSlice, ...]) -> Non
 
     assert got == [("a", 0), (taint().key, 2)]
     assert "ghost" not in pool
-    assert pool.put(slice_("marks", taints=())) == {"gpu-0", "ghost"}
+    assert pool.put(slice_("marks", device_taints=())) == {"gpu-0", "ghost"}
     assert pool.marks("gpu-0") == ()
 
 

@@ -56,8 +56,8 @@ def ruled(
             changes=changes,
             device_selector=later,
             evicted=3,
-            lifted_time=NOON + _later(9) if lifted else None,
-            lifted_by="expiry" if lifted else "",
+            deleted_time=NOON + _later(9) if lifted else None,
+            deleted_by="expiry" if lifted else "",
         ),
     )
 

@@ -76,7 +76,7 @@ class ExpressionEvaluation:
         """Evaluate, and requeue the key."""
         unfinished = self._unfinished.get(key)
         if unfinished is not None:
-            await self._evaluator.go_on(*unfinished)
+            await self._evaluator.resume(*unfinished)
             del self._unfinished[key]
             self._resume(key)
         return DONE
@@ -116,6 +116,6 @@ class SelectorEvaluation:
                 if not choices.evaluate(owner, content, budget):
                     break
             except UnfinishedError as unfinished:
-                await self._evaluator.go_on(unfinished, self._clock.monotonic() - began)
+                await self._evaluator.resume(unfinished, self._clock.monotonic() - began)
         self._inventory.evaluated(owner)
         return AGAIN if choices.exceeds(owner) else DONE

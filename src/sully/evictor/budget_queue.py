@@ -12,7 +12,7 @@ from itertools import islice
 from sys import maxsize
 from typing import NamedTuple
 
-from sully.api.policy.protection import lets_unready_go
+from sully.api.policy.protection import allows_unready_eviction
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.workloads.workloads import Budget, selector_of
@@ -109,15 +109,15 @@ def _allowed(old: Budget | None, new: Budget | None, *, ready: bool | None) -> i
         return maxsize
     if ready is None:
         return 0
-    if not ready and _lets_unready_go(new) and not _lets_unready_go(old):
+    if not ready and _allows_unready_eviction(new) and not _allows_unready_eviction(old):
         return maxsize
     # Each evicted pod makes it less, and those that were requeued for it are being evicted.
     return now.disruptions_allowed if now.disruptions_allowed > before.disruptions_allowed else 0
 
 
-def _lets_unready_go(budget: Budget) -> bool:
+def _allows_unready_eviction(budget: Budget) -> bool:
     status = budget.status
-    return lets_unready_go(
+    return allows_unready_eviction(
         budget.spec.unhealthy_pod_eviction_policy,
         healthy=status.current_healthy,
         desired=status.desired_healthy,

@@ -89,7 +89,7 @@ class Compat:
     admin_access_is_free: bool = True
     """Admin access consumes neither counters nor capacity."""
     explains_pending_pods: bool = True
-    """Pods without devices get the condition sully.dev/DeviceAccount."""
+    """Pods without devices get the condition sully.dev/DeviceDiagnosis."""
     explains_cost_budget: bool = True
     """A pod whose selectors exceed the cost budget is told so."""
     reports_failed_scheduling_on_change: bool = True

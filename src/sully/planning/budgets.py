@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from sully.api.policy.protection import UNPROTECTED, lets_unready_go
+from sully.api.policy.protection import UNPROTECTED, allows_unready_eviction
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.planning.objects import PlannedPod
@@ -42,15 +42,15 @@ class _Count:
         return self.known.status.desired_healthy + self.spare
 
     @property
-    def lets_unready_go(self) -> bool:
+    def allows_unready_eviction(self) -> bool:
         policy = self.known.spec.unhealthy_pod_eviction_policy
-        return lets_unready_go(
+        return allows_unready_eviction(
             policy, healthy=self.healthy, desired=self.known.status.desired_healthy
         )
 
     def allows(self, *, ready: bool) -> bool:
         """Report whether a pod may be evicted now."""
-        return self.allowed > 0 or (not ready and self.lets_unready_go)
+        return self.allowed > 0 or (not ready and self.allows_unready_eviction)
 
     def budget(self) -> Budget:
         """Return the budget as its controller would have counted it by now."""

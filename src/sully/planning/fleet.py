@@ -68,7 +68,8 @@ def forecast(
     view = snapshot.fleet
     if flags != _NO_FLAGS:
         view = snapshot.fleet_with(
-            toleration_seconds=flags.toleration_seconds, leaves_per_minute=flags.leaves_per_minute
+            toleration_seconds=flags.toleration_seconds,
+            removals_per_minute=flags.removals_per_minute,
         )
     return view.whatif(_steps(snapshot, changes), snapshot.taken + HORIZON)
 

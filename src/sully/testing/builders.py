@@ -8,9 +8,8 @@
 >>> manifest(cluster("eu-1"))["apiVersion"]
 'cluster.open-cluster-management.io/v1'
 
-They return the types that informers and decisions work with; `manifest` turns each into what
-`kubectl apply` or a `Transport` takes. An object `x` has the uid `uid-x`, and times count from
-`NOON`.
+They return the types that informers and decisions use; `manifest` converts them to what `kubectl
+apply` or a `Transport` takes. An object `x` has the uid `uid-x`, and times count from `NOON`.
 """
 
 from __future__ import annotations
@@ -119,12 +118,12 @@ def select(**criteria: Any) -> DeviceTaintSelector:
 def rule(
     name: str = "rule",
     selector: DeviceTaintSelector | None = None,
-    device_taint: DeviceTaint | None = None,
+    with_taint: DeviceTaint | None = None,
     **more: Any,
 ) -> DeviceTaintRule:
     return DeviceTaintRule(
         metadata=meta(name, **{"generation": 1} | more),
-        spec=DeviceTaintRuleSpec(device_selector=selector, taint=device_taint or taint()),
+        spec=DeviceTaintRuleSpec(device_selector=selector, taint=with_taint or taint()),
     )
 
 
@@ -149,18 +148,18 @@ def slice_(
     count: int = 1,
     driver: str = DRIVER,
     node: str | None = "node-1",
-    taints: tuple[tuple[str, DeviceTaint], ...] = (),
+    device_taints: tuple[tuple[str, DeviceTaint], ...] = (),
     version: str = "1",
     **spec: Any,
 ) -> ResourceSlice:
-    """Return a slice of devices; with `taints`, pairs of device and taint, a slice of taints."""
+    """Return a slice of devices, or of taints: `device_taints` are pairs of device and taint."""
     return ResourceSlice(
         metadata=meta(name, version=version),
         spec=ResourceSliceSpec(
             driver=driver,
             pool=ResourcePool(name=pool, generation=generation, resource_slice_count=count),
             devices=devices,
-            taints=tuple(SliceTaint(device=name, taint=taint) for name, taint in taints),
+            taints=tuple(SliceTaint(device=name, taint=entry) for name, entry in device_taints),
             **({"node_name": node} if node else {"all_nodes": True}) | spec,
         ),
     )
@@ -333,17 +332,17 @@ def cluster(
     claims: Mapping[str, str] | None = None,
     amounts: Mapping[str, str | int] | None = None,
     conditions: Mapping[str, str] | None = None,
-    deleting: bool = False,
+    terminating: bool = False,
     **metadata: Any,
 ) -> ManagedCluster:
-    """Return a cluster in a set; with `deleting`, one that is being deleted."""
+    """Return a cluster in a set; with `terminating`, one that is being deleted."""
     own = {SET_LABEL: sets} if sets is not None else {}
     return ManagedCluster(
         metadata=ObjectMeta(
             name=name,
             uid=f"uid-{name}",
             labels={**own, **(labels or {})},
-            deletion_timestamp=NOON if deleting else None,
+            deletion_timestamp=NOON if terminating else None,
             **metadata,
         ),
         spec=ManagedClusterSpec(taints=taints),
@@ -377,7 +376,7 @@ def cluster_set(
 
 
 def set_binding(name: str = SET, namespace: str = NAMESPACE) -> ManagedClusterSetBinding:
-    """Return the binding that lets a namespace place on the clusters of a set."""
+    """Return the binding that lets placements of a namespace select from a set."""
     return ManagedClusterSetBinding(
         metadata=ObjectMeta(namespace=namespace, name=name, uid=f"uid-{namespace}-{name}"),
         spec=ManagedClusterSetBindingSpec(cluster_set=name),

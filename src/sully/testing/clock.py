@@ -1,4 +1,4 @@
-"""A clock that stands still until a test moves it.
+"""A clock that stops until a test advances it.
 
 Fulfils `sully.runtime.clock.Clock`. Time passes only in `advance`, so a test of an hour takes
 no time and has no races: wait with `sleepers` until the code under test sleeps, then advance.
@@ -39,11 +39,11 @@ class FakeClock:
             return
         future = asyncio.get_running_loop().create_future()
         heappush(self._sleeping, (self._elapsed + seconds, next(self._order), future))
-        self._notify_watchers()
+        self._tell_watchers()
         await future
 
     def advance(self, seconds: float) -> None:
-        """Let time pass and wake the sleepers whose time has come, the earliest first.
+        """Let time pass and wake those whose time has come, the earliest first.
 
         They run when the test next awaits; all of them then see the new time.
         """
@@ -54,7 +54,7 @@ class FakeClock:
                 future.set_result(None)
 
     def set_back(self, seconds: float) -> None:
-        """Let the time of day jump back, as a corrected clock does; sleepers are not affected."""
+        """Let the time of day jump back, as a corrected clock does; those who sleep go on."""
         self._start -= timedelta(seconds=seconds)
 
     @property
@@ -64,7 +64,7 @@ class FakeClock:
 
     @property
     def next_wake(self) -> float | None:
-        """Return in how many seconds the next sleeper wakes; None if none sleeps."""
+        """Return in how many seconds the next sleeper wakes; None if no task sleeps."""
         wakes = (at for at, _, future in self._sleeping if not future.done())
         first = min(wakes, default=None)
         return None if first is None else first - self._elapsed
@@ -76,7 +76,7 @@ class FakeClock:
             self._watching.append((least, future))
             await future
 
-    def _notify_watchers(self) -> None:
+    def _tell_watchers(self) -> None:
         sleeping = self.sleeping
         for least, future in self._watching:
             if least <= sleeping and not future.done():

@@ -25,8 +25,8 @@ from sully.machinery.gates import Gates
 from sully.runtime.clock import Clock
 from sully.testing.forkserver import start
 
-_TIMEOUT = 120.0
-"""Seconds after which a process is considered stuck."""
+_PATIENCE = 120.0
+"""Seconds after which a process is stuck."""
 
 
 @asynccontextmanager
@@ -58,7 +58,7 @@ class Process:
     child: subprocess.Popen[str]
     data_dir: Path
     url: str
-    lines: "SimpleQueue[str]"  # its output once it is ready; an empty string is the end
+    lines: "SimpleQueue[str]"  # its output once it is ready; an empty text is the end
 
     @property
     def kubeconfig(self) -> Path:
@@ -66,21 +66,21 @@ class Process:
         return self.data_dir / "kubeconfig"
 
     def output(self) -> Iterator[str]:
-        """Yield its output, line by line, until it ends."""
+        """Read its output, line by line, until it ends."""
         return iter(self.lines.get, "")
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> int:
-        """Send it a signal and wait; return its exit code."""
+        """Ask it to end; return its exit code."""
         self.child.send_signal(number)
-        return self.child.wait(timeout=_TIMEOUT)
+        return self.child.wait(timeout=_PATIENCE)
 
 
 @contextmanager
 def process(*arguments: str, data_dir: Path | None = None) -> Iterator[Process]:
     """Run `sully up` as a process of its own until the block ends."""
     with tempfile.TemporaryDirectory(prefix="sully-") as folder:
-        directory = data_dir or Path(folder)
-        command = ["up", "--data-dir", str(directory)]
+        where = data_dir or Path(folder)
+        command = ["up", "--data-dir", str(where)]
         if "--listen" not in arguments:
             command += ["--listen", "127.0.0.1:0"]
         child = start(
@@ -93,12 +93,12 @@ def process(*arguments: str, data_dir: Path | None = None) -> Iterator[Process]:
         )
         try:
             url = _ready(child)
-            yield Process(child, directory, url, _follow(child))
+            yield Process(child, where, url, _follow(child))
         finally:
             if child.poll() is None:
                 child.send_signal(signal.SIGINT)
                 try:
-                    child.wait(timeout=_TIMEOUT)
+                    child.wait(timeout=_PATIENCE)
                 except subprocess.TimeoutExpired:
                     child.kill()
                     child.wait()
@@ -121,14 +121,14 @@ def _follow(child: "subprocess.Popen[str]") -> "SimpleQueue[str]":
 
 
 def _ready(child: "subprocess.Popen[str]") -> str:
-    """Read its output up to the line that reports that it is ready; return its URL."""
+    """Read its output up to the line that it is ready; return its URL."""
     if child.stdout is None:
         raise RuntimeError("the process has no output to read")
-    url, output = "", []
+    url, lines = "", []
     for line in child.stdout:
-        output.append(line)
+        lines.append(line)
         if match := re.search(r"https://\S+", line):
             url = url or match[0]
         if line.startswith("ready after"):
             return url
-    raise RuntimeError("sully up ended before it was ready:\n" + "".join(output))
+    raise RuntimeError("sully up ended before it was ready:\n" + "".join(lines))

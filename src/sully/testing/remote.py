@@ -1,7 +1,7 @@
 """`sully controllers` as users run it, for tests: beside a server that cluster.py started.
 
-with process("--disable-controllers") as up, controllers(up.kubeconfig) as running:
-    running.wait_for("leading since")
+with process("--disable-controllers") as up, controllers(up.kubeconfig) as process:
+    process.wait_for("leading since")
 """
 
 import os
@@ -16,8 +16,8 @@ from queue import Empty, SimpleQueue
 
 from sully.testing.forkserver import start
 
-_TIMEOUT = 120.0
-"""Seconds after which a process is considered stuck."""
+_PATIENCE = 120.0
+"""Seconds after which a process is stuck."""
 
 
 @dataclass(slots=True)
@@ -25,34 +25,34 @@ class ControllersProcess:
     """A running `sully controllers`."""
 
     child: subprocess.Popen[str]
-    output: list[str] = field(default_factory=list)  # the lines that `wait_for` has read
-    _lines: "SimpleQueue[str]" = field(default_factory=SimpleQueue)  # an empty string is the end
+    output: list[str] = field(default_factory=list)
+    _lines: "SimpleQueue[str]" = field(default_factory=SimpleQueue)  # an empty text is the end
 
     def follow(self) -> None:
-        """Keep reading its output: it would block once the pipe is full."""
+        """Keep reading the output: the process would block once the pipe is full."""
         with suppress(ValueError):  # closed at the end
             for line in self.child.stdout or ():
                 self._lines.put(line)
         self._lines.put("")
 
-    def wait_for(self, text: str, seconds: float = _TIMEOUT) -> str:
-        """Read its output up to a line that contains this text; return that line."""
+    def wait_for(self, text: str, seconds: float = _PATIENCE) -> str:
+        """Read the output up to a line that contains this text; return that line."""
         while True:
             try:
                 line = self._lines.get(timeout=seconds)
             except Empty:
                 line = ""
             if not line:
-                raise RuntimeError(f"{text!r} not found in the output:\n" + "".join(self.output))
+                raise RuntimeError(f"no line contains {text!r}:\n" + "".join(self.output))
             self.output.append(line)
             if text in line:
                 return line.strip()
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> int:
-        """Send it a signal and wait; return its exit code."""
+        """Ask it to end; return its exit code."""
         if self.child.poll() is None:
             self.child.send_signal(number)
-        return self.child.wait(timeout=_TIMEOUT)
+        return self.child.wait(timeout=_PATIENCE)
 
 
 @contextmanager
@@ -68,13 +68,13 @@ def controllers(kubeconfig: Path, *arguments: str) -> Iterator[ControllersProces
         text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )
-    running = ControllersProcess(child)
-    threading.Thread(target=running.follow, daemon=True).start()
+    process = ControllersProcess(child)
+    threading.Thread(target=process.follow, daemon=True).start()
     try:
-        yield running
+        yield process
     finally:
         try:
-            running.stop()
+            process.stop()
         except subprocess.TimeoutExpired:
             child.kill()
             child.wait()

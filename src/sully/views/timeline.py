@@ -99,15 +99,15 @@ def _of_rule(record: TaintRecord, recorded: Mapping[str, int]) -> Iterator[Happe
             change=each.what,
             by=each.by,
         )
-    if status.lifted_time is not None:
+    if status.deleted_time is not None:
         yield Happening(
-            time=status.lifted_time,
+            time=status.deleted_time,
             what="lifted",
             rule=name,
             uid=uid,
             taint=status.taint or spec.taint,
             selector=selector,
-            by=status.lifted_by,
+            by=status.deleted_by,
             evicted=max(status.evicted, recorded.get(uid, 0)),
         )
 

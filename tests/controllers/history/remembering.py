@@ -13,8 +13,8 @@ from sully.controllers.framework import Controller
 from sully.controllers.history.controller import NAME, TaintHistoryController
 from sully.controllers.history.retention import (
     RetentionController,
+    deletion_time,
     evicted_since,
-    lifted_since,
 )
 from sully.controllers.history.tally import Tally
 from sully.controllers.manager import Manager
@@ -56,7 +56,7 @@ def forgetting_evictions(world: World, manager: Manager) -> Controller:
 def forgetting_rules(world: World, manager: Manager) -> Controller:
     return RetentionController(
         manager.informer(TAINT_RECORDS),
-        lifted_since,
+        deletion_time,
         transport=world.transport(NAME),
         clock=world.clock,
         keep=KEEP,

@@ -50,7 +50,7 @@ async def test_a_rule_that_ends_is_remembered() -> None:
 
         await access.patch(RULES, Key("", "hot"), {"metadata": metadata})
 
-        lifted = await until(access, RECORDS, lambda found: found["status"].get("liftedTime"))
+        lifted = await until(access, RECORDS, lambda found: found["status"].get("deletedTime"))
         event = await until(access, EVENTS, lambda found: found["reason"] == "Expired")
 
     assert lifted["spec"]["createdBy"] == "kubernetes-admin"

@@ -1,4 +1,4 @@
-"""A world with hollow nodes in it."""
+"""A world with simulated nodes in it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def hollow(
     failing: tuple[str, ...] = (),
     **more: Any,
 ) -> AsyncIterator[Noted]:
-    """Run hollow nodes as long as the block lasts; what is `failing` does so once."""
+    """Run simulated nodes as long as the block lasts; what is `failing` does so once."""
     manager = Manager(world.transport("informers"), clock=world.clock)
     transport = Noted(world, AGENT)
     transport.failures = {what: broken() for what in failing}
@@ -58,7 +58,7 @@ async def prepare(world: World) -> None:
 
 
 async def bound(
-    world: World, name: str, node: str = "hollow-0000", *, metadata: Obj | None = None, **spec: Any
+    world: World, name: str, node: str = "worker-0000", *, metadata: Obj | None = None, **spec: Any
 ) -> Obj:
     """Make a pod that has a node from the beginning."""
     wanted: Obj = {"containers": [{"name": "c", "image": "example.com/x:1"}], "nodeName": node}

@@ -1,4 +1,4 @@
-"""Hollow clusters register, speak, fall silent and recover."""
+"""Simulated clusters register, speak, fall silent and recover."""
 
 from __future__ import annotations
 

@@ -433,7 +433,7 @@ CONDITIONS = {
         ),
     ),
     "only one that is being deleted": (
-        (*BASE, cluster("c1", deleting=True)),
+        (*BASE, cluster("c1", terminating=True)),
         placement(),
         GOOD,
         unsatisfied(
@@ -571,7 +571,7 @@ def test_hold(wish: Placement, hold: bool) -> None:
 
     Not what the namespace has no right to any more: else breaking a placement would keep it.
     """
-    elsewhere = (cluster("going", deleting=True), cluster("moved", sets="elsewhere"))
+    elsewhere = (cluster("going", terminating=True), cluster("moved", sets="elsewhere"))
     had = decision("p", "c1", "c2", "c3", "going", "gone", "moved")
     objects, options = (
         (*THREE, *elsewhere, had, wish),

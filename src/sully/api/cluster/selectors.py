@@ -12,8 +12,8 @@ from sully.machinery.memo import remembered
 
 Obj = dict[str, Any]
 
-LONGEST = 16 * 1024
-"""How long an expression may be to be looked at while its author waits."""
+EXPRESSION_MAX = 16 * 1024
+"""Longer expressions are not compiled while their author waits."""
 
 
 def selector_problem(selector: Obj) -> str:
@@ -27,8 +27,8 @@ def selector_problem(selector: Obj) -> str:
 
 def expression_problem(expression: str) -> str:
     """Return what is wrong with an expression over a cluster, empty if nothing is."""
-    if len(expression) > LONGEST:
-        return f"longer than {LONGEST} characters, and so not checked"
+    if len(expression) > EXPRESSION_MAX:
+        return f"longer than {EXPRESSION_MAX} characters, and so not checked"
     return _compile_problem(expression)
 
 

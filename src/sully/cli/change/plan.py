@@ -202,7 +202,7 @@ def make_plan(session: Session, snapshot: "Snapshot", changes: "Sequence[Change]
         said = session.options
         flags = PlacementSettings(
             toleration_seconds=getattr(said, "default_cluster_toleration_seconds", None),
-            leaves_per_minute=getattr(said, "cluster_leave_budget_per_minute", None),
+            removals_per_minute=getattr(said, "cluster_removal_budget_per_minute", None),
         )
         return plan_fleet(snapshot, changes, flags)
 

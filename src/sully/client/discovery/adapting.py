@@ -79,22 +79,22 @@ class AdaptingTransport(HttpTransport):
         text = str(version.get("gitVersion", "")) if isinstance(version, dict) else ""
         if is_own(text):
             return offer(Answers(git_version=text, resources={}, schemas={}))
-        # A transport of its own kind would ask this question again.
+        # A transport of this class would discover the server again.
         return offer(await probe(self.named("sully")))
 
 
-def _refuse(found: Offer, call: Call) -> None:
+def _refuse(server: Offer, call: Call) -> None:
     """Raise if a write would lose something."""
-    if found.own or call.verb in READS or "dryRun" in call.options:
+    if server.own or call.verb in READS or "dryRun" in call.options:
         return
     if call.ref.plural not in _KINDS or not isinstance(call.body, dict):
         return
     body: dict[str, Any] = {"kind": _KINDS[call.ref.plural], **call.body}
     problems = [
         str(problem)
-        for problem in refused_fields(found, body, sully_evicts=evictor(found).sully)
+        for problem in refused_fields(server, body, sully_evicts=evictor(server).sully)
         # Annotations are kept by every server; who honors them is for the command to know.
         if not problem.field.startswith("metadata")
     ]
     if problems and call.verb not in ("delete", "deletecollection"):
-        raise BadRequest(f"{found.version}: " + "; ".join(problems))
+        raise BadRequest(f"{server.version}: " + "; ".join(problems))

@@ -143,7 +143,7 @@ class HttpTransport(Calls):
         await self._answer(call)
 
     async def _answer(self, call: Call) -> bytes:
-        # The guard is asked last: the lease may have been lost while waiting for a slot.
+        # The guard is called last: the lease may have been lost while waiting for a slot.
         async with (
             self._connections.slots,
             self._open(call, self._request_timeout(call)) as response,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sully.api.rbac.aggregation import gathered
+from sully.api.rbac.aggregation import aggregated_rules
 from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
 from sully.client.options import WriteOptions
@@ -45,7 +45,7 @@ class AggregationController:
         role = self._roles.get(key)
         if role is None or "aggregationRule" not in role:
             return DONE
-        rules = gathered(role, self._roles.values())
+        rules = aggregated_rules(role, self._roles.values())
         if rules == (role.get("rules") or []):
             return DONE
         wanted = {

@@ -127,7 +127,7 @@ def _followed(
 ) -> TaintRecordStatus:
     if rule is not None:
         return follow(status, rule, now=now)
-    if status.lifted_time is not None:
+    if status.deleted_time is not None:
         return status
     ends = expiry({EXPIRES_AT: status.expires_at})
     # Where the server did not say who deleted it.

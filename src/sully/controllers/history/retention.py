@@ -71,6 +71,6 @@ def evicted_since(record: PastEviction) -> datetime | None:
     return record.spec.evicted_time
 
 
-def lifted_since(record: TaintRecord) -> datetime | None:
-    """Return when a rule was lifted; one that still stands is not forgotten."""
-    return record.status.lifted_time
+def deletion_time(record: TaintRecord) -> datetime | None:
+    """Return when a rule was deleted; the record of an existing rule is kept."""
+    return record.status.deleted_time

@@ -9,8 +9,8 @@ from sully.controllers.history.controller import TaintHistoryController
 from sully.controllers.history.retention import (
     DEFAULT,
     RetentionController,
+    deletion_time,
     evicted_since,
-    lifted_since,
 )
 from sully.controllers.history.tally import Tally
 from sully.controllers.manager import Manager
@@ -37,5 +37,5 @@ def add_history(
         RetentionController(evictions, evicted_since, transport=transport, clock=clock, keep=keep)
     )
     manager.add(
-        RetentionController(records, lifted_since, transport=transport, clock=clock, keep=keep)
+        RetentionController(records, deletion_time, transport=transport, clock=clock, keep=keep)
     )

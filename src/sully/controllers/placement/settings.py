@@ -14,7 +14,7 @@ class PlacementSettings:
 
     toleration_seconds: int | None = None
     """How long placements that say nothing about them tolerate the taints from health."""
-    leaves_per_minute: int | None = None
+    removals_per_minute: int | None = None
     """How many clusters may leave their placements in a minute because of their health."""
 
 
@@ -25,5 +25,5 @@ def placement_options(settings: PlacementSettings, compat: Compat) -> PlacementO
     return PlacementOptions(
         compat=compat,
         health_toleration_seconds=settings.toleration_seconds,
-        leaves_per_minute=settings.leaves_per_minute,
+        removals_per_minute=settings.removals_per_minute,
     )

@@ -140,12 +140,12 @@ def follow(
 
 def set_deleter(status: TaintRecordStatus, *, by: str) -> TaintRecordStatus:
     """Set the user who deletes a rule that still has finalizers; the first one counts."""
-    return msgspec.structs.replace(status, lifted_by=status.lifted_by or _cut(by))
+    return msgspec.structs.replace(status, deleted_by=status.deleted_by or _cut(by))
 
 
 def close_record(status: TaintRecordStatus, *, now: datetime, by: str = "") -> TaintRecordStatus:
     """Set the time when a rule was deleted, and the user if that is known."""
-    return msgspec.structs.replace(set_deleter(status, by=by), lifted_time=now)
+    return msgspec.structs.replace(set_deleter(status, by=by), deleted_time=now)
 
 
 def _observe(status: TaintRecordStatus, rule: DeviceTaintRule) -> TaintRecordStatus:

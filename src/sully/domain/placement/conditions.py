@@ -11,7 +11,7 @@ from sully.machinery.meta import Condition
 
 MISCONFIGURED = "PlacementMisconfigured"
 SATISFIED = "PlacementSatisfied"
-LEAVES_HELD = "sully.dev/LeavesHeld"
+REMOVALS_DELAYED = "sully.dev/RemovalsDelayed"
 """Lists the clusters that would be removed from a placement if there were budget."""
 
 

@@ -59,7 +59,7 @@ class Fleet:
         self._shapes: dict[ShapeKey, Shape] = {}
         self._users: dict[ShapeKey, PlacementKeys] = {}
         self._assigned: dict[PlacementKey, ShapeKey] = {}
-        self.removals = Removals(options.leaves_per_minute)
+        self.removals = Removals(options.removals_per_minute)
 
     def copy(self) -> Fleet:
         """Return one that can be changed without changing this: what `whatif` works on."""

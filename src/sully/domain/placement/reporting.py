@@ -12,7 +12,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from sully.api.cluster.types import Placement, PlacementStatus
-from sully.domain.placement.conditions import LEAVES_HELD, Finding, merge_conditions
+from sully.domain.placement.conditions import REMOVALS_DELAYED, Finding, merge_conditions
 from sully.domain.placement.outcome import Outcome
 
 _MOST_NAMED = 10
@@ -35,8 +35,11 @@ def _held(placement: Placement, outcome: Outcome) -> Sequence[Finding]:
     if outcome.held:
         names = ", ".join(outcome.held[:_MOST_NAMED])
         more = len(outcome.held) - _MOST_NAMED
-        text = f"Waiting for the leave budget: {names}" + (f" and {more} more" if more > 0 else "")
-        return (Finding(LEAVES_HELD, "True", "LeaveBudget", text),)
-    if any(condition.type == LEAVES_HELD for condition in placement.status.conditions):
-        return (Finding(LEAVES_HELD, "False", "NoneHeld", "No cluster waits for the leave budget"),)
+        text = f"Waiting for the removal budget: {names}"
+        if more > 0:
+            text += f" and {more} more"
+        return (Finding(REMOVALS_DELAYED, "True", "RemovalBudget", text),)
+    if any(condition.type == REMOVALS_DELAYED for condition in placement.status.conditions):
+        text = "No cluster waits for the removal budget"
+        return (Finding(REMOVALS_DELAYED, "False", "NoneDelayed", text),)
     return ()

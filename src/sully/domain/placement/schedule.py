@@ -172,7 +172,7 @@ def _tolerated(inputs: Inputs, rules: Rules, candidate: Candidate, result: Trace
 
 def is_held(verdict: TaintVerdict, name: str, inputs: Inputs) -> bool:
     """Report whether a decided cluster must wait for the budget before it is removed."""
-    limited = inputs.options.leaves_per_minute is not None
+    limited = inputs.options.removals_per_minute is not None
     return limited and verdict.unhealthy and name not in inputs.granted
 
 

@@ -1,4 +1,4 @@
-"""The diagnosis of a pod that got no devices, in its condition `sully.dev/DeviceAccount`.
+"""The diagnosis of a pod that got no devices, in its condition `sully.dev/DeviceDiagnosis`.
 
 Kubernetes reports only `cannot allocate all claims`. The diagnosis has how many devices were
 rejected for which reason, as JSON for programs (see docs/guides/scheduling.md); `sully explain`
@@ -25,7 +25,7 @@ from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.taints import SourcedTaint
 from sully.machinery.meta import Wire
 
-CONDITION: Final = "sully.dev/DeviceAccount"
+CONDITION: Final = "sully.dev/DeviceDiagnosis"
 MOST_BYTES: Final = 8192
 _MOST_REQUESTS: Final = 16
 _MOST_NAMED: Final = 8

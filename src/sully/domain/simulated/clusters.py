@@ -23,7 +23,7 @@ from sully.domain.clusters.hub import is_accepted
 from sully.domain.placement.conditions import Finding
 from sully.domain.simulated.fleet import SIMULATED
 
-SILENT = "sully.dev/silent"
+SILENT = "sully.dev/unreachable"
 """Annotation: the agent does nothing, as if its network were cut."""
 UNHEALTHY = "sully.dev/unhealthy"
 """Annotation: the agent says that its cluster is not available; the value says why."""
@@ -32,7 +32,7 @@ RENEWALS = 20
 """Most renewals of leases in a second; larger fleets renew more seldom."""
 JITTER = 0.25
 
-_NAME = re.compile(r"hollow-cluster-(\d{4,})")
+_NAME = re.compile(r"member-cluster-(\d{4,})")
 _REGIONS = ("eu-central", "eu-west", "us-east", "us-west", "ap-south")
 _STAGES = ("prod", "prod", "staging", "dev")
 _CLOUDS = ("aws", "gcp", "azure")
@@ -64,7 +64,7 @@ class Members:
 
 def name_of(number: int) -> str:
     """Return what a cluster is called; names sort as numbers do."""
-    return f"hollow-cluster-{number:04}"
+    return f"member-cluster-{number:04}"
 
 
 def number_of(name: str) -> int | None:

@@ -13,12 +13,12 @@ from typing import Any
 
 DRIVER = "gpu.sully.dev"
 """The driver that publishes the devices, and the class that picks them."""
-SIMULATED = "sully.dev/hollow"
+SIMULATED = "sully.dev/simulated"
 """The label of nodes that are ours, and of what belongs to them."""
 MOST_NODES = 10_000
 MOST_DEVICES = 512
 
-_NAME = re.compile(r"hollow-(\d{4,})")
+_NAME = re.compile(r"worker-(\d{4,})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Pace:
 
 def name_of(number: int) -> str:
     """Return what a machine is called; names sort as numbers do."""
-    return f"hollow-{number:04}"
+    return f"worker-{number:04}"
 
 
 def number_of(name: str) -> int | None:
@@ -79,7 +79,7 @@ def number_of(name: str) -> int | None:
     if match is None:
         return None
     number = int(match[1])
-    # Each machine has one name; hollow-00001 is none of them.
+    # Each machine has one name; worker-00001 is none of them.
     return number if number < MOST_NODES and name_of(number) == name else None
 
 

@@ -13,7 +13,7 @@ from sully.domain.claims import pods
 from sully.domain.scheduling.objects import PodCondition
 from sully.machinery.meta import Wire, find_condition
 
-EXIT: Final = "sully.dev/hollow-exit"
+EXIT: Final = "sully.dev/simulated-exit"
 """The annotation that makes a pod end by itself: exit code, @, and how long it runs."""
 _EXIT = re.compile(r"(\d{1,3})@(\d{1,6}(?:\.\d{1,3})?)(ms|s|m|h)")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}

@@ -171,13 +171,13 @@ def _container(pod: Pod, container: Container, state: Obj, *, ready: bool = Fals
     }
     if ready:
         status["containerID"] = _identity(pod, container)
-        status["imageID"] = f"hollow://{hashlib.sha256(container.image.encode()).hexdigest()}"
+        status["imageID"] = f"simulated://{hashlib.sha256(container.image.encode()).hexdigest()}"
     return status
 
 
 def _identity(pod: Pod, container: Container) -> str:
     text = f"{pod.metadata.uid}/{container.name}"
-    return f"hollow://{hashlib.sha256(text.encode()).hexdigest()}"
+    return f"simulated://{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def _stopped(pod: Pod, container: Container, code: int, now: datetime) -> Obj:

@@ -226,7 +226,7 @@ class _Rule:
 def _deleted(reader: Reader, record: TaintRecord) -> Finding:
     spec, status = record.spec, record.status
     evictions = tuple(reader.evictions(lambda x: spec.rule.uid in rules_of(x)))
-    expired = status.lifted_by == EXPIRY
+    expired = status.deleted_by == EXPIRY
     return Finding(
         kind=RULES.kind,
         name=spec.rule.name,
@@ -239,8 +239,8 @@ def _deleted(reader: Reader, record: TaintRecord) -> Finding:
             taint=taint_text(status.taint or spec.taint),
             selector=selector_text(status.device_selector or spec.device_selector),
             past=True,
-            deleted_by=status.lifted_by,
-            at=status.lifted_time,
+            deleted_by=status.deleted_by,
+            at=status.deleted_time,
             evicted=max(status.evicted, len(evictions)),
         ),
         because=(f"TaintRecord/{record.metadata.name}",),

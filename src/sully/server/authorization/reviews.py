@@ -9,9 +9,9 @@ from typing import Any
 
 from sully.api.authorization.reviews import (
     GROUP,
+    validate_attributes,
     validate_local,
     validate_metadata,
-    validate_question,
     validate_subject,
 )
 from sully.machinery.errors import BadRequest, invalid
@@ -39,13 +39,13 @@ class Reviews:
 
     def own(self, request: Request, review: Obj) -> Obj:
         """Answer a SelfSubjectAccessReview."""
-        _check(*validate_question(review["spec"]), *validate_metadata(review))
+        _check(*validate_attributes(review["spec"]), *validate_metadata(review))
         return self._answered(review, request.user)
 
     def subject(self, _request: Request, review: Obj) -> Obj:
         """Answer a SubjectAccessReview."""
         spec = review["spec"]
-        _check(*validate_question(spec), *validate_subject(spec), *validate_metadata(review))
+        _check(*validate_attributes(spec), *validate_subject(spec), *validate_metadata(review))
         return self._answered(review, _subject(spec))
 
     def local(self, request: Request, review: Obj) -> Obj:
@@ -58,7 +58,7 @@ class Reviews:
                 " request"
             )
         _check(
-            *validate_question(spec),
+            *validate_attributes(spec),
             *validate_subject(spec),
             *validate_metadata(review, namespaced=True),
             *validate_local(namespace, spec),

@@ -12,8 +12,8 @@ from sully.api.policy.eviction import (
     Eviction,
     check_eviction,
     decide_eviction,
-    marked,
     still_processed,
+    with_disruption_target,
 )
 from sully.machinery.codec import copy
 from sully.machinery.errors import Conflict, conflict, invalid, method_not_allowed
@@ -164,7 +164,7 @@ class Connector:
 
         def mark(live: Obj) -> Obj:
             _check(request.target, live, wanted)
-            return marked(live, now)
+            return with_disruption_target(live, now)
 
         result = await self._updater.change_directly(whole(request), mark)
         return {name: result.obj["metadata"][name] for name in wanted}

@@ -157,7 +157,7 @@ class Snapshot:
         return self.fleet_with()
 
     def fleet_with(
-        self, *, toleration_seconds: int | None = None, leaves_per_minute: int | None = None
+        self, *, toleration_seconds: int | None = None, removals_per_minute: int | None = None
     ) -> FleetView:
         """Return the clusters and placements, as a hub with such flags places.
 
@@ -188,7 +188,8 @@ class Snapshot:
         ours = gap is None or gap.why == "not allowed"
         options = (
             PlacementOptions(
-                health_toleration_seconds=toleration_seconds, leaves_per_minute=leaves_per_minute
+                health_toleration_seconds=toleration_seconds,
+                removals_per_minute=removals_per_minute,
             )
             if ours
             else OCM

@@ -4,7 +4,7 @@ Missing ones are created; existing ones keep additions and get back what they la
 annotation `rbac.authorization.kubernetes.io/autoupdate` is false. Nothing is ever removed.
 """
 
-from sully.api.rbac.aggregation import gathered
+from sully.api.rbac.aggregation import aggregated_rules
 from sully.api.rbac.coverage import missing
 from sully.machinery.codec import copy
 from sully.server.authorization.policy import clusters, nodes, people, programs
@@ -60,7 +60,7 @@ def _complete(roles: tuple[Obj, ...]) -> tuple[Obj, ...]:
     """
     named = {role["metadata"]["name"]: role for role in roles}
     for name in ("view", "edit", "admin"):
-        named[name] = named[name] | {"rules": gathered(named[name], named.values())}
+        named[name] = named[name] | {"rules": aggregated_rules(named[name], named.values())}
     return tuple(named.values())
 
 

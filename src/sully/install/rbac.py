@@ -1,8 +1,8 @@
-"""The rights of controllers that run as one service account: what their work needs, no more.
+"""The RBAC rules of controllers that run as one service account: only what they need.
 
-Written down verb by verb, as their code asks: the roles on our own server are those of Kubernetes,
-which are wider than that. Tests hold both ends: a role here grants nothing that the identity of
-its controller does not have there, nor what no end-to-end test uses (tests/e2e/rights.py).
+The roles on our own server are those of Kubernetes, which grant more. Tests check that a role here
+grants nothing that the identity of its controller does not have there, and nothing that no
+end-to-end test uses (tests/e2e/rights.py).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ AGENTS: dict[str, tuple[str, ...]] = {
     "scheduling": ("kube-scheduler",),
     "placement": ("placement-controller",),
 }
-"""As whom a controller acts on our own server, by the name that `--only` takes."""
+"""The identities of a controller on our own server, by the name that `--only` takes."""
 
 _EVENTS = on("core", "events", "create patch")
 _PATCHES = f"{RESOURCE} {OURS}"  # in the group of ours where they are custom resources
@@ -52,7 +52,7 @@ _DEVICES = (
     on(_PATCHES, PATCHES, READ),
 )
 RIGHTS: dict[str, tuple[Obj, ...]] = {
-    # It gathers rules that it does not have itself.
+    # It aggregates rules that it does not have itself.
     "aggregation": (on(RBAC, "clusterroles", f"escalate patch {READ}"),),
     "serviceaccounts": (
         on("core", "namespaces", READ),
@@ -69,7 +69,7 @@ RIGHTS: dict[str, tuple[Obj, ...]] = {
     ),
     "garbagecollection": (on("*", "*", f"delete patch {READ}"), on("core", "events", "create")),
     "resourcequota": (
-        # It may be asked to count anything.
+        # A quota may count any resource.
         on("*", "*", "list watch"),
         on("core", "resourcequotas/status", "update"),
     ),
@@ -126,7 +126,7 @@ RIGHTS: dict[str, tuple[Obj, ...]] = {
     ),
     "patchstatus": (*_DEVICES, on(_PATCHES, f"{PATCHES}/status", "patch"), _EVENTS),
     "clusters": (
-        # It may not escalate: what it gives to the agents of clusters it has itself.
+        # It may not escalate: it has what it grants to the agents of clusters.
         on(CLUSTER, "managedclusters", f"patch update {READ}"),
         on(CLUSTER, "managedclusters/status", "patch update"),
         on("coordination.k8s.io", "leases", f"create patch update {READ}"),
@@ -163,7 +163,7 @@ RIGHTS: dict[str, tuple[Obj, ...]] = {
         _EVENTS,
     ),
 }
-"""What each controller may, by the name that `--only` takes."""
+"""The rules of each controller, by the name that `--only` takes."""
 
 GATED: dict[str, dict[str, tuple[Obj, ...]]] = {
     "SullyNoExecuteWithPodDisruptionBudget": {
@@ -173,7 +173,7 @@ GATED: dict[str, dict[str, tuple[Obj, ...]]] = {
         )
     },
 }
-"""Additional rights of a controller, by feature gate."""
+"""Additional rules of a controller, by feature gate."""
 
 
 def rules_of(name: str, gates: Gates | None = None) -> list[Obj]:
@@ -183,21 +183,21 @@ def rules_of(name: str, gates: Gates | None = None) -> list[Obj]:
     return [dict(rule) for rule in chain(RIGHTS[name], *more)]
 
 
-def looking() -> list[Obj]:
-    """Return what it takes to find out who evicts; everybody may read discovery and schemas."""
+def discovery_rules() -> list[Obj]:
+    """Return the rules to find the evictor; every user may read discovery and schemas."""
     return [on(RBAC, "clusterroles", "get", EVICTOR_ROLE.name)]
 
 
-def reviewing() -> list[Obj]:
-    """Return what it takes to find out who may read the metrics."""
+def review_rules() -> list[Obj]:
+    """Return the rules to authorize readers of the metrics."""
     return [
         on("authentication.k8s.io", "tokenreviews", "create"),
         on("authorization.k8s.io", "subjectaccessreviews", "create"),
     ]
 
 
-def leading(lease: str) -> list[Obj]:
-    """Return what it takes to hold a lease; a name cannot limit what is created."""
+def lease_rules(lease: str) -> list[Obj]:
+    """Return the rules to hold a lease; a name cannot limit `create`."""
     return [
         on("coordination.k8s.io", "leases", "create"),
         on("coordination.k8s.io", "leases", "get update", lease),

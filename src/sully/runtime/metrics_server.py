@@ -1,6 +1,6 @@
-"""A few pages for machines: metrics and health of a program without an API.
+"""Serves metrics and health of a program without an API.
 
-The API server has its own; this is for programs such as `sully controllers`. On the machine itself
+The API server has its own; this is for programs such as `sully controllers`. On a loopback address
 they are public, over plain HTTP. On any other address metrics need TLS and a bearer token,
 because they name what runs in a cluster; health does not, for the probes of kubelets have none.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PageHandler = Callable[[], tuple[int, bytes]]
 """Returns the status code and the text of a page."""
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
-"""What Prometheus reads; anyone else takes it for plain text."""
+"""The text format of Prometheus."""
 _REFUSALS = {401: b"Unauthorized", 403: b"Forbidden", 503: b"cannot check the token"}
 
 
@@ -71,8 +71,8 @@ def _handler(
 
         code = 200
         if protection is not None:
-            given = request.headers.get("Authorization", "")
-            code = await protection.check(given, request.path)
+            authorization = request.headers.get("Authorization", "")
+            code = await protection.check(authorization, request.path)
         code, body = page() if code == 200 else (code, _REFUSALS[code])
         return web.Response(status=code, body=body, headers={"Content-Type": TEXT})
 

@@ -42,7 +42,7 @@ class _CachedResult:
     until: float
 
 
-class PageAccess:
+class MetricsAuthorizer:
     """Checks bearer tokens."""
 
     def __init__(self, transport: Transport, clock: Clock) -> None:

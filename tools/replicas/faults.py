@@ -1,8 +1,8 @@
-"""What can happen to machines, and how it ends; never so that clients have nobody left to ask.
+"""The faults of machines, and how they end; clients can always reach some replica.
 
-`target` is the machine that it happens to, the one that leads where `leader` says so. `moves` says
-whether the controllers must move to another replica because of it; then it lasts until they have.
-One kind takes the majority of etcd away: nothing may go on then, and all must afterwards.
+`target` is the machine with the fault, the leading one with `leader`. With `moves` the controllers
+must move to another replica; then the fault lasts until they have. One kind stops the majority of
+etcd: no request may succeed then, and all must afterwards.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ def _nothing(_: Machines, __: Machine, ___: Machine) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
-    """One kind of trouble."""
+class Fault:
+    """One kind of fault."""
 
     name: str
     begin: Act
     end: Act = _nothing
-    """What more than mending the network it takes."""
+    """What to do in addition to healing the network."""
     leader: bool = True
     moves: bool = False
-    silence: bool = False
-    """Whether nobody can write or read anything while it lasts."""
+    total_outage: bool = False
+    """Whether no client can read or write while it lasts."""
 
 
 def _kill_replica(_: Machines, target: Machine, __: Machine) -> None:
@@ -103,66 +103,66 @@ def _on_other(act: Act) -> Act:
 
 def _both(*acts: Act) -> Act:
     def act(machines: Machines, target: Machine, other: Machine) -> None:
-        for each in acts:
-            each(machines, target, other)
+        for step in acts:
+            step(machines, target, other)
 
     return act
 
 
-TROUBLES = (
-    Trouble(
+FAULTS = (
+    Fault(
         name="leader killed, a member of etcd frozen elsewhere",
         begin=_both(_kill_replica, _on_other(_freeze_member)),
         end=_both(_on_other(_thaw_member), _start_replica),
         moves=True,
     ),
-    Trouble(name="leader's machine cut off", begin=_cut_off, moves=True),
-    Trouble(name="leader killed", begin=_kill_replica, end=_start_replica, moves=True),
-    Trouble(name="leader frozen", begin=_freeze_replica, end=_thaw_replica, moves=True),
-    Trouble(name="leader stopped in order", begin=_stop_replica, end=_start_replica, moves=True),
-    Trouble(
+    Fault(name="leader's machine cut off", begin=_cut_off, moves=True),
+    Fault(name="leader killed", begin=_kill_replica, end=_start_replica, moves=True),
+    Fault(name="leader frozen", begin=_freeze_replica, end=_thaw_replica, moves=True),
+    Fault(name="leader stopped gracefully", begin=_stop_replica, end=_start_replica, moves=True),
+    Fault(
         name="leader's machine without power",
         begin=_both(_kill_replica, _kill_member),
         end=_both(_start_member, _start_replica),
         moves=True,
     ),
-    Trouble(name="leader cut from other machines, not from clients", begin=_cut_back, moves=True),
-    Trouble(name="leader's machine hears no other machine", begin=_deaf, moves=True),
-    Trouble(name="leader's machine is heard by no other machine", begin=_mute, moves=True),
-    Trouble(name="leader cut from clients, not from etcd", begin=_cut_front),
-    Trouble(name="leader's machine cut off for a moment", begin=_cut_off),
-    Trouble(name="leader's member of etcd killed", begin=_kill_member, end=_start_member),
-    Trouble(name="leader's member of etcd frozen", begin=_freeze_member, end=_thaw_member),
-    Trouble(name="leader's machine parted from another", begin=_part),
-    Trouble(name="another machine cut off", begin=_cut_off, leader=False),
-    Trouble(
+    Fault(name="leader cut from other machines, not from clients", begin=_cut_back, moves=True),
+    Fault(name="leader's machine hears no other machine", begin=_deaf, moves=True),
+    Fault(name="leader's machine is heard by no other machine", begin=_mute, moves=True),
+    Fault(name="leader cut from clients, not from etcd", begin=_cut_front),
+    Fault(name="leader's machine cut off for a moment", begin=_cut_off),
+    Fault(name="leader's member of etcd killed", begin=_kill_member, end=_start_member),
+    Fault(name="leader's member of etcd frozen", begin=_freeze_member, end=_thaw_member),
+    Fault(name="leader's machine parted from another", begin=_part),
+    Fault(name="another machine cut off", begin=_cut_off, leader=False),
+    Fault(
         name="another replica killed, another member frozen",
         begin=_both(_kill_replica, _on_other(_freeze_member)),
         end=_both(_on_other(_thaw_member), _start_replica),
         leader=False,
     ),
-    Trouble(name="another replica frozen", begin=_freeze_replica, end=_thaw_replica, leader=False),
-    Trouble(
+    Fault(name="another replica frozen", begin=_freeze_replica, end=_thaw_replica, leader=False),
+    Fault(
         name="majority of etcd cut off",
         begin=_both(_cut_back, _on_other(_cut_back)),
-        silence=True,
+        total_outage=True,
     ),
-    Trouble(
+    Fault(
         name="majority of etcd killed",
         begin=_both(_kill_member, _on_other(_kill_member)),
         end=_both(_start_member, _on_other(_start_member)),
-        silence=True,
+        total_outage=True,
     ),
 )
-SHORT = TROUBLES[:2]
+SHORT = FAULTS[:2]
 """What a short run does."""
 
 
-def plan(chance: Random, number: int) -> Sequence[Trouble]:
-    """Return what happens, in which order: the short ones in theirs, all of them in any."""
+def plan(rng: Random, number: int) -> Sequence[Fault]:
+    """Return the faults of a run: the short ones in their order, all of them in any."""
     if number <= len(SHORT):
         return SHORT[:number]
-    found: list[Trouble] = []
-    while len(found) < number:
-        found += chance.sample(TROUBLES, len(TROUBLES))
-    return found[:number]
+    faults: list[Fault] = []
+    while len(faults) < number:
+        faults += rng.sample(FAULTS, len(FAULTS))
+    return faults[:number]

@@ -27,17 +27,18 @@ AGE = Column("Age", age_cell, type="date", description="Time since the object wa
 def printed(
     name: str, path: str, cell: Callable[[Obj, datetime], Any], *, holds: str = "string"
 ) -> Column:
-    """Make a column as a CustomResourceDefinition has it; an absent value is no cell."""
+    """Return a column as a CustomResourceDefinition has it; an absent value is no cell."""
     text = f"Custom resource definition column (in JSONPath format): {path}"
     return Column(name, cell, type=holds, description=text)
 
 
-def condition_status(name: str, condition: str, part: str = "status") -> Column:
-    """Make a column of one part of a condition."""
-    path = f'.status.conditions[?(@.type=="{condition}")].{part}'
-    return printed(name, path, plain(lambda obj: _condition(obj, condition).get(part)))
+def condition_status(name: str, type_: str, part: str = "status") -> Column:
+    """Return a column of one part of a condition."""
+    path = f'.status.conditions[?(@.type=="{type_}")].{part}'
+    return printed(name, path, plain(lambda obj: condition(obj, type_).get(part)))
 
 
-def _condition(obj: Obj, name: str) -> Obj:
-    found = (obj.get("status") or {}).get("conditions") or []
-    return next((one for one in found if one.get("type") == name), {})
+def condition(obj: Obj, type_: str) -> Obj:
+    """Return a condition of an object; empty if it has none of this type."""
+    conditions = (obj.get("status") or {}).get("conditions") or []
+    return next((entry for entry in conditions if entry.get("type") == type_), {})
