@@ -78,7 +78,7 @@ class ControllerConfig:
         return self.chosen is None or name in self.chosen
 
     def serves(self, kind: Kind[Any]) -> bool:
-        """Report whether the server has a resource; the informer of another would never sync."""
+        """Report whether the server has a resource; without it an informer would never sync."""
         return any(
             (resource.group, resource.plural) == (kind.group, kind.plural)
             and kind.version in resource.versions
@@ -109,7 +109,7 @@ class ControllerContext:
 
     @cached_property
     def scheduling_inventory(self) -> Inventory:
-        """The devices as the scheduler sees them; in Kubernetes it reads rules otherwise."""
+        """The devices for the scheduler, which in Kubernetes interprets rules differently."""
         if self.config.compat.rules_need_selector:
             return self.inventory
         enabled = features(self.config.gates, self.config.compat)
@@ -117,7 +117,7 @@ class ControllerContext:
 
     @cached_property
     def evaluator(self) -> Evaluator:
-        """What evaluates expensive expressions."""
+        """Evaluates expensive expressions outside of the event loop."""
         return Evaluator(self.clock)
 
     def _inventory(self, enabled: Features) -> Inventory:

@@ -203,17 +203,17 @@ def _add_claims(context: ControllerContext) -> None:
         claims=context.manager.informer(CLAIMS),
         templates=context.manager.informer(TEMPLATES),
     )
-    counted = ClaimMetrics(context.metrics)
-    counted.follow(lookups.claims)
+    claim_metrics = ClaimMetrics(context.metrics)
+    claim_metrics.follow(lookups.claims)
     access, recorder = context.client(claims.NAME, claims.COMPONENT)
-    making = claims.PodClaimsController(
+    pod_claims = claims.PodClaimsController(
         lookups=lookups,
-        maker=ClaimMaker(lookups=lookups, transport=access, metrics=counted),
+        maker=ClaimMaker(lookups=lookups, transport=access, metrics=claim_metrics),
         transport=access,
         recorder=recorder,
     )
-    releasing = ReleaseController(lookups=lookups, transport=access)
-    for controller in (making, releasing):
+    release = ReleaseController(lookups=lookups, transport=access)
+    for controller in (pod_claims, release):
         context.manager.add(controller, workers=claims.WORKERS, backoff=claims.BACKOFF)
 
 
@@ -227,7 +227,7 @@ def _add_eviction(context: ControllerContext) -> None:
         config.gates,
         compat=config.compat,
         records=config.serves(EVICTION_RECORDS),
-        # Who runs without the history controller may not be allowed to read its records.
+        # Without the history controller there may be no permission to read its records.
         totals=config.serves(TAINT_RECORDS) and config.runs("history"),
     )
     statuses, controller = make_eviction(
@@ -250,11 +250,11 @@ def _add_expiry(context: ControllerContext) -> None:
     if not (config.gates["SullyEvictionGuards"] and config.compat.limits_evictions):
         return
     access, recorder = context.client(ExpiryController.name)
-    ends = partial(ExpiryController, transport=access, recorder=recorder, clock=context.clock)
+    expiry = partial(ExpiryController, transport=access, recorder=recorder, clock=context.clock)
     if context.config.serves(RULES):
-        context.manager.add(ends(context.manager.informer(RULES)))
+        context.manager.add(expiry(context.manager.informer(RULES)))
     if context.config.serves(PATCHES):
-        context.manager.add(ends(context.manager.informer(PATCHES)))
+        context.manager.add(expiry(context.manager.informer(PATCHES)))
 
 
 def _add_patchstatus(context: ControllerContext) -> None:
@@ -292,7 +292,6 @@ def _add_placement(context: ControllerContext) -> None:
 def _add_clusters(context: ControllerContext) -> None:
     if context.config.serves(CLUSTERS):
         config = context.config
-        waits = config.compat.waits_after_outages
         add_hub(
             context.manager,
             acting=context.client,
@@ -300,7 +299,9 @@ def _add_clusters(context: ControllerContext) -> None:
             clock=context.clock,
             settings=HubSettings(
                 policies=config.serves(hub.POLICIES),
-                listening=Listening(config.serving_since) if waits else None,
+                listening=Listening(config.serving_since)
+                if config.compat.waits_after_outages
+                else None,
                 compat=config.compat,
             ),
         )
@@ -320,8 +321,8 @@ def _add_simulated_nodes(context: ControllerContext) -> None:
 
 
 def _add_simulated_clusters(context: ControllerContext) -> None:
-    wanted, agent = context.config.simulated_clusters, context.config.agent
-    if wanted is not None and agent is not None:
+    clusters, agent = context.config.simulated_clusters, context.config.agent
+    if clusters is not None and agent is not None:
         access, recorder = context.client(SIMULATED_CLUSTERS, "registration-agent")
         add_simulated_clusters(
             context.manager,
@@ -329,7 +330,7 @@ def _add_simulated_clusters(context: ControllerContext) -> None:
             access=agent,
             recorder=recorder,
             clock=context.clock,
-            wanted=wanted,
+            wanted=clusters,
         )
 
 
@@ -367,4 +368,4 @@ CONTROLLERS: dict[str, Callable[[ControllerContext], None]] = {
     "scheduling": _add_scheduling,
     "placement": _add_placement,
 }
-"""Every controller, by the name that `--only` takes: that of its folder."""
+"""Every controller by its name for `--only`: the name of its folder."""

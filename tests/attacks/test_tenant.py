@@ -110,7 +110,7 @@ def test_asks_a_what_if_which_clusters_exist(target: Target) -> None:
     assert mallory.get(f"{clusters}/hidden").code == 403
 
     answers = [
-        mallory.post("/debug/placements/guessing/", {"changes": [{"drop": {"cluster": name}}]})
+        mallory.post("/debug/placements/guessing/", {"changes": [{"delete": {"cluster": name}}]})
         for name in ("hidden", "no-such")
     ]
 

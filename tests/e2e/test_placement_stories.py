@@ -262,11 +262,11 @@ def test_why_and_what_if(hub: Cluster) -> None:
     taint(hub, C1, MAINTAINING)
     until(hub, "anything", C0, C2)
     answer = json.loads(hub.run("get", "--raw", page))
-    says = {each["cluster"]: each["says"] for each in answer["verdicts"]}
+    says = {each["cluster"]: each["message"] for each in answer["verdicts"]}
     assert says[C1] == "taint maintaining:NoSelect is not tolerated"
 
-    changes = {"changes": [{"drop": {"cluster": C0}}]}
+    changes = {"changes": [{"delete": {"cluster": C0}}]}
     told = json.loads(hub.run("create", "--raw", page, "-f", "-", given=json.dumps(changes)))
     mine = [each for each in told["placements"] if each["namespace"] == hub.namespace]
-    assert [(each["left"], each["after"]) for each in mine] == [([C0], [C2])]
+    assert [(each["removed"], each["after"]) for each in mine] == [([C0], [C2])]
     assert decided(hub, "anything") == [C0, C2]

@@ -18,8 +18,8 @@ from sully.install.folders import files
 from sully.install.manifests import manifests
 from sully.install.rbac import AGENTS, rules_of
 from sully.install.workload import DEFAULT, Settings
-from sully.server.authorization.policy.programs import CONTROLLERS as AGENT_RULES
-from sully.server.authorization.policy.programs import ROLES
+from sully.server.authorization.policy.components import CONTROLLERS as AGENT_RULES
+from sully.server.authorization.policy.components import ROLES
 
 Obj = dict[str, Any]
 DEPLOY = Path(__file__).parents[2] / "deploy"

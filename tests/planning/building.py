@@ -1,4 +1,4 @@
-"""Small clusters for rehearsals, as the objects that a server would list."""
+"""Small clusters for simulations, as the objects that a server would list."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from sully.client.objects import from_body
 from sully.client.transport import Kind
 from sully.machinery.timestamps import format_time
 from sully.planning.changes import Put
-from sully.planning.rehearsal import Rehearsal
-from sully.planning.settings import Settings
-from sully.planning.telling import tell
-from sully.planning.world import NEEDED
+from sully.planning.cluster_copy import PLAN_KINDS, SimulationOptions
+from sully.planning.plan_builder import build_plan
+from sully.planning.simulation import Simulation
 from sully.testing.clock import NOON
 from sully.views.kinds import RULES
 from sully.views.snapshot.snapshot import Gap, Objects, Snapshot
 
 Obj = dict[str, Any]
 KEY, CLASS = "example.com/broken", "gpu"
-QUICK = Settings(stop_seconds=1)
+QUICK = SimulationOptions(stop_seconds=1)
 
 
 def meta(name: str, namespace: str = "", **more: Any) -> Obj:
@@ -175,12 +174,12 @@ def put(body: Obj, kind: Kind[Any] = RULES) -> Put:
 def snapshot(*objects: Obj, taken: datetime = NOON, gaps: Iterable[Gap] = ()) -> Snapshot:
     found = [
         Objects(kind, [from_body(kind, each) for each in objects if each["kind"] == kind.kind])
-        for kind in NEEDED
+        for kind in PLAN_KINDS
     ]
     return Snapshot(found, taken=taken, gaps=tuple(gaps))
 
 
-def planned(objects: Iterable[Obj], *changes: Any, settings: Settings = QUICK) -> Any:
-    rehearsal = Rehearsal(snapshot(*objects), settings)
-    rehearsal.run(changes)
-    return tell(rehearsal)
+def planned(objects: Iterable[Obj], *changes: Any, options: SimulationOptions = QUICK) -> Any:
+    simulation = Simulation(snapshot(*objects), options)
+    simulation.run(changes)
+    return build_plan(simulation)

@@ -10,7 +10,7 @@ import yaml
 from manifests import secret
 from serving import YAML, Asgi, Http, Obj, local
 from sully.machinery.codec import to_json
-from sully.server.http.exchange import PIECE
+from sully.server.http.http_request import PIECE
 from sully.testing.clock import FakeClock
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -84,7 +84,7 @@ async def test_out_of_reach(server: Asgi, method: str, path: str, body: Any, med
     answer = await server.call(method, path, body, media or "application/json")
 
     assert (answer.code, answer.json["reason"]) == (503, "ServiceUnavailable"), answer.body
-    assert answer.message == "the store does not answer: no member answers"
+    assert answer.message == "the store is unavailable: no member answers"
 
 
 async def test_a_write_of_unknown_outcome_is_no_failure_and_no_success(server: Asgi) -> None:

@@ -14,7 +14,7 @@ from sully.client.transport import Kind, WatchEvent
 from sully.domain.eviction.judge import EvictionPolicy
 from sully.machinery.compat import Compat
 from sully.testing.clock import FakeClock
-from sully.views.devices.changes import Change, Features
+from sully.views.devices.changes import Features, InventoryChange
 from sully.views.devices.exposures import Exposures
 from sully.views.devices.inventory import Inventory
 from sully.views.devices.usage import Usage
@@ -75,9 +75,9 @@ class Scene:
         policy = EvictionPolicy(compat=Compat.KUBERNETES if strict else Compat.SULLY)
         self.exposures = Exposures(self.inventory, self.usage, clock=self.clock, policy=policy)
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[InventoryChange]:
         """Return a list that grows with every change of the inventory from now on."""
-        heard: list[Change] = []
+        heard: list[InventoryChange] = []
         self.inventory.on_change(heard.append)
         heard.clear()
         return heard

@@ -97,7 +97,7 @@ def test_who_is_patched(filter_: DeviceTaintSelector | None, want: list[str]) ->
     assert patched == chosen == want
 
 
-def test_patches_near_a_change_are_found() -> None:
+def test_patches_for_a_change() -> None:
     scene = Scene()
     scene.slices.put(A100)
     scene.patches.put(
@@ -107,7 +107,7 @@ def test_patches_near_a_change_are_found() -> None:
     )
 
     def near(devices: frozenset[str] | None) -> list[str]:
-        found = scene.inventory.patches_near({POOL: devices})
+        found = scene.inventory.patches_for({POOL: devices})
         return sorted({each.metadata.name for each in found})
 
     assert near(None) == ["all", "one"]

@@ -172,5 +172,5 @@ async def test_who_may_list_one_namespace(
         found = await load(transport, (PODS, RULES), now=NOON, at_least=at_least)
 
     assert tuple(each.metadata.name for each in found.of(PODS).values()) == pods
-    assert tuple((each.kind.plural, each.but) for each in found.gaps) == gaps
-    assert {each.why for each in found.gaps} == {"not allowed"}
+    assert tuple((each.kind.plural, each.only_namespace) for each in found.gaps) == gaps
+    assert {each.reason for each in found.gaps} == {"not allowed"}

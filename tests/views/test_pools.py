@@ -105,12 +105,12 @@ MARKS = slice_(
 def test_slices_of_taints_mark_devices(slices: tuple[ResourceSlice, ...]) -> None:
     pool = filled(*slices)
 
-    got = [(each.taint.key, each.origin.index) for each in pool.marks("gpu-0")]
+    got = [(each.taint.key, each.origin.index) for each in pool.slice_taints("gpu-0")]
 
     assert got == [("a", 0), (taint().key, 2)]
     assert "ghost" not in pool
     assert pool.put(slice_("marks", device_taints=())) == {"gpu-0", "ghost"}
-    assert pool.marks("gpu-0") == ()
+    assert pool.slice_taints("gpu-0") == ()
 
 
 def test_slices_of_taints_can_be_switched_off() -> None:
@@ -118,7 +118,7 @@ def test_slices_of_taints_can_be_switched_off() -> None:
     pool.put(OLD)
 
     assert pool.put(MARKS) == frozenset()
-    assert pool.marks("gpu-0") == ()
+    assert pool.slice_taints("gpu-0") == ()
 
 
 def test_what_the_driver_marked_is_known_by_name() -> None:

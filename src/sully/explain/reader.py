@@ -38,7 +38,7 @@ class Reader:
 
     def _hides(self, kind: Kind[Any]) -> bool:
         gap = self.snapshot.gap(kind)
-        return gap is not None and gap.why == "not allowed"
+        return gap is not None and gap.reason == "not allowed"
 
     @property
     def now(self) -> datetime:
@@ -108,7 +108,7 @@ class Reader:
         self, claim: ResourceClaim, result: DeviceRequestAllocationResult
     ) -> AllocatedDevice:
         device = DeviceId(result.driver, result.pool, result.device)
-        pods = [pod for pod in self.snapshot.usage.holders(claim) if not pod.finished]
+        pods = [pod for pod in self.snapshot.usage.consumers(claim) if not pod.finished]
         return AllocatedDevice(
             device=device,
             claim=str(key_of(claim)),

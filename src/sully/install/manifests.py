@@ -22,7 +22,7 @@ from sully.install.workload import (
     network_policy,
     service,
 )
-from sully.server.authorization.policy.writing import RBAC, on_paths
+from sully.server.authorization.policy.builders import RBAC, on_paths
 
 Obj = dict[str, Any]
 

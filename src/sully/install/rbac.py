@@ -13,8 +13,8 @@ from typing import Any
 from sully.client.discovery.capabilities import EVICTOR_ROLE
 from sully.domain.capabilities.offers import OURS, PATCHES
 from sully.machinery.gates import Gates
+from sully.server.authorization.policy.builders import RBAC, READ, RESOURCE, on
 from sully.server.authorization.policy.clusters import CLUSTER
-from sully.server.authorization.policy.writing import RBAC, READ, RESOURCE, on
 
 Obj = dict[str, Any]
 

@@ -18,7 +18,7 @@ from sully.domain.devices.pools import DeviceId, PoolId, pool_of
 from sully.domain.devices.rules import sourced
 from sully.domain.devices.taints import SourcedTaint
 from sully.scheduler.options import ExcludeDevice
-from sully.views.devices.changes import Change
+from sully.views.devices.changes import InventoryChange
 from sully.views.devices.inventory import Inventory
 
 
@@ -82,7 +82,7 @@ class DeviceCache:
         self._versions: dict[str, int] = {}
         """The last version that was seen of claims whose allocation is assumed."""
 
-    def devices_changed(self, change: Change) -> None:
+    def devices_changed(self, change: InventoryChange) -> None:
         """Handle a change of the inventory."""
         self.node_pools.invalidate(change.pools)
 

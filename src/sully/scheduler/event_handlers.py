@@ -25,7 +25,7 @@ from sully.scheduler.device_cache import DeviceCache
 from sully.scheduler.equivalence_groups import EquivalenceGroups
 from sully.scheduler.node_cache import NodeCache
 from sully.scheduler.queue import SchedulingQueue
-from sully.views.devices.changes import Change
+from sully.views.devices.changes import InventoryChange
 
 
 class ClaimCache:
@@ -177,7 +177,7 @@ class EventHandlers:
         if new is not None and (old is None or old.spec != new.spec):
             self._queue.move_to_active_queue(ClusterEvent.DEVICE_CLASS_UPDATE)
 
-    def devices_changed(self, change: Change) -> None:
+    def devices_changed(self, change: InventoryChange) -> None:
         """Handle a change of the inventory."""
         self._devices.devices_changed(change)
         if _only_adds_rules(change):
@@ -227,7 +227,7 @@ def _requests_as(pod: Pod, other: Pod) -> bool:
     )
 
 
-def _only_adds_rules(change: Change) -> bool:
+def _only_adds_rules(change: InventoryChange) -> bool:
     """Report whether a change only adds taint rules: that helps no pod."""
     return bool(change.rules) and all(rule.old is None for rule in change.rules)
 

@@ -148,7 +148,7 @@ class Judge:
     def _as_of(self, now: datetime) -> AsOf | None:
         if not self._options.tolerations_expire:
             return None
-        return AsOf(now, self._devices.inventory.times)
+        return AsOf(now, self._devices.inventory.taint_times)
 
     def _evaluate_all(self, query: PodQuery, demand: Demand) -> ScheduleResult | Unschedulable:
         result = self._evaluate(query.pod, query.wanted, demand, query, diagnose=query.diagnose)

@@ -11,7 +11,7 @@ import pytest
 
 from serving import Asgi, local
 from sully.machinery.errors import TooManyRequests
-from sully.server.authorization.attributes import Attributes, Verdict
+from sully.server.authorization.attributes import Attributes, Decision
 from sully.server.flowcontrol.limits import BODY, READ, WATCH, WRITE, Allowance, Limits, Slot
 from sully.server.flowcontrol.priority import (
     EXEMPT,
@@ -147,8 +147,8 @@ def test_zero_means_no_limit() -> None:
 class Anything:
     """Allows everything, so that limits alone refuse."""
 
-    def decide(self, user: User, attributes: Attributes) -> Verdict:
-        return Verdict(allowed=True)
+    def authorize(self, user: User, attributes: Attributes) -> Decision:
+        return Decision(allowed=True)
 
 
 @asynccontextmanager

@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from server.authentication.tables import KEY, World, decode, encode, world
-from sully.server.authentication.accounts import TokenError, split_account
 from sully.server.authentication.keys import KeyFileError, SigningKey
+from sully.server.authentication.service_accounts import TokenError, split_account
 from sully.server.authentication.tokens import ISSUER, Bound, read, sign
 
 INVALID = "invalid bearer token"
@@ -299,7 +299,7 @@ def test_signatures_are_checked_once_and_few_are_remembered(
         return verify(token, *args, **more)
 
     monkeypatch.setattr(key, "verify", counted)
-    accounts = there.accounts(key, max_remembered=2)
+    accounts = there.accounts(key, cache_size=2)
     one, two, three = (sign(there.claims(id=name), key) for name in "abc")
 
     for token in (one, one, two, one, two):
@@ -319,7 +319,7 @@ def test_the_key_stays_and_is_private(tmp_path: Path) -> None:
 
 def test_a_key_file_with_something_else_is_told(tmp_path: Path) -> None:
     (tmp_path / "sa.key").write_bytes(b"hello")
-    with pytest.raises(KeyFileError, match=r"sa\.key holds no key that can be read"):
+    with pytest.raises(KeyFileError, match=r"sa\.key has no readable key"):
         SigningKey.open(tmp_path)
 
     other = rsa.generate_private_key(public_exponent=65537, key_size=2048)

@@ -10,7 +10,7 @@ from manifests import slice_
 from server.authorization.world import MASTER, World, ask, node, person
 from sully.api import build_scheme
 from sully.machinery.schema import ListOf, MapOf, ObjectType, Type
-from sully.server.authorization.attributes import Verdict
+from sully.server.authorization.attributes import Decision
 from sully.server.requests import User
 
 Obj = dict[str, Any]
@@ -169,9 +169,11 @@ CASES = {
 async def test_what_a_node_may(world: World, case: Case) -> None:
     await furnished(world)
 
-    verdict = world.decide(N1, ask(case.verb, case.what, case.namespace, case.name, **case.fields))
+    decision = world.authorize(
+        N1, ask(case.verb, case.what, case.namespace, case.name, **case.fields)
+    )
 
-    assert verdict == Verdict(case.want is None, case.want or "")
+    assert decision == Decision(case.want is None, case.want or "")
 
 
 async def test_who_only_calls_itself_a_node_is_nobody(world: World) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from sully.machinery import labels
 from sully.machinery.cel.clusters import cluster_environment
 from sully.machinery.cel.errors import CompileError
-from sully.machinery.memo import remembered
+from sully.machinery.memo import memoized
 
 Obj = dict[str, Any]
 
@@ -32,7 +32,7 @@ def expression_problem(expression: str) -> str:
     return _compile_problem(expression)
 
 
-@remembered(4096)
+@memoized(4096)
 def _compile_problem(expression: str) -> str:
     try:
         cluster_environment().compile(expression)

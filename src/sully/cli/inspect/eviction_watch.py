@@ -10,7 +10,7 @@ from sully.cli.client.tables import Table
 from sully.cli.client.watching import Caches, PendingChanges, exposures_of, rest_after, watch_kinds
 from sully.cli.inspect.eviction_printer import UNRECORDED, columns, document, row
 from sully.cli.inspect.evictions import kinds_for, progress_in
-from sully.views.evictions import Progress
+from sully.views.evictions import EvictionProgress
 from sully.views.kinds import RULES
 
 _DELETED = "deleted"
@@ -49,7 +49,7 @@ class _Screen:
         self._session = session
         self._warned = False
 
-    def show(self, progress: list[Progress]) -> None:
+    def show(self, progress: list[EvictionProgress]) -> None:
         current = {x.rule.metadata.name: _without_volatile(document(x)) for x in progress}
         changed = [
             x
@@ -71,12 +71,12 @@ class _Screen:
         for name in deleted:
             print_event({"rule": name, "state": _DELETED}, self._output)
 
-    def _warn(self, changed: list[Progress]) -> None:
+    def _warn(self, changed: list[EvictionProgress]) -> None:
         if not self._warned and not all(x.complete for x in changed):
             self._warned = True
             self._session.warn(UNRECORDED)
 
-    def _print(self, changed: list[Progress], deleted: list[str]) -> None:
+    def _print(self, changed: list[EvictionProgress], deleted: list[str]) -> None:
         now = self._clock.now()
         rows = [row(x, now, wide=self._wide) for x in changed]
         shape = columns(wide=self._wide)

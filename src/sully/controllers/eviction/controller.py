@@ -85,7 +85,7 @@ class EvictionController:
 
     def watches(self) -> Iterable[Watch[Any]]:
         """Wake for devices and their taints, pods and their claims, and for requeued pods."""
-        yield Watch(self._exposures.inventory, self._exposures.touched_by)
+        yield Watch(self._exposures.inventory, self._exposures.affected_pods)
         yield Watch(self._exposures.usage, self._concerned)
         yield Watch(self._requests, lambda key: (key,))
 

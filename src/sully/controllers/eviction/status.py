@@ -44,7 +44,7 @@ from sully.domain.eviction.status import (
 )
 from sully.evictor.records import EvictionRecords
 from sully.runtime.clock import Clock
-from sully.views.devices.changes import Change
+from sully.views.devices.changes import InventoryChange
 from sully.views.devices.exposures import Exposures, Problem
 from sully.views.kinds import RULES
 
@@ -109,7 +109,7 @@ class RuleStatuses:
         if self._ours:
             yield Watch(self._exposures.usage, lambda _: self._previews.touched())
 
-    def _touched(self, change: Change) -> Iterator[Key]:
+    def _touched(self, change: InventoryChange) -> Iterator[Key]:
         for changed in change.rules:
             for rule in (changed.old, changed.new):
                 if rule is not None:

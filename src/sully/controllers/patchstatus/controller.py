@@ -30,7 +30,7 @@ from sully.domain.eviction.status import Report
 from sully.machinery.meta import Condition, find_condition
 from sully.machinery.timestamps import format_time
 from sully.runtime.clock import Clock
-from sully.views.devices.changes import Change
+from sully.views.devices.changes import InventoryChange
 from sully.views.devices.inventory import Inventory
 from sully.views.kinds import PATCHES
 
@@ -87,10 +87,10 @@ class PatchStatusController:
         yield Watch(self._patches, own_key)
         yield Watch(self._inventory, self._near)
 
-    def _near(self, change: Change) -> Iterator[Key]:
+    def _near(self, change: InventoryChange) -> Iterator[Key]:
         if not change.rules:
             # A rule puts taints on devices; no filter sees those.
-            for patch in self._inventory.patches_near(change.pools):
+            for patch in self._inventory.patches_for(change.pools):
                 yield Key("", patch.metadata.name)
 
     async def reconcile(self, key: Key) -> Result:

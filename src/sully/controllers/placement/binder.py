@@ -17,7 +17,7 @@ from sully.controllers.placement.telling import Teller
 from sully.domain.placement.status import Status
 from sully.machinery.errors import ApiError, Conflict, NotFound
 from sully.views.fleet_kinds import DECISIONS, PLACEMENTS
-from sully.views.written import Written
+from sully.views.mutation_cache import MutationCache
 
 Obj = dict[str, Any]
 
@@ -29,8 +29,8 @@ class Binder:
         self,
         transport: Transport,
         teller: Teller,
-        placements: Written[Placement],
-        decisions: Written[PlacementDecision],
+        placements: MutationCache[Placement],
+        decisions: MutationCache[PlacementDecision],
     ) -> None:
         self._transport = transport
         self._teller = teller
@@ -59,7 +59,7 @@ class Binder:
     async def tell(self, key: Key, patch: Obj) -> None:
         """Write the status of a placement."""
         answer = await self._transport.patch(PLACEMENTS, key, patch, subresource="status")
-        self._placements.wrote(answer)
+        self._placements.mutated(answer)
 
     async def _write(self, placement: Placement, write: Write, status: Status, scores: str) -> None:
         decision = write.old
@@ -112,7 +112,7 @@ class Binder:
 
     def _wrote(self, decision: PlacementDecision) -> PlacementDecision:
         # Whoever is decided next sees it, though the cache does not have it yet.
-        self._decisions.wrote(decision)
+        self._decisions.mutated(decision)
         return decision
 
     async def _remove(self, placement: Placement, decision: PlacementDecision) -> None:
@@ -122,7 +122,7 @@ class Binder:
             await self._transport.delete(DECISIONS, key, options)
         except NotFound:
             return
-        self._decisions.removed(decision)
+        self._decisions.deleted(decision)
         self._teller.deleted(placement, decision)
 
 

@@ -29,7 +29,7 @@ from sully.runtime.clock import Clock
 from sully.runtime.evaluation import Evaluator
 from sully.runtime.log import get_logger
 from sully.views.fleet import FleetView
-from sully.views.written import Written
+from sully.views.mutation_cache import MutationCache
 
 log = get_logger("placement")
 
@@ -69,8 +69,8 @@ class PlacementController:
         self,
         *,
         view: FleetView,
-        placements: Written[Placement],
-        decisions: Written[PlacementDecision],
+        placements: MutationCache[Placement],
+        decisions: MutationCache[PlacementDecision],
         binder: Binder,
         metrics: PlacementMetrics,
         clock: Clock,

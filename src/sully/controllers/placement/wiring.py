@@ -17,7 +17,7 @@ from sully.runtime.evaluation import Evaluator
 from sully.runtime.metrics import Metrics
 from sully.views.fleet import Caches, FleetView
 from sully.views.fleet_kinds import BINDINGS, CLUSTERS, DECISIONS, PLACEMENTS, SCORES, SETS
-from sully.views.written import Written
+from sully.views.mutation_cache import MutationCache
 
 WORKERS = 1
 """One after the other, so that each sees what those before it took: Balance depends on it."""
@@ -38,8 +38,8 @@ def make_placement(  # noqa: PLR0913 - what it reads and writes, and what a test
 
     What evaluates for it runs with the manager already.
     """
-    placements = Written(manager.informer(PLACEMENTS))
-    decisions = Written(manager.informer(DECISIONS), indexes={OWNER: owners})
+    placements = MutationCache(manager.informer(PLACEMENTS))
+    decisions = MutationCache(manager.informer(DECISIONS), indexes={OWNER: owners})
     caches = Caches(
         clusters=manager.informer(CLUSTERS),
         sets=manager.informer(SETS),

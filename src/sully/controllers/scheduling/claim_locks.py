@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from sully.api.resource.types import ResourceClaim
-from sully.views.written import is_newer
+from sully.views.mutation_cache import is_newer
 
 _REMEMBERED = 256
 """Claims whose last write is known; the cache shows it long before so many are written."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from sully.api.core.pods.aggregate import POD_LEVEL, container_requests
 from sully.domain.scheduling.objects import Pod
-from sully.machinery.memo import remembered
+from sully.machinery.memo import memoized
 from sully.machinery.quantity import parse_quantity
 
 Amounts = Mapping[str, int]
@@ -27,7 +27,7 @@ _ASSUMED: Final = {"cpu": _NANO // 10, "memory": 200 * 1024 * 1024 * _NANO}
 _FULL: Final = 1_000_000
 
 
-@remembered(4096)
+@memoized(4096)
 def nanos(text: str) -> int:
     """Return a quantity as a number of nano units."""
     return parse_quantity(text).nanos

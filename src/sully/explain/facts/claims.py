@@ -62,7 +62,7 @@ def _deleting(claim: ResourceClaim) -> Finding:
 
 
 def _pending(reader: Reader, claim: ResourceClaim) -> Finding:
-    using = reader.snapshot.usage.users(key_of(claim))
+    using = reader.snapshot.usage.pods_with(key_of(claim))
     pods = [pod for pod in using if not pod.finished and not pod.is_terminating]
     first = next((pod for pod in pods if not pod.spec.node_name), None)
     nested = find_pod(reader, key_of(first)) if first is not None else None

@@ -282,7 +282,7 @@ class _PendingPod:
 
     def _users(self, claim: str) -> tuple[str, ...]:
         allocated = self.reader.snapshot.get(CLAIMS, key_from(claim))
-        pods = self.reader.snapshot.usage.holders(allocated) if allocated is not None else ()
+        pods = self.reader.snapshot.usage.consumers(allocated) if allocated is not None else ()
         return tuple(str(key_of(pod)) for pod in pods)
 
     def _too_large(

@@ -82,7 +82,7 @@ class _Rule:
         self.pods, self.terminating = self._affected()
         recorded = max(len(self.evictions), self.record.status.evicted if self.record else 0)
         counted = evicted_count(
-            rule.status.conditions, recorded, has_records=reader.snapshot.remembers
+            rule.status.conditions, recorded, has_records=reader.snapshot.has_records
         )
         self.complete = counted.complete
         """False: more pods may have been evicted than are recorded."""
@@ -133,8 +133,8 @@ class _Rule:
         exposures = self.reader.exposures
         due: dict[Key, AffectedPod] = {}
         terminating: dict[Key, AffectedPod] = {}
-        for held, at in exposures.unwelcome(self.rule):
-            for pod in filter(exposures.counts_as_running, exposures.usage.holders(held.claim)):
+        for held, at in exposures.not_tolerated(self.rule):
+            for pod in filter(exposures.counts_as_running, exposures.usage.consumers(held.claim)):
                 key, end = key_of(pod), pod.metadata.deletion_timestamp
                 affected = AffectedPod(end or at, str(key), pod.spec.node_name, str(held.device))
                 if end is None:

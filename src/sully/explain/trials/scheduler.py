@@ -173,7 +173,7 @@ class SchedulerCopy:
 
     def _prepare(self, claims: Sequence[ResourceClaim]) -> Demand | Unresolved | Failed:
         inventory = self.snapshot.inventory
-        as_of = AsOf(self.snapshot.taken, inventory.times)
+        as_of = AsOf(self.snapshot.taken, inventory.taint_times)
         return prepare(unallocated(claims), inventory.class_, OPTIONS.honored_taints, as_of)
 
     def extension(self, pod: Pod) -> Extension | None:

@@ -59,17 +59,17 @@ class RuleHistory:
             return
         bare = self._objects.bare(record)
         status = msgspec.convert(bare.get("status", {}), TaintRecordStatus)
-        noted = _noted(status, old, new, request=request, now=self._clock.now())
-        if noted == status:
+        recorded = _recorded(status, old, new, request=request, now=self._clock.now())
+        if recorded == status:
             return
         schema = self._objects.scheme.schema(self._resource, VERSION)
         # In the normal form, as after every other write.
-        normal = decode({**bare, "status": _plain(noted)}, schema, [])
+        normal = decode({**bare, "status": _normalized(recorded)}, schema, [])
         obj = {**bare, "status": normal["status"]}
         yield Put(key, to_json(obj), record.revision, {"bare": obj})
 
 
-def _noted(
+def _recorded(
     status: TaintRecordStatus, old: Obj, new: Obj | None, *, request: Request, now: datetime
 ) -> TaintRecordStatus:
     if new is None:
@@ -93,7 +93,7 @@ def _deleter(rule: Obj, request: Request, now: datetime) -> str:
     return EXPIRY if due and request.manager == _EXPIRY_CONTROLLER else request.user.name
 
 
-def _plain(status: TaintRecordStatus) -> Obj:
-    plain: Obj = from_json(to_json(status))
+def _normalized(status: TaintRecordStatus) -> Obj:
+    normalized: Obj = from_json(to_json(status))
     rewrite = rewriter(TaintRecordStatus)
-    return plain if rewrite is None else rewrite(plain)
+    return normalized if rewrite is None else rewrite(normalized)
