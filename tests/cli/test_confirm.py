@@ -370,14 +370,14 @@ def test_outcome(state: State, want: str) -> None:
     assert outcome(state) == want
 
 
-AT_WORK, DONE = State(True, 1, 2, False, rate=1), State(True, 0, 3, False)
+AT_WORK, FINISHED = State(True, 1, 2, False, rate=1), State(True, 0, 3, False)
 OUTAGES: dict[str, tuple[list[State | Exception], str]] = {
     "a server that comes back": (
-        [AT_WORK, UnreachableError("away"), UnreachableError("away"), DONE],
+        [AT_WORK, UnreachableError("away"), UnreachableError("away"), FINISHED],
         f"2/3 pods evicted, 1/s\n{UNREACHABLE}\n3/3 pods evicted\n3 pods evicted.\n",
     ),
     "one that is not ready yet": (
-        [ServiceUnavailable("no"), DONE],
+        [ServiceUnavailable("no"), FINISHED],
         f"{UNREACHABLE}\n3/3 pods evicted\n",
     ),
 }
