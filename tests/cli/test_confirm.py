@@ -8,7 +8,7 @@ import os
 import re
 from datetime import timedelta
 from io import StringIO
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
@@ -31,6 +31,7 @@ from sully.cli.change.rules import own_label
 from sully.cli.change.writes import with_expiry_from_now
 from sully.cli.client.session import Session
 from sully.cli.command import Options
+from sully.client.discovery.adapting import AdaptingTransport
 from sully.client.transport import Key, UnreachableError
 from sully.domain.claims.pods import Pod
 from sully.domain.devices.pools import DeviceId
@@ -323,7 +324,8 @@ STRAGGLERS: dict[str, tuple[State, list[dict[str, Any]], State]] = {
 async def test_stragglers(state: State, pods: list[dict[str, Any]], want: State) -> None:
     answer = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": pods}
     async with connected(Foreign([answer])) as transport:
-        session = Session(Options(), "taint", FakeClock(), transport)
+        # It answers without discovery.
+        session = Session(Options(), "taint", FakeClock(), cast("AdaptingTransport", transport))
 
         assert await with_remaining(session, Eviction(["r"], 1, pods=TWO), state) == want
 
