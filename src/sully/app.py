@@ -23,12 +23,12 @@ from sully.client.discovery.resources import of_scheme
 from sully.client.kubeconfig.writing import Login, kubeconfig, write_kubeconfig
 from sully.client.leases import LeaderElector, LeaseTiming
 from sully.client.transport import Transport
-from sully.controller_context import HISTORY_KEPT, LEASE, MANAGER, ControllerConfig
+from sully.controller_context import DEFAULT_RETENTION, LEASE, MANAGER, ControllerConfig
 from sully.controller_setup import build_manager
 from sully.controllers.leaderelection import LeaderElectedManager
 from sully.controllers.manager import Manager
 from sully.controllers.placement.settings import PlacementSettings, placement_options
-from sully.controllers.scheduling.kinds import AGENT as SCHEDULER
+from sully.controllers.scheduling.wiring import USER_AGENT as SCHEDULER
 from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
 from sully.domain.clusters.rights import agent_user
 from sully.domain.simulated.clusters import Members
@@ -102,7 +102,8 @@ class Config:
     controllers: frozenset[str] | None = None  # which of them run here; None: all
     simulated_nodes: SimulatedNodeSettings | None = None  # simulated nodes, like kwok
     simulated_clusters: Members | None = None  # simulated managed clusters
-    history: timedelta = HISTORY_KEPT  # how long records of evictions and deleted rules are kept
+    # How long records of evictions and deleted rules are kept.
+    history: timedelta = DEFAULT_RETENTION
     event_ttl: timedelta = TTL  # how long events are kept; 0: indefinitely
     eviction: EvictionSettings = field(default_factory=EvictionSettings)
     placement: PlacementSettings = field(default_factory=PlacementSettings)

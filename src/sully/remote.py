@@ -22,7 +22,7 @@ from sully.client.kubeconfig.access import Access
 from sully.client.leases import LeaderElector, LeaseTiming
 from sully.client.metrics_authorizer import MetricsAuthorizer
 from sully.client.transport import Key, Transport, UnreachableError, UnreadableError
-from sully.controller_context import HISTORY_KEPT, LEASE, ControllerConfig
+from sully.controller_context import DEFAULT_RETENTION, LEASE, ControllerConfig
 from sully.controller_setup import CONTROLLERS, build_manager
 from sully.controllers.leaderelection import LeaderElectedManager
 from sully.controllers.manager import Manager
@@ -61,7 +61,9 @@ class RemoteConfig:
     evictor: Evictor = "auto"  # what evicts on another server
     eviction: EvictionSettings = field(default_factory=EvictionSettings)
     placement: PlacementSettings = field(default_factory=PlacementSettings)
-    history: timedelta = HISTORY_KEPT  # how long records of evictions and deleted rules are kept
+    history: timedelta = (
+        DEFAULT_RETENTION  # how long records of evictions and deleted rules are kept
+    )
     leader_elect: bool = True
     lease: Key = LEASE
     timing: LeaseTiming = field(default_factory=LeaseTiming)
@@ -170,7 +172,7 @@ class Remote:
         self._metrics = Metrics()
         manager = build_manager(controller_config, self._clock, self._metrics)
         if not server.own:
-            manager.alongside(self._watch_server)
+            manager.add_runnable(self._watch_server)
         return manager
 
     def _named(self, moved: Moves) -> Callable[[str], Transport]:

@@ -122,9 +122,9 @@ async def test_nothing_is_added_to_a_running_manager(world: World) -> None:
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(manager.run())
         await manager.settled()
-        with pytest.raises(RuntimeError, match="once it runs"):
+        with pytest.raises(RuntimeError, match="that is running"):
             manager.informer(ACCOUNTS)
-        with pytest.raises(RuntimeError, match="once it runs"):
+        with pytest.raises(RuntimeError, match="that is running"):
             manager.add(controller)
         assert manager.informer(NAMESPACES) is controller.woken_by
         manager.stop()

@@ -29,7 +29,7 @@ from controllers.noted import broken
 from controllers.world import NAMESPACES, PODS, Obj, World
 from sully.client.options import DeleteOptions, WatchOptions, WriteOptions
 from sully.client.transport import Key, UnreachableError
-from sully.controllers.claims.names import names_for
+from sully.controllers.claims.creator import names_for
 from sully.domain.claims.lifecycle import EXTENDED, POD_CLAIM, ClaimToCreate
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from sully.controllers.claims.names import TRIES, names_for
+from sully.controllers.claims.creator import MAX_NAMES, names_for
 from sully.domain.claims.lifecycle import ClaimToCreate
 
 
@@ -22,4 +22,4 @@ def test_the_same_claim_gets_the_same_name_every_time() -> None:
 
 
 def test_other_pods_and_claims_get_other_names() -> None:
-    assert len({*names(), *names(uid="v"), *names(claim="h")}) == 3 * TRIES
+    assert len({*names(), *names(uid="v"), *names(claim="h")}) == 3 * MAX_NAMES

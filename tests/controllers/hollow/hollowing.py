@@ -11,7 +11,7 @@ from controllers.world import ACCOUNTS, NAMESPACES, PODS, Obj, World, running
 from sully.client.events import EVENTS, EventRecorder
 from sully.client.transport import Key, Kind
 from sully.controllers.manager import Manager
-from sully.controllers.simulatednodes.kinds import AGENT, LEASES
+from sully.controllers.simulatednodes.nodes import LEASES, USER_AGENT
 from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings, add_simulated_nodes
 from sully.domain.simulated.fleet import Fleet, Pace
 from sully.machinery.errors import NotFound
@@ -35,10 +35,10 @@ async def hollow(
 ) -> AsyncIterator[Noted]:
     """Run simulated nodes as long as the block lasts; what is `failing` does so once."""
     manager = Manager(world.transport("informers"), clock=world.clock)
-    transport = Noted(world, AGENT)
+    transport = Noted(world, USER_AGENT)
     transport.failures = {what: broken() for what in failing}
-    recorder = EventRecorder(transport, AGENT, clock=world.clock)
-    manager.alongside(recorder.run)
+    recorder = EventRecorder(transport, USER_AGENT, clock=world.clock)
+    manager.add_runnable(recorder.run)
     add_simulated_nodes(
         manager,
         transport=transport,

@@ -7,7 +7,7 @@ import pytest
 from controllers.hollow.hollowing import NODES, SLICES, hollow, leases, prepare
 from controllers.world import Obj, World
 from sully.client.transport import Key
-from sully.controllers.simulatednodes.kinds import LEASES
+from sully.controllers.simulatednodes.nodes import LEASES
 from sully.views.kinds import CLASSES
 
 

@@ -1,4 +1,4 @@
-"""Puts the two controllers of eviction together."""
+"""Constructs the two controllers of eviction."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from sully.views.kinds import CLAIMS, PAST_EVICTIONS, TAINT_RECORDS
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How a controller calls the API, and records Events."""
+    """The client and the event recorder of a controller."""
 
     transport: Transport
     recorder: EventRecorder
@@ -42,7 +42,7 @@ def make_eviction(
     clock: Clock,
     metrics: Metrics,
 ) -> tuple[RuleStatuses, EvictionController]:
-    """Return both controllers; add the first one first: it reports before the other acts."""
+    """Return both controllers; add the first one first: it reports before the other evicts."""
     pods, claims = manager.informer(PODS), manager.informer(CLAIMS)
     usage = Usage(
         pods=pods,
@@ -77,7 +77,7 @@ def make_eviction(
 
 
 def _sources(manager: Manager, options: EvictionOptions) -> RecordSources:
-    """Return what is recorded of earlier evictions, as the caches have it."""
+    """Return the records of earlier evictions in the caches."""
     evictions = manager.informer(PAST_EVICTIONS)
     if not options.totals:
         return RecordSources(evictions.values)

@@ -6,14 +6,20 @@ from contextlib import suppress
 
 from sully.client.options import WriteOptions
 from sully.client.transport import Transport
-from sully.controllers.simulatednodes.kinds import AGENT, CLASSES, NODES, WHOLE_NODES, WHOLE_SLICES
+from sully.controllers.simulatednodes.nodes import (
+    CLASSES,
+    NODES,
+    USER_AGENT,
+    WHOLE_NODES,
+    WHOLE_SLICES,
+)
 from sully.domain.simulated.fleet import Fleet
 from sully.domain.simulated.machines import device_class, node_of, slices_of
 from sully.domain.simulated.neighbors import Neighbors, neighbors
 from sully.machinery.errors import AlreadyExists
 from sully.runtime.clock import Clock
 
-_DRY = WriteOptions(field_manager=AGENT, dry_run=True)
+_DRY = WriteOptions(field_manager=USER_AGENT, dry_run=True)
 
 
 async def find_neighbors(transport: Transport, fleet: Fleet) -> Neighbors:

@@ -13,12 +13,12 @@ from contextlib import suppress
 from sully.client.objects import key_of
 from sully.client.options import DeleteOptions, ListOptions
 from sully.client.transport import Key, Transport
-from sully.controllers.simulatednodes.kinds import (
+from sully.controllers.simulatednodes.kubelet import PODS
+from sully.controllers.simulatednodes.nodes import (
     CLASSES,
     LEASES,
     NODES,
-    OURS,
-    PODS,
+    ONLY_SIMULATED,
     WHOLE_SLICES,
     Node,
 )
@@ -28,7 +28,7 @@ from sully.domain.simulated.neighbors import is_simulated
 from sully.machinery.errors import Conflict, NotFound
 
 WORKERS = 16
-_OURS = ListOptions(label_selector=OURS.label_selector)
+_OURS = ListOptions(label_selector=ONLY_SIMULATED.label_selector)
 
 
 async def remove_fleet(transport: Transport, fleet: Fleet) -> int:

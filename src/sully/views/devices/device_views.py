@@ -226,10 +226,10 @@ class DeviceViews:
             for view in taints
             if view.paused is None
         ]
-        eviction_time = min((time for time in times if time is not None), default=None)
+        due = min((time for time in times if time is not None), default=None)
         if not any(pod.spec.node_name and not pod.finished for pod in pods):
-            eviction_time = None
-        return replace(claim, tolerations=tolerations, eviction_time=eviction_time)
+            due = None
+        return replace(claim, tolerations=tolerations, eviction_time=due)
 
     def in_class(self, view: DeviceView, class_: str) -> bool:
         """Report whether a class selects a device."""

@@ -1,7 +1,7 @@
-"""Publishes the authority's certificate in every namespace, as ConfigMap `kube-root-ca.crt`.
+"""Publishes the CA certificate in every namespace, as ConfigMap `kube-root-ca.crt`.
 
-Reads namespaces and the config maps of that name; creates them, and repairs what others changed.
-Pods mount this map beside their token, to know that they speak to the right server.
+Reads namespaces and the ConfigMaps of that name; creates them, and restores them after changes.
+Pods mount this ConfigMap with their token, to verify the server.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class AnnotatedMetadata(Metadata, frozen=True, kw_only=True):
 
 
 class ConfigMap(Wire, frozen=True, kw_only=True):
-    """A config map without its binary content."""
+    """A ConfigMap without its binary data."""
 
     metadata: AnnotatedMetadata = msgspec.field(default_factory=AnnotatedMetadata)
     data: dict[str, str] = msgspec.field(default_factory=dict)
@@ -47,7 +47,7 @@ PUBLISHED = ObjectSelector(field_selector=f"metadata.name={NAME}")
 
 
 class RootCaController:
-    """Keeps the authority's certificate in all namespaces."""
+    """Keeps the CA certificate in all namespaces."""
 
     name = "root-ca-cert-publisher"
 
@@ -65,28 +65,28 @@ class RootCaController:
         self._data = {FILE: certificate}
 
     def watches(self) -> Iterable[Watch[Any]]:
-        """Wake for namespaces, and for config maps as part of their namespace."""
+        """Wake for namespaces, and for the ConfigMaps in them."""
         yield Watch(self._namespaces, own_key)
         yield Watch(self._maps, _namespace_of)
 
     async def reconcile(self, key: Key) -> Result:
-        """Create the map of a namespace, or repair it."""
+        """Create or restore the ConfigMap of a namespace."""
         namespace = self._namespaces.get(key)
         if namespace is None or namespace.is_terminating:
             return DONE
-        place = Key(key.name, NAME)
-        found = self._maps.get(place)
-        if found is None:
-            bare: dict[str, Any] = {"metadata": {"name": NAME, "namespace": key.name}}
-            await self._transport.create(CONFIG_MAPS, self._right(bare))
-        elif found.data != self._data or DESCRIPTION not in found.metadata.annotations:
-            # From the server, because an update replaces all, and the cache has only a part.
-            whole = await self._transport.get(WHOLE_CONFIG_MAPS, place)
-            await self._transport.update(WHOLE_CONFIG_MAPS, self._right(whole))
+        map_key = Key(key.name, NAME)
+        config_map = self._maps.get(map_key)
+        if config_map is None:
+            body: dict[str, Any] = {"metadata": {"name": NAME, "namespace": key.name}}
+            await self._transport.create(CONFIG_MAPS, self._with_data(body))
+        elif config_map.data != self._data or DESCRIPTION not in config_map.metadata.annotations:
+            # From the server, because an update replaces all fields, and the cache has only some.
+            whole = await self._transport.get(WHOLE_CONFIG_MAPS, map_key)
+            await self._transport.update(WHOLE_CONFIG_MAPS, self._with_data(whole))
         return DONE
 
-    def _right(self, obj: dict[str, Any]) -> dict[str, Any]:
-        """Return a map as it should be; labels and other annotations are left to their owners."""
+    def _with_data(self, obj: dict[str, Any]) -> dict[str, Any]:
+        """Return a ConfigMap with our data; labels and other annotations are unchanged."""
         annotations = {DESCRIPTION: TEXT} | (obj["metadata"].get("annotations") or {})
         metadata = obj["metadata"] | {"annotations": annotations}
         return obj | {"metadata": metadata, "data": dict(self._data)}

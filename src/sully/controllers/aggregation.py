@@ -1,8 +1,8 @@
-"""Keeps the rules of aggregated cluster roles as their selectors say.
+"""Aggregates the rules of ClusterRoles by their selectors.
 
-Reads cluster roles; applies `rules` to those with an aggregationRule. A role that gathers can
-itself be gathered, so a change may take a few rounds; rules only travel along the selectors, and a
-round that changes nothing writes nothing.
+Reads ClusterRoles; applies `rules` to those with an aggregationRule. An aggregated role can be
+aggregated itself, so a change may take a few rounds; a round that changes nothing writes nothing.
+Which rules are aggregated is decided in sully.api.rbac.aggregation.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CLUSTER_ROLES: Kind[Obj] = Kind(
 
 
 class AggregationController:
-    """Writes gathered rules into the roles that want them."""
+    """Writes the rules of aggregated roles."""
 
     name = "clusterrole-aggregation-controller"
 
@@ -34,27 +34,27 @@ class AggregationController:
         self._transport = transport
 
     def watches(self) -> Iterable[Watch[Any]]:
-        """Wake every role that gathers, whichever role has changed."""
-        yield Watch(self._roles, self._gathering)
+        """Wake every aggregated role, whichever role has changed."""
+        yield Watch(self._roles, self._aggregated)
 
-    def _gathering(self, _changed: Obj) -> Iterable[Key]:
+    def _aggregated(self, _changed: Obj) -> Iterable[Key]:
         return [key_of(role) for role in self._roles.values() if "aggregationRule" in role]
 
     async def reconcile(self, key: Key) -> Result:
-        """Write the rules of one role if they are not what they should be."""
+        """Write the rules of one aggregated role, if they changed."""
         role = self._roles.get(key)
         if role is None or "aggregationRule" not in role:
             return DONE
         rules = aggregated_rules(role, self._roles.values())
         if rules == (role.get("rules") or []):
             return DONE
-        wanted = {
+        body = {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "ClusterRole",
             "metadata": {"name": key.name},
             "rules": rules,
         }
         await self._transport.apply(
-            CLUSTER_ROLES, wanted, WriteOptions(field_manager=self.name, force=True)
+            CLUSTER_ROLES, body, WriteOptions(field_manager=self.name, force=True)
         )
         return DONE

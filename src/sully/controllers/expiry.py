@@ -1,7 +1,7 @@
-"""Deletes rules and patches whose time has come: the annotation `sully.dev/expires-at`.
+"""Deletes expired rules and patches, by the annotation `sully.dev/expires-at`.
 
-A key is looked at when its object changes and exactly at its time; an annotation that was moved or
-removed meanwhile is read again then, so nothing has to be cancelled.
+A key is reconciled when its object changes, and requeued for when it expires; then the annotation
+is read again, so a requeue need not be cancelled when it changes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ T = TypeVar("T", DeviceTaintRule, ResourceSlicePatch)
 
 
 class ExpiryController(Generic[T]):
-    """Ends objects of one kind."""
+    """Deletes expired objects of one kind."""
 
     name = NAME
 
@@ -45,31 +45,31 @@ class ExpiryController(Generic[T]):
         self._clock = clock
 
     def watches(self) -> Iterable[Watch[Any]]:
-        """Wake for every object; most have no time and are done at once."""
+        """Wake for every object; most do not expire."""
         yield Watch(self._objects, own_key)
 
     async def reconcile(self, key: Key) -> Result:
-        """Delete an object whose time has come, or come back at that time."""
-        found = self._objects.get(key)
-        if found is None or found.metadata.deletion_timestamp is not None:
+        """Delete an expired object, or requeue it for when it expires."""
+        obj = self._objects.get(key)
+        if obj is None or obj.metadata.deletion_timestamp is not None:
             return DONE
-        ends = expiry(found.metadata.annotations)
-        if ends is None:
+        expires_at = expiry(obj.metadata.annotations)
+        if expires_at is None:
             return DONE
-        left = ends - self._clock.now()
-        if left > timedelta(0):
-            return Result(requeue_after=left)
-        await self._end(key, found)
+        remaining = expires_at - self._clock.now()
+        if remaining > timedelta(0):
+            return Result(requeue_after=remaining)
+        await self._delete(key, obj)
         return DONE
 
-    async def _end(self, key: Key, found: T) -> None:
-        metadata = found.metadata
-        # The version too: a rule whose time was moved just now must stay.
-        only = DeleteOptions(uid=metadata.uid, resource_version=metadata.resource_version)
+    async def _delete(self, key: Key, obj: T) -> None:
+        metadata = obj.metadata
+        # Also the version: an object whose annotation was just changed must stay.
+        preconditions = DeleteOptions(uid=metadata.uid, resource_version=metadata.resource_version)
         kind = self._objects.kind
         try:
-            await self._transport.delete(kind, key, only)
+            await self._transport.delete(kind, key, preconditions)
         except NotFound:
             return
         text = f"Deleted because its time, {metadata.annotations[EXPIRES_AT]}, has come"
-        self._recorder.event(reference(kind, found), "Normal", "Expired", text)
+        self._recorder.event(reference(kind, obj), "Normal", "Expired", text)
