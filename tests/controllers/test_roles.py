@@ -48,12 +48,12 @@ class Noting(InProcess):
     def __init__(self, world: World, agents: tuple[str, ...], refused: list[str]) -> None:
         super().__init__(world.api, _identity(agents[0]))
         self._identities = [_identity(agent) for agent in agents]
-        self._decide = world.api.authorizer.decide
+        self._authorize = world.api.authorizer.authorize
         self.refused = refused
 
     def _require(self, verb: str, request: Request) -> None:
         asked = on_target(verb, request.target, request.options)
-        if not any(self._decide(user, asked).allowed for user in self._identities):
+        if not any(self._authorize(user, asked).allowed for user in self._identities):
             self.refused.append(f"{verb} {request.target.resource.plural}")
             raise Forbidden("not by its role")
 

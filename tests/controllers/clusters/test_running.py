@@ -16,7 +16,7 @@ from sully.domain.clusters.rights import agent_user
 from sully.domain.simulated.clusters import SILENT, Members, name_of
 from sully.machinery.compat import Compat
 from sully.machinery.errors import Forbidden
-from sully.server.authorization.attributes import Attributes, Verdict
+from sully.server.authorization.attributes import Attributes, Decision
 from sully.server.authorization.enforce import refusal
 from sully.server.inprocess import InProcess
 from sully.server.requests import User
@@ -30,16 +30,16 @@ def _refusals(plane: ControlPlane) -> list[str]:
     """Return a list that will hold whatever somebody is refused from now on."""
     found: list[str] = []
     authorizer = plane.api.authorizer
-    decide = authorizer.decide
+    authorize = authorizer.authorize
 
-    def listening(user: User, attributes: Attributes) -> Verdict:
-        verdict = decide(user, attributes)
+    def listening(user: User, attributes: Attributes) -> Decision:
+        decision = authorize(user, attributes)
         # Who may not do these is asked next whether he has what he gives.
-        if not verdict.allowed and attributes.verb not in ("bind", "escalate"):
-            found.append(str(refusal(user, attributes, verdict)))
-        return verdict
+        if not decision.allowed and attributes.verb not in ("bind", "escalate"):
+            found.append(str(refusal(user, attributes, decision)))
+        return decision
 
-    authorizer.decide = listening
+    authorizer.authorize = listening
     return found
 
 
