@@ -173,6 +173,7 @@ def test_no_type_is_left_out() -> None:
 
 
 def subclasses(type_: type) -> Iterator[type]:
+    below: type
     for below in type_.__subclasses__():
         yield below
         yield from subclasses(below)

@@ -175,7 +175,7 @@ def test_a_dry_run_is_a_manifest_for_kubectl(
 
 
 def kubectl(program: Path, server: Server, verb: str, *, given: str) -> None:
-    words = [program, verb, "-f", "-"]
+    words = [str(program), verb, "-f", "-"]
     subprocess.run(words, input=given, text=True, env=server.env, check=True, capture_output=True)
 
 

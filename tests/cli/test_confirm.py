@@ -8,7 +8,7 @@ import os
 import re
 from datetime import timedelta
 from io import StringIO
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
@@ -31,6 +31,7 @@ from sully.cli.change.rules import own_label
 from sully.cli.change.writes import with_expiry_from_now
 from sully.cli.client.session import Session
 from sully.cli.command import Options
+from sully.client.discovery.adapting import AdaptingTransport
 from sully.client.transport import Key, UnreachableError
 from sully.domain.claims.pods import Pod
 from sully.domain.devices.pools import DeviceId
@@ -323,7 +324,8 @@ STRAGGLERS: dict[str, tuple[State, list[dict[str, Any]], State]] = {
 async def test_stragglers(state: State, pods: list[dict[str, Any]], want: State) -> None:
     answer = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": pods}
     async with connected(Foreign([answer])) as transport:
-        session = Session(Options(), "taint", FakeClock(), transport)
+        # It answers without discovery.
+        session = Session(Options(), "taint", FakeClock(), cast("AdaptingTransport", transport))
 
         assert await with_remaining(session, Eviction(["r"], 1, pods=TWO), state) == want
 
@@ -370,14 +372,14 @@ def test_outcome(state: State, want: str) -> None:
     assert outcome(state) == want
 
 
-AT_WORK, DONE = State(True, 1, 2, False, rate=1), State(True, 0, 3, False)
+AT_WORK, FINISHED = State(True, 1, 2, False, rate=1), State(True, 0, 3, False)
 OUTAGES: dict[str, tuple[list[State | Exception], str]] = {
     "a server that comes back": (
-        [AT_WORK, UnreachableError("away"), UnreachableError("away"), DONE],
+        [AT_WORK, UnreachableError("away"), UnreachableError("away"), FINISHED],
         f"2/3 pods evicted, 1/s\n{UNREACHABLE}\n3/3 pods evicted\n3 pods evicted.\n",
     ),
     "one that is not ready yet": (
-        [ServiceUnavailable("no"), DONE],
+        [ServiceUnavailable("no"), FINISHED],
         f"{UNREACHABLE}\n3/3 pods evicted\n",
     ),
 }

@@ -53,7 +53,7 @@ def unversioned(selector: Obj) -> Obj:
 
 
 def owned(manager: str, *names: str, operation: str = "Apply") -> Obj:
-    fields = {f"f:{name}": {} for name in names}
+    fields: Obj = {f"f:{name}": {} for name in names}
     return {
         "manager": manager,
         "operation": operation,

@@ -10,7 +10,16 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from client.scripted import Thing, added, after, bookmark, deleted, modified, thing
+from client.scripted import (
+    PartialTransport,
+    Thing,
+    added,
+    after,
+    bookmark,
+    deleted,
+    modified,
+    thing,
+)
 from sully.client.options import DEFAULT_LIST, DEFAULT_WATCH, ListOptions, WatchOptions
 from sully.client.transport import Kind, Page, UnreachableError, WatchEvent, WatchStalledError
 from sully.machinery.errors import Expired, TooManyRequests
@@ -18,7 +27,7 @@ from sully.machinery.errors import Expired, TooManyRequests
 PAGE = 2
 
 
-class Chronicle:
+class Chronicle(PartialTransport):
     """A server with one collection."""
 
     def __init__(self) -> None:

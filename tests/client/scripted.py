@@ -67,10 +67,12 @@ def page(*items: Thing, version: int, more: str = "") -> Page[Thing]:
 
 
 Step = WatchEvent[Thing] | Exception
+PartialTransport: Any = object
+"""The base of transports that have only the methods that a test needs."""
 
 
 @dataclass
-class ScriptedTransport:
+class ScriptedTransport(PartialTransport):
     """Answers each list and each watch with the next part of its script.
 
     A watch without a script stays open and silent; `quiet` is set when one is reached.

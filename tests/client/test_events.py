@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from client.scripted import PartialTransport
 from sully.client.events import ATTEMPTS, MAX_QUEUED, EventRecorder, Reference
 from sully.client.options import DEFAULT_WRITE, PatchType, WriteOptions
 from sully.client.transport import Key, Kind, UnreachableError
@@ -22,7 +23,7 @@ NODE = Reference("v1", "Node", Key("", "n1"))
 
 
 @dataclass
-class Ledger:
+class Ledger(PartialTransport):
     """A server that takes events, after as many failures as the test wants."""
 
     failures: list[Exception] = field(default_factory=list)

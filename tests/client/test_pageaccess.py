@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from client.scripted import PartialTransport
 from sully.app import Config, ControlPlane, running
 from sully.client.direct import DirectTransport
 from sully.client.metrics_authorizer import CACHE_SECONDS, MetricsAuthorizer
@@ -18,7 +20,7 @@ from sully.testing.clock import FakeClock
 ACCOUNT = ResourceRef("", "v1", "serviceaccounts", "default", "default", "token")
 
 
-class Counting:
+class Counting(PartialTransport):
     """Passes questions on and counts them, or cannot reach anybody."""
 
     def __init__(self, transport: DirectTransport) -> None:
@@ -26,7 +28,7 @@ class Counting:
         self.asked = 0
         self.reachable = True
 
-    async def create(self, *args: object) -> object:
+    async def create(self, *args: Any) -> object:
         self.asked += 1
         if not self.reachable:
             raise UnreachableError("away")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from storekeys import pod
 from sully.store.base import (
     FIRST_REVISION,
     MAX_OPERATIONS,
@@ -30,11 +31,6 @@ from sully.store.errors import (
     TooLargeError,
     TooManyOperationsError,
 )
-
-
-def pod(name: str, namespace: str = "default") -> StoreKey:
-    return StoreKey("pods", namespace, name)
-
 
 A, B, C = pod("a"), pod("b"), pod("c")
 

@@ -69,7 +69,7 @@ class Ending:
         return bool(await self.world.names(self.kind))
 
 
-@pytest.fixture(params=SPECS.values(), ids=SPECS.keys())
+@pytest.fixture(params=SPECS.values(), ids=list(SPECS))
 def ending(world: World, request: pytest.FixtureRequest) -> Ending:
     return Ending(world, *request.param)
 

@@ -218,7 +218,7 @@ FAIR: dict[str, tuple[float, list[str]]] = {
 
 @pytest.mark.parametrize(("takes", "want"), FAIR.values(), ids=FAIR.keys())
 async def test_a_long_queue_lets_others_work(takes: float, want: list[str]) -> None:
-    clock, log = FakeClock(), []
+    clock, log = FakeClock(), list[str]()
     both = [Busy(clock, name, log, takes) for name in "12"]
     runners = [Runner(each, clock=clock, workers=1, backoff=CALM) for each in both]
     for each in both:
@@ -237,7 +237,18 @@ async def test_a_long_queue_lets_others_work(takes: float, want: list[str]) -> N
 async def test_an_outage_is_told_once_however_many_keys_fail() -> None:
     clock, away = FakeClock(), UnreachableError("x")
     # Three keys fail, one has nothing to ask; then the server answers, if only with a refusal.
-    answers = [away, away, away, DONE, away, away, away, DONE, DONE, NotFound("x")]
+    answers: list[Result | Exception] = [
+        away,
+        away,
+        away,
+        DONE,
+        away,
+        away,
+        away,
+        DONE,
+        DONE,
+        NotFound("x"),
+    ]
     controller = Scripted(clock, list(answers))
     with capture_logs() as lines:
         async with run(controller, workers=1):

@@ -23,7 +23,7 @@ from sully.install.rbac import AGENTS
 from sully.machinery.errors import Forbidden
 from sully.machinery.gates import Gates
 from sully.runtime.metrics import Metrics
-from sully.server.audit.log import DECISION
+from sully.server.audit.events import DECISION
 from sully.server.authorization.attributes import on_target
 from sully.server.inprocess import InProcess
 from sully.server.requests import Request, User

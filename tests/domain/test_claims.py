@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from manifests import claim_spec
 from sully.api.resource.annotations import ALLOCATED_ATTRIBUTES
 from sully.api.resource.types import ResourceClaim
 from sully.domain.claims.lifecycle import (
@@ -27,7 +28,7 @@ from sully.domain.claims.lifecycle import (
 )
 from sully.machinery.names import dns_subdomain_problems
 
-SPEC = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}
+SPEC = claim_spec()
 TIME = "2030-01-01T00:00:00Z"
 GHOST = {"resource": "pods", "name": "ghost", "uid": "g"}
 ALLOCATION: dict[str, Any] = {"devices": {"results": []}}
@@ -88,7 +89,10 @@ def test_whatever_the_names_are_the_made_one_can_be_used(pod: str, name: str) ->
 
 
 def test_a_claim_takes_everything_from_its_template() -> None:
-    template = {"metadata": {"labels": {"l": "1"}, "annotations": {"a": "2"}}, "spec": SPEC}
+    template: dict[str, Any] = {
+        "metadata": {"labels": {"l": "1"}, "annotations": {"a": "2"}},
+        "spec": SPEC,
+    }
     wanted = ClaimToCreate(namespace="n", pod="p", uid="u", claim="g")
 
     made = claim_of(wanted, name="p-g-x", template=template)

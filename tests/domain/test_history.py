@@ -15,7 +15,6 @@ from sully.api.resource.types import (
     DeviceSelector,
     DeviceTaint,
     DeviceTaintRule,
-    DeviceTaintRuleSpec,
     DeviceTaintSelector,
 )
 from sully.api.sully.types import EvictedPod, EvictedPodOwner, TaintRecordStatus, rules_of
@@ -33,8 +32,8 @@ from sully.domain.eviction.records import (
     set_deleter,
     taint_record_name,
 )
-from sully.machinery.meta import ObjectMeta
 from sully.machinery.names import dns_subdomain_problems
+from sully.testing import builders
 from sully.views.kinds import EVICTION_RECORDS, TAINT_RECORDS
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -48,7 +47,7 @@ POD = EvictedPod(
 UID = "0123abcd-4567-89ab-cdef-0123456789ab"
 
 
-def reason(device: str = "gpu-0", kind: str = "DeviceTaintRule", name: str = "hot") -> Reason:
+def reason(device: str = "gpu-0", kind: Any = "DeviceTaintRule", name: str = "hot") -> Reason:
     taint = DeviceTaint(key="k", value="v", effect="NoExecute", description="it smokes")
     origin = Origin(kind, name, f"{name}-uid")
     return Reason(DeviceId("d.com", "pool", device), SourcedTaint(taint, origin))
@@ -97,24 +96,14 @@ def rule(
     *,
     selector: DeviceTaintSelector | None = None,
     name: str = "hot",
-    uid: str = UID,
     annotations: dict[str, str] | None = None,
     generation: int = 1,
     **taint: Any,
 ) -> DeviceTaintRule:
-    return DeviceTaintRule(
-        metadata=ObjectMeta(
-            name=name,
-            uid=uid,
-            generation=generation,
-            annotations=annotations or {},
-            creation_timestamp=NOON,
-        ),
-        spec=DeviceTaintRuleSpec(
-            device_selector=selector,
-            taint=DeviceTaint(**{"key": "k", "effect": "NoExecute", "time_added": NOON} | taint),
-        ),
-    )
+    known: dict[str, Any] = {"key": "k", "time": NOON}
+    marks = builders.taint(**known | taint)
+    metadata = {"annotations": annotations or {}, "creation_timestamp": NOON}
+    return builders.rule(name, selector, marks, uid=UID, generation=generation, **metadata)
 
 
 def test_the_record_of_a_rule_begins_with_who_and_why() -> None:
@@ -172,11 +161,11 @@ CHANGES = {
     "nothing": Case(rule(), rule()),
     "a touch that changes nothing": Case(rule(), rule(generation=2)),
     "the effect, and with it the time": Case(
-        rule(effect="None"), rule(time_added=LATER), ("effect None -> NoExecute",)
+        rule(effect="None"), rule(time=LATER), ("effect None -> NoExecute",)
     ),
     "the time": Case(
         rule(),
-        rule(time_added=LATER),
+        rule(time=LATER),
         ("time added 2026-03-01T12:00:00Z -> 2026-03-01T13:00:00Z",),
     ),
     "key and value": Case(rule(value="v"), rule(key="l"), ("key k -> l", "value v -> none")),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from e2e.beside import plane as controlled
-from e2e.cluster import Cluster, Obj
+from e2e.cluster import Cluster
 from sully.testing.cluster import Process
 
 pytestmark = pytest.mark.e2e
@@ -47,7 +48,7 @@ def tainted(hub: Cluster, what: str, key: str, effect: str = "NoSelect") -> None
     until(hub, f'.spec.taints[?(@.key=="{key}")].effect', effect, what)
 
 
-def place(hub: Cluster, name: str, **spec: Obj) -> str:
+def place(hub: Cluster, name: str, **spec: Any) -> str:
     """Make a placement on all clusters; return what to ask for it."""
     bound = {"name": "global", "namespace": "default"}
     hub.apply(

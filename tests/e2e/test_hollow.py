@@ -142,9 +142,9 @@ def test_a_smaller_fleet_takes_what_belongs_to_a_node_along(
     with controlled(where, *fewer, data_dir=data) as up:
         cluster = Cluster(any_kubectl, up.kubeconfig, home)
         for owned in ("node", "resourceslice", "lease -n kube-node-lease"):
-            kind, *where = owned.split()
+            kind, *namespace = owned.split()
             name = f"worker-0001-{DRIVER}-0" if kind == "resourceslice" else "worker-0001"
-            cluster.removed(kind, name, *where)
+            cluster.removed(kind, name, *namespace)
         assert len(cluster.get("nodes")["items"]) == 1
 
 

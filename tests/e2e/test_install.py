@@ -13,6 +13,7 @@ import yaml
 from e2e.beside import installed, sully
 from e2e.raw import Raw
 from e2e.watching import until
+from manifests import claim, deployment, gpus, node, pod_spec, slice_
 from sully.controller_setup import CONTROLLERS
 from sully.install.workload import DEFAULT
 from sully.testing.cluster import process
@@ -25,18 +26,7 @@ PODS = "/api/v1/namespaces/team/pods"
 RECORDS = "/apis/sully.dev/v1alpha1"
 DRIVER = "gpu.example.com"
 APPS = "/apis/apps/v1"
-_LABELS = {"app": "x"}
-DEPLOYMENT: dict[str, Any] = {
-    "metadata": {"name": "x"},
-    "spec": {
-        "replicas": 2,
-        "selector": {"matchLabels": _LABELS},
-        "template": {
-            "metadata": {"labels": _LABELS},
-            "spec": {"containers": [{"name": "c", "image": "i"}]},
-        },
-    },
-}
+DEPLOYMENT = deployment("x", 2)
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 
 
@@ -56,13 +46,8 @@ def running(tmp_path: Path, *flags: str) -> Iterator[tuple[Raw, ControllersProce
 
 def furnish(admin: Raw) -> None:
     """Make a node with two devices, and a namespace in which pods may be."""
-    devices = [{"name": f"gpu-{number}"} for number in range(2)]
-    room = {"cpu": "4", "memory": "8Gi", "pods": "10"}
-    status = {"capacity": room, "allocatable": room}
-    made(admin, "/api/v1/nodes", {"metadata": {"name": "n1"}, "status": status})
-    pool = {"name": "n1", "generation": 1, "resourceSliceCount": 1}
-    spec = {"driver": DRIVER, "nodeName": "n1", "pool": pool, "devices": devices}
-    made(admin, f"{RESOURCE}/resourceslices", {"metadata": {"name": "s"}, "spec": spec})
+    made(admin, "/api/v1/nodes", node("n1"))
+    made(admin, f"{RESOURCE}/resourceslices", slice_("s", "n1", *gpus(2), driver=DRIVER))
     made(admin, f"{RESOURCE}/deviceclasses", {"metadata": {"name": "gpu"}, "spec": {}})
     made(admin, "/api/v1/namespaces", {"metadata": {"name": "team"}})
     account = {"metadata": {"name": "default"}}
@@ -70,14 +55,8 @@ def furnish(admin: Raw) -> None:
 
 
 def start(admin: Raw, name: str) -> None:
-    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
-    claim = {"metadata": {"name": name}, "spec": {"devices": {"requests": [request]}}}
-    made(admin, f"{RESOURCE}/namespaces/team/resourceclaims", claim)
-    spec = {
-        "schedulerName": "sully",
-        "containers": [{"name": "c", "image": "i"}],
-        "resourceClaims": [{"name": "gpu", "resourceClaimName": name}],
-    }
+    made(admin, f"{RESOURCE}/namespaces/team/resourceclaims", claim(name))
+    spec = pod_spec(name, schedulerName="sully")
     made(admin, PODS, {"metadata": {"name": name}, "spec": spec})
     until(admin, PODS, lambda pods: bool(pods[name]["spec"].get("nodeName")))
 

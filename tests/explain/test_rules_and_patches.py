@@ -546,7 +546,7 @@ def test_who_must_leave_stands_in_a_table() -> None:
 
 
 def test_without_our_annotation_the_field_manager_is_the_author() -> None:
-    fields = {"f:spec": {"f:taint": {}}}
+    fields: Obj = {"f:spec": {"f:taint": {}}}
     bare = rule("fw")
     bare["metadata"]["annotations"] = {}
     bare["metadata"]["managedFields"] = [

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import manifests
 from controllers.world import NAMESPACES, PODS, SCHEME, Obj, World, running
 from sully.client.discovery.resources import of_scheme
 from sully.client.objects import from_body
@@ -118,11 +119,9 @@ async def make(world: World, name: str, workload: Workload) -> None:
 
 
 def rule(scene: Scene) -> Obj:
-    taint: Obj = {"key": KEY, "effect": scene.effect}
-    if scene.rate is not None:
-        taint["evictionsPerSecond"] = scene.rate
-    spec = {"deviceSelector": {"driver": DRIVER, **dict(scene.selector)}, "taint": taint}
-    return {"metadata": {"name": "rule"}, "spec": spec}
+    taint = {"evictionsPerSecond": scene.rate} if scene.rate is not None else {}
+    selector = {"driver": DRIVER, **dict(scene.selector)}
+    return manifests.rule("rule", scene.effect, key=KEY, selector=selector, taint=taint)
 
 
 async def predict(world: World, scene: Scene) -> Plan:
@@ -164,7 +163,7 @@ def places(found: Sequence[Obj]) -> Counter[Pod]:
 async def watch(world: World, scene: Scene, until: float) -> Outcome:
     """Create the rule, and note what happens at which time."""
     before = {each["metadata"]["name"] for each in await pods(world)}
-    start, left = world.clock.now(), {}
+    start, left = world.clock.now(), dict[str, float]()
     await world.admin.create(RULES, rule(scene))
     await world.settle()
     while True:
@@ -186,10 +185,10 @@ def predicted(plan: Plan, before: Sequence[Obj]) -> Outcome:
         name = each.owner.partition("/")[2]
         expected[name, each.node] -= 1
         expected[name, each.replacement.node] += 1
-    for each in plan.scheduled_pods:
-        name = each.owner.partition("/")[2]
+    for pod in plan.scheduled_pods:
+        name = pod.owner.partition("/")[2]
         expected[name, ""] -= 1
-        expected[name, each.node] += 1
+        expected[name, pod.node] += 1
     left = sorted((each.after_seconds, each.name) for each in plan.evictions)
     return Outcome(tuple(left), Counter({key: n for key, n in expected.items() if n}))
 

@@ -96,9 +96,9 @@ def predicted(plan: Plan, before: Sequence[Obj]) -> Outcome:
         expected[each.owner, each.replacement.node] += (
             each.replacement.outcome is not ReplacementOutcome.NOT_REPLACED
         )
-    for each in plan.scheduled_pods:
-        expected[each.owner, ""] -= 1
-        expected[each.owner, each.node] += 1
+    for pod in plan.scheduled_pods:
+        expected[pod.owner, ""] -= 1
+        expected[pod.owner, pod.node] += 1
     left = sorted((round(each.after_seconds, 2), each.name) for each in plan.evictions)
     return Outcome(tuple(left), {pod: count for pod, count in expected.items() if count})
 
@@ -106,7 +106,7 @@ def predicted(plan: Plan, before: Sequence[Obj]) -> Outcome:
 async def watch(world: World, scene: Scene, until: float) -> Outcome:
     """Do what the scene says, and note what happens at which time."""
     before = names(await pods(world))
-    start, left = world.clock.now(), {}
+    start, left = world.clock.now(), dict[str, float]()
     await act(world, scene, dry=False)
     await world.settle()
     while True:

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -225,7 +226,7 @@ class Acting:
         # The last one is not there yet.
         return (SET, OTHER, "more")[act.number % (2 if act.verb.startswith("un") else 3)]
 
-    async def _write(self, kind: Kind[Obj], body: Obj, typed: Kind[object]) -> None:
+    async def _write(self, kind: Kind[Obj], body: Obj, typed: Kind[Any]) -> None:
         namespace = body["metadata"].get("namespace", "")
         key = Key(namespace, body["metadata"]["name"])
         known = key in {
@@ -279,7 +280,7 @@ class Acting:
             await self.world.admin.delete(PLACEMENTS, key)
         self.changes.append(Remove(fleetkinds.PLACEMENTS, key))
 
-    async def _remove(self, kind: Kind[Obj], typed: Kind[object], key: Key) -> None:
+    async def _remove(self, kind: Kind[Obj], typed: Kind[Any], key: Key) -> None:
         if key in {
             Key(each["metadata"].get("namespace", ""), each["metadata"]["name"])
             for each in (await self.world.admin.list(kind)).items

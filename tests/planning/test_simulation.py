@@ -256,7 +256,7 @@ def crowd(
     objects = machines("n1", devices=number)
     for index in range(number):
         objects += running(f"p{index:02}", "n1", f"gpu-{index}")
-    given = {"rate": rate} if rate else {}
+    given: Obj = {"rate": rate} if rate else {}
     plan = planned(objects, put(rule(pool="n1", **given)), options=options or SimulationOptions())
     return [each.after_seconds for each in plan.evictions]
 

@@ -2,7 +2,7 @@
 
 import random
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -18,10 +18,10 @@ from replicas.ledger import Ledger
 from replicas.rounds import split
 from replicas.work import early, late, nodes_for, pod, templates
 from sully.client.transport import WatchEvent
+from sully.testing.clock import NOON
 
 Obj = dict[str, Any]
 A100, H100, L4 = "worker-0001", "worker-0000", "worker-0002"
-NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
 
 def claim(uid: str, user: str, *places: str) -> Obj:

@@ -14,7 +14,7 @@ from sully.server.requests import Target, User
 
 NOW = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
 HUGE = "x" * 1_000_000
-CONFIGMAPS = build_scheme().find("", "v1", "configmaps")
+CONFIGMAPS: Any = build_scheme().find("", "v1", "configmaps")
 MOST = 12 << 10
 
 TEXTS = {

@@ -72,7 +72,7 @@ async def test_other_watches_go_on(server: Asgi) -> None:
 
 # name → (what is committed, whether rights may have changed)
 POD, BINDING = StoreKey("pods", "ns", "a"), StoreKey(BINDINGS[0], "", "a")
-CHANGES = {
+CHANGES: dict[str, tuple[list[Put | Delete], bool]] = {
     "nothing": ([], False),
     "a pod is created": ([Put(POD, b"{}")], False),
     "a pod changes": ([Put(POD, b"{}"), Put(POD, b"{ }")], False),
@@ -148,11 +148,15 @@ async def test_it_looks_every_second_and_checks_all_every_minute() -> None:
     assert [attributes.index(number) for number in (1, 2)] == [10, 10 + int(REVIEW_SECONDS)]
 
 
+async def _silence() -> None:
+    await asyncio.Event().wait()
+
+
 async def test_a_watch_ends_with_its_credentials() -> None:
     async with MemoryStore() as store:
         watches = OpenWatches(store, Counting(seconds_left=0.0), FakeClock())
         open_watch = http_request()
-        sending = asyncio.ensure_future(open_watch.while_connected(asyncio.Event().wait()))
+        sending = asyncio.ensure_future(open_watch.while_connected(_silence()))
         with watches.track(open_watch, ASKED):
             async with asyncio.timeout(LONG):
                 await sending

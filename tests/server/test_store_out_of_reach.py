@@ -50,7 +50,7 @@ async def server() -> AsyncIterator[Asgi]:
 async def test_a_replica_that_is_cut_off_promises_nothing(server: Asgi) -> None:
     server.api.watcher.bookmark_seconds = 0.01
     assert isinstance(server.store, FarStore)
-    how = {"allowWatchBookmarks": "true", "timeoutSeconds": "1"}
+    how: dict[str, Any] = {"allowWatchBookmarks": "true", "timeoutSeconds": "1"}
     version = (await server.get(SECRETS)).ok()["metadata"]["resourceVersion"]
     async with server.watch(SECRETS, resourceVersion=version, **how) as answer:
         before = await answer.until(lambda seen: b'"BOOKMARK"' in b"".join(seen.chunks))

@@ -11,6 +11,7 @@ import pytest
 
 from cuts import Wire, wire_to
 from etcds import Etcd
+from storekeys import pod
 from sully.runtime.clock import SystemClock
 from sully.runtime.deadlines import within
 from sully.store.base import Delete, Put, StoreKey
@@ -27,10 +28,6 @@ from sully.store.etcd.follower import Follower
 from sully.store.etcd.store import EtcdStore, begin_at
 
 pytestmark = pytest.mark.slow
-
-
-def pod(name: str) -> StoreKey:
-    return StoreKey("pods", "default", name)
 
 
 A, B = pod("a"), pod("b")

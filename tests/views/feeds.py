@@ -27,7 +27,8 @@ class Feed:
     _versions = count(100)
 
     def __init__(self, kind: Kind[Any], clock: FakeClock) -> None:
-        self.informer: Informer[Any] = Informer(None, kind, clock=clock)
+        no_server: Any = None
+        self.informer: Informer[Any] = Informer(no_server, kind, clock=clock)
 
     def put(self, *objects: Any) -> None:
         for obj in objects:

@@ -20,7 +20,7 @@ from sully.api.sully.types import (
     TaintRecordSpec,
     TaintRecordStatus,
 )
-from sully.client.transport import Key
+from sully.client.transport import Key, Kind
 from sully.domain.claims.pods import Pod
 from sully.domain.devices.pools import DeviceId
 from sully.machinery.meta import Condition, ObjectMeta
@@ -192,15 +192,15 @@ def test_rules_that_evict_nobody_are_left_out() -> None:
     assert not list(progress_of(rules, found.exposures, found.of(TAINT_RECORDS), LATER))
 
 
-def rated(name: str, device: str, rate: int = 1, **labels: str) -> DeviceTaintRule:
+def rated(name: str, device: str, rate: int = 1, together: str = "t") -> DeviceTaintRule:
     marks = msgspec.structs.replace(taint(), evictions_per_second=rate)
-    return rule(name, select(device=device), marks, labels={"sully.dev/taint": "t"} | labels)
+    return rule(name, select(device=device), marks, labels={"sully.dev/taint": together})
 
 
 TOGETHER = {
     "one pace for those that were made together": (rated("r-b", "b"), (after(1), after(2))),
     "others have their own": (
-        rated("r-b", "b", **{"sully.dev/taint": "u"}),
+        rated("r-b", "b", together="u"),
         (after(1), after(1)),
     ),
     "and so has one that was given another since": (rated("r-b", "b", 2), (after(1), after(0.5))),
@@ -237,7 +237,7 @@ FINISHES: dict[str, tuple[list[float], int | None, int, float | None]] = {
     "and then one by one": ([0] * 13, 1, 0, 3),
     "twice as fast": ([0] * 14, 2, 0, 2),
     "the first ones have gone": ([0] * 3, 1, 20, 3),
-    "a late one after the pace": ([0] * 12 + [60], 1, 0, 60),
+    "a late one after the pace": ([*[0] * 12, 60], 1, 0, 60),
 }
 
 
@@ -322,7 +322,13 @@ def test_who_leaves_without_a_rule(objects: dict[str, Any], want: set[str]) -> N
         "pods": [_pod(each, terminating=False) for each in ("a", "b")],
         **objects,
     }
-    kinds = {"slices": SLICES, "rules": RULES, "patches": PATCHES, "claims": CLAIMS, "pods": PODS}
+    kinds: dict[str, Kind[Any]] = {
+        "slices": SLICES,
+        "rules": RULES,
+        "patches": PATCHES,
+        "claims": CLAIMS,
+        "pods": PODS,
+    }
     found = Snapshot([Objects(kinds[name], each) for name, each in usual.items()], taken=LATER)
 
     assert {key.name for key in due_without_rules(found.exposures)} == want

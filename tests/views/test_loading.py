@@ -84,7 +84,7 @@ async def test_an_older_server_is_read_in_its_version() -> None:
         found = (await load(transport, (CLAIMS,), now=NOON)).get(CLAIMS, Key("n", "c"))
 
     assert found is not None
-    (request,) = found.spec.devices.requests
+    (request,) = found.spec.devices.requests or ()
     assert request.exactly is not None
     assert request.exactly.device_class_name == "gpu"
 

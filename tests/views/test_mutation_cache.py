@@ -111,7 +111,7 @@ def in_order(steps: tuple[str, ...]) -> bool:
 
 
 @pytest.mark.parametrize(
-    "steps", list(filter(in_order, permutations((*ANSWERS, *NEWS)))), ids=", ".join
+    "steps", [*filter(in_order, permutations((*ANSWERS, *NEWS)))], ids=", ".join
 )
 def test_answers_and_news_in_any_order(steps: tuple[str, ...]) -> None:
     scene = Scene()

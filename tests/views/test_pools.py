@@ -32,7 +32,7 @@ def names(pool: Pool) -> list[str]:
 
 
 @pytest.mark.parametrize("slices", list(permutations((OLD, NEW))))
-def test_only_the_newest_generation_counts(slices: tuple[object, ...]) -> None:
+def test_only_the_newest_generation_counts(slices: tuple[ResourceSlice, ...]) -> None:
     assert names(filled(*slices)) == ["new/gpu-0"]
 
 
@@ -102,7 +102,7 @@ MARKS = slice_(
 
 
 @pytest.mark.parametrize("slices", list(permutations((OLD, MARKS))))
-def test_slices_of_taints_mark_devices(slices: tuple[object, ...]) -> None:
+def test_slices_of_taints_mark_devices(slices: tuple[ResourceSlice, ...]) -> None:
     pool = filled(*slices)
 
     got = [(each.taint.key, each.origin.index) for each in pool.slice_taints("gpu-0")]
@@ -145,7 +145,7 @@ EVENTS = st.lists(SLICES | st.sampled_from("abc"), max_size=12)
 
 
 @given(EVENTS)
-def test_after_any_events_a_pool_is_what_its_slices_say(events: list[object]) -> None:
+def test_after_any_events_a_pool_is_what_its_slices_say(events: list[str | ResourceSlice]) -> None:
     pool = Pool(ID)
     for event in events:
         if isinstance(event, str):

@@ -102,7 +102,7 @@ def test_an_older_version_is_converted() -> None:
     found = read_snapshot(text(old), now=NOON).get(CLAIMS, Key("n", "c"))
 
     assert found is not None
-    (request,) = found.spec.devices.requests
+    (request,) = found.spec.devices.requests or ()
     assert request.exactly is not None
     assert request.exactly.device_class_name == "gpu"
 

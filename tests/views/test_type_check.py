@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from sully.views.snapshot.type_check import type_error
 
 V1, HUB = "v1", "resource.k8s.io/v1"
@@ -13,13 +14,7 @@ CLUSTERS = "cluster.open-cluster-management.io"
 
 
 def pod(**spec: Any) -> dict[str, Any]:
-    containers = [{"name": "c", "image": "x"}]
-    return {
-        "apiVersion": V1,
-        "kind": "Pod",
-        "metadata": {"name": "p"},
-        "spec": {"containers": containers, **spec},
-    }
+    return manifests.pod("p") | {"spec": manifests.pod_spec(**spec)}
 
 
 def resources(**amounts: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -42,6 +42,7 @@ from sully.api.resource.types import (
     DeviceClass,
     DeviceClassSpec,
     DevicePatch,
+    DeviceRequest,
     DeviceSelector,
     DeviceTaint,
     DeviceTaintRule,
@@ -62,6 +63,7 @@ from sully.client.objects import to_body
 from sully.client.transport import Kind
 from sully.domain.claims.pods import Pod
 from sully.domain.devices.pools import DeviceId
+from sully.domain.scheduling.objects import Node
 from sully.machinery.meta import Condition, ObjectMeta
 from sully.testing.clock import NOON
 from sully.views import fleet_kinds, kinds
@@ -70,6 +72,7 @@ DRIVER = "gpu.example.com"
 KEY = "example.com/broken"
 NAMESPACE, SET = "apps", "fleet"
 GPU = DeviceId(DRIVER, "pool-1", "gpu-0")
+PodT = TypeVar("PodT")
 
 
 def meta(name: str, *, uid: str = "", version: str = "1", **more: Any) -> ObjectMeta:
@@ -83,10 +86,11 @@ def taint(
     value: str = "",
     after: float = 0,
     time: datetime | None = NOON,
+    **more: Any,
 ) -> DeviceTaint:
     """Return a taint that was added at noon, or so many seconds later."""
     added = time + timedelta(seconds=after) if time is not None else None
-    return DeviceTaint(key=key, value=value, effect=effect, time_added=added)
+    return DeviceTaint(key=key, value=value, effect=effect, time_added=added, **more)
 
 
 def exists(
@@ -104,7 +108,7 @@ def equal(
 
 
 def cel(*expressions: str) -> tuple[DeviceSelector, ...]:
-    return tuple(DeviceSelector(cel=CELDeviceSelector(expression=e)) for e in expressions)
+    return tuple(DeviceSelector(cel=CELDeviceSelector(expression=text)) for text in expressions)
 
 
 def select(**criteria: Any) -> DeviceTaintSelector:
@@ -118,7 +122,7 @@ def rule(
     **more: Any,
 ) -> DeviceTaintRule:
     return DeviceTaintRule(
-        metadata=meta(name, generation=1, **more),
+        metadata=meta(name, **{"generation": 1} | more),
         spec=DeviceTaintRuleSpec(device_selector=selector, taint=with_taint or taint()),
     )
 
@@ -131,6 +135,11 @@ def device(name: str = "gpu-0", *taints: DeviceTaint, **attributes: DeviceAttrib
     return Device(name=name, taints=taints, attributes=attributes)
 
 
+def devices(count: int) -> tuple[Device, ...]:
+    """Return devices `gpu-0`, `gpu-1` and so on."""
+    return tuple(device(f"gpu-{index}") for index in range(count))
+
+
 def slice_(
     name: str = "slice-1",
     *devices: Device,
@@ -141,6 +150,7 @@ def slice_(
     node: str | None = "node-1",
     device_taints: tuple[tuple[str, DeviceTaint], ...] = (),
     version: str = "1",
+    **spec: Any,
 ) -> ResourceSlice:
     """Return a slice of devices, or of taints: `device_taints` are pairs of device and taint."""
     return ResourceSlice(
@@ -148,10 +158,9 @@ def slice_(
         spec=ResourceSliceSpec(
             driver=driver,
             pool=ResourcePool(name=pool, generation=generation, resource_slice_count=count),
-            node_name=node,
-            all_nodes=None if node else True,
             devices=devices,
             taints=tuple(SliceTaint(device=name, taint=entry) for name, entry in device_taints),
+            **({"node_name": node} if node else {"all_nodes": True}) | spec,
         ),
     )
 
@@ -189,8 +198,10 @@ def set_to(value: str) -> NullableDeviceAttribute:
     return NullableDeviceAttribute(string_value=value)
 
 
-def class_(name: str, *expressions: str) -> DeviceClass:
-    return DeviceClass(metadata=meta(name), spec=DeviceClassSpec(selectors=cel(*expressions)))
+def class_(name: str = "gpu", *expressions: str, **spec: Any) -> DeviceClass:
+    return DeviceClass(
+        metadata=meta(name), spec=DeviceClassSpec(selectors=cel(*expressions), **spec)
+    )
 
 
 def claim(
@@ -203,8 +214,9 @@ def claim(
     annotations: dict[str, str] | None = None,
     version: str = "1",
     consumers: tuple[dict[str, str], ...] = (),
+    requests: tuple[DeviceRequest, ...] = (),
 ) -> ResourceClaim:
-    """Return a claim that holds devices, reserved for pods; the uid of pod `p` is `uid-p`."""
+    """Return a claim with allocated devices, reserved for pods; the uid of pod `p` is `uid-p`."""
     metadata: dict[str, Any] = {
         "name": name,
         "namespace": namespace,
@@ -218,13 +230,18 @@ def claim(
         ]
     status: dict[str, Any] = {}
     if devices:
-        status["allocation"] = {
-            "devices": {"results": [_result(allocated) for allocated in devices]}
-        }
+        status["allocation"] = {"devices": {"results": [_result(device) for device in devices]}}
     reserved = [{"resource": "pods", "name": pod, "uid": f"uid-{pod}"} for pod in pods]
     status["reservedFor"] = [*reserved, *consumers]
-    body = {"metadata": metadata, "spec": {"devices": {}}, "status": status}
+    spec = {"devices": {"requests": msgspec.to_builtins(requests)} if requests else {}}
+    body = {"metadata": metadata, "spec": spec, "status": status}
     return msgspec.convert(body, ResourceClaim)
+
+
+def request(name: str = "r", class_name: str = "gpu", **exactly: Any) -> DeviceRequest:
+    """Return a request for one device of a class; `exactly` has fields as a manifest has them."""
+    spec = {"deviceClassName": class_name, "count": 1, **exactly}
+    return msgspec.convert({"name": name, "exactly": spec}, DeviceRequest)
 
 
 def _result(
@@ -236,46 +253,67 @@ def _result(
         "driver": id_[0],
         "pool": id_[1],
         "device": id_[2],
-        "tolerations": [msgspec.to_builtins(toleration) for toleration in tolerations],
+        "tolerations": msgspec.to_builtins(tolerations),
     }
 
 
-def pod(
+def pod(name: str = "pod", *claims: str, **more: Any) -> Pod:
+    """Return a pod that references claims; `more` as for `pod_as`."""
+    return pod_as(Pod, name, *claims, **more)
+
+
+def pod_as(
+    type_: type[PodT],
     name: str = "pod",
     *claims: str,
     namespace: str = "default",
     node: str = "node-1",
-    templates: dict[str, str | None] | None = None,
+    templates: Mapping[str, str | None] | None = None,
+    requests: Mapping[str, str] | None = None,
     uid: str = "",
     version: str = "1",
-    **more: Any,
-) -> Pod:
-    """Return a pod with claims, and with claims from templates by their name in the pod."""
-    generated = templates or {}
-    body: dict[str, Any] = {
+    **more: Mapping[str, Any],
+) -> PodT:
+    """Return a pod as a type that has the fields somebody reads, for example the scheduler's.
+
+    `templates` maps claims from templates, by their names in the pod, to the created claims;
+    `requests` are those of its container; `metadata`, `spec` and `status` are added as they are.
+    """
+    created = templates or {}
+    container = {"name": "main", "resources": {"requests": requests or {}}}
+    body: dict[str, dict[str, Any]] = {
         "metadata": {
             "name": name,
             "namespace": namespace,
             "uid": uid or f"uid-{name}",
             "resourceVersion": version,
-        }
-        | more.pop("metadata", {}),
+        },
         "spec": {
             "nodeName": node,
+            "containers": [container],
             "resourceClaims": [
-                *({"name": name, "resourceClaimName": name} for name in claims),
-                *({"name": name, "resourceClaimTemplateName": "t"} for name in generated),
+                *({"name": claim, "resourceClaimName": claim} for claim in claims),
+                *({"name": claim, "resourceClaimTemplateName": "t"} for claim in created),
             ],
-        }
-        | more.pop("spec", {}),
+        },
         "status": {
             "resourceClaimStatuses": [
-                {"name": name, "resourceClaimName": claim} for name, claim in generated.items()
+                {"name": claim, "resourceClaimName": name} for claim, name in created.items()
             ]
-        }
-        | more.pop("status", {}),
+        },
     }
-    return msgspec.convert(body, Pod)
+    return msgspec.convert({part: {**body[part], **more.get(part, {})} for part in body}, type_)
+
+
+def node(name: str = "node-1", cpu: str = "4", **more: Mapping[str, Any]) -> Node:
+    """Return a node with allocatable resources; `metadata` and `spec` are added as they are."""
+    allocatable = {"cpu": cpu, "memory": "8Gi", "pods": "110"}
+    body = {
+        "metadata": {"name": name, **more.get("metadata", {})},
+        "spec": more.get("spec", {}),
+        "status": {"allocatable": allocatable},
+    }
+    return msgspec.convert(body, Node)
 
 
 def cluster_taint(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sully.client.informers.informer import Informer
-from sully.client.transport import WatchEvent
+from sully.client.transport import EventType, WatchEvent
 from sully.controllers.claims import releasing
 from sully.controllers.claims.releasing import DeletedPods
 from sully.domain.claims.pods import Pod, PodMetadata
@@ -14,10 +16,11 @@ from sully.views.kinds import PODS
 class Feed:
     """An informer that a test feeds by hand."""
 
-    def __init__(self, world_transport: object = None) -> None:
-        self.informer: Informer[Pod] = Informer(world_transport, PODS, clock=FakeClock())
+    def __init__(self) -> None:
+        no_server: Any = None
+        self.informer: Informer[Any] = Informer(no_server, PODS, clock=FakeClock())
 
-    def tell(self, type_: str, uid: str) -> None:
+    def tell(self, type_: EventType, uid: str) -> None:
         pod = Pod(metadata=PodMetadata(name=uid, namespace="a", uid=uid, resource_version="1"))
         self.informer.change(WatchEvent(type_, pod, "1"))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from controllers.noted import Noted
 from controllers.world import ACCOUNTS, CALM, NAMESPACES, PODS, Make, Obj, World
+from manifests import claim_spec
 from sully.client.events import EVENTS, EventRecorder
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind
@@ -26,7 +27,7 @@ from sully.views import kinds
 CLAIMS: Kind[Obj] = kinds.CLAIMS.read_as(dict)
 TEMPLATES: Kind[Obj] = lookups.TEMPLATES.read_as(dict)
 NOW = DeleteOptions(grace_period_seconds=0)
-SPEC: Obj = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}
+SPEC = claim_spec()
 RESULT = {"request": "r", "driver": "gpu.example.com", "pool": "node-1", "device": "gpu-0"}
 
 

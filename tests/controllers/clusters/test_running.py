@@ -29,11 +29,11 @@ NAME = name_of(0)
 def _refusals(plane: ControlPlane) -> list[str]:
     """Return a list that will hold whatever somebody is refused from now on."""
     found: list[str] = []
-    authorizer = plane.api.authorizer
+    authorizer: Any = plane.api.authorizer
     authorize = authorizer.authorize
 
     def listening(user: User, attributes: Attributes) -> Decision:
-        decision = authorize(user, attributes)
+        decision: Decision = authorize(user, attributes)
         # Who may not do these is asked next whether he has what he gives.
         if not decision.allowed and attributes.verb not in ("bind", "escalate"):
             found.append(str(refusal(user, attributes, decision)))
@@ -93,7 +93,7 @@ async def test_an_agent_may_report_on_its_own_cluster_only(tmp_path: Path) -> No
         await agent.get(WHOLE, Key("", NAME))
         with pytest.raises(Forbidden):
             await agent.get(WHOLE, Key("", name_of(1)))
-        patch = {"status": {"conditions": []}}
+        patch: dict[str, Any] = {"status": {"conditions": []}}
         with pytest.raises(Forbidden):
             await agent.patch(WHOLE, Key("", name_of(1)), patch, subresource="status")
         with pytest.raises(Forbidden):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import manifests
 from controllers.world import NAMESPACES, Obj, World
 from sully.api.sully.types import EvictedPod
 from sully.client.transport import Key, Kind
@@ -62,9 +63,9 @@ def forgetting_rules(world: World, manager: Manager) -> Controller:
 
 
 async def rule(world: World, name: str = "hot", effect: str = "None", **metadata: Any) -> Obj:
-    taint = {"key": "example.com/hot", "effect": effect, "description": "it smokes"}
-    spec = {"deviceSelector": {"driver": "d.com"}, "taint": taint}
-    return await world.admin.create(RULES, {"metadata": {"name": name, **metadata}, "spec": spec})
+    more: Obj = {"selector": {"driver": "d.com"}, "taint": {"description": "it smokes"}, **metadata}
+    body = manifests.rule(name, effect, key="example.com/hot", **more)
+    return await world.admin.create(RULES, body)
 
 
 async def set_effect(world: World, effect: str, name: str = "hot") -> None:

@@ -18,6 +18,7 @@ from controllers.hollow.hollowing import (
     said,
 )
 from controllers.world import PODS, Obj, World, orders
+from manifests import claim_spec
 from sully.client.options import DeleteOptions, PatchType
 from sully.client.transport import Key
 from sully.domain.simulated.fleet import Pace
@@ -137,8 +138,7 @@ async def test_a_gate_opens_and_closes(world: World) -> None:
 
 
 async def claim(world: World, name: str = "c") -> None:
-    wanted = {"name": "r", "exactly": {"deviceClassName": "gpu.sully.dev"}}
-    await world.create(CLAIMS, "a", name, spec={"devices": {"requests": [wanted]}})
+    await world.create(CLAIMS, "a", name, spec=claim_spec("gpu.sully.dev"))
 
 
 async def give(world: World, pod_name: str, name: str = "c") -> None:

@@ -89,7 +89,7 @@ class Placing:
         return found
 
 
-async def prepare(world: World, *clusters: str, **labels: str) -> None:
+async def prepare(world: World, *clusters: str, **labels: Any) -> None:
     """Make a namespace that may use a set, and clusters in it."""
     await world.admin.create(NAMESPACES, {"metadata": {"name": TEAM}})
     await make_set(world, SET)

@@ -16,9 +16,7 @@ from sully.api.resource.types import (
     DeviceTaintRule,
     DeviceToleration,
     ResourceClaim,
-    ResourcePool,
     ResourceSlice,
-    ResourceSliceSpec,
 )
 from sully.domain.allocation.allocator import allocate
 from sully.domain.allocation.ledger import Ledger
@@ -31,7 +29,7 @@ from sully.domain.devices.patches import overlay
 from sully.domain.devices.pools import PoolId, pool_of
 from sully.domain.devices.rules import names_match, sourced
 from sully.domain.devices.taints import BLOCKING_EFFECTS
-from sully.testing.builders import DRIVER, class_, meta
+from sully.testing.builders import DRIVER, class_, slice_
 
 NODE = Node("node-1", {"zone": "a"})
 GPU = class_("gpu", f'device.driver == "{DRIVER}"')
@@ -44,22 +42,19 @@ def pool_slice(
     name: str = "",
     pool: str = "pool-1",
     driver: str = DRIVER,
+    counters: tuple[CounterSet, ...] = (),
     generation: int = 1,
     count: int = 1,
-    counters: tuple[CounterSet, ...] = (),
     **place: Any,
 ) -> ResourceSlice:
     """Return a slice for NODE, unless it is placed otherwise."""
-    return ResourceSlice(
-        metadata=meta(name or f"{driver}-{pool}"),
-        spec=ResourceSliceSpec(
-            driver=driver,
-            pool=ResourcePool(name=pool, generation=generation, resource_slice_count=count),
-            devices=devices,
-            shared_counters=counters,
-            **(place or {"node_name": NODE.name}),
-        ),
-    )
+    spec: dict[str, Any] = {
+        "shared_counters": counters,
+        "all_nodes": None,
+        **(place or {"node_name": NODE.name}),
+    }
+    known: dict[str, Any] = {"driver": driver, "generation": generation, "count": count}
+    return slice_(name or f"{driver}-{pool}", *devices, pool=pool, node=None, **known | spec)
 
 
 def merged(slice_: ResourceSlice, rules: Iterable[DeviceTaintRule] = ()) -> list[EffectiveDevice]:

@@ -16,7 +16,8 @@ from sully.domain.devices.taints import (
 )
 from sully.domain.eviction.judge import EvictionPolicy, evicting_taints
 from sully.testing.builders import GPU as FIRST
-from sully.testing.builders import NOON, device, equal, exists, taint
+from sully.testing.builders import device, equal, exists, taint
+from sully.testing.clock import NOON
 
 JOINING: dict[str, tuple[list[DeviceToleration], bool]] = {
     "nothing tolerated": ([], True),

@@ -177,4 +177,5 @@ def test_it_is_over_exactly_when_a_pod_would_have_to_leave_at_once(
 
     over = bool(ends) and is_expired(mark, without_seconds(tuple(tolerations)), ends)
     assert over == (covered and due is not None and due <= moment.now)
+    assert isinstance(moment.times, Times)
     assert all(each is None or each is NOT_YET or each in moment.times.known for each in ends)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -39,7 +40,7 @@ def test_other_names_are_no_machines(name: str) -> None:
 
 
 @pytest.mark.parametrize("of", [address_of, pod_network], ids=["machines", "pods"])
-def test_addresses_are_all_different(of: object) -> None:
+def test_addresses_are_all_different(of: Callable[[int], str]) -> None:
     found = [of(number) for number in range(MOST_NODES)]
 
     assert len(set(found)) == MOST_NODES

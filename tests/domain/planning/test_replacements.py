@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
 from sully.api.resource.types import (
@@ -18,6 +17,7 @@ from sully.domain.planning.replacements import (
     replacement_pod,
     slow_start_order,
 )
+from sully.testing.builders import pod_as
 from sully.testing.clock import NOON
 
 SPEC = ResourceClaimSpec(devices=DeviceClaim(requests=(DeviceRequest(name="r"),)))
@@ -25,25 +25,22 @@ SPEC = ResourceClaimSpec(devices=DeviceClaim(requests=(DeviceRequest(name="r"),)
 
 def pod(owner: str = "ReplicaSet") -> PlannedPod:
     reference = {"apiVersion": "v1", "kind": owner, "name": "o", "uid": "u", "controller": True}
-    body = {
-        "metadata": {
-            "name": "p",
-            "namespace": "a",
-            "uid": "uid-p",
+    claims = [
+        {"name": "made", "resourceClaimTemplateName": "t"},
+        {"name": "shared", "resourceClaimName": "c"},
+    ]
+    return pod_as(
+        PlannedPod,
+        "p",
+        namespace="a",
+        node="n",
+        metadata={
             "ownerReferences": [reference] if owner else [],
             "deletionTimestamp": "2030-01-01T12:00:30Z",
         },
-        "spec": {
-            "nodeName": "n",
-            "priority": 7,
-            "resourceClaims": [
-                {"name": "made", "resourceClaimTemplateName": "t"},
-                {"name": "shared", "resourceClaimName": "c"},
-            ],
-        },
-        "status": {"phase": "Running"},
-    }
-    return msgspec.convert(body, PlannedPod)
+        spec={"priority": 7, "resourceClaims": claims},
+        status={"phase": "Running"},
+    )
 
 
 OWNERS = {

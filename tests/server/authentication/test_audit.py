@@ -415,7 +415,7 @@ def test_a_disk_that_fails_stops_nobody(tmp_path: Path) -> None:
 
         def close(self) -> None: ...
 
-    file = log._file
+    file: Any = log._file
     real, file._file = file._file, Full()
     log.write(entry(1))
     log.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ SMALL = Allowance(reads=4, writes=2, watches=3)
 LARGE = Allowance(reads=100, writes=100, body_bytes=100)
 
 # name → (the allowance, who holds what already, who wants what, whether there is room)
-CASES = {
+CASES: dict[str, tuple[Allowance, list[tuple[Any, ...]], tuple[Any, ...], bool]] = {
     "nothing going on": (SMALL, [], (ALICE, READ), True),
     "below her half": (SMALL, [(ALICE, READ)], (ALICE, READ), True),
     "at her half": (SMALL, [(ALICE, READ)] * 2, (ALICE, READ), False),

@@ -174,15 +174,16 @@ async def test_the_controllers_of_a_running_plane_have_what_they_need() -> None:
 def _refusals(api: Api) -> list[str]:
     """Return a list that will hold whatever somebody was refused from now on."""
     found: list[str] = []
-    authorize = api.authorizer.authorize
+    authorizer: Any = api.authorizer
+    authorize = authorizer.authorize
 
     def listening(user: User, attributes: Attributes) -> Decision:
-        decision = authorize(user, attributes)
+        decision: Decision = authorize(user, attributes)
         if not decision.allowed:
             found.append(str(refusal(user, attributes, decision)))
         return decision
 
-    api.authorizer.authorize = listening
+    authorizer.authorize = listening
     return found
 
 
