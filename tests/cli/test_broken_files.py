@@ -93,7 +93,11 @@ BROKEN: dict[str, tuple[Any, Any, str]] = {
         {},
         "ResourceSlice s-node-1: spec.devices[0].name: it is missing",
     ),
-    "a name that is none": (at("Pod", "metadata", "name"), [3], "Pod in it: metadata.name is no"),
+    "a name that is none": (
+        at("Pod", "metadata", "name"),
+        [3],
+        "Pod: metadata.name must be a string",
+    ),
 }
 
 

@@ -40,11 +40,11 @@ LINES = {
     "a command behind it": ("sully -n kube-public expl", "sully -n kube-public explain "),
     "a kind and a name in one word": ("sully explain rule/over", "sully explain rule/overheated "),
     "part of a device": (
-        "sully devices gpu.sully.dev/hol",
+        "sully devices gpu.sully.dev/wor",
         "sully devices gpu.sully.dev/worker-0000/",
     ),
     "another device": (
-        "sully devices x gpu.sully.dev/hol",
+        "sully devices x gpu.sully.dev/wor",
         "sully devices x gpu.sully.dev/worker-0000/",
     ),
     "a key to take off": (

@@ -244,7 +244,7 @@ async def test_remaining_counts_what_follows_the_page(store: Store) -> None:
 
 
 async def test_a_page_of_nothing_is_refused(store: Store) -> None:
-    with pytest.raises(ValueError, match="at least one"):
+    with pytest.raises(ValueError, match="at least 1"):
         await store.list("pods", limit=0)
 
 

@@ -351,8 +351,10 @@ def test_it_can_be_installed_again_and_finds_what_is_new(world: World) -> None:
     again = world.there.sully("install", "--apply")
 
     assert again.returncode == 0, again.stderr
-    assert "CustomResourceDefinition taintrecords.sully.dev: applied" in again.stdout
-    assert "ServiceMonitor sully-controllers: applied" in again.stdout
+    applied = again.stdout.splitlines()
+    records = "customresourcedefinition.apiextensions.k8s.io/taintrecords.sully.dev"
+    assert f"{records} serverside-applied" in applied
+    assert "servicemonitor.monitoring.coreos.com/sully-controllers serverside-applied" in applied
 
 
 def test_people_see_our_kinds_with_kubectl(world: World, any_kubectl: Path, tmp_path: Path) -> None:
