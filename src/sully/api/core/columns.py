@@ -15,6 +15,7 @@ Obj = dict[str, Any]
 
 UNKNOWN = "<unknown>"
 NONE = "<none>"
+UNSET = "<unset>"
 
 
 def since(text: str | None, now: datetime) -> str:
