@@ -63,17 +63,19 @@ class StatefulSetStrategy(WorkloadStrategy):
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check policies, claims, counts, selector and template."""
         spec = obj["spec"]
-        yield from _set_spec(spec)
+        yield from _policies(spec)
         for position, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
             at = SPEC.child("volumeClaimTemplates").index(position)
             yield from claim_spec(claim["spec"], at.child("spec"))
+        yield from _numbers(spec)
         if spec.get("serviceName"):
             yield from dns_label(spec["serviceName"], SPEC.child("serviceName"))
         yield from _pods(spec)
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check the new state, and what must stay."""
-        yield from _set_spec(obj["spec"])
+        yield from _policies(obj["spec"])
+        yield from _numbers(obj["spec"])
         yield from _pods(obj["spec"])
         for name in _FIXED:
             if not same(obj["spec"].get(name), old["spec"].get(name)):
@@ -110,7 +112,7 @@ class StatefulSetStatusStrategy(StatefulSetStrategy):
             yield at.child("collisionCount").invalid(new or 0, "cannot be decremented")
 
 
-def _set_spec(spec: Obj) -> Errors:
+def _policies(spec: Obj) -> Errors:
     policy = spec["podManagementPolicy"]
     if policy not in ("OrderedReady", "Parallel"):
         at = SPEC.child("podManagementPolicy")
@@ -120,6 +122,9 @@ def _set_spec(spec: Obj) -> Errors:
     for name, value in spec["persistentVolumeClaimRetentionPolicy"].items():
         if value not in _RETENTION:
             yield at.child(name).not_supported(value, _RETENTION)
+
+
+def _numbers(spec: Obj) -> Errors:
     for name in ("replicas", "minReadySeconds"):
         yield from not_negative(spec.get(name, 0), SPEC.child(name))
     start = (spec.get("ordinals") or {}).get("start", 0)

@@ -5,8 +5,10 @@ from typing import Any
 
 from sully.api.core.checks import Errors, dns_subdomain, label_selector, one_of, same
 from sully.api.core.columns import NAME, UNSET, age_cell, plain
+from sully.api.core.gotypes import core_type
 from sully.api.core.namespaces import unsupported_label
 from sully.machinery.fields import FieldError, Path
+from sully.machinery.gostructs import diff
 from sully.machinery.quantity import parse_quantity
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
 
@@ -117,8 +119,10 @@ class ClaimStrategy(Strategy):
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check the new state, and that only what may change does."""
         yield from self.validate_create(obj, ctx)
-        if not same(_fixed(obj["spec"], old), _fixed(old["spec"], old)):
-            yield Path("spec").forbidden(_FIXED)
+        new, before = _fixed(obj["spec"], old), old["spec"]
+        if not same(new, before):
+            shown = diff(before, new, core_type("PersistentVolumeClaimSpec"))
+            yield Path("spec").forbidden(f"{_FIXED}\n{shown}")
         sizes = [_size(claim["spec"]["resources"].get("requests")) for claim in (obj, old)]
         if sizes[0] < sizes[1] and sizes[0] <= _size(old["status"].get("capacity")):
             at = Path("spec.resources.requests.storage")
@@ -149,17 +153,21 @@ def _align_sources(spec: Obj) -> None:
 
 
 def _fixed(spec: Obj, before: Obj) -> Obj:
-    """Return what of a spec may not change after the state `before`."""
+    """Return a spec with the old values where it may change after the state `before`."""
     fixed, old = dict(spec), before["spec"]
-    if not old.get("volumeName"):
-        fixed.pop("volumeName", None)
+    may_change = ["volumeName"] if not old.get("volumeName") else []
     if old.get("storageClassName") is None:
-        fixed.pop("storageClassName", None)
+        may_change.append("storageClassName")
     if before["status"].get("phase") == "Bound":
-        fixed.pop("volumeAttributesClassName", None)
-        requests = spec["resources"].get("requests") or {}
-        others = {name: amount for name, amount in requests.items() if name != "storage"}
-        fixed["resources"] = spec["resources"] | {"requests": others}
+        may_change.append("volumeAttributesClassName")
+        requests, size = spec["resources"].get("requests"), old["resources"].get("requests") or {}
+        if requests and "storage" in size:
+            resized = requests | {"storage": size["storage"]}
+            fixed["resources"] = spec["resources"] | {"requests": resized}
+    for name in may_change:
+        fixed.pop(name, None)
+        if name in old:
+            fixed[name] = old[name]
     return fixed
 
 

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from sully.api.core.checks import Errors, dns_subdomain, one_of, same
 from sully.api.core.columns import NAME, UNSET, age_cell, plain
+from sully.api.core.gotypes import core_type
 from sully.api.core.namespaces import unsupported_label
 from sully.api.core.persistentvolumeclaims import (
     VOLUME_MODES,
@@ -16,15 +18,17 @@ from sully.api.core.persistentvolumeclaims import (
 from sully.api.core.pods.scheduling import node_selector
 from sully.api.core.pods.volumes import MANY, no_backsteps
 from sully.machinery.fields import FieldError, Path
+from sully.machinery.gostructs import diff
 from sully.machinery.names import dns_subdomain_problems
 from sully.machinery.quantity import parse_quantity
+from sully.machinery.schema import ObjectType
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
 from sully.machinery.timestamps import format_time
 
 Obj = dict[str, Any]
 
 RECLAIM_POLICIES = ("Delete", "Recycle", "Retain")
-_DRIVER_MAX = 63
+DRIVER_MAX = 63
 # Volume sources with the fields that each must have, in the order in which they are checked.
 _SOURCES: Mapping[str, tuple[str, ...]] = {
     "hostPath": ("path",),
@@ -57,8 +61,8 @@ def driver_name(name: str, at: Path) -> Errors:
     if not name:
         yield at.required()
         return
-    if len(name.encode()) > _DRIVER_MAX:
-        yield at.too_long(_DRIVER_MAX)
+    if len(name.encode()) > DRIVER_MAX:
+        yield at.too_long(DRIVER_MAX)
     for text in dns_subdomain_problems(name.lower()):
         yield at.invalid(name, text)
 
@@ -77,6 +81,8 @@ def volume_source(spec: Obj, at: Path) -> Errors:
                 yield here.child(field).required()
         if name in ("hostPath", "local") and source.get("path"):
             yield from no_backsteps(source["path"], here.child("path"))
+        if name == "nfs" and source.get("path") and not source["path"].startswith("/"):
+            yield here.child("path").invalid(source["path"], "must be an absolute path")
         if name == "local" and "nodeAffinity" not in spec:
             yield at.child("nodeAffinity").required("Local volume requires node affinity")
     if not sources:
@@ -87,7 +93,7 @@ def _capacity(capacity: Obj, at: Path) -> Errors:
     if not capacity:
         yield at.required()
     if [*capacity] != ["storage"]:
-        yield at.not_supported(capacity or None, ("storage",))
+        yield at.not_supported(dict(sorted(capacity.items())) or None, ("storage",))
     for name, amount in sorted(capacity.items()):
         if parse_quantity(amount).sign() <= 0:
             yield at.key(name).invalid(amount, "must be greater than zero")
@@ -97,16 +103,13 @@ class VolumeStrategy(Strategy):
     """Writes to the volume itself."""
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
-        """Fill in phase, reclaim policy, volume mode and the target of a claim reference."""
+        """Fill in phase, reclaim policy and volume mode."""
         spec = obj["spec"]
         obj["status"].setdefault("phase", "Pending")
         spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
         spec.setdefault("volumeMode", "Filesystem")
         if "hostPath" in spec:
             spec["hostPath"].setdefault("type", "")
-        if "claimRef" in spec:
-            spec["claimRef"].setdefault("kind", "PersistentVolumeClaim")
-            spec["claimRef"].setdefault("apiVersion", "v1")
 
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
         """Start in the phase Pending."""
@@ -142,7 +145,8 @@ class VolumeStrategy(Strategy):
         yield from self.validate_create(obj, ctx)
         new, before = obj["spec"], old["spec"]
         if any(not same(new.get(name), before.get(name)) for name in _SOURCES):
-            text = "spec.persistentvolumesource is immutable after creation"
+            shown = diff(before, new, _source_type())
+            text = f"spec.persistentvolumesource is immutable after creation\n{shown}"
             yield Path("spec.persistentvolumesource").forbidden(text)
         # Kubernetes leaves spec out of these two paths.
         if new["volumeMode"] != before["volumeMode"]:
@@ -169,6 +173,15 @@ class VolumeStatusStrategy(VolumeStrategy):
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Accept every status, as Kubernetes does."""
         return iter(())
+
+
+@cache
+def _source_type() -> ObjectType:
+    """Return the struct that Go embeds in the spec: the sources alone."""
+    spec = core_type("PersistentVolumeSpec")
+    fields = {name: spec.fields[name] for name in _SOURCES}
+    order = tuple(name for name in spec.order if name in fields)
+    return ObjectType(spec.package, "PersistentVolumeSource", spec.doc, fields=fields, order=order)
 
 
 def _phase(obj: Obj) -> str:

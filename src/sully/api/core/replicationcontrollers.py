@@ -51,11 +51,11 @@ class ReplicationControllerStrategy(Strategy):
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check counts, selector and template."""
         spec = obj["spec"]
-        yield from not_negative(spec.get("minReadySeconds", 0), SPEC.child("minReadySeconds"))
         if not spec.get("selector"):
             yield SPEC.child("selector").required()
-        yield from not_negative(spec["replicas"], SPEC.child("replicas"))
         yield from _template(spec)
+        for name in ("replicas", "minReadySeconds"):
+            yield from not_negative(spec.get(name, 0), SPEC.child(name))
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check the new state like a new controller."""

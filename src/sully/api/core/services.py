@@ -52,12 +52,19 @@ class ServiceStrategy(Strategy):
             spec["clusterIPs"] = [spec["clusterIP"]]
 
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
-        """Start without a load balancer."""
+        """Start without a load balancer, in the address family of a cluster with one."""
         obj["status"] = {"loadBalancer": {}}
+        _fill_families(obj["spec"])
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
-        """Keep the status."""
+        """Keep the status; drop addresses that an alias has no use for."""
         obj["status"] = old["status"]
+        spec, before = obj["spec"], old["spec"]
+        if spec["type"] == "ExternalName" != before["type"]:
+            for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
+                if name in spec and spec[name] == before.get(name):
+                    del spec[name]
+        _fill_families(spec)
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check type, ports, selector, affinity and addresses."""
@@ -80,6 +87,17 @@ class ServiceStrategy(Strategy):
         yield from _same_addresses(obj["spec"], old["spec"])
         yield from self.validate_create(obj, ctx)
 
+    def warnings(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterator[str]:
+        """Warn about settings that a headless service does not use."""
+        spec = obj["spec"]
+        if spec.get("clusterIPs") == _HEADLESS:
+            if spec.get("loadBalancerIP"):
+                yield "spec.loadBalancerIP is ignored for headless services"
+            if spec.get("externalIPs"):
+                yield "spec.externalIPs is ignored for headless services"
+            if spec["sessionAffinity"] != "None":
+                yield "spec.SessionAffinity is ignored for headless services"
+
     def validate_name(self, name: str) -> Sequence[str]:
         """Require a DNS label: the name becomes a part of a host name."""
         return dns_label_problems(name)
@@ -99,6 +117,15 @@ class ServiceStatusStrategy(ServiceStrategy):
             address = ingress.get("ip", "")
             if address and not is_address(address):
                 yield at.index(position).child("ip").invalid(address, NOT_AN_ADDRESS)
+
+
+def _fill_families(spec: Obj) -> None:
+    if spec["type"] == "ExternalName":
+        return
+    # Without a selector, something else maintains the endpoints, possibly of both families.
+    anything = spec.get("clusterIPs") == _HEADLESS and not spec.get("selector")
+    spec.setdefault("ipFamilies", [*_FAMILIES] if anything else ["IPv4"])
+    spec.setdefault("ipFamilyPolicy", "RequireDualStack" if anything else "SingleStack")
 
 
 def _default_affinity(spec: Obj) -> None:

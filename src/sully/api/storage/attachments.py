@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
-from sully.api.core.checks import Errors, dns_subdomain, same
+from sully.api.core.checks import Errors, dns_subdomain, formatted, same
 from sully.api.core.columns import AGE, NAME, plain
-from sully.api.core.persistentvolumes import driver_name, volume_source
+from sully.api.core.persistentvolumes import DRIVER_MAX, volume_source
 from sully.api.storage.classes import STORAGE
 from sully.machinery.fields import FieldError, Path
+from sully.machinery.names import caseless_subdomain_problems
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
 
 Obj = dict[str, Any]
@@ -29,15 +30,16 @@ class AttachmentStrategy(Strategy):
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check driver, volume and node."""
         spec, at = obj["spec"], Path("spec")
-        yield from driver_name(spec["attacher"], at.child("attacher"))
         yield from _source(spec["source"], at.child("source"))
         yield from dns_subdomain(spec["nodeName"], at.child("nodeName"))
+        yield from _attacher(spec["attacher"], at.child("attacher"))
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check the new state, and that it is about the same volume and node."""
         yield from self.validate_create(obj, ctx)
         if not same(obj["spec"], old["spec"]):
-            yield Path("spec").invalid(obj["spec"], "field is immutable")
+            # Kubernetes does not show the value.
+            yield Path("spec").invalid(None, "field is immutable")
 
 
 class AttachmentStatusStrategy(AttachmentStrategy):
@@ -46,6 +48,15 @@ class AttachmentStatusStrategy(AttachmentStrategy):
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Keep the spec."""
         obj["spec"] = old["spec"]
+
+
+def _attacher(name: str, at: Path) -> Errors:
+    if not name:
+        yield at.required()
+        return
+    if len(name.encode()) > DRIVER_MAX:
+        yield at.too_long(DRIVER_MAX)
+    yield from formatted(name, caseless_subdomain_problems, at)
 
 
 def _source(source: Obj, at: Path) -> Errors:
@@ -77,6 +88,7 @@ VOLUME_ATTACHMENTS = ResourceType(
         Column(
             "Attacher",
             plain(lambda obj: obj["spec"]["attacher"]),
+            format="name",
             description="Driver that attaches the volume.",
         ),
         Column(

@@ -42,14 +42,10 @@ CSI_STORAGE_CAPACITIES = ResourceType(
     columns=(
         NAME,
         Column(
-            "StorageClassName",
-            plain(lambda obj: obj["storageClassName"]),
-            description="Class that the capacity belongs to.",
-        ),
-        Column(
-            "Capacity",
-            plain(lambda obj: obj.get("capacity", "<unset>")),
-            description="Size that is still available.",
+            "Created At",
+            plain(lambda obj: obj["metadata"]["creationTimestamp"]),
+            type="date",
+            description="When the object was created.",
         ),
     ),
 )

@@ -16,7 +16,7 @@ _DEFAULT = "storageclass.kubernetes.io/is-default-class"
 _OLD_DEFAULT = "storageclass.beta.kubernetes.io/is-default-class"
 _MOST_PARAMETERS = 512
 _MOST_BYTES = 256 * 1024
-_FIXED = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
+_FIXED = ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode")
 
 
 class ClassStrategy(Strategy):
@@ -47,7 +47,8 @@ class ClassStrategy(Strategy):
         yield from self.validate_create(obj, ctx)
         for name in _FIXED:
             if not same(obj.get(name), old.get(name)):
-                yield Path(name).invalid(obj.get(name), "field is immutable")
+                # Kubernetes does not show the value.
+                yield Path(name).invalid(None, "field is immutable")
 
 
 def _parameters(parameters: dict[str, str]) -> Errors:

@@ -21,9 +21,8 @@ _DEFAULTS = {
     "fsGroupPolicy": "ReadWriteOnceWithFSType",
     "requiresRepublish": False,
     "seLinuxMount": False,
+    "preventPodSchedulingIfMissing": False,
 }
-# Fields of a feature that Kubernetes has off.
-_OFF = ("preventPodSchedulingIfMissing",)
 _LIFECYCLES = ("Persistent", "Ephemeral")
 _GROUP_POLICIES = ("File", "None", "ReadWriteOnceWithFSType")
 _SHORTEST_TOKEN, _LONGEST_TOKEN = 600, 2**32
@@ -42,14 +41,8 @@ class DriverStrategy(Strategy):
         if not spec.get("volumeLifecycleModes"):
             spec["volumeLifecycleModes"] = ["Persistent"]
 
-    def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
-        """Drop what is not supported, as Kubernetes does with the feature off."""
-        for name in _OFF:
-            obj["spec"].pop(name, None)
-
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Count the change."""
-        self.prepare_create(obj, ctx)
         generations.follow(obj, old, bump=generations.spec_changed(obj, old))
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:

@@ -29,21 +29,10 @@ from sully.runtime.clock import Clock
 Obj = dict[str, Any]
 
 _ONE = ListOptions(limit=1)
-_ABSENT = frozenset(
-    (
-        "persistentvolumeclaims",
-        "replicationcontrollers",
-        "requests.storage",
-        "services",
-        "services.loadbalancers",
-        "services.nodeports",
-    )
-)
-"""Resources of kinds that the server does not have, so nobody uses any."""
 
 
 class Counted(Wire, frozen=True, kw_only=True):
-    """A pod or a claim, with all that counts."""
+    """A pod, claim or service, with all that counts."""
 
     metadata: Obj
     spec: Obj
@@ -68,7 +57,7 @@ class Counting:
     async def used(self, quota: Obj) -> dict[str, str]:
         """Return `status.used` for a quota."""
         limited = (quota["spec"].get("hard") or {}).keys()
-        found: Usage = dict.fromkeys(_ABSENT & limited, Quantity.of(0))
+        found: Usage = {}
         for kind in self._kinds:
             for name, amount in (await self._of_kind(kind, quota, limited)).items():
                 found[name] = found[name] + amount if name in found else amount
