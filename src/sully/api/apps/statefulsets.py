@@ -102,7 +102,7 @@ class StatefulSetStatusStrategy(StatefulSetStrategy):
         for name in _PARTS:
             if status.get(name, 0) > status["replicas"]:
                 text = "cannot be greater than status.replicas"
-                yield at.child(name).invalid(status[name], text)
+                yield at.child(name).invalid(status.get(name, 0), text)
         available = status.get("availableReplicas", 0)
         if available > status.get("readyReplicas", 0):
             text = "cannot be greater than status.readyReplicas"

@@ -191,7 +191,8 @@ def _bound(obj: Obj, shown: Any) -> str:
 
 
 def _phase(obj: Obj) -> str:
-    return "Terminating" if "deletionTimestamp" in obj["metadata"] else obj["status"]["phase"]
+    terminating = "deletionTimestamp" in obj["metadata"]
+    return "Terminating" if terminating else obj["status"].get("phase", "")
 
 
 PERSISTENT_VOLUME_CLAIMS = ResourceType(

@@ -149,7 +149,7 @@ class VolumeStrategy(Strategy):
             text = f"spec.persistentvolumesource is immutable after creation\n{shown}"
             yield Path("spec.persistentvolumesource").forbidden(text)
         # Kubernetes leaves spec out of these two paths.
-        if new["volumeMode"] != before["volumeMode"]:
+        if new["volumeMode"] != before.get("volumeMode"):
             yield Path("volumeMode").invalid(new["volumeMode"], "field is immutable")
         nodes, fixed = new.get("nodeAffinity"), before.get("nodeAffinity")
         if fixed is not None and not same(nodes, fixed):
@@ -185,7 +185,8 @@ def _source_type() -> ObjectType:
 
 
 def _phase(obj: Obj) -> str:
-    return "Terminating" if "deletionTimestamp" in obj["metadata"] else obj["status"]["phase"]
+    terminating = "deletionTimestamp" in obj["metadata"]
+    return "Terminating" if terminating else obj["status"].get("phase", "")
 
 
 def _claim(obj: Obj, _now: datetime) -> str:

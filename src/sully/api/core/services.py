@@ -60,7 +60,7 @@ class ServiceStrategy(Strategy):
         """Keep the status; drop addresses that an alias has no use for."""
         obj["status"] = old["status"]
         spec, before = obj["spec"], old["spec"]
-        if spec["type"] == "ExternalName" != before["type"]:
+        if spec["type"] == "ExternalName" != before.get("type"):
             for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
                 if name in spec and spec[name] == before.get(name):
                     del spec[name]
@@ -285,7 +285,7 @@ def _traffic(spec: Obj) -> Errors:
 
 
 def _same_addresses(spec: Obj, before: Obj) -> Errors:
-    if "ExternalName" in (spec["type"], before["type"]):
+    if "ExternalName" in (spec["type"], before.get("type")):
         return
     new, old = spec.get("clusterIPs") or [], before.get("clusterIPs") or []
     if old and not new:
@@ -301,20 +301,21 @@ def _cluster_ip(obj: Obj) -> str:
 
 def _external(obj: Obj) -> str:
     spec = obj["spec"]
+    kind = spec.get("type", "")
     given = ",".join(spec.get("externalIPs") or ())
-    if spec["type"] == "ExternalName":
+    if kind == "ExternalName":
         return str(spec.get("externalName", ""))
-    if spec["type"] == "LoadBalancer":
+    if kind == "LoadBalancer":
         entries = obj["status"]["loadBalancer"].get("ingress") or ()
         found = ",".join(entry.get("ip") or entry.get("hostname", "") for entry in entries)
         return ",".join(filter(None, (found, given))) or "<pending>"
-    return given or (NONE if spec["type"] in ("ClusterIP", "NodePort") else UNKNOWN)
+    return given or (NONE if kind in ("ClusterIP", "NodePort") else UNKNOWN)
 
 
 def _port_list(obj: Obj) -> str:
     def shown(port: Obj) -> str:
         outside = f":{port['nodePort']}" if port.get("nodePort") else ""
-        return f"{port['port']}{outside}/{port['protocol']}"
+        return f"{port['port']}{outside}/{port.get('protocol', '')}"
 
     return ",".join(map(shown, obj["spec"].get("ports") or ())) or NONE
 
@@ -336,7 +337,11 @@ SERVICES = ResourceType(
     categories=("all",),
     columns=(
         NAME,
-        Column("Type", plain(lambda obj: obj["spec"]["type"]), description="Type of the service."),
+        Column(
+            "Type",
+            plain(lambda obj: obj["spec"].get("type", "")),
+            description="Type of the service.",
+        ),
         Column("Cluster-IP", plain(_cluster_ip), description="Virtual IP address."),
         Column("External-IP", plain(_external), description="Addresses outside the cluster."),
         Column("Port(s)", plain(_port_list), description="Ports of the service."),
@@ -350,7 +355,7 @@ SERVICES = ResourceType(
     ),
     selectable={
         "spec.clusterIP": lambda obj: str(obj["spec"].get("clusterIP", "")),
-        "spec.type": lambda obj: str(obj["spec"]["type"]),
+        "spec.type": lambda obj: str(obj["spec"].get("type", "")),
     },
     unknown_label=unsupported_label,
     create_on_update=True,

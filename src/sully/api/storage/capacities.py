@@ -43,7 +43,7 @@ CSI_STORAGE_CAPACITIES = ResourceType(
         NAME,
         Column(
             "Created At",
-            plain(lambda obj: obj["metadata"]["creationTimestamp"]),
+            plain(lambda obj: obj["metadata"].get("creationTimestamp")),
             type="date",
             description="When the object was created.",
         ),
