@@ -38,7 +38,7 @@ class Figure:
     note: str = ""
 
     def line(self) -> str:
-        """Write it for people; a ratio over 1 is better than the reference."""
+        """Write it for people; a ratio over 1 is better than Kubernetes."""
         ratio = reference = ""
         if self.reference is not None and self.value:
             times = self.value / self.reference if self.more else self.reference / self.value
@@ -101,7 +101,7 @@ async def bind(server: Server, prefix: str, pods: list[Sent]) -> tuple[float, fl
 
 
 @dataclass(frozen=True, slots=True)
-class Departure:
+class EvictionTimes:
     """How pods left, in seconds from when the rule was sent."""
 
     first: float
@@ -110,7 +110,7 @@ class Departure:
     """What the server used for all of them."""
 
 
-async def send_away(server: Server, shape: Shape) -> Departure:
+async def measure_evictions(server: Server, shape: Shape) -> EvictionTimes:
     """Taint all devices of pods that are bound, and wait until all are marked for deletion."""
     await quiet(server)
     tally = Tally("pod-", shape.pods, is_marked)
@@ -122,7 +122,7 @@ async def send_away(server: Server, shape: Shape) -> Departure:
         ended = await tally.last()
     used = server.cpu() - cpu
     watch.close()
-    return Departure(min(tally.seen.values()) - began, ended - began, used)
+    return EvictionTimes(min(tally.seen.values()) - began, ended - began, used)
 
 
 async def set_up(server: Server, shape: Shape) -> None:
@@ -163,7 +163,7 @@ async def evict(name: str, store: str, shape: Shape, reference: float) -> list[F
     try:
         await set_up(server, shape)
         await bind(server, "pod-", list(shapes.load(shape)))
-        left = await send_away(server, shape)
+        left = await measure_evictions(server, shape)
         used = left.cpu / shape.pods * 1000
         note = f"server CPU {used:.2f} ms/pod, first after {left.first * 1000:.0f} ms"
         return [Figure(name, left.last, "s", reference, more=False, note=note)]
@@ -186,7 +186,7 @@ async def paced(name: str, store: str, reference: float) -> list[Figure]:
                 await asyncio.sleep(0.1)
         await tally.last()
         watch.close()
-        took = sorted((tally.seen[each] - began) * 1000 for each, began in sent.items())
+        took = sorted((tally.seen[pod] - began) * 1000 for pod, began in sent.items())
         note = f"longest {took[-1]:.1f} ms; 10 pods/s"
         return [Figure(name, took[len(took) // 2], "ms", reference, more=False, note=note)]
     finally:
@@ -226,7 +226,7 @@ def _schedule(shape: Shape, reference: float | None = None) -> Benchmark:
 
 
 async def _merge(name: str, _: str) -> list[Figure]:
-    return [Figure(f"{name} {each}", *rest) for each, *rest in merging.measure()]
+    return [Figure(f"{name} {case}", *rest) for case, *rest in merging.measure()]
 
 
 BENCHMARKS: dict[str, Benchmark] = {

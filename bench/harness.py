@@ -130,14 +130,14 @@ async def spread(server: Server, connections: int, work: Iterable[tuple[str, Any
 
 
 class Meta(msgspec.Struct, rename="camel"):
-    """The part of metadata that benchmarks look at."""
+    """The part of metadata that benchmarks read."""
 
     name: str = ""
     deletion_timestamp: str = ""
 
 
 class Placed(msgspec.Struct, rename="camel"):
-    """The part of a pod's spec that benchmarks look at."""
+    """The part of a pod's spec that benchmarks read."""
 
     node_name: str = ""
 
@@ -160,7 +160,7 @@ _event = msgspec.json.Decoder(Event)
 
 
 class Watch(asyncio.Protocol):
-    """A watch of one collection that hands each event on as it arrives."""
+    """A watch of one collection that passes on each event as it arrives."""
 
     def __init__(self, path: str, take: Callable[[Event], None]) -> None:
         self.path, self.take = path, take
@@ -169,7 +169,7 @@ class Watch(asyncio.Protocol):
 
     @classmethod
     async def open(cls, server: Server, path: str, take: Callable[[Event], None]) -> "Watch":
-        """Begin to watch what changes from now on; what is there is not told."""
+        """Start to watch; existing objects are not sent."""
         query = (
             "watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&resourceVersion=0"
         )

@@ -31,7 +31,7 @@ _CEL = [{"cel": {"expression": shapes.CLASS_SELECTOR}}]
 
 
 class World:
-    """An inventory over collections that are fed by hand."""
+    """An inventory over collections that are filled by the benchmark."""
 
     def __init__(self, slices: int, devices: int, *, alike: bool = True) -> None:
         clock = FakeClock()
@@ -51,22 +51,22 @@ class World:
 
     def read(self, pools: Iterable[PoolId]) -> int:
         """Ask for every device of pools; return how many have taints."""
-        found = 0
+        tainted = 0
         for pool in pools:
             for device in self.inventory.devices(pool).values():
                 if device.taints:
-                    found += 1
-        return found
+                    tainted += 1
+        return tainted
 
     def ask(self) -> int:
         """Ask for every device by its name; return how many have taints."""
-        found = 0
+        tainted = 0
         for pool in self.pools:
             for index in range(self.devices):
                 device = self.inventory.device(DeviceId(*pool, f"gpu-{index}"))
                 if device is not None and device.taints:
-                    found += 1
-        return found
+                    tainted += 1
+        return tainted
 
 
 def _node(number: int) -> str:
@@ -105,7 +105,7 @@ def measure() -> Iterator[Line]:
     gc.set_threshold(50_000, 20, 100)  # as in `sully up`
     world = World(500, 64)
     yield from _one_rule(world)
-    note = "32 000 devices of 64 kinds, all asked for"
+    note = "32 000 devices of 64 kinds, all read"
     yield "1 rule with CEL", _with_expression(world), "ms", None, False, note
     different = _with_expression(World(500, 64, alike=False))
     yield "1 rule with CEL", different, "ms", None, False, "no two devices alike"
@@ -116,22 +116,22 @@ def measure() -> Iterator[Line]:
 
 
 def _one_rule(world: World) -> Iterator[Line]:
-    told: list[float] = []
+    applied: list[float] = []
     read: list[float] = []
     for _ in range(ROUNDS):
         expect(world.read(world.pools), 0)
         event = _rule("all", driver=shapes.DRIVER)
-        told.append(_timed(lambda event=event: world.rules.change(event)))
+        applied.append(_timed(lambda event=event: world.rules.change(event)))
         read.append(_timed(lambda: expect(world.read(world.pools), 32_000)))
         world.rules.change(_rule("all", "DELETED"))
-    both = statistics.median(map(sum, zip(told, read, strict=True)))
-    note = f"the event itself {statistics.median(told):.2f} ms; 32 000 devices, all asked for"
+    both = statistics.median(map(sum, zip(applied, read, strict=True)))
+    note = f"the event itself {statistics.median(applied):.2f} ms; 32 000 devices, all read"
     yield "1 rule", both, "ms", 17.5, False, note
 
     world.rules.change(_rule("all", driver=shapes.DRIVER))
     first = _timed(lambda: expect(world.ask(), 32_000))
     again = _timed(lambda: expect(world.ask(), 32_000))
-    note = f"each device asked for by its name; again {again:.1f} ms"
+    note = f"each device read by its name; again {again:.1f} ms"
     yield "1 rule, by name", first, "ms", None, False, note
     world.rules.change(_rule("all", "DELETED"))
 
@@ -156,7 +156,7 @@ def _small(world: World) -> Iterator[Line]:
         world.slices.change(_slice(9999, 64, "DELETED"))
         return took
 
-    note = "64 devices under a rule for the whole driver, all asked for"
+    note = "64 devices under a rule for the whole driver, all read"
     yield "1 slice", _median(add), "us", 31, False, note
 
     def mark_one() -> float:
@@ -166,7 +166,7 @@ def _small(world: World) -> Iterator[Line]:
         world.rules.change(_rule("one", "DELETED"))
         return took
 
-    yield "1 device", _median(mark_one), "us", 32, False, "a rule for one of 32 000, asked for"
+    yield "1 device", _median(mark_one), "us", 32, False, "a rule for one of 32 000, read"
     for number in range(500):
         world.rules.change(_rule(f"per-{number}", driver=shapes.DRIVER, pool=_node(number)))
     world.read(world.pools)
@@ -177,7 +177,7 @@ def _small(world: World) -> Iterator[Line]:
         world.rules.change(_rule("more", "DELETED"))
         return took
 
-    note = "a rule for one of 500 slices that have a rule each, its devices asked for"
+    note = "a rule for one of 500 slices that have a rule each, its devices read"
     yield "1 rule per slice", _median(mark_pool), "us", 250, False, note
 
 
@@ -186,10 +186,10 @@ def _many_rules(world: World) -> Iterator[Line]:
     events = [
         _rule(f"rule-{number}", driver=shapes.DRIVER, pool=_node(number)) for number in range(1000)
     ]
-    told = _timed(lambda: [world.rules.change(event) for event in events])
+    applied = _timed(lambda: [world.rules.change(event) for event in events])
     read = _timed(lambda: expect(world.read(world.pools), 64_000))
-    note = f"the events {told:.0f} ms; 100 032 devices, all asked for"
-    yield "1000 rules", told + read, "ms", None, False, note
+    note = f"the events {applied:.0f} ms; 100 032 devices, all read"
+    yield "1000 rules", applied + read, "ms", None, False, note
 
 
 def _memory(*, alike: bool) -> Iterator[Line]:
@@ -219,7 +219,7 @@ def _median(round_: Callable[[], float]) -> float:
     return statistics.median(round_() for _ in range(50)) * 1000
 
 
-def expect(found: int, want: int) -> None:
+def expect(tainted: int, want: int) -> None:
     """End the benchmark if it measured something else."""
-    if found != want:
-        raise RuntimeError(f"{found} devices have taints, expected {want}")
+    if tainted != want:
+        raise RuntimeError(f"{tainted} devices have taints, expected {want}")

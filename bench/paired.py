@@ -2,8 +2,8 @@
 
     python bench/paired.py OTHER [--turns 24] [--pods 150] [--nodes 500]
 
-Two servers run at once, one of each checkout, and get pods in turn. What else runs meets both, so
-the ratio of two neighbouring turns says what a figure of either cannot. OTHER is the folder of a
+Two servers run together, one of each checkout, and get pods in turn. Other load affects both, so
+only the ratio of two neighbouring turns is meaningful. OTHER is the folder of a
 checkout (`git worktree add ../before HEAD~1`); both use the packages installed here.
 """
 
@@ -27,13 +27,13 @@ DRAWS = 2000
 def used(server: Server) -> float:
     """Return the milliseconds of processor time so far, all threads, to the nanosecond."""
     tasks = Path(f"/proc/{server.child.pid}/task").iterdir()
-    return sum(int((each / "schedstat").read_text().split()[0]) for each in tasks) / 1e6
+    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e6
 
 
 async def turn(server: Server, number: int, pods: int) -> float:
     """Bind pods; return what each cost."""
     prefix = f"pod-{number:03d}-"
-    load = [(shapes.PODS, shapes.pod(f"{prefix}{each:04d}")) for each in range(pods)]
+    load = [(shapes.PODS, shapes.pod(f"{prefix}{number:04d}")) for number in range(pods)]
     before = used(server)
     await devices.bind(server, prefix, load)
     await devices.quiet(server)

@@ -3,7 +3,7 @@
 python bench/placement.py            # everything, about a minute
 python bench/placement.py --quick    # the small fleets only
 
-The workload and the reference's figures (milliseconds, in process, one thread) are those of Open
+The workload and the figures of OCM (milliseconds, in process, one thread) are those of Open
 Cluster Management's own scheduler on a machine with two cores; a ratio above 1 means that Sully
 is faster. "cold" is the first pass over a placement of a new shape: every cluster is looked at.
 "warm" is a pass after something changed that does not matter to it.
@@ -87,7 +87,7 @@ RESOURCES = PrioritizerPolicy(
     ),
 )
 
-# Clusters, wanted (None: all), placements -> milliseconds of one pass of the reference.
+# Clusters, requested (None: all), placements -> milliseconds of one pass of OCM.
 PASSES = {
     (100, 10): (0.17, 0.18, 0.22),
     (100, None): (0.21, 0.20, 0.51),
@@ -183,17 +183,17 @@ def write(fleet: Fleet, key: PlacementKey) -> Outcome:
 
 def best_of(times: int, work: Callable[[], object]) -> float:
     """Return the milliseconds of the fastest of several runs."""
-    found = []
+    times = []
     for _ in range(times):
         gc.collect()
         began = time.perf_counter()
         work()
-        found.append(time.perf_counter() - began)
-    return min(found) * 1000
+        times.append(time.perf_counter() - began)
+    return min(times) * 1000
 
 
 def row(name: str, took: float, reference: float | None) -> None:
-    """Print a figure beside the reference's."""
+    """Print a figure beside that of OCM."""
     beside = f"{reference:10.2f} {reference / took:8.1f}x" if reference else ""
     print(f"  {name:44} {took:10.3f} {beside}")
 
@@ -203,11 +203,11 @@ def passes(most: int) -> None:
     for (size, want), figures in PASSES.items():
         if size > most:
             continue
-        wanted = "all" if want is None else f"{want}"
+        requested = "all" if want is None else f"{want}"
         for count, reference in zip((1, 10, 100), figures, strict=True):
             fleet = fleet_of(size, count, want)
             first = ("apps", "placement-000")
-            name = f"{size} clusters, {count} placements, {wanted}"
+            name = f"{size} clusters, {count} placements, {requested}"
             row(f"{name}: warm", best_of(5, partial(decide, fleet, first, NOW)), reference)
             if count == 1:
                 row(f"{name}: cold", best_of(3, partial(cold, fleet)), reference)
@@ -216,9 +216,9 @@ def passes(most: int) -> None:
 
 def cold(fleet: Fleet) -> None:
     """Make the one placement forget its shape, and decide."""
-    key, found = next(iter(fleet.placements.items()))
+    key, placement = next(iter(fleet.placements.items()))
     fleet.remove_placement(key)
-    fleet.put_placement(found)
+    fleet.put_placement(placement)
     decide(fleet, key, NOW)
 
 
@@ -245,9 +245,9 @@ class Event:
 
     def __call__(self) -> None:
         """Let it happen once more."""
-        touched = self._fleet.put_cluster(cluster(7, label=str(next(self._turns))))
-        assert len(touched) == len(self._fleet.placements)
-        for key in touched:
+        affected = self._fleet.put_cluster(cluster(7, label=str(next(self._turns))))
+        assert len(affected) == len(self._fleet.placements)
+        for key in affected:
             decide(self._fleet, key, NOW)
 
 
@@ -311,7 +311,7 @@ def lose(fleet: Fleet, lost: SilenceClusters) -> None:
 
 
 def outages(most: int) -> None:
-    """Measure a tenth of the fleet lost at once: all placements decide, and a forecast of it."""
+    """Measure a tenth of the fleet lost together: all placements decide, and a forecast of it."""
     for size, count in ((1000, 100), (10000, 100)):
         if size > most:
             continue
@@ -337,7 +337,7 @@ def main() -> None:
         ("variants of a pass, all feasible", variants),
         ("one cluster event, all placements decide again", events),
         ("the same, no two placements alike", shapes),
-        ("a tenth of the clusters unreachable at once", outages),
+        ("a tenth of the clusters unreachable together", outages),
     ):
         print(title)
         measure(most)

@@ -4,7 +4,7 @@
 
 Each benchmark starts a control plane of its own with all its controllers, loads it over HTTPS with
 8 connections, and follows decisions by a watch: the clock runs from the first request sent until
-the watch has shown the last decision. The reference's figures are those of Open Cluster
+the watch has shown the last decision. The figures of OCM are those of Open Cluster
 Management's placement controller on a Kubernetes API server, on the same kind of machine with two
 cores; they include no health controllers. placement.py measures the deciding alone.
 """
@@ -58,7 +58,7 @@ class Hub:
         self.writes = 0
         self._news = asyncio.Event()
 
-    async def each(self, work: Iterable[tuple[str, str, Any]]) -> None:
+    async def send_all(self, work: Iterable[tuple[str, str, Any]]) -> None:
         """Send (method, path, body), as fast as the connections go."""
         whole = list(work)
         left = iter(whole)
@@ -73,27 +73,33 @@ class Hub:
     async def prepare(self, clusters: int, *, healthy: bool) -> None:
         """Make the fleet."""
         spec = {"clusterSet": "bench"}
-        await self.each([("POST", "/api/v1/namespaces", {"metadata": {"name": "bench"}})])
+        await self.send_all([("POST", "/api/v1/namespaces", {"metadata": {"name": "bench"}})])
         sets = f"{GROUP}/v1beta2/managedclustersets"
-        await self.each([("POST", sets, {"metadata": {"name": "bench"}})])
+        await self.send_all([("POST", sets, {"metadata": {"name": "bench"}})])
         bindings = f"{GROUP}/v1beta2/namespaces/bench/managedclustersetbindings"
-        await self.each([("POST", bindings, {"metadata": {"name": "bench"}, "spec": spec})])
-        await self.each(("POST", CLUSTERS, cluster(number)) for number in range(clusters))
+        await self.send_all([("POST", bindings, {"metadata": {"name": "bench"}, "spec": spec})])
+        await self.send_all(("POST", CLUSTERS, cluster(number)) for number in range(clusters))
         if healthy:
             await self.flip(range(clusters), "True")
         await self._calm()
 
     async def flip(self, numbers: Iterable[int], status: str) -> None:
-        """Let clusters say how they are."""
+        """Set the health of clusters."""
         body = health(status)
-        await self.each(("PATCH", f"{CLUSTERS}/c{number:05}/status", body) for number in numbers)
+        await self.send_all(
+            ("PATCH", f"{CLUSTERS}/c{number:05}/status", body) for number in numbers
+        )
 
     async def place(self, number: int, **spec: Any) -> None:
-        """Make placements that want ten clusters each."""
-        wanted = {"numberOfClusters": 10, **spec}
-        await self.each(
-            ("POST", f"{TEAM}/placements", {"metadata": {"name": f"p{each:03}"}, "spec": wanted})
-            for each in range(number)
+        """Create placements that request ten clusters each."""
+        requested = {"numberOfClusters": 10, **spec}
+        await self.send_all(
+            (
+                "POST",
+                f"{TEAM}/placements",
+                {"metadata": {"name": f"p{index:03}"}, "spec": requested},
+            )
+            for index in range(number)
         )
 
     async def follow(self) -> None:
@@ -112,9 +118,9 @@ class Hub:
     def _take(self, event: dict[str, Any]) -> None:
         if event["type"] == "BOOKMARK":
             return
-        found = (event["object"].get("status") or {}).get("decisions") or []
+        decided = (event["object"].get("status") or {}).get("decisions") or []
         self.decisions[event["object"]["metadata"]["name"]] = [
-            each["clusterName"] for each in found
+            decision["clusterName"] for decision in decided
         ]
         self.writes += 1
         self._news.set()
@@ -160,8 +166,8 @@ async def written(hub: Hub, clusters: int, **spec: Any) -> dict[str, float]:
     await hub.prepare(clusters, healthy=clusters <= 1000)
     began = time.perf_counter()
     await hub.place(100, **spec)
-    full = await hub.until(lambda: sum(len(each) == 10 for each in hub.decisions.values()) == 100)
-    used = Counter(name for each in hub.decisions.values() for name in each)
+    full = await hub.until(lambda: sum(len(names) == 10 for names in hub.decisions.values()) == 100)
+    used = Counter(name for names in hub.decisions.values() for name in names)
     return {"all decisions written": full - began, "most on one cluster": max(used.values())}
 
 
@@ -170,9 +176,9 @@ async def tainted(hub: Hub, clusters: int) -> dict[str, float]:
     await written(hub, clusters, **ALIKE, **({} if clusters <= 1000 else PATIENT))
     began = time.perf_counter()
     body = {"spec": {"taints": [SHUNNED]}}
-    await hub.each([("PATCH", f"{CLUSTERS}/c00003", body)])
-    first = await hub.until(lambda: any("c00003" not in each for each in hub.decisions.values()))
-    last = await hub.until(lambda: not any("c00003" in each for each in hub.decisions.values()))
+    await hub.send_all([("PATCH", f"{CLUSTERS}/c00003", body)])
+    first = await hub.until(lambda: any("c00003" not in names for names in hub.decisions.values()))
+    last = await hub.until(lambda: not any("c00003" in names for names in hub.decisions.values()))
     return {"first decision updated": first - began, "last decision updated": last - began}
 
 
@@ -181,12 +187,12 @@ async def flipped(hub: Hub, clusters: int) -> dict[str, float]:
     await written(hub, clusters, **ALIKE)
     began = time.perf_counter()
     await hub.flip([3], "False")
-    last = await hub.until(lambda: not any("c00003" in each for each in hub.decisions.values()))
+    last = await hub.until(lambda: not any("c00003" in names for names in hub.decisions.values()))
     return {"last decision updated": last - began}
 
 
 async def outage(hub: Hub, clusters: int) -> dict[str, float]:
-    """Lose a tenth of the clusters at once; until no placement has one of them."""
+    """Lose a tenth of the clusters together; until no placement has one of them."""
     await written(hub, clusters)
     lost = range(0, clusters, 10)
     names = {f"c{number:05}" for number in lost}
@@ -221,7 +227,7 @@ COUNTS = ("most on one cluster", "decisions written")
 
 
 def line(name: str, what: str, value: float, reference: float | None) -> str:
-    """Write a figure for people; a ratio over 1 is better than the reference."""
+    """Write a figure for people; a ratio over 1 is better than OCM."""
     shown = f"{value:8.0f}  " if what in COUNTS else f"{value:8.3f} s"
     ratio = f"{reference:8.2f} {reference / value:6.1f}x" if reference else ""
     return f"{name:12} {what:24}{shown} {ratio}".rstrip()

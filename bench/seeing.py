@@ -5,8 +5,8 @@
 
 A control plane without controllers is loaded over HTTPS with nodes' slices, pods with a claim for
 two devices each (`x1`: one), and some rules; then the commands run as users run them, each in a
-process of its own. With two pods for every four devices the fleet is full, and whoever leaves finds
-no place; with half of them there is one for everybody; with one device for each pod, those on one
+process of its own. With two pods for every four devices the fleet is full, and evicted pods stay
+Pending; with half of them all are rescheduled; with one device for each pod, those on one
 half of the devices find a place on the other. The time is that of the whole process, from start to
 end.
 """
@@ -43,10 +43,10 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("plan", "device", "*/*/gpu-[0-4]", "example.com/hot:NoExecute"),
     ("plan", "device", "*/*/*", "example.com/hot:NoExecute"),
 )
-"""The plans: a node; one device of each node, at once, at a pace, and over minutes; half of all;
-everything."""
+"""The plans: a node; one device of each node, immediately, at a rate, and over minutes; half of
+all; everything."""
 NO_PLACE = 3
-"""What a plan ends with when somebody would find no place; it has been made all the same."""
+"""The exit code of a plan in which pods stay Pending."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ def allocation(number: int, node: int, held: range, uid: str) -> dict[str, Any]:
 
 
 def pod(number: int, node: int) -> dict[str, Any]:
-    """Return a pod that somebody replaces, so that a plan has to find places."""
+    """Return a pod with an owner, so that a plan reschedules it."""
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "work", "controller": True}
     template = f"work-{number % SPREAD}"
     return {
@@ -138,7 +138,7 @@ def pod(number: int, node: int) -> dict[str, Any]:
 
 
 def rules() -> Iterator[dict[str, Any]]:
-    """Yield rules for a node, for one device of all nodes, and for nobody."""
+    """Yield rules for a node, for one device of all nodes, and for no device."""
     yield shapes.rule("node", {"pool": "node-7"}, "NoExecute")
     yield shapes.rule("first", {"driver": shapes.DRIVER, "device": "gpu-0"}, "NoSchedule")
     yield shapes.rule("none", {"driver": "other.example.com"}, "NoExecute")
@@ -178,9 +178,9 @@ async def _hold(connection: Any, number: int, node: int, held: range) -> None:
     made = await _write(connection, "POST", shapes.PODS, pod(number, node))
     uid = made["metadata"]["uid"]
     claims = f"{shapes.RESOURCE}/namespaces/default/resourceclaims"
-    wanted = await _write(connection, "POST", claims, claim(number, uid, len(held)))
+    created = await _write(connection, "POST", claims, claim(number, uid, len(held)))
     status = {"status": allocation(number, node, held, uid)}
-    await _write(connection, "PUT", f"{claims}/claim-{number}/status", wanted | status)
+    await _write(connection, "PUT", f"{claims}/claim-{number}/status", created | status)
     names = [{"name": "gpu", "resourceClaimName": f"claim-{number}"}]
     known = {"status": {"phase": "Running", "resourceClaimStatuses": names}}
     await _write(connection, "PUT", f"{shapes.PODS}/pod-{number}/status", made | known)
@@ -190,8 +190,8 @@ async def _write(connection: Any, verb: str, path: str, body: dict[str, Any]) ->
     code, answer = await connection.call(verb, path, json.dumps(body).encode())
     if code not in (200, 201):
         raise RuntimeError(f"{verb} {path}: {code} {answer.decode()[:500]}")
-    found: dict[str, Any] = json.loads(answer)
-    return found
+    body: dict[str, Any] = json.loads(answer)
+    return body
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ class Taken:
     seconds: float
     cpu: float
     memory: float
-    """The most it had at once, in MiB."""
+    """The maximum, in MiB."""
     lines: int
 
 
@@ -225,14 +225,15 @@ def measure(words: tuple[str, ...], kubeconfig: str) -> Taken:
 
 def compare(server: Server, words: tuple[str, ...], runs: int) -> None:
     """Run a command some times, and print what it took."""
-    told, most, lines = [], 0.0, 0
+    times, most, lines = [], 0.0, 0
     for _ in range(runs):
         before = server.cpu()
-        found = measure(words, f"{server.folder.name}/kubeconfig")
-        told.append(f"{found.seconds:.2f} ({found.cpu:.2f} + {server.cpu() - before:.2f})")
-        most, lines = max(most, found.memory), found.lines
+        measured = measure(words, f"{server.folder.name}/kubeconfig")
+        times.append(f"{measured.seconds:.2f} ({measured.cpu:.2f} + {server.cpu() - before:.2f})")
+        most, lines = max(most, measured.memory), measured.lines
     print(
-        f"sully {' '.join(words):64} {'   '.join(told)}   {most:.0f} MiB, {lines} lines", flush=True
+        f"sully {' '.join(words):64} {'   '.join(times)}   {most:.0f} MiB, {lines} lines",
+        flush=True,
     )
 
 
@@ -245,7 +246,7 @@ async def main() -> int:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--only", default="", help="commands that begin so")
     options = parser.parse_args()
-    chosen = [each for each in COMMANDS if " ".join(each).startswith(options.only)]
+    chosen = [words for words in COMMANDS if " ".join(words).startswith(options.only)]
     for load in options.pods:
         server = Server("memory", "--disable-controllers")
         try:

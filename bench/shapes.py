@@ -25,21 +25,21 @@ class Shape:
     devices: int
     pods: int
     half_full: bool = False  # half of each node's devices are taken before the clock starts
-    selector: bool = False  # requests select by CEL, besides the class
+    selector: bool = False  # requests select by CEL, in addition to the class
     match: bool = False  # each claim wants two devices with one attribute in common
     rules: int = 0  # this many rules, each for one device of another driver
 
 
 def node(name: str) -> Obj:
-    """Return a node with room for more pods than it will get."""
-    room = {"cpu": "64", "memory": "256Gi", "pods": "1000"}
+    """Return a node with resources for more pods than it will get."""
+    resources = {"cpu": "64", "memory": "256Gi", "pods": "1000"}
     return {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
         "status": {
-            "capacity": room,
-            "allocatable": room,
+            "capacity": resources,
+            "allocatable": resources,
             "conditions": [{"type": "Ready", "status": "True"}],
         },
     }

@@ -39,7 +39,7 @@ from sully.runtime.log import configure as configure_log
 from sully.server.requests import User
 from sully.testing import builders as devices
 from sully.testing.cluster import in_process
-from sully.testing.remote import Crew, controllers
+from sully.testing.remote import ControllersProcess, controllers
 
 SHAPE = Shape(125, 8, 1000)
 CLUSTERS = 300
@@ -54,7 +54,7 @@ Figures = dict[str, float]
 class Beside(Server):
     """A server whose controllers are another process."""
 
-    def __init__(self, crew: Crew, server: Server) -> None:
+    def __init__(self, crew: ControllersProcess, server: Server) -> None:
         self.__dict__.update(server.__dict__)
         self._crew = crew
 
@@ -95,28 +95,28 @@ class Column:
 async def requests(server: Server, seconds: float) -> Figures:
     """Measure single requests."""
     await api.one_rule(server)
-    found: Figures = {}
+    figures: Figures = {}
     for clients, shown in ((1, "1 client"), (16, "16 clients")):
         for what, work in (("GET", api.get), ("CREATE of 1 KiB", api.create)):
             done = await api.load(server, clients, seconds, work)
-            found[f"{what}, {shown}, /s"] = done.rate
+            figures[f"{what}, {shown}, /s"] = done.rate
             if clients > 1:
-                found[f"{what}, {shown}, CPU us"] = done.used / len(done.times) * 1e6
+                figures[f"{what}, {shown}, CPU us"] = done.used / len(done.times) * 1e6
     await api.thousand_pods(server)
     listed = await api.load(server, 1, seconds, api.list_pods)
-    found["LIST of 1000 pods, ms"] = statistics.median(listed.times) * 1000
+    figures["LIST of 1000 pods, ms"] = statistics.median(listed.times) * 1000
     spread, _ = await api.fan_out(server, 50, 50)
-    found["write to the last of 50 watchers, ms"] = statistics.median(spread) * 1000
-    return found
+    figures["write to the last of 50 watchers, ms"] = statistics.median(spread) * 1000
+    return figures
 
 
 async def pods(server: Server, _: float) -> Figures:
-    """Measure pods that come, and that have to leave."""
+    """Measure scheduling and eviction of pods."""
     await devices.set_up(server, SHAPE)
     busy = server.cpu()
     began, ended, _tally = await devices.bind(server, "pod-", list(shapes.load(SHAPE)))
     binding = server.cpu() - busy
-    left = await devices.send_away(server, SHAPE)
+    left = await devices.measure_evictions(server, SHAPE)
     return {
         f"{SHAPE.pods} pods scheduled, pods/s": SHAPE.pods / (ended - began),
         "one pod scheduled, CPU ms": binding / SHAPE.pods * 1000,
@@ -126,14 +126,16 @@ async def pods(server: Server, _: float) -> Figures:
 
 
 async def placements(server: Server, _: float) -> Figures:
-    """Measure decisions, and a cluster that goes down."""
+    """Measure decisions, and a cluster that becomes unreachable."""
     hub = placing.Hub(server)
     async with asyncio.TaskGroup() as tasks:
         watching = tasks.create_task(hub.follow())
         written = await placing.written(hub, CLUSTERS, **placing.ALIKE)
         began = time.perf_counter()
         await hub.flip([3], "False")
-        last = await hub.until(lambda: not any("c00003" in each for each in hub.decisions.values()))
+        last = await hub.until(
+            lambda: not any("c00003" in names for names in hub.decisions.values())
+        )
         watching.cancel()
     return {
         f"100 placements over {CLUSTERS} clusters, s": written["all decisions written"],
@@ -151,13 +153,13 @@ async def transports() -> dict[str, Figures]:
 
     Its store is in memory, so that nothing is measured but the way there and back.
     """
-    found: dict[str, Figures] = {}
+    figures: dict[str, Figures] = {}
     async with in_process() as plane:
         direct = DirectTransport(plane.direct(User("bench", ("system:masters",))))
         async with HttpTransport(find_access(str(plane.kubeconfig), "")) as http:
             for name, transport in (("in process", direct), ("HTTPS", http)):
-                found[name] = await _calls(name, transport)
-    return found
+                figures[name] = await _calls(name, transport)
+    return figures
 
 
 async def _calls(name: str, transport: Transport) -> Figures:
@@ -172,27 +174,27 @@ async def _calls(name: str, transport: Transport) -> Figures:
     async def get(key: Key) -> None:
         await transport.get(MAPS, key)
 
-    found: Figures = {}
+    figures: Figures = {}
     for what, call in (("create of 1 KiB, us", create), ("get, us", get)):
         began = time.perf_counter()
         for key in keys:
             await call(key)
-        found[what] = (time.perf_counter() - began) / len(keys) * 1e6
+        figures[what] = (time.perf_counter() - began) / len(keys) * 1e6
     began = time.perf_counter()
     for _ in range(20):
         await transport.list(MAPS, place)
-    found[f"list of {SINGLE_CALLS}, ms"] = (time.perf_counter() - began) / 20 * 1000
-    return found
+    figures[f"list of {SINGLE_CALLS}, ms"] = (time.perf_counter() - began) / 20 * 1000
+    return figures
 
 
-def show(title: str, found: dict[str, Figures]) -> None:
+def show(title: str, figures: dict[str, Figures]) -> None:
     """Print a table; ratios are to the first column, over 1 where a column is better."""
-    first, *others = found
-    print(f"{title:42}" + "".join(f"{each:>18}" for each in found))
-    for name, base in found[first].items():
+    first, *others = figures
+    print(f"{title:42}" + "".join(f"{store:>18}" for store in figures))
+    for name, base in figures[first].items():
         line = f"{name:42}{_number(base):>18}"
         for other in others:
-            value = found[other].get(name)
+            value = figures[other].get(name)
             if value is None:
                 line += f"{'':18}"
                 continue
@@ -216,16 +218,16 @@ def measure(parts: list[str], columns: list[str], seconds: float, rounds: int) -
     with ExitStack() as stack:
         made = {name: Column(name, stack) for name in columns}
         for part in parts:
-            found: dict[str, Figures] = {}
+            figures: dict[str, Figures] = {}
             for name, column in list(made.items()) * rounds:
                 if (part, name) == ("requests", "beside"):
                     continue  # no controller takes part in it
                 print(f"… {part}, {name}", file=sys.stderr, flush=True)
                 with column.server() as server:
                     now = uvloop.run(PARTS[part](server, seconds))
-                before = found.get(name, now)
-                found[name] = {each: better(each, now[each], before[each]) for each in now}
-            show(part, found)
+                before = figures.get(name, now)
+                figures[name] = {each: better(each, now[each], before[each]) for each in now}
+            show(part, figures)
 
 
 def main() -> None:

@@ -60,7 +60,7 @@ async def main() -> None:
         least, most = min(together[name]), max(together[name])
         sys.stdout.write(
             f"{name:10} one at a time, median {statistics.median(alone[name]):.2f} ms;"
-            f" {EACH} at once {least:.2f} to {most:.2f} s\n"
+            f" {EACH} together {least:.2f} to {most:.2f} s\n"
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from embedded import embedded
+from manifests import claim_spec
 from sully.client.direct import DirectTransport
 from sully.client.transport import Key, Kind
 from sully.server.inprocess import InProcess
@@ -16,7 +17,7 @@ from sully.views import kinds
 Obj = dict[str, Any]
 NAMESPACES: Kind[Obj] = Kind("", "v1", "namespaces", "Namespace", dict, namespaced=False)
 CLAIMS: Kind[Obj] = kinds.CLAIMS.read_as(dict)
-SPEC: Obj = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}
+SPEC = claim_spec("c")
 
 
 class Plane:

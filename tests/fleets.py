@@ -36,7 +36,7 @@ from sully.api.cluster.types import (
     Toleration,
 )
 from sully.domain.placement.candidates import Candidate
-from sully.domain.placement.fleet import Fleet, Touched
+from sully.domain.placement.fleet import Fleet, PlacementKeys
 from sully.domain.placement.membership import eligible_sets, membership
 from sully.domain.placement.options import OCM, PlacementOptions
 from sully.domain.placement.outcome import Reach
@@ -201,7 +201,7 @@ def inputs_of(
     candidates = [
         one
         for one in known.values()
-        if not one.leaving and any(rules[name].has(one.labels) for name in sets)
+        if not one.is_terminating and any(rules[name].has(one.labels) for name in sets)
     ]
     own: dict[str, int] = {}
     others: dict[str, int] = {}
@@ -235,7 +235,7 @@ def fleet_of(objects: Iterable[Any], options: PlacementOptions = OCM) -> Fleet:
     return fleet
 
 
-def put(fleet: Fleet, one: Any) -> Touched:
+def put(fleet: Fleet, one: Any) -> PlacementKeys:
     """Take an object as it is now."""
     match one:
         case ManagedCluster():
@@ -253,7 +253,7 @@ def put(fleet: Fleet, one: Any) -> Touched:
     raise TypeError(type(one))
 
 
-def remove(fleet: Fleet, one: Any) -> Touched:
+def remove(fleet: Fleet, one: Any) -> PlacementKeys:
     """Forget an object."""
     namespace, name = one.metadata.namespace, one.metadata.name
     match one:

@@ -81,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
         help="where the controllers run; may be repeated (default: inprocess)",
     )
     parser.add_argument(
-        "--servers", type=int, default=4, help="how many at once, where a suite can (default: 4)"
+        "--servers", type=int, default=4, help="how many at a time, where a suite can (default: 4)"
     )
     parser.add_argument(
         "--part", type=int, default=0, help="only so many, evenly spread (default: all)"
@@ -119,27 +119,27 @@ def _run(suite: Suite, options: argparse.Namespace, transport: str) -> Outcome:
             recording = scratch / suite.recording
         with serving(transport, options.servers if suite.also else 1) as servers:
             program = programs(folder, suite) / suite.program
-            said, report = replay(suite, program, recording, servers, options.only, scratch)
-    print(said if options.verbose else _end_of_table(said))
+            output, report = replay(suite, program, recording, servers, options.only, scratch)
+    print(output if options.verbose else _end_of_table(output))
     for line in causes(report, options.causes):
         print(line)
-    equal, tried = _count(said, suite)
+    equal, tried = _count(output, suite)
     return Outcome(equal, tried, total or tried)
 
 
-def _end_of_table(said: str) -> str:
-    return said[said.rfind("\nTOPIC") :].strip() if "\nTOPIC" in said else said[-2000:]
+def _end_of_table(output: str) -> str:
+    return output[output.rfind("\nTOPIC") :].strip() if "\nTOPIC" in output else output[-2000:]
 
 
-def _count(said: str, suite: Suite) -> tuple[int, int]:
-    found = re.findall(rf"^(\d+) of (\d+) {suite.counted} equal$", said, re.MULTILINE)
-    if not found:
+def _count(output: str, suite: Suite) -> tuple[int, int]:
+    counts = re.findall(rf"^(\d+) of (\d+) {suite.counted} equal$", output, re.MULTILINE)
+    if not counts:
         raise SystemExit(f"{suite.program} did not say how many {suite.counted} are equal")
-    return int(found[-1][0]), int(found[-1][1])
+    return int(counts[-1][0]), int(counts[-1][1])
 
 
 def causes(results: list[dict[str, Any]], most: int) -> list[str]:
-    """Say what differs, most frequent first, with one place to look at for each cause."""
+    """Print what differs, most frequent first, with one example of each cause."""
     counts: Counter[str] = Counter()
     example: dict[str, dict[str, Any]] = {}
     for result in results:

@@ -123,7 +123,7 @@ class Etcd:
 
     @property
     def _peers(self) -> str:
-        return ",".join(f"{each.name}={each.peer_url}" for each in self.members)
+        return ",".join(f"{member.name}={member.peer_url}" for member in self.members)
 
     def control(self, *args: str | Path, user: str = "") -> str:
         """Run etcdctl on the first of them, perhaps as NAME:PASSWORD; return what it says."""
@@ -149,7 +149,7 @@ class Etcd:
             *("--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer),
             *("--initial-cluster", self._peers, "--log-level", "error", "--log-outputs", "stderr"),
             *("--logger", "zap", "--max-request-bytes", str(4 << 20)),
-            # One member alone waits for nobody.
+            # A single member waits for no other.
             *("--heartbeat-interval", "10" if self.size == 1 else "50"),
             *("--election-timeout", "100" if self.size == 1 else "500"),
             *self.flags,
@@ -185,7 +185,7 @@ class Etcd:
             return False
 
     def kill(self, member: Member) -> None:
-        """End a member at once."""
+        """Kill a member."""
         if member.process is not None:
             member.process.kill()
             member.process.wait()
@@ -210,7 +210,7 @@ class Etcd:
 
 @contextmanager
 def reserved_port() -> Iterator[int]:
-    """Yield a port of loopback that nobody else is given meanwhile.
+    """Yield a port of loopback that no other process gets meanwhile.
 
     A socket that is bound and does not listen keeps it: the system gives the port to nobody who
     asks for any, and yet lets a program listen there that asks for this one and, as this socket,

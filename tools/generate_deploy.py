@@ -9,7 +9,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "deploy"
 
 
 def main() -> int:
-    """Write what is not there as it should be."""
+    """Write the files that are missing or differ."""
     for path, text in files().items():
         target = FOLDER / path
         if not target.exists() or target.read_text() != text:

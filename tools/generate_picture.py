@@ -1,6 +1,6 @@
 """Draws the screen that the README shows, from what the program prints. `make generate` runs it.
 
-The command runs here, in a terminal that is only claimed, on a fleet that somebody saved: so the
+The command runs here, in a terminal that is only claimed, on a saved fleet: so the
 picture is of what the program does now, and the same on every machine. `tests/docs` fails when it
 is stale.
 """
@@ -33,7 +33,7 @@ class Screen(StringIO):
     """What takes itself for a terminal."""
 
     def isatty(self) -> bool:
-        """Say that somebody looks at it."""
+        """Report that it is a terminal."""
         return True
 
 

@@ -81,14 +81,14 @@ def code(words: Sequence[str]) -> str:
 
 def kinds_page(scheme: Scheme) -> Iterator[str]:
     """Yield the page of all kinds: an overview, then each kind with its fields."""
-    resources = sorted(scheme.resources(), key=lambda each: (each.group, each.plural))
+    resources = sorted(scheme.resources(), key=lambda resource: (resource.group, resource.plural))
     yield "# Kinds"
     yield ""
     yield "What the server serves. `kubectl explain KIND` shows every field down to the last;"
     yield "this page has the first two levels, in the version that is stored (the first one named)."
     yield ""
     head = ("kind", "group", "versions", "plural and short names", "scope", "subresources")
-    yield from table(head, [_overview(each) for each in resources])
+    yield from table(head, [_overview(resource) for resource in resources])
     for resource in resources:
         yield ""
         yield from _kind(scheme, resource)
@@ -129,7 +129,7 @@ def _kind(scheme: Scheme, resource: ResourceType) -> Iterator[str]:
     yield kind.doc
     yield ""
     yield f"- verbs: {' '.join(resource.verbs)}"
-    columns = [each.name + (" (wide)" if each.priority else "") for each in resource.columns]
+    columns = [column.name + (" (wide)" if column.priority else "") for column in resource.columns]
     if columns:
         yield f"- columns: {', '.join(columns)}"
     if resource.selectable:
@@ -200,7 +200,7 @@ def _command(name: str) -> Iterator[str]:
     yield "```"
     yield ""
     yield from _paragraphs(command.help or "")
-    rows = [_flag(each) for each in command.params if isinstance(each, click.Option)]
+    rows = [_flag(param) for param in command.params if isinstance(param, click.Option)]
     if rows:
         yield ""
         yield from table(("flag", "default", "description"), rows)
@@ -232,8 +232,8 @@ def _flag(option: click.Option) -> tuple[str, str, str]:
 def _default(option: click.Option) -> str:
     """Return what a flag is if it is not set."""
     if isinstance(option.show_default, str):
-        told = option.show_default
-        return told if " " in told else f"`{told}`"
+        default = option.show_default
+        return default if " " in default else f"`{default}`"
     return f"`{option.default}`" if option.show_default else ""
 
 

@@ -1,6 +1,6 @@
 """Writes the Structs of the typed kinds from the field tables. `make generate` runs it.
 
-A table says what a type looks like on the wire; a Struct is the same type for whoever reads objects
+A table says what a type looks like on the wire; a Struct is the same type for readers of objects
 and decides. They are in `_generated/` folders, one module a group; `types.py` of the group exports
 them together with what is written by hand. `tests/architecture` fails if one is stale.
 
@@ -63,7 +63,7 @@ BASES: Final = {
 LEFT_OUT: Final = ("ObjectMeta.selfLink",)
 """Fields that no server sets any more: each costs time in every object that is read."""
 OPAQUE: Final = ("ManagedFieldsEntry",)
-"""Types that are kept as plain values, because nobody reads into them."""
+"""Types that are kept as plain values, because no code reads their fields."""
 NAMES: Final = {
     "DeviceAttribute.int": "int_value",
     "DeviceAttribute.bool": "bool_value",
@@ -129,17 +129,17 @@ def files() -> dict[Path, str]:
     for folder in FOLDERS:
         importlib.import_module(f"sully.api.{folder}").load_tables(tables)
     writer = _Writer(tables)
-    found: dict[Path, str] = {}
+    files: dict[Path, str] = {}
     for module in writer.modules.values():
         path = Path("src", *module.name.split(".")).with_suffix(".py")
-        found[path] = _formatted(_text(module))
-        found[path.with_name("__init__.py")] = (
+        files[path] = _formatted(_text(module))
+        files[path.with_name("__init__.py")] = (
             '"""Written by tools/generate_types.py.\n\n'
             "Owns: the Structs of the types that the field tables describe.\n"
             "Never: is edited by hand.\n"
             'Start at: the `*.fields` of the group.\n"""\n'
         )
-    return found
+    return files
 
 
 class _Writer:

@@ -1,7 +1,7 @@
-"""What all ledgers of a run share: pods and claims as they were seen, and what must hold of both.
+"""What all ledgers of a run share: pods and claims as they were seen, and their invariants.
 
-`kills/ledger.py` and `replicas/ledger.py` build on it; each knows for itself which pods have to
-leave. What is wrong comes back in words.
+`kills/ledger.py` and `replicas/ledger.py` use it; each decides which pods must be evicted. Problems
+are returned as text.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any
 
 Obj = dict[str, Any]
 Device = tuple[str, str, str]
-MARK = "DisruptionTarget"
+DISRUPTION_TARGET = "DisruptionTarget"
 COUNT = "sully.dev/Evicted"
 
 
 @dataclass(slots=True)
 class Holdings:
-    """Which claim has which devices for itself.
+    """Which claim has which devices allocated.
 
-    It is told of every change, so that a device is seen which two have for the length of one write.
+    It gets every change, so a device that two claims have for the length of one write is seen.
     """
 
     held: dict[Device, str] = field(default_factory=dict)
@@ -51,22 +51,22 @@ def _devices(claim: Obj) -> frozenset[Device]:
     allocation = (claim.get("status") or {}).get("allocation") or {}
     results = (allocation.get("devices") or {}).get("results") or ()
     return frozenset(
-        (each["driver"], each["pool"], each["device"])
-        for each in results
-        if not each.get("adminAccess")
+        (result["driver"], result["pool"], result["device"])
+        for result in results
+        if not result.get("adminAccess")
     )
 
 
 @dataclass(slots=True)
-class PodStory:
+class PodHistory:
     """What is known of one pod."""
 
     name: str
     node: str = ""
     marked: str = ""
-    """When it was first marked as one that has to leave, as the mark says."""
-    going: bool = False
-    gone: bool = False
+    """When it first got the condition DisruptionTarget."""
+    terminating: bool = False
+    deleted: bool = False
 
     def saw(self, kind: str, pod: Obj) -> list[str]:
         """Take one change of the pod; return what must never happen to any."""
@@ -75,44 +75,44 @@ class PodStory:
         if self.node and node != self.node:
             problems.append(f"{self.name} was bound to {self.node} and to {node}")
         self.node = node
-        self.marked = self.marked or mark_of(pod)
+        self.marked = self.marked or disruption_time(pod)
         # Only whether: a kubelet that confirms the end sets another time.
-        self.going = self.going or "deletionTimestamp" in pod["metadata"]
-        self.gone = kind == "DELETED"
-        if self.gone and not self.marked:
-            problems.append(f"{self.name} is lost: it went without having been evicted")
+        self.terminating = self.terminating or "deletionTimestamp" in pod["metadata"]
+        self.deleted = kind == "DELETED"
+        if self.deleted and not self.marked:
+            problems.append(f"{self.name} was deleted without having been evicted")
         return problems
 
 
-def mark_of(pod: Obj) -> str:
-    """Return since when a pod is marked as one that has to leave; nothing if it is not."""
-    for each in (pod.get("status") or {}).get("conditions") or ():
-        if each["type"] == MARK and each["status"] == "True":
-            return str(each.get("lastTransitionTime") or "once")
+def disruption_time(pod: Obj) -> str:
+    """Return since when a pod has the condition DisruptionTarget; empty if it has not."""
+    for condition in (pod.get("status") or {}).get("conditions") or ():
+        if condition["type"] == DISRUPTION_TARGET and condition["status"] == "True":
+            return str(condition.get("lastTransitionTime") or "once")
     return ""
 
 
-def unlike_records(left: Mapping[str, PodStory], records: Iterable[Obj]) -> Iterator[str]:
-    """Yield what the lasting records tell wrongly of the pods that had to leave, by uid."""
+def record_problems(evicted: Mapping[str, PodHistory], records: Iterable[Obj]) -> Iterator[str]:
+    """Yield differences between the records and the pods that were evicted, by uid."""
     recorded = Counter(record["spec"]["pod"]["uid"] for record in records)
-    for uid in left.keys() - recorded.keys():
-        yield f"no record tells that {left[uid].name} was evicted"
-    for uid in recorded.keys() - left.keys():
-        yield f"a record tells of {uid}, which was not evicted"
+    for uid in evicted.keys() - recorded.keys():
+        yield f"there is no record of the eviction of {evicted[uid].name}"
+    for uid in recorded.keys() - evicted.keys():
+        yield f"there is a record of {uid}, which was not evicted"
     for uid, number in recorded.items():
         if number > 1:
-            yield f"{number} records tell of {uid}"
+            yield f"{number} records are about {uid}"
 
 
-def miscounted(rules: Iterable[Obj], left: Counter[str]) -> Iterator[str]:
-    """Yield what rules say wrongly of how many pods left because of them, by the rule's name."""
+def count_problems(rules: Iterable[Obj], evicted: Counter[str]) -> Iterator[str]:
+    """Yield rules whose count differs from how many pods they evicted, by name."""
     for rule in rules:
-        name, said = rule["metadata"]["name"], _counted(rule)
-        if said != left[name]:
-            yield f"rule {name} counts {said} pods, {left[name]} were evicted"
+        name, counted = rule["metadata"]["name"], _counted(rule)
+        if counted != evicted[name]:
+            yield f"rule {name} counts {counted} pods, {evicted[name]} were evicted"
 
 
 def _counted(rule: Obj) -> int:
     conditions = (rule.get("status") or {}).get("conditions") or ()
-    said = {each["type"]: each.get("message", "") for each in conditions}
-    return int(said.get(COUNT, "0 pods evicted.").split()[0])
+    messages = {entry["type"]: entry.get("message", "") for entry in conditions}
+    return int(messages.get(COUNT, "0 pods evicted.").split()[0])

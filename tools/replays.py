@@ -17,7 +17,7 @@ from sully.testing.remote import controllers
 REFERENCE = ("--compat", "reference", "--log-level", "warning")
 TRANSPORTS = ("inprocess", "http")
 STARTING = 4
-"""How many servers start at once: a start keeps a core busy."""
+"""How many servers start at the same time: a start keeps a core busy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Suite:
     also: str = ""
     """The flag that names a further server; empty: it uses one."""
     lines: bool = True
-    """Whether each line of the recording stands for itself, so that a part can be taken."""
+    """Whether each line of the recording is independent, so that a part can be taken."""
 
 
 SUITES = {
@@ -76,8 +76,8 @@ def _plane(transport: str) -> Iterator[Path]:
 def spread(recording: Path, number: int, target: Path) -> int:
     """Write some lines of a recording, evenly spread; return how many it has."""
     lines = recording.read_text(encoding="utf-8").splitlines(keepends=True)
-    chosen = sorted({round(each * (len(lines) - 1) / max(number - 1, 1)) for each in range(number)})
-    target.write_text("".join(lines[each] for each in chosen), encoding="utf-8")
+    chosen = sorted({round(n * (len(lines) - 1) / max(number - 1, 1)) for n in range(number)})
+    target.write_text("".join(lines[index] for index in chosen), encoding="utf-8")
     return len(lines)
 
 
@@ -89,7 +89,7 @@ def programs(folder: Path, suite: Suite) -> Path:
 def replay(
     suite: Suite, program: Path, recording: Path, servers: list[Path], only: str, scratch: Path
 ) -> tuple[str, list[dict[str, Any]]]:
-    """Compare; return what the program said, and its report."""
+    """Compare; return the output of the program, and its report."""
     report = scratch / "report.json"
     command = [sys.executable, str(program), str(recording), *suite.flags]
     command += ["--kubeconfig", str(servers[0])]

@@ -1,7 +1,7 @@
 """The long runs: hundreds of kills, lost machines, and hostile input. `make robust` runs it.
 
     python tools/robust.py [crashes|controllers|replicas|inputs|hostile|all] [--kills 300]
-        [--pods 1000] [--troubles 19] [--examples 30] [--seed N]
+        [--pods 1000] [--faults 19] [--examples 30] [--seed N]
 
 A failure prints the seed; the same seed with the same number repeats the run.
 """
@@ -21,14 +21,14 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def main() -> int:
-    """Run what was chosen; 0 if nothing was wrong."""
+    """Run the selected parts; 0 if there was no problem."""
     options = _parser().parse_args()
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10**9)
     chosen = tuple(PARTS) if options.what == "all" else (options.what,)
     code = 0
     try:
         for name in chosen:
-            if "SULLY_NETWORK" not in os.environ:  # else it was said outside
+            if "SULLY_NETWORK" not in os.environ:  # otherwise it is printed already
                 print(f"{name}: seed {seed}", flush=True)
             code |= PARTS[name](options, seed)
     except KeyboardInterrupt:
@@ -42,7 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("what", nargs="?", default="all", choices=(*PARTS, "all"))
     parser.add_argument("--kills", type=int, default=300, help="how many (default: 300)")
     parser.add_argument("--pods", type=int, default=1000, help="how many (default: 1000)")
-    parser.add_argument("--troubles", type=int, default=19, help="of machines (default: 19)")
+    parser.add_argument("--faults", type=int, default=19, help="of machines (default: 19)")
     parser.add_argument("--figures", type=Path, help="file to write what replicas did to, as JSON")
     parser.add_argument("--examples", type=int, default=30, help="per operation (default: 30)")
     parser.add_argument("--seed", type=int, help="repeat a run (default: a new one)")
@@ -140,9 +140,9 @@ def _replicas(options: argparse.Namespace, seed: int) -> int:
     from sully.testing.network import INSIDE, SYSTEM, NetworkError, entered
 
     again = [str(Path(__file__)), "replicas", "--pods", str(options.pods), "--seed", str(seed)]
-    again += ["--troubles", str(options.troubles)]
+    again += ["--faults", str(options.faults)]
     if INSIDE in os.environ:
-        code = run(options.pods, options.troubles, seed, options.figures)
+        code = run(options.pods, options.faults, seed, options.figures)
         if code:
             print(f"  again: python {' '.join(again)}")
         return code
@@ -151,7 +151,7 @@ def _replicas(options: argparse.Namespace, seed: int) -> int:
     tools = ROOT / ".cache" / "iproute2"
     try:
         subprocess.run([ROOT / "tools" / "fetch-iproute2", tools], check=True)
-        command, environment = entered([sys.executable, *again], places=(*SYSTEM, str(tools)))
+        command, environment = entered([sys.executable, *again], paths=(*SYSTEM, str(tools)))
     except (NetworkError, subprocess.CalledProcessError) as error:
         print(f"  PROBLEM {error}")
         return 1

@@ -23,12 +23,12 @@ from sully.client.discovery.resources import of_scheme
 from sully.client.kubeconfig.writing import Login, kubeconfig, write_kubeconfig
 from sully.client.leases import LeaderElector, LeaseTiming
 from sully.client.transport import Transport
-from sully.controller_context import HISTORY_KEPT, LEASE, MANAGER, ControllerConfig
+from sully.controller_context import DEFAULT_RETENTION, LEASE, MANAGER, ControllerConfig
 from sully.controller_setup import build_manager
 from sully.controllers.leaderelection import LeaderElectedManager
 from sully.controllers.manager import Manager
 from sully.controllers.placement.settings import PlacementSettings, placement_options
-from sully.controllers.scheduling.kinds import AGENT as SCHEDULER
+from sully.controllers.scheduling.wiring import USER_AGENT as SCHEDULER
 from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
 from sully.domain.clusters.rights import agent_user
 from sully.domain.simulated.clusters import Members
@@ -43,11 +43,11 @@ from sully.runtime.metrics import Metrics
 from sully.server.api import Api, Env
 from sully.server.audit.log import AuditLog
 from sully.server.authentication import documents, reviews
-from sully.server.authentication.accounts import Accounts
 from sully.server.authentication.authenticator import Authenticator
 from sully.server.authentication.groups import MASTERS
-from sully.server.authentication.issuing import Issuer
 from sully.server.authentication.keys import SigningKey
+from sully.server.authentication.service_accounts import TokenAuthenticator
+from sully.server.authentication.token_requests import Issuer
 from sully.server.bootstrap import ensure_namespaces, ensure_policy
 from sully.server.fleet import StoredFleet
 from sully.server.flowcontrol.limits import Allowance, FlowMetrics, Limits
@@ -56,11 +56,11 @@ from sully.server.http.app import HttpApp
 from sully.server.http.metrics import RequestCounter
 from sully.server.http.placements import PlacementPages
 from sully.server.inprocess import InProcess
-from sully.server.net.listen import ConnectionSettings, Listener, bind, own_names, tls_context
+from sully.server.net.listen import ConnectionSettings, Listener, bind, host_names, tls_context
 from sully.server.net.renewal import Renewal, ServerCertificate
 from sully.server.net.tls import Authority, Pair, expires_soon
 from sully.server.requests import User
-from sully.server.storage.event_expiry import LIFETIME, EventExpiry
+from sully.server.storage.event_expiry import TTL, EventExpiry
 from sully.store.base import Store
 from sully.store.compaction import Compactor
 from sully.store.directory import DataDirectory, make_private
@@ -76,7 +76,7 @@ CONTROLLER_GROUPS = (
     "system:serviceaccounts:kube-system",
     "system:authenticated",
 )
-LONGEST_TOKEN = 365 * 24 * 3600
+MAX_TOKEN_SECONDS = 365 * 24 * 3600
 """The most seconds that a service account token is valid for."""
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default.svc")
 
@@ -94,15 +94,17 @@ class Config:
     compat: Compat = Compat.SULLY
     names: tuple[str, ...] = ()  # additional names of the server certificate
     anonymous: bool = False  # --anonymous-auth
-    audit_log: str | None = None  # a file, `-` for the standard output, empty for none; None: usual
+    # A file, `-` for the standard output, empty for none; None: in the data directory.
+    audit_log: str | None = None
     audit_reads: bool = False  # whether the audit log also has reads
     allowance: Allowance = field(default_factory=Allowance)
     connections: ConnectionSettings = field(default_factory=ConnectionSettings)
     controllers: frozenset[str] | None = None  # which of them run here; None: all
     simulated_nodes: SimulatedNodeSettings | None = None  # simulated nodes, like kwok
     simulated_clusters: Members | None = None  # simulated managed clusters
-    history: timedelta = HISTORY_KEPT  # how long records of evictions and deleted rules are kept
-    event_ttl: timedelta = LIFETIME  # how long events are kept; 0: indefinitely
+    # How long records of evictions and deleted rules are kept.
+    history: timedelta = DEFAULT_RETENTION
+    event_ttl: timedelta = TTL  # how long events are kept; 0: indefinitely
     eviction: EvictionSettings = field(default_factory=EvictionSettings)
     placement: PlacementSettings = field(default_factory=PlacementSettings)
     leader_elect: bool = False  # whether controllers wait for a lease: for a shared store
@@ -110,7 +112,7 @@ class Config:
 
 
 class ControlPlane:
-    """A running control plane; made by `running`."""
+    """A running control plane; see `running`."""
 
     def __init__(self, config: Config, api: Api, listener: Listener, authority: Authority) -> None:
         self.config = config
@@ -139,13 +141,13 @@ class ControlPlane:
 
 @asynccontextmanager
 async def running(config: Config, clock: Clock | None = None) -> AsyncIterator[ControlPlane]:
-    """Run a control plane as long as the block lasts; on the way out, watches end first."""
+    """Run a control plane for the duration of the block; at its end watches are closed first."""
     clock = clock or SystemClock()
     listening = bind(config.host, config.port)
     async with AsyncExitStack() as stack:
         stack.callback(listening.close)
         if isinstance(config.store, Address):
-            # The objects may be shared, the keys and the kubeconfig beside them are not.
+            # Replicas may share the objects, but not the keys and the kubeconfig.
             stack.callback(DataDirectory(config.data_dir).release)
         store = await stack.enter_async_context(await _open_store(config))
         env = Env(clock, Ids(), random.Random())
@@ -179,7 +181,7 @@ async def _open_store(config: Config) -> Store:
 
 async def _open_etcd(address: Address) -> Store:
     try:
-        # Late: it needs packages that others need not install.
+        # Imported here: it needs packages that other stores do not.
         from sully.store.etcd.store import EtcdStore
     except ImportError as error:
         raise OpenError(
@@ -193,8 +195,10 @@ async def _check_identity(
     store: Store, folder: Path, authority: Authority, key: SigningKey
 ) -> None:
     """Fail if other replicas of the store have another CA or token key."""
-    own = hashlib.sha256(authority.pair.certificate.strip() + key.id.encode()).hexdigest().encode()
-    if await store.agree("identity", own) != own:
+    identity = (
+        hashlib.sha256(authority.pair.certificate.strip() + key.id.encode()).hexdigest().encode()
+    )
+    if await store.agree("identity", identity) != identity:
         raise OpenError(
             f"other replicas of this store have another identity: copy ca.crt, ca.key and sa.key"
             f" of one of them into {folder}, so that every client is accepted by each"
@@ -217,8 +221,8 @@ async def _serving(
     )
     body_seconds = config.connections.timeouts.whole_body
     app = HttpApp(api, clock, RequestCounter(metrics), access, body_seconds=body_seconds)
-    placing = placement_options(config.placement, config.compat)
-    app.placements = PlacementPages(StoredFleet(api.store, api.objects, placing), access, clock)
+    options = placement_options(config.placement, config.compat)
+    app.placements = PlacementPages(StoredFleet(api.store, api.objects, options), access, clock)
     app.checks["store"] = lambda: api.store.problem
     listener = Listener(app, listening, context, config.connections)
     await listener.start()
@@ -228,15 +232,20 @@ async def _serving(
     renewal = Renewal(serving, context, clock, login.ensure)
     controllers = _controllers(config, api, authority.pair.certificate.decode(), clock, metrics)
     async with asyncio.TaskGroup() as tasks:
-        serving_requests = tasks.create_task(listener.serve())
-        compacting = tasks.create_task(Compactor(api.store, clock).run())
-        forgetting = tasks.create_task(EventExpiry(api.store, clock, config.event_ttl).run())
-        following = tasks.create_task(api.authorizer.run(clock))
-        guarding = tasks.create_task(api.devices.run(clock))
-        limiting = tasks.create_task(api.quotas.run(clock))
-        reviewing = tasks.create_task(app.watches.run())
-        renewing = tasks.create_task(renewal.run())
-        controlling = tasks.create_task(controllers.run())
+        server = tasks.create_task(listener.serve())
+        background = [
+            tasks.create_task(loop)
+            for loop in (
+                Compactor(api.store, clock).run(),
+                EventExpiry(api.store, clock, config.event_ttl).run(),
+                api.authorizer.run(clock),
+                api.devices.run(clock),
+                api.quotas.run(clock),
+                app.watches.run(),
+                renewal.run(),
+            )
+        ]
+        manager = tasks.create_task(controllers.run())
         try:
             # Clients may create pods in `default` as soon as the server is ready.
             await controllers.settled()
@@ -244,18 +253,13 @@ async def _serving(
         finally:
             # Controllers first: they use the API.
             controllers.stop()
-            await asyncio.wait([controlling])
+            await asyncio.wait([manager])
             # Watches end by themselves, then the listener has nothing left to wait for.
             api.watcher.stop()
             listener.stop()
-            compacting.cancel()
-            forgetting.cancel()
-            following.cancel()
-            guarding.cancel()
-            limiting.cancel()
-            reviewing.cancel()
-            renewing.cancel()
-            await serving_requests
+            for task in background:
+                task.cancel()
+            await server
 
 
 def _controllers(
@@ -268,7 +272,7 @@ def _controllers(
         name = f"{socket.gethostname()}_{os.getpid()}_{ids.suffix()}"
         access = controller_access(api, MANAGER)
         elector = LeaderElector(access, LEASE, name, clock=clock, timing=config.timing)
-    given = ControllerConfig(
+    controller_config = ControllerConfig(
         transport=partial(
             controller_access,
             api,
@@ -291,7 +295,7 @@ def _controllers(
     )
 
     async def build() -> Manager:
-        return build_manager(given, clock, metrics)
+        return build_manager(controller_config, clock, metrics)
 
     return LeaderElectedManager(build, clock=clock, elector=elector)
 
@@ -301,34 +305,34 @@ def controller_access(
 ) -> Transport:
     """Return a controller's own client, so that audit and RBAC distinguish controllers.
 
-    `agent` is the program that all controllers share in Kubernetes, where only the scheduler is
-    another one; field managers are called after it. Ours have names of their own.
+    `agent` is the user agent that all controllers but the scheduler share in Kubernetes; field
+    managers are named after it. Without it each controller has its own.
     """
     user = User(f"system:serviceaccount:kube-system:{name}", CONTROLLER_GROUPS)
     if name in (MANAGER, SCHEDULER):
         user = User(f"system:{name}", ("system:authenticated",))
-    shown = name if name == SCHEDULER else agent or name
-    return DirectTransport(InProcess(api, user, agent=shown), guard=guard)
+    user_agent = name if name == SCHEDULER else agent or name
+    return DirectTransport(InProcess(api, user, agent=user_agent), guard=guard)
 
 
 def agent_access(api: Api, cluster: str, guard: WriteGuard | None = None) -> Transport:
     """Return the client of a simulated cluster's agent, with the permissions of a real one."""
-    name, groups = agent_user(cluster, "hollow")
-    return DirectTransport(InProcess(api, User(name, groups), agent="hollow"), guard=guard)
+    name, groups = agent_user(cluster, "simulated")
+    return DirectTransport(InProcess(api, User(name, groups), agent="simulated-agent"), guard=guard)
 
 
 def _access_control(
     config: Config, api: Api, key: SigningKey, clock: Clock, limits: Limits
 ) -> AccessControl:
-    """Build authentication and authorization, and register what answers about tokens."""
-    accounts = Accounts(key, api.writer.lookup, clock)
-    longest = LONGEST_TOKEN if config.compat.limits_token_lifetime else 0
-    issuer = Issuer(key, api.writer, max_seconds=longest)
+    """Build authentication and authorization, and register the token endpoints."""
+    token_authenticator = TokenAuthenticator(key, api.writer.lookup, clock)
+    max_seconds = MAX_TOKEN_SECONDS if config.compat.limits_token_lifetime else 0
+    issuer = Issuer(key, api.writer, max_seconds=max_seconds)
     api.connector.add("serviceaccounts", "token", issuer.issue)
-    api.virtual.add(reviews.GROUP, "tokenreviews", reviews.review_tokens(accounts))
+    api.virtual.add(reviews.GROUP, "tokenreviews", reviews.review_tokens(token_authenticator))
     api.virtual.add(reviews.GROUP, "selfsubjectreviews", reviews.who_am_i(clock))
     return AccessControl(
-        Authenticator(clock, accounts),
+        Authenticator(clock, token_authenticator),
         api.authorizer,
         limits,
         clock,
@@ -348,7 +352,7 @@ def _audit_log(config: Config, clock: Clock) -> AuditLog | None:
 
 
 def _names(config: Config) -> list[str]:
-    return [*LOCAL_NAMES, *own_names(config.host), *config.names]
+    return [*LOCAL_NAMES, *host_names(config.host), *config.names]
 
 
 class _AdminLogin:
@@ -361,7 +365,7 @@ class _AdminLogin:
         self.ensure()
 
     def ensure(self) -> None:
-        """Write the file if there is none yet, or if its certificate ends soon."""
+        """Write the file if it does not exist or its certificate expires soon."""
         now, authority = self._clock.now(), self._plane.authority
         if self._pair is not None and not expires_soon(self._pair, now):
             return

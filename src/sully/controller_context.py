@@ -1,7 +1,7 @@
 """What controllers are constructed from, and what they share.
 
 controller_setup.py passes a `ControllerContext` to each function that adds a controller. The API
-server may be in this process or not: app.py makes the `ControllerConfig` of an embedded control
+server may be in this process or not: app.py creates the `ControllerConfig` of an embedded control
 plane, remote.py that of controllers in a process of their own.
 """
 
@@ -17,7 +17,7 @@ from sully.client.discovery.resources import APIResource
 from sully.client.events import EventRecorder
 from sully.client.transport import Key, Kind, Transport
 from sully.controllers.evaluation import BACKOFF, WORKERS, SelectorEvaluation
-from sully.controllers.history.retention import DEFAULT as HISTORY_KEPT
+from sully.controllers.history.retention import DEFAULT_RETENTION
 from sully.controllers.manager import Manager
 from sully.controllers.placement.settings import PlacementSettings
 from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
@@ -35,10 +35,10 @@ from sully.views.devices.changes import Features, features
 from sully.views.devices.inventory import Inventory
 from sully.views.kinds import CLASSES, PATCHES, RULES, SLICES
 
-__all__ = ["HISTORY_KEPT", "LEASE", "MANAGER", "ControllerConfig", "ControllerContext"]
+__all__ = ["DEFAULT_RETENTION", "LEASE", "MANAGER", "ControllerConfig", "ControllerContext"]
 
 MANAGER = "kube-controller-manager"
-"""The user of the shared informers; it may read everything and write next to nothing."""
+"""The user of the shared informers; it may read everything and write almost nothing."""
 LEASE = Key("kube-system", "sully-controllers")
 """The lease of a process that runs all controllers."""
 
@@ -58,7 +58,7 @@ class ControllerConfig:
     compat: Compat = Compat.SULLY
     eviction: EvictionSettings = field(default_factory=EvictionSettings)
     placement: PlacementSettings = field(default_factory=PlacementSettings)
-    history: timedelta = HISTORY_KEPT
+    history: timedelta = DEFAULT_RETENTION
     """How long records of evictions and deleted rules are kept."""
     simulated_nodes: SimulatedNodeSettings | None = None
     """Simulated nodes; None: none, and those of an earlier start are kept."""
@@ -78,7 +78,7 @@ class ControllerConfig:
         return self.chosen is None or name in self.chosen
 
     def serves(self, kind: Kind[Any]) -> bool:
-        """Report whether the server has a resource; the informer of another would never sync."""
+        """Report whether the server has a resource; without it an informer would never sync."""
         return any(
             (resource.group, resource.plural) == (kind.group, kind.plural)
             and kind.version in resource.versions
@@ -99,7 +99,7 @@ class ControllerContext:
         """Return a controller's own client and event recorder."""
         transport = self.config.transport(name)
         recorder = EventRecorder(transport, component or name, clock=self.clock)
-        self.manager.alongside(recorder.run)
+        self.manager.add_runnable(recorder.run)
         return transport, recorder
 
     @cached_property
@@ -109,7 +109,7 @@ class ControllerContext:
 
     @cached_property
     def scheduling_inventory(self) -> Inventory:
-        """The devices as the scheduler sees them; in Kubernetes it reads rules otherwise."""
+        """The devices as the scheduler sees them; in Kubernetes it evaluates rules differently."""
         if self.config.compat.rules_need_selector:
             return self.inventory
         enabled = features(self.config.gates, self.config.compat)
@@ -117,7 +117,7 @@ class ControllerContext:
 
     @cached_property
     def evaluator(self) -> Evaluator:
-        """What evaluates expensive expressions."""
+        """The evaluator of expensive expressions."""
         return Evaluator(self.clock)
 
     def _inventory(self, enabled: Features) -> Inventory:
@@ -139,5 +139,5 @@ class ControllerContext:
 
     @cached_property
     def pods(self) -> Pods:
-        """The pods by their controllers."""
+        """The pods, indexed by their controllers."""
         return Pods(self.manager.informer(PODS))

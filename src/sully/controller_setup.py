@@ -11,48 +11,59 @@ from collections.abc import Callable
 from functools import partial
 
 from sully.controller_context import ControllerConfig, ControllerContext
-from sully.controllers.aggregation.controller import CLUSTER_ROLES, AggregationController
+from sully.controllers.aggregation import CLUSTER_ROLES, AggregationController
 from sully.controllers.claims import controller as claims
+from sully.controllers.claims.creator import ClaimCreator
 from sully.controllers.claims.lookups import TEMPLATES, Lookups
-from sully.controllers.claims.maker import ClaimMaker
 from sully.controllers.claims.metrics import ClaimMetrics
 from sully.controllers.claims.releasing import ReleaseController
 from sully.controllers.clusters import kinds as hub
-from sully.controllers.clusters.wiring import HubSettings, Listening, add_hub
+from sully.controllers.clusters.wiring import HubSettings, add_hub
 from sully.controllers.deployments.controller import DeploymentController
-from sully.controllers.disruption.controller import DisruptionController, Workloads
-from sully.controllers.disruption.marks import StaleMarksController
+from sully.controllers.disruption import (
+    DisruptionController,
+    StalePodDisruptionController,
+    Workloads,
+)
 from sully.controllers.eviction.controller import BACKOFF as EVICTION_BACKOFF
 from sully.controllers.eviction.controller import WORKERS, EvictionController
 from sully.controllers.eviction.wiring import Access, make_eviction
-from sully.controllers.expiry.controller import ExpiryController
+from sully.controllers.expiry import ExpiryController
 from sully.controllers.garbagecollection import controller as garbagecollection
 from sully.controllers.garbagecollection.graph import Graph
 from sully.controllers.garbagecollection.owners import collected_kinds
-from sully.controllers.history.controller import TaintHistoryController
-from sully.controllers.history.wiring import add_history
+from sully.controllers.history.controller import EvictionCounts, TaintHistoryController
+from sully.controllers.history.retention import (
+    RetentionController,
+    deletion_time,
+    evicted_since,
+)
 from sully.controllers.kinds import NAMESPACES, SERVICE_ACCOUNTS
 from sully.controllers.manager import Manager
-from sully.controllers.namespaces.content import Content, namespaced_kinds
-from sully.controllers.namespaces.controller import BACKOFF, NamespacesController
-from sully.controllers.patchstatus.controller import PatchStatusController
+from sully.controllers.namespaces.controller import (
+    BACKOFF,
+    Content,
+    NamespacesController,
+    namespaced_kinds,
+)
+from sully.controllers.patchstatus import PatchStatusController
 from sully.controllers.placement.controller import PlacementController
 from sully.controllers.placement.settings import placement_options
 from sully.controllers.placement.wiring import WORKERS as PLACEMENT_WORKERS
 from sully.controllers.placement.wiring import make_placement
 from sully.controllers.replicasets.controller import ReplicaSetController
 from sully.controllers.resourcequota.controller import QUOTAS, ResourceQuotaController
-from sully.controllers.resourcequota.counting import Counting
-from sully.controllers.rootca.controller import CONFIG_MAPS, PUBLISHED, RootCaController
-from sully.controllers.scheduling.kinds import AGENT as SCHEDULER
+from sully.controllers.resourcequota.usage import UsageCalculator
+from sully.controllers.rootca import CONFIG_MAPS, PUBLISHED, RootCaController
+from sully.controllers.scheduling.wiring import USER_AGENT as SCHEDULER
 from sully.controllers.scheduling.wiring import add_scheduler
 from sully.controllers.scheduling.wiring import options as scheduling_options
-from sully.controllers.serviceaccounts.controller import ACCOUNTS, ServiceAccountsController
-from sully.controllers.simulatedclusters.kinds import AGENT as SIMULATED_CLUSTERS
-from sully.controllers.simulatedclusters.wiring import add_simulated_clusters
-from sully.controllers.simulatednodes.kinds import AGENT as SIMULATED_NODES
+from sully.controllers.serviceaccounts import ACCOUNTS, ServiceAccountsController
+from sully.controllers.simulatedclusters import USER_AGENT as SIMULATED_CLUSTERS
+from sully.controllers.simulatedclusters import add_simulated_clusters
+from sully.controllers.simulatednodes.nodes import USER_AGENT as SIMULATED_NODES
 from sully.controllers.simulatednodes.wiring import add_simulated_nodes
-from sully.controllers.workloads import BUDGETS, DEPLOYMENTS, REPLICA_SETS
+from sully.controllers.workloads import BUDGETS, DEPLOYMENTS, PODS, REPLICA_SETS
 from sully.evictor.settings import eviction_options
 from sully.runtime.clock import Clock
 from sully.runtime.metrics import Metrics
@@ -61,6 +72,7 @@ from sully.views.kinds import (
     CLAIMS,
     CLASSES,
     EVICTION_RECORDS,
+    PAST_EVICTIONS,
     PATCHES,
     RULES,
     TAINT_RECORDS,
@@ -92,7 +104,7 @@ def _add_serviceaccounts(context: ControllerContext) -> None:
         ServiceAccountsController(
             namespaces=context.manager.informer(NAMESPACES),
             accounts=context.manager.informer(SERVICE_ACCOUNTS, ACCOUNTS),
-            creator=context.config.transport(ServiceAccountsController.name),
+            transport=context.config.transport(ServiceAccountsController.name),
         )
     )
 
@@ -143,7 +155,7 @@ def _add_resourcequota(context: ControllerContext) -> None:
             quotas=context.manager.informer(QUOTAS),
             pods=context.pods.informer,
             claims=context.manager.informer(CLAIMS),
-            counting=Counting(access, kinds, classes, context.clock),
+            usage=UsageCalculator(access, kinds, classes, context.clock),
             transport=access,
             clock=context.clock,
         ),
@@ -193,7 +205,7 @@ def _add_disruption(context: ControllerContext) -> None:
         )
     )
     context.manager.add(
-        StaleMarksController(pods=context.pods, transport=access, clock=context.clock)
+        StalePodDisruptionController(pods=context.pods, transport=access, clock=context.clock)
     )
 
 
@@ -203,17 +215,17 @@ def _add_claims(context: ControllerContext) -> None:
         claims=context.manager.informer(CLAIMS),
         templates=context.manager.informer(TEMPLATES),
     )
-    counted = ClaimMetrics(context.metrics)
-    counted.follow(lookups.claims)
+    metrics = ClaimMetrics(context.metrics)
+    metrics.follow(lookups.claims)
     access, recorder = context.client(claims.NAME, claims.COMPONENT)
-    making = claims.PodClaimsController(
+    pod_claims = claims.PodClaimsController(
         lookups=lookups,
-        maker=ClaimMaker(lookups=lookups, transport=access, metrics=counted),
+        creator=ClaimCreator(lookups=lookups, transport=access, metrics=metrics),
         transport=access,
         recorder=recorder,
     )
-    releasing = ReleaseController(lookups=lookups, transport=access)
-    for controller in (making, releasing):
+    release = ReleaseController(lookups=lookups, transport=access)
+    for controller in (pod_claims, release):
         context.manager.add(controller, workers=claims.WORKERS, backoff=claims.BACKOFF)
 
 
@@ -227,22 +239,36 @@ def _add_eviction(context: ControllerContext) -> None:
         config.gates,
         compat=config.compat,
         records=config.serves(EVICTION_RECORDS),
-        # Who runs without the history controller may not be allowed to read its records.
+        # Without the history controller there may be no permission to read its records.
         totals=config.serves(TAINT_RECORDS) and config.runs("history"),
     )
     statuses, controller = make_eviction(
         context.manager, context.inventory, access, options, context.clock, context.metrics
     )
-    # First: an eviction is announced in the status before it happens.
+    # First: the status reports an eviction before it happens.
     context.manager.add(statuses, backoff=EVICTION_BACKOFF)
     context.manager.add(controller, workers=WORKERS, backoff=EVICTION_BACKOFF)
 
 
 def _add_history(context: ControllerContext) -> None:
-    # Also without the gates of taints: records still expire.
-    if context.config.serves(TAINT_RECORDS) and context.config.serves(EVICTION_RECORDS):
-        access = context.config.transport(TaintHistoryController.name)
-        add_history(context.manager, access, clock=context.clock, keep=context.config.history)
+    # Also without the feature gates of taints: records still expire.
+    config, manager, clock = context.config, context.manager, context.clock
+    if not (config.serves(TAINT_RECORDS) and config.serves(EVICTION_RECORDS)):
+        return
+    access = config.transport(TaintHistoryController.name)
+    evictions, records = manager.informer(PAST_EVICTIONS), manager.informer(TAINT_RECORDS)
+    manager.add(
+        TaintHistoryController(
+            rules=manager.informer(RULES),
+            records=records,
+            evictions=EvictionCounts(evictions, manager.informer(PODS)),
+            transport=access,
+            clock=clock,
+        )
+    )
+    retention = partial(RetentionController, transport=access, clock=clock, keep=config.history)
+    manager.add(retention(evictions, evicted_since))
+    manager.add(retention(records, deletion_time))
 
 
 def _add_expiry(context: ControllerContext) -> None:
@@ -250,11 +276,11 @@ def _add_expiry(context: ControllerContext) -> None:
     if not (config.gates["SullyEvictionGuards"] and config.compat.limits_evictions):
         return
     access, recorder = context.client(ExpiryController.name)
-    ends = partial(ExpiryController, transport=access, recorder=recorder, clock=context.clock)
+    expiry = partial(ExpiryController, transport=access, recorder=recorder, clock=context.clock)
     if context.config.serves(RULES):
-        context.manager.add(ends(context.manager.informer(RULES)))
+        context.manager.add(expiry(context.manager.informer(RULES)))
     if context.config.serves(PATCHES):
-        context.manager.add(ends(context.manager.informer(PATCHES)))
+        context.manager.add(expiry(context.manager.informer(PATCHES)))
 
 
 def _add_patchstatus(context: ControllerContext) -> None:
@@ -292,22 +318,21 @@ def _add_placement(context: ControllerContext) -> None:
 def _add_clusters(context: ControllerContext) -> None:
     if context.config.serves(CLUSTERS):
         config = context.config
-        waits = config.compat.waits_after_outages
         add_hub(
             context.manager,
-            acting=context.client,
+            client=context.client,
             access=config.transport,
             clock=context.clock,
             settings=HubSettings(
                 policies=config.serves(hub.POLICIES),
-                listening=Listening(config.serving_since) if waits else None,
+                serving_since=config.serving_since,
                 compat=config.compat,
             ),
         )
 
 
 def _add_simulated_nodes(context: ControllerContext) -> None:
-    # Not in the table: nodes are not controllers, and run wherever those run.
+    # Not in the table: nodes are not controllers, and run in the same process.
     if context.config.simulated_nodes is not None:
         access, recorder = context.client(SIMULATED_NODES, "kubelet")
         add_simulated_nodes(
@@ -320,8 +345,8 @@ def _add_simulated_nodes(context: ControllerContext) -> None:
 
 
 def _add_simulated_clusters(context: ControllerContext) -> None:
-    wanted, agent = context.config.simulated_clusters, context.config.agent
-    if wanted is not None and agent is not None:
+    members, agent = context.config.simulated_clusters, context.config.agent
+    if members is not None and agent is not None:
         access, recorder = context.client(SIMULATED_CLUSTERS, "registration-agent")
         add_simulated_clusters(
             context.manager,
@@ -329,7 +354,7 @@ def _add_simulated_clusters(context: ControllerContext) -> None:
             access=agent,
             recorder=recorder,
             clock=context.clock,
-            wanted=wanted,
+            members=members,
         )
 
 
@@ -367,4 +392,4 @@ CONTROLLERS: dict[str, Callable[[ControllerContext], None]] = {
     "scheduling": _add_scheduling,
     "placement": _add_placement,
 }
-"""Every controller, by the name that `--only` takes: that of its folder."""
+"""Every controller, by the name that `--only` takes: that of its module or package."""

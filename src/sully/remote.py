@@ -20,9 +20,9 @@ from sully.client.discovery.resources import APIResource, discover
 from sully.client.http.transport import STALL_SECONDS, HttpTransport
 from sully.client.kubeconfig.access import Access
 from sully.client.leases import LeaderElector, LeaseTiming
-from sully.client.pageaccess import PageAccess
+from sully.client.metrics_authorizer import MetricsAuthorizer
 from sully.client.transport import Key, Transport, UnreachableError, UnreadableError
-from sully.controller_context import HISTORY_KEPT, LEASE, ControllerConfig
+from sully.controller_context import DEFAULT_RETENTION, LEASE, ControllerConfig
 from sully.controller_setup import CONTROLLERS, build_manager
 from sully.controllers.leaderelection import LeaderElectedManager
 from sully.controllers.manager import Manager
@@ -44,7 +44,7 @@ from sully.machinery.gates import Gates
 from sully.runtime.clock import Clock, SystemClock
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
-from sully.runtime.pages import PageHandler
+from sully.runtime.metrics_server import PageHandler
 
 DISCOVERY_SECONDS = 60.0
 """Seconds after which another server is discovered again: it may be upgraded."""
@@ -61,14 +61,16 @@ class RemoteConfig:
     evictor: Evictor = "auto"  # what evicts on another server
     eviction: EvictionSettings = field(default_factory=EvictionSettings)
     placement: PlacementSettings = field(default_factory=PlacementSettings)
-    history: timedelta = HISTORY_KEPT  # how long records of evictions and deleted rules are kept
+    history: timedelta = (
+        DEFAULT_RETENTION  # how long records of evictions and deleted rules are kept
+    )
     leader_elect: bool = True
     lease: Key = LEASE
     timing: LeaseTiming = field(default_factory=LeaseTiming)
 
 
 class Remote:
-    """Controllers that run while they lead; made by `remote`."""
+    """Controllers that run while this process is the leader; see `remote`."""
 
     def __init__(
         self,
@@ -87,7 +89,7 @@ class Remote:
         self.offer: Offer | None = None
         """What the server supports, once it is discovered."""
         self.problem = ""
-        """Why it stopped by itself; empty where it was stopped."""
+        """Why the controllers stopped; empty if they did not fail."""
         self.manager = LeaderElectedManager(self._build, clock=clock, elector=elector)
 
     def on_offer(self, handler: Callable[[Offer], None]) -> None:
@@ -105,12 +107,12 @@ class Remote:
         self._chosen = self._duties(server)
         return server, served
 
-    def _duties(self, found: Offer) -> frozenset[str]:
-        wanted, said = self._config.controllers, self._config.evictor
-        problem = evictor(found, said).problem
+    def _duties(self, server: Offer) -> frozenset[str]:
+        requested = self._config.evictor
+        problem = evictor(server, requested).problem
         if problem:
-            raise DutyError(f"--evictor {said}: {problem}")
-        return chosen(duties(found, CONTROLLERS, said), wanted)
+            raise DutyError(f"--evictor {requested}: {problem}")
+        return chosen(duties(server, CONTROLLERS, requested), self._config.controllers)
 
     def status(self) -> str:
         """Return what this process currently does."""
@@ -119,10 +121,10 @@ class Remote:
         if since is None:
             holder = elector.holder if elector is not None else ""
             return f"standing by: {holder or 'no process'} leads ({self._config.lease})"
-        shown = since.isoformat(timespec="seconds")
+        start = since.isoformat(timespec="seconds")
         if elector is None:
-            return f"working since {shown} ({count}, no lease)"
-        return f"leading since {shown} ({count}, lease {elector.key}, {elector.identity})"
+            return f"working since {start} ({count}, no lease)"
+        return f"leading since {start} ({count}, lease {elector.key}, {elector.identity})"
 
     def pages(self) -> dict[str, PageHandler]:
         """Return the pages for metrics and probes."""
@@ -132,25 +134,28 @@ class Remote:
             "/readyz": self._readiness,
         }
 
-    def access(self) -> PageAccess:
+    def access(self) -> MetricsAuthorizer:
         """Return what authorizes requests for metrics."""
-        return PageAccess(self._transport.named("metrics"), self._clock)
+        return MetricsAuthorizer(self._transport.named("metrics"), self._clock)
 
     def _readiness(self) -> tuple[int, bytes]:
         """Return the status of this process and why its caches are stale."""
         problems = self.manager.problems()
-        lines = [self.status(), *(f"{what}: {why}" for what, why in sorted(problems.items()))]
+        lines = [
+            self.status(),
+            *(f"{name}: {problem}" for name, problem in sorted(problems.items())),
+        ]
         return (503 if problems else 200), "\n".join(lines).encode()
 
     async def _build(self) -> Manager:
         try:
-            found, served = await self.discover()
+            server, served = await self.discover()
         except DutyError as error:
-            self._stop_because(str(error))
+            self._stop(str(error))
             raise UnreadableError(str(error)) from error
         config = self._config
-        moved = moves(found)
-        given = ControllerConfig(
+        moved = moves(server)
+        controller_config = ControllerConfig(
             transport=self._named(moved),
             served=relocated(served, moved),
             gates=config.gates,
@@ -161,13 +166,13 @@ class Remote:
             placement=config.placement,
             history=config.history,
             chosen=self._chosen,
-            schedulers=schedulers(found),
+            schedulers=schedulers(server),
         )
         # Each term starts with new metrics, as a process would.
         self._metrics = Metrics()
-        manager = build_manager(given, self._clock, self._metrics)
-        if not found.own:
-            manager.alongside(self._watch_server)
+        manager = build_manager(controller_config, self._clock, self._metrics)
+        if not server.own:
+            manager.add_runnable(self._watch_server)
         return manager
 
     def _named(self, moved: Moves) -> Callable[[str], Transport]:
@@ -188,20 +193,20 @@ class Remote:
             try:
                 await self.discover()
             except (ApiError, UnreachableError, UnreadableError):
-                continue  # unreachable, which others report
+                continue  # reported by the informers
             except DutyError as error:
-                self._stop_because(str(error))
+                self._stop(str(error))
                 return
-        self._stop_because("the server has changed: restart")
+        self._stop("the server has changed: restart")
 
-    def _stop_because(self, problem: str) -> None:
+    def _stop(self, problem: str) -> None:
         self.problem = problem
         self.manager.stop()
 
 
 @asynccontextmanager
 async def remote(config: RemoteConfig, clock: Clock | None = None) -> AsyncIterator[Remote]:
-    """Connect as long as the block lasts."""
+    """Connect for the duration of the block."""
     clock = clock or SystemClock()
     elector = None
     async with AsyncExitStack() as stack:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ def test_forms() -> None:
     assert forms("e2e/test_hollow.py", "test_another") == WHERE
 
 
-def log(path: Path, *events: dict[str, object]) -> Path:
+def log(path: Path, *events: Mapping[str, object]) -> Path:
     """Write an audit log of requests for pods."""
     usual = {"verb": "list", "objectRef": {"resource": "pods"}, "responseStatus": {"code": 200}}
     path.write_text("".join(json.dumps({**usual, **event}) + "\n" for event in events))

@@ -19,7 +19,7 @@ from architecture.project import SOURCE, short
 from generate_types import files, stale_modules
 from sully.api import build_scheme
 from sully.client.transport import Kind
-from sully.controllers.resourcequota.counting import Counted
+from sully.controllers.resourcequota.usage import QuotaObject
 from sully.domain.workloads.ownership import Owned
 from sully.machinery.meta import Wire
 from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Scalar, Type
@@ -134,7 +134,7 @@ def test_a_type_says_what_its_table_says(name: str) -> None:
 
 SEVERAL: dict[type[Wire], tuple[str, ...]] = {
     Owned: tuple(f"{kind.hub.package}.{kind.kind}" for kind in SCHEME.resources()),
-    Counted: ("io.k8s.api.core.v1.Pod", "io.k8s.api.resource.v1.ResourceClaim"),
+    QuotaObject: ("io.k8s.api.core.v1.Pod", "io.k8s.api.resource.v1.ResourceClaim"),
 }
 """Types that objects of several kinds are read as."""
 
@@ -173,6 +173,7 @@ def test_no_type_is_left_out() -> None:
 
 
 def subclasses(type_: type) -> Iterator[type]:
+    below: type
     for below in type_.__subclasses__():
         yield below
         yield from subclasses(below)

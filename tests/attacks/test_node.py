@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hostile.target import Answer, Caller, Target, eventually
+from manifests import claim, gpus, slice_
 from robust.programs import sully
 
 pytestmark = pytest.mark.slow
@@ -200,24 +201,14 @@ RESOURCE = "/apis/resource.k8s.io/v1"
 
 
 def _slice(name: str, node: str, pool: str, generation: int, **device: Any) -> Obj:
-    return {
-        "metadata": {"name": name},
-        "spec": {
-            "driver": DRIVER,
-            "nodeName": node,
-            "pool": {"name": pool, "generation": generation, "resourceSliceCount": 1},
-            "devices": [{"name": f"gpu-{number}", **device} for number in range(2)],
-        },
-    }
+    devices = (gpu | device for gpu in gpus(2))
+    return slice_(name, pool, *devices, generation=generation, driver=DRIVER, nodeName=node)
 
 
 def _using(target: Target, namespace: str, name: str) -> str:
     """Create a pod with a claim for one device; return its path."""
-    request = {"name": "r", "exactly": {"deviceClassName": DRIVER}}
-    target.admin.post(
-        f"{RESOURCE}/namespaces/{namespace}/resourceclaims",
-        {"metadata": {"name": name}, "spec": {"devices": {"requests": [request]}}},
-    ).ok()
+    claims = f"{RESOURCE}/namespaces/{namespace}/resourceclaims"
+    target.admin.post(claims, claim(name, DRIVER)).ok()
     pods = f"/api/v1/namespaces/{namespace}/pods"
     body = {
         "metadata": {"name": name},

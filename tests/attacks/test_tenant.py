@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -26,8 +27,7 @@ from hostile.heavy import (
     run_claim,
     run_pod,
 )
-from hostile.target import Answer, Caller, Obj, Target, eventually
-from robust.inputs.clients import parse, receive
+from hostile.target import Answer, Caller, Obj, Target, eventually, parse, receive
 from sully.testing.cluster import process
 
 pytestmark = pytest.mark.slow
@@ -59,8 +59,12 @@ def test_reads_without_a_trace(target: Target, namespace: str) -> None:
 
     for verb, path in reads:
         wanted = ("admin-of-snooping", verb, path.partition("?")[0])
-        (event,) = target.audited(lambda each, wanted=wanted: _asked(each) == wanted)
+        (event,) = target.audited(partial(_is_request, wanted))
         assert event["responseStatus"]["code"] == 403
+
+
+def _is_request(wanted: tuple[str, str, str], event: Obj) -> bool:
+    return _asked(event) == wanted
 
 
 def _asked(event: dict[str, Any]) -> tuple[str, str, str]:
@@ -106,7 +110,7 @@ def test_asks_a_what_if_which_clusters_exist(target: Target) -> None:
     assert mallory.get(f"{clusters}/hidden").code == 403
 
     answers = [
-        mallory.post("/debug/placements/guessing/", {"changes": [{"drop": {"cluster": name}}]})
+        mallory.post("/debug/placements/guessing/", {"changes": [{"delete": {"cluster": name}}]})
         for name in ("hidden", "no-such")
     ]
 
@@ -133,7 +137,7 @@ def test_disarms_a_rule_without_a_trace(target: Target) -> None:
         ("paused", "saboteur"),
         ("resumed", "saboteur"),
     ]
-    assert status["liftedBy"] == "saboteur"
+    assert status["deletedBy"] == "saboteur"
 
 
 def _record(target: Target, rule: str) -> dict[str, Any] | None:
@@ -353,7 +357,7 @@ def test_claims_more_devices_than_its_quota(
 def test_claims_devices_by_a_template(target: Target) -> None:
     mallory = bound(target, "templated", {GPUS: 4})
     group = "/apis/resource.k8s.io/v1/namespaces/templated"
-    spec = {"devices": {"requests": [request("a", count=3)]}}
+    spec: Obj = {"devices": {"requests": [request("a", count=3)]}}
     template = {"metadata": {"name": "three"}, "spec": {"spec": spec}}
     mallory.post(f"{group}/resourceclaimtemplates", template).ok()
     for name in ("first", "second"):

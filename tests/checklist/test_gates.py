@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
+import manifests
 from checklist.living import life
 from controllers.eviction.evicting import PATCHES, RULES, holders, left
-from controllers.scheduling.placing import DRIVER, SLICES, node, prepare, wanting, where
+from controllers.scheduling.placing import SLICES, node, prepare, wanting, where
 from controllers.world import Obj, World
+from manifests import DRIVER
 from sully.client.transport import Key
 from sully.machinery.gates import Gates
 
@@ -29,10 +31,9 @@ def rule(effect: str, *, selector: Obj | None = None, guard: str = "", **taint: 
     """Make a rule for all devices, or for those of a selector."""
 
     async def made(world: World) -> None:
-        metadata: Obj = {"name": "r", "annotations": {guard: "not now"} if guard else {}}
-        mark = {"key": "example.com/broken", "effect": effect, **taint}
-        spec = {"deviceSelector": selector or {"driver": DRIVER}, "taint": mark}
-        await world.admin.create(RULES, {"metadata": metadata, "spec": spec})
+        more: Obj = {"key": "example.com/broken", "selector": selector, "taint": taint}
+        more["annotations"] = {guard: "not now"} if guard else {}
+        await world.admin.create(RULES, manifests.rule("r", effect, **more))
 
     return made
 
@@ -73,8 +74,8 @@ def special(**content: object) -> Store:
     async def made(world: World) -> None:
         count = 2 if "consumesCounters" in content else 1
         place: Obj = {"nodeName": "node-1"}
-        spec = {"driver": DRIVER, "pool": {"name": "x", "generation": 1}}
-        spec["pool"]["resourceSliceCount"] = count
+        pool = {"name": "x", "generation": 1, "resourceSliceCount": count}
+        spec: Obj = {"driver": DRIVER, "pool": pool}
         if count == 2:
             counters = [{"name": "card", "counters": {"memory": {"value": "9"}}}]
             more = spec | place | {"sharedCounters": counters}

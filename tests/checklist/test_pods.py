@@ -26,7 +26,6 @@ from controllers.eviction.evicting import prepare as prepare_eviction
 from controllers.eviction.evicting import rule as make_rule
 from controllers.scheduling.placing import (
     CLAIMS,
-    DRIVER,
     REFUSED,
     SLICES,
     prepare,
@@ -34,6 +33,7 @@ from controllers.scheduling.placing import (
     where,
 )
 from controllers.world import PODS, Obj, World
+from manifests import DRIVER, claim_spec, pod_spec
 from sully.client.transport import Key, Kind
 
 TEMPLATES: Kind[Obj] = Kind(
@@ -142,17 +142,12 @@ async def test_a_rule_evicts_a_pod_that_runs_and_its_finalizer_lets_people_see_w
 async def test_ten_pods_that_tolerate_are_placed_under_a_rule_for_everything() -> None:
     world, pods = World(), [f"p-{index}" for index in range(10)]
     await prepare(world, devices=10)
-    request = {"deviceClassName": "gpu", "tolerations": [{"key": KEY, "operator": "Exists"}]}
-    devices = {"requests": [{"name": "r", "exactly": request}]}
+    template = claim_spec(tolerations=[{"key": KEY, "operator": "Exists"}])
     async with life(world):
         await make_rule(world, "NoSchedule")
-        await world.create(TEMPLATES, "a", "t", spec={"spec": {"devices": devices}})
+        await world.create(TEMPLATES, "a", "t", spec={"spec": template})
         for name in pods:
-            spec = {
-                "containers": [{"name": "c", "image": "example.com/x:1"}],
-                "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}],
-            }
-            await world.create(PODS, "a", name, spec=spec)
+            await world.create(PODS, "a", name, spec=pod_spec(template="t"))
         await world.settle()
 
         assert [await where(world, each) for each in pods] == [PLACED] * 10

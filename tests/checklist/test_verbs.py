@@ -26,7 +26,7 @@ from sully.machinery.codec import copy
 GROUP = "/apis/resource.k8s.io"
 LABEL = {"checked": "yes"}
 VERBS = {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
-ALLOCATION = {"allocation": {"devices": {}}}
+ALLOCATION: Obj = {"allocation": {"devices": {}}}
 
 
 def _condition(kind: str) -> Obj:
@@ -275,7 +275,7 @@ async def test_what_a_client_cannot_say_about_a_rule() -> None:
 
 
 async def test_a_key_of_kubernetes_is_answered_with_a_warning() -> None:
-    taints = {"key": "kubernetes.io/broken", "effect": "NoSchedule"}
+    taints: Obj = {"key": "kubernetes.io/broken", "effect": "NoSchedule"}
     bodies = {
         "devicetaintrules": rule_body(**taints),
         "resourceslices": slice_body(device(taints=[taints])),

@@ -53,7 +53,7 @@ def piped(
 ) -> subprocess.CompletedProcess[str]:
     """Run a command whose output is no terminal."""
     options = {"stdin": subprocess.DEVNULL} if given is None else {}
-    return run(*words, env=env, cwd=cwd, given=given, timeout=PATIENCE, **options)
+    return run(*words, env=env, cwd=cwd, stdin_text=given, timeout=PATIENCE, **options)
 
 
 def _decoder() -> codecs.IncrementalDecoder:

@@ -33,7 +33,7 @@ COMMANDS = [
     ["explain", "device", "gpu.example.com/node-1/gpu-0"],
     ["explain", "placement", "front", "-n", "shop"],
 ]
-VALUES = [
+VALUES: list[Any] = [
     *(None, True, 3, -1, 2.5, 10**30, "", "x", "\ud800"),
     *([], {}, [None], ["x"], [{}], {"x": None}, {"x": 3}),
 ]
@@ -71,7 +71,7 @@ def at(kind: str, *place: str | int) -> Place:
 
 
 CONTAINER = at("Pod", "spec", "containers", 0)
-BROKEN = {
+BROKEN: dict[str, tuple[Any, Any, str]] = {
     "nothing for a container": (CONTAINER, None, "Pod a/web-1: spec.containers[0]: an object"),
     "an amount that is none": (
         at("Node", "status", "allocatable", "cpu"),
@@ -93,7 +93,11 @@ BROKEN = {
         {},
         "ResourceSlice s-node-1: spec.devices[0].name: it is missing",
     ),
-    "a name that is none": (at("Pod", "metadata", "name"), [3], "Pod in it: metadata.name is no"),
+    "a name that is none": (
+        at("Pod", "metadata", "name"),
+        [3],
+        "Pod: metadata.name must be a string",
+    ),
 }
 
 

@@ -8,14 +8,14 @@ import os
 import re
 from datetime import timedelta
 from io import StringIO
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
 
 from client.foreign import Foreign, connected
 from sully.api.resource.types import DeviceTaintRule, DeviceTaintRuleStatus, ResourceClaim
-from sully.cli.change.confirm import in_sight, number_to_type
+from sully.cli.change.confirm import fits_on, number_to_type
 from sully.cli.change.progress import (
     Eviction,
     PodTracker,
@@ -28,15 +28,22 @@ from sully.cli.change.progress import (
 )
 from sully.cli.change.progress_bar import UNREACHABLE, ProgressBar, State
 from sully.cli.change.rules import own_label
-from sully.cli.change.writes import lasting
+from sully.cli.change.writes import with_expiry_from_now
 from sully.cli.client.session import Session
 from sully.cli.command import Options
+from sully.client.discovery.adapting import AdaptingTransport
 from sully.client.transport import Key, UnreachableError
 from sully.domain.claims.pods import Pod
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.rules import TOGETHER
-from sully.domain.planning.report import Departure, DeviceTold, Fate, Landing, Plan
-from sully.domain.planning.rulemaking import made_together
+from sully.domain.planning.report import (
+    DeviceChange,
+    Plan,
+    PlannedEviction,
+    Replacement,
+    ReplacementOutcome,
+)
+from sully.domain.planning.taint_rules import shared_label
 from sully.machinery.errors import ServiceUnavailable
 from sully.machinery.meta import Condition
 from sully.machinery.timestamps import format_time
@@ -47,25 +54,25 @@ from sully.views.snapshot.snapshot import Objects, Snapshot
 
 
 def plan(pods: int, devices: int, known: int) -> Plan:
-    departure = Departure(
+    eviction = PlannedEviction(
         namespace="a",
         name="p",
         owner="o",
         node="n",
-        at=NOON,
-        after=0,
+        eviction_time=NOON,
+        after_seconds=0,
         devices=(),
-        because=(),
-        anyway=False,
-        landing=Landing(fate=Fate.LANDS),
+        reasons=(),
+        without_change=False,
+        replacement=Replacement(outcome=ReplacementOutcome.RESCHEDULED),
     )
-    told = DeviceTold(device="d", node="n")
+    device_change = DeviceChange(device="d", node="n")
     return Plan(
-        at=NOON,
+        start_time=NOON,
         changes=(),
-        departures=(departure,) * pods,
-        devices=(told,) * devices,
-        devices_known=known,
+        evictions=(eviction,) * pods,
+        devices=(device_change,) * devices,
+        total_devices=known,
     )
 
 
@@ -142,7 +149,7 @@ SIGHT = {"a short plan": (10, True), "one line too many": (24, False), "it just 
 
 @pytest.mark.parametrize(("lines", "want"), SIGHT.values(), ids=SIGHT)
 def test_whether_a_plan_is_in_sight_of_the_question(lines: int, want: bool) -> None:
-    assert in_sight(lines, Screen(terminal=True)) == want
+    assert fits_on(Screen(terminal=True), lines) == want
 
 
 MANY = {Key("a", f"pod-{at}"): f"uid-{at}" for at in range(100)}
@@ -317,7 +324,8 @@ STRAGGLERS: dict[str, tuple[State, list[dict[str, Any]], State]] = {
 async def test_stragglers(state: State, pods: list[dict[str, Any]], want: State) -> None:
     answer = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": pods}
     async with connected(Foreign([answer])) as transport:
-        session = Session(Options(), "taint", FakeClock(), transport)
+        # It answers without discovery.
+        session = Session(Options(), "taint", FakeClock(), cast("AdaptingTransport", transport))
 
         assert await with_remaining(session, Eviction(["r"], 1, pods=TWO), state) == want
 
@@ -329,7 +337,7 @@ def test_a_rule_lasts_from_when_it_is_written_and_not_from_the_plan() -> None:
 
     clock.advance(1800)
 
-    assert lasting(session, body)["metadata"]["annotations"] == {
+    assert with_expiry_from_now(session, body)["metadata"]["annotations"] == {
         "sully.dev/expires-at": format_time(NOON + timedelta(minutes=90))
     }
 
@@ -364,14 +372,14 @@ def test_outcome(state: State, want: str) -> None:
     assert outcome(state) == want
 
 
-AT_WORK, DONE = State(True, 1, 2, False, rate=1), State(True, 0, 3, False)
+AT_WORK, FINISHED = State(True, 1, 2, False, rate=1), State(True, 0, 3, False)
 OUTAGES: dict[str, tuple[list[State | Exception], str]] = {
     "a server that comes back": (
-        [AT_WORK, UnreachableError("away"), UnreachableError("away"), DONE],
+        [AT_WORK, UnreachableError("away"), UnreachableError("away"), FINISHED],
         f"2/3 pods evicted, 1/s\n{UNREACHABLE}\n3/3 pods evicted\n3 pods evicted.\n",
     ),
     "one that is not ready yet": (
-        [ServiceUnavailable("no"), DONE],
+        [ServiceUnavailable("no"), FINISHED],
         f"{UNREACHABLE}\n3/3 pods evicted\n",
     ),
 }
@@ -444,7 +452,7 @@ LEFT: dict[str, tuple[list[dict[str, Any]], str, str]] = {
 def test_how_to_stop_what_was_left(bodies: list[dict[str, Any]], pause: str, undo: str) -> None:
     names = [each["metadata"]["name"] for each in bodies]
 
-    text = still_evicting(names, made_together(bodies), pausable=True)
+    text = still_evicting(names, shared_label(bodies), pausable=True)
 
     assert f"sully evictions {pause}" in text
     assert text.endswith(f"kubectl delete {undo}")

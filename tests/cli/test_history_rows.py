@@ -10,12 +10,12 @@ import pytest
 from sully.api.resource.types import DeviceTaint
 from sully.cli.client.tables import Cell
 from sully.cli.inspect.history_printer import columns, document, row
-from sully.views.timeline import Happening
+from sully.views.history import HistoryEntry
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOT = DeviceTaint(key="example.com/hot", effect="NoExecute")
-CHANGED = Happening(time=NOON, what="changed", rule="hot", change="paused: night")
-LIFTED = Happening(time=NOON, what="lifted", rule="hot", taint=HOT, evicted=2)
+CHANGED = HistoryEntry(time=NOON, what="changed", rule="hot", change="paused: night")
+LIFTED = HistoryEntry(time=NOON, what="lifted", rule="hot", taint=HOT, evicted=2)
 
 ROWS = {
     "changed by somebody": (replace(CHANGED, by="alice"), "paused: night, by alice", "alice"),
@@ -33,11 +33,11 @@ def text(cell: Cell | str) -> str:
     return cell.text if isinstance(cell, Cell) else cell
 
 
-@pytest.mark.parametrize(("happening", "details", "by"), ROWS.values(), ids=ROWS.keys())
-def test_who(happening: Happening, details: str, by: str) -> None:
+@pytest.mark.parametrize(("entry", "details", "by"), ROWS.values(), ids=ROWS.keys())
+def test_who(entry: HistoryEntry, details: str, by: str) -> None:
     titles = [column.title for column in columns(wide=True)]
-    wide = dict(zip(titles, map(text, row(happening, wide=True)), strict=True))
+    wide = dict(zip(titles, map(text, row(entry, wide=True)), strict=True))
 
-    assert text(row(happening, wide=False)[3]) == details
+    assert text(row(entry, wide=False)[3]) == details
     assert wide["BY"] == by
-    assert document(happening).get("by", "-") == by
+    assert document(entry).get("by", "-") == by

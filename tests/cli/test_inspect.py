@@ -1,6 +1,6 @@
 """`sully devices`, `evictions`, `history` and `snapshot` against a running control plane.
 
-In a terminal and in pipes, with hollow nodes; whole screens are compared, with spans of time cut.
+In a terminal and in pipes, with simulated nodes; whole screens are compared without spans of time.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ def cut(text: str) -> str:
 
 DEVICES = f"""\
 DEVICE                           NODE         TAINTS  USED BY
-{DRIVER}/hollow-0000/gpu-0  hollow-0000  -       default/p-0
-{DRIVER}/hollow-0000/gpu-1  hollow-0000  -       -
-{DRIVER}/hollow-0001/gpu-0  hollow-0001  -       default/p-1
-{DRIVER}/hollow-0001/gpu-1  hollow-0001  -       -
+{DRIVER}/worker-0000/gpu-0  worker-0000  -       default/p-0
+{DRIVER}/worker-0000/gpu-1  worker-0000  -       -
+{DRIVER}/worker-0001/gpu-0  worker-0001  -       default/p-1
+{DRIVER}/worker-0001/gpu-1  worker-0001  -       -
 """
 
 
@@ -104,13 +104,13 @@ def test_whoever_reads_may_stop_early(env: dict[str, str]) -> None:
 
 
 def test_watching_devices(env: dict[str, str], cluster: Cluster) -> None:
-    pattern = f"{DRIVER}/hollow-0000/gpu-1"
+    pattern = f"{DRIVER}/worker-0000/gpu-1"
     with terminal("devices", pattern, "--watch", env=env, columns=160) as screen:
         screen.wait_for(pattern)
-        cluster.apply(rule("seen", "NoSchedule", pool="hollow-0000"))
+        cluster.apply(rule("seen", "NoSchedule", pool="worker-0000"))
         screen.wait_for("(rule/seen, ")
         cluster.run("delete", "devicetaintrule", "seen")
-        screen.wait_for(f"{pattern}  hollow-0000  -")
+        screen.wait_for(f"{pattern}  worker-0000  -")
         screen.interrupt()
         code = screen.end()
 
@@ -118,9 +118,9 @@ def test_watching_devices(env: dict[str, str], cluster: Cluster) -> None:
     assert cut(screen.shown) == cut(
         f"""\
 DEVICE                           NODE         TAINTS  USED BY
-{pattern}  hollow-0000  -       -
-{pattern}  hollow-0000  example.com/sick:NoSchedule (rule/seen, 0s)  -
-{pattern}  hollow-0000  -       -
+{pattern}  worker-0000  -       -
+{pattern}  worker-0000  example.com/sick:NoSchedule (rule/seen, 0s)  -
+{pattern}  worker-0000  -       -
 """
     )
 
@@ -175,9 +175,9 @@ def test_an_eviction_from_pause_to_history(env: dict[str, str], cluster: Cluster
 
 
 def test_a_stream_for_programs(env: dict[str, str], cluster: Cluster) -> None:
-    with terminal("devices", f"{DRIVER}/hollow-0001/gpu-1", "-w", "-o", "json", env=env) as screen:
+    with terminal("devices", f"{DRIVER}/worker-0001/gpu-1", "-w", "-o", "json", env=env) as screen:
         screen.wait_for('"ADDED"')
-        cluster.apply(rule("told", "None", pool="hollow-0001"))
+        cluster.apply(rule("told", "None", pool="worker-0001"))
         screen.wait_for('"MODIFIED"')
         screen.wait_for("\n")
         screen.interrupt()
@@ -220,7 +220,7 @@ def test_what_may_not_be_seen(
     rights = ("--verb=list", "--resource=resourceslices,devicetaintrules")
     cluster.run("create", "clusterrole", "slices", *rights)
     cluster.run("create", "clusterrolebinding", "slices", "--clusterrole=slices", "--user=guest")
-    seen = piped("devices", "--no-headers", f"{DRIVER}/hollow-0000", env=guest)
+    seen = piped("devices", "--no-headers", f"{DRIVER}/worker-0000", env=guest)
     refused = [piped("devices", *words, env=guest) for words in (["--free"], ["--class", "x"])]
 
     assert done.returncode == 1
@@ -279,8 +279,8 @@ def test_a_watch_that_cannot_begin(env: dict[str, str]) -> None:
 
 
 def test_a_watch_shows_when_a_rule_ends_later(env: dict[str, str], cluster: Cluster) -> None:
-    pattern = f"{DRIVER}/hollow-0001/gpu-1"
-    cluster.apply(rule("ending", "None", pool="hollow-0001"))
+    pattern = f"{DRIVER}/worker-0001/gpu-1"
+    cluster.apply(rule("ending", "None", pool="worker-0001"))
     with terminal("devices", pattern, "--tainted", "--watch", env=env) as screen:
         screen.wait_for("(rule/ending")
         end = "sully.dev/expires-at=2099-01-01T00:00:00Z"

@@ -103,7 +103,7 @@ REFUSED = {
     "the same": ("sqlite:x", "sqlite:x", 2, "are the same store"),
     "no members": ("sqlite:x", "etcd:///p", 2, "invalid store"),
     "nothing there": ("sqlite:{tmp}/none", "sqlite:{tmp}/new", 1, "there is nothing to copy"),
-    "not empty": ("sqlite:{data}", "{full}", 1, "a copy goes into an empty store"),
+    "not empty": ("sqlite:{data}", "{full}", 1, "the target must be empty"),
     "a database is there": ("{full}", "sqlite:{data}", 1, "move it away first"),
 }
 

@@ -75,8 +75,8 @@ MEETINGS = {
 
 
 @pytest.mark.parametrize(("names", "want"), MEETINGS.values(), ids=MEETINGS)
-def test_may_meet(names: tuple[str | None, str | None, str | None], want: bool) -> None:
-    assert parse_pattern("*/node-1/gpu-0").may_meet(*names) is want
+def test_overlaps(names: tuple[str | None, str | None, str | None], want: bool) -> None:
+    assert parse_pattern("*/node-1/gpu-0").overlaps(*names) is want
 
 
 WORDS = {

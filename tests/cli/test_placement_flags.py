@@ -8,14 +8,14 @@ from sully.controllers.placement.settings import PlacementSettings, placement_op
 from sully.domain.placement.options import OCM, PlacementOptions
 from sully.machinery.compat import Compat
 
-TOLERATE, BUDGET = "--default-cluster-toleration-seconds", "--cluster-leave-budget-per-minute"
+TOLERATE, BUDGET = "--default-cluster-toleration-seconds", "--cluster-removal-budget-per-minute"
 CASES = {
     "nothing": ([], PlacementSettings()),
     "both": (
         [TOLERATE, "300", BUDGET, "5"],
-        PlacementSettings(toleration_seconds=300, leaves_per_minute=5),
+        PlacementSettings(toleration_seconds=300, removals_per_minute=5),
     ),
-    "nobody leaves": ([f"{BUDGET}=0"], PlacementSettings(leaves_per_minute=0)),
+    "nobody leaves": ([f"{BUDGET}=0"], PlacementSettings(removals_per_minute=0)),
 }
 
 
@@ -49,8 +49,8 @@ def test_who_sets_what_the_reference_does_not_know_is_told(
 
 
 def test_the_reference_knows_no_settings() -> None:
-    settings = PlacementSettings(toleration_seconds=300, leaves_per_minute=5)
+    settings = PlacementSettings(toleration_seconds=300, removals_per_minute=5)
     assert placement_options(settings, Compat.KUBERNETES) == OCM
     assert placement_options(settings, Compat.SULLY) == PlacementOptions(
-        health_toleration_seconds=300, leaves_per_minute=5
+        health_toleration_seconds=300, removals_per_minute=5
     )

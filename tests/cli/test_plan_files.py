@@ -53,7 +53,7 @@ def unversioned(selector: Obj) -> Obj:
 
 
 def owned(manager: str, *names: str, operation: str = "Apply") -> Obj:
-    fields = {f"f:{name}": {} for name in names}
+    fields: Obj = {f"f:{name}": {} for name in names}
     return {
         "manager": manager,
         "operation": operation,
@@ -122,8 +122,8 @@ def test_a_manifest_is_applied(
     assert code == 0
     done = "changed" if case.gains or case.loses else "unchanged"
     assert plan["changes"] == [f"DeviceTaintRule/hot {done}"]
-    assert sum(bool(each.get("gains")) for each in plan["devices"]) == case.gains
-    assert sum(bool(each.get("loses")) for each in plan["devices"]) == case.loses
+    assert sum(bool(each.get("addedTaints")) for each in plan["devices"]) == case.gains
+    assert sum(bool(each.get("removedTaints")) for each in plan["devices"]) == case.loses
 
 
 def test_an_object_as_it_was_printed_can_be_tried(
@@ -205,7 +205,7 @@ def test_who_waits_for_a_driver_is_not_there_yet(
     main(["plan", "-f", str(tmp_path / "tried.json"), "-o", "json", *files])
 
     plan = json.loads(capsys.readouterr().out)
-    assert [each["name"] for each in plan["departures"]] == ["p"] * leave
+    assert [each["name"] for each in plan["evictions"]] == ["p"] * leave
 
 
 def test_a_patch_as_a_kubernetes_server_takes_it(
@@ -261,7 +261,7 @@ WRONG = {
         'DeviceTaintRule "hot": resourceVersion should not be set',
     ),
     "a table": ("NAME   AGE\nhot    3d\n", "it has no kind\n.*-o yaml"),
-    "no yaml": ("a: [", "it is no YAML"),
+    "no yaml": ("a: [", "invalid YAML"),
     "nothing": ("", "no objects found in"),
     "a name that no yaml has": (
         yaml.safe_dump({**rule(ONE), "metadata": {}}),

@@ -62,9 +62,9 @@ def test_a_rule_from_the_standard_input() -> None:
     done = piped(*words, env=environment(), given=given, cwd=PLANS)
 
     plan = json.loads(done.stdout)
-    assert (done.returncode, plan["kind"], plan["withoutPlace"]) == (0, "Plan", 0)
-    assert [each["name"] for each in plan["departures"]] == ["web-1", "train-0"]
-    assert plan["departures"][0]["landing"]["node"] == "node-3"
+    assert (done.returncode, plan["kind"], plan["notRescheduled"]) == (0, "Plan", 0)
+    assert [each["name"] for each in plan["evictions"]] == ["web-1", "train-0"]
+    assert plan["evictions"][0]["replacement"]["node"] == "node-3"
 
 
 def test_no_limits_in_words_are_no_limits(

@@ -76,7 +76,7 @@ def test_a_file_from_the_standard_input() -> None:
 
 REFUSED = {
     "no such file": (["devices", "--snapshot", "absent"], "absent"),
-    "no objects": (["devices", "--snapshot", "/dev/null"], "no object of a kind that counts"),
+    "no objects": (["devices", "--snapshot", "/dev/null"], "no object of a supported kind"),
     "a watch of a file": (["devices", "--watch", "--snapshot", CLUSTER], "needs a server"),
     "a pause in a file": (["evictions", "pause", "x", "--snapshot", CLUSTER], "needs a server"),
     "pause without a rule": (

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,20 +40,20 @@ LINES = {
     "a command behind it": ("sully -n kube-public expl", "sully -n kube-public explain "),
     "a kind and a name in one word": ("sully explain rule/over", "sully explain rule/overheated "),
     "part of a device": (
-        "sully devices gpu.sully.dev/hol",
-        "sully devices gpu.sully.dev/hollow-0000/",
+        "sully devices gpu.sully.dev/wor",
+        "sully devices gpu.sully.dev/worker-0000/",
     ),
     "another device": (
-        "sully devices x gpu.sully.dev/hol",
-        "sully devices x gpu.sully.dev/hollow-0000/",
+        "sully devices x gpu.sully.dev/wor",
+        "sully devices x gpu.sully.dev/worker-0000/",
     ),
     "a key to take off": (
-        "sully untaint device gpu.sully.dev/hollow-0000/gpu-0 example.c",
-        "sully untaint device gpu.sully.dev/hollow-0000/gpu-0 example.com/hot ",
+        "sully untaint device gpu.sully.dev/worker-0000/gpu-0 example.c",
+        "sully untaint device gpu.sully.dev/worker-0000/gpu-0 example.com/hot ",
     ),
     "a whole device": (
-        "sully taint device gpu.sully.dev/hollow-0000/",
-        "sully taint device gpu.sully.dev/hollow-0000/gpu-0 ",
+        "sully taint device gpu.sully.dev/worker-0000/",
+        "sully taint device gpu.sully.dev/worker-0000/gpu-0 ",
     ),
 }
 
@@ -74,9 +75,9 @@ def env(tmp_path_factory: pytest.TempPathFactory, any_kubectl: Path) -> Iterator
     flags = ("--store", "memory", "--simulated-nodes", "1", "--devices-per-node", "1")
     with process(*flags) as up:
         found = environment(up.kubeconfig)
-        apply = [any_kubectl, "apply", "-f", "-"]
+        apply = [str(any_kubectl), "apply", "-f", "-"]
         subprocess.run(apply, input=RULE, env=found, text=True, check=True, capture_output=True)
-        wait = [any_kubectl, "wait", "--for=condition=Ready", "node", "--all", "--timeout=60s"]
+        wait = [str(any_kubectl), "wait", "--for=condition=Ready", "node", "--all", "--timeout=60s"]
         subprocess.run(wait, env=found, check=True, capture_output=True)
         yield found | {"PATH": f"{folder}:{found['PATH']}", "HOME": str(folder)}
 
@@ -181,7 +182,11 @@ def test_a_server_that_is_away_has_no_names(env: dict[str, str], tmp_path: Path)
         "contexts: [{name: there, context: {cluster: c}}]\ncurrent-context: there\n"
     )
     asked = ["sully", "completion", "complete", "--", "evictions", "pause"]
-    away = {"env": env | {"KUBECONFIG": str(config)}, "capture_output": True, "text": True}
+    away: dict[str, Any] = {
+        "env": env | {"KUBECONFIG": str(config)},
+        "capture_output": True,
+        "text": True,
+    }
 
     names = subprocess.run([*asked, ""], check=True, **away)
     contexts = subprocess.run([*asked, "--context", ""], check=True, **away)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from manifests import Obj, gpus, slice_
 from sully.cli.client.selectors import named, parse_pattern, rule_named
 from sully.cli.client.suggestions import device_not_found
 from sully.cli.main import main
@@ -15,18 +16,9 @@ from sully.views.snapshot.file import from_documents
 from sully.views.snapshot.snapshot import Snapshot
 
 
-def _slice(pool: str) -> dict[str, object]:
-    return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceSlice",
-        "metadata": {"name": pool, "uid": pool, "resourceVersion": "1"},
-        "spec": {
-            "driver": "gpu.example.com",
-            "nodeName": pool,
-            "pool": {"name": pool, "generation": 1, "resourceSliceCount": 1},
-            "devices": [{"name": "gpu-0"}, {"name": "gpu-1"}],
-        },
-    }
+def _slice(pool: str) -> Obj:
+    body = slice_(pool, pool, *gpus(2))
+    return body | {"metadata": {"name": pool, "uid": pool, "resourceVersion": "1"}}
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from sully.cli.inspect.explain_printer import lines as explained
 from sully.domain.devices.pools import DeviceId
 from sully.explain.explanation import Explanation
 from sully.testing.clock import NOON
-from sully.views.devices.details import Sight
+from sully.views.devices.device_views import DeviceView
 
 NAME, COUNT, TEXT = Column("NAME"), Column("COUNT", right=True), Column("TEXT", shrinks=1)
 PIPE = Look()
@@ -217,7 +217,7 @@ def test_broken(text: str, want: list[str]) -> None:
 
 
 def test_that_a_device_is_gone_is_said_in_little_room_too() -> None:
-    gone = Sight(DeviceId("gpu.example.com", "node-7", "gpu-3"), None, "")
+    gone = DeviceView(DeviceId("gpu.example.com", "node-7", "gpu-3"), None, "")
     table = Table(device_columns(wide=False), Look(50))
 
     assert "(gone)" in "".join(table.lines([device_row(gone, NOON, wide=False)]))

@@ -180,8 +180,8 @@ def _no_rules_are_left(server: Server) -> Iterator[None]:
 def test_the_plan_a_question_and_progress(server: Server) -> None:
     # Where it is depends on who was evicted before.
     pool, device = server.device_of("web")
-    words = ("taint", "device", f"{DRIVER}/{pool}/{device}", f"{KEY}=fan:NoExecute")
-    words = (*words, "--name", "hot")
+    words = ["taint", "device", f"{DRIVER}/{pool}/{device}", f"{KEY}=fan:NoExecute"]
+    words += ["--name", "hot"]
     with terminal(*words, "--reason", "fan broken", "--for", "2h", env=server.env) as screen:
         screen.wait_for("1 of 32 devices affected")
         screen.wait_for("Continue? [y/N] ")

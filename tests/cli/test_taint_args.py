@@ -12,16 +12,16 @@ from cli.terminals import environment, piped
 from sully.cli.change.taint_args import TaintArgs, parse_taint_args
 from sully.cli.command import CommandError
 from sully.cli.main import main
-from sully.domain.planning.taintgrammar import Unwanted, Wanted
+from sully.domain.planning.taintgrammar import TaintToAdd, TaintToRemove
 
 PLANS = Path(__file__).parent / "plans"
-HOT = Wanted("hot", "", "NoExecute")
+HOT = TaintToAdd("hot", "", "NoExecute")
 READ = {
     "device a/b/c hot:NoExecute": TaintArgs("device", ("a/b/c",), (HOT,)),
     "devices hot:NoExecute a b": TaintArgs("device", ("a", "b"), (HOT,)),
-    "device a hot:NoExecute cold-": TaintArgs("device", ("a",), (HOT,), (Unwanted("cold"),)),
+    "device a hot:NoExecute cold-": TaintArgs("device", ("a",), (HOT,), (TaintToRemove("cold"),)),
     "managedcluster eu x=1:NoSelect": TaintArgs(
-        "cluster", ("eu",), (Wanted("x", "1", "NoSelect"),)
+        "cluster", ("eu",), (TaintToAdd("x", "1", "NoSelect"),)
     ),
 }
 
@@ -32,10 +32,12 @@ def test_words(line: str, want: TaintArgs) -> None:
 
 
 UNTAINTED = {
-    "device a hot": TaintArgs("device", ("a",), (), (Unwanted("hot"),)),
-    "device a hot- cold-": TaintArgs("device", ("a",), (), (Unwanted("hot"), Unwanted("cold"))),
-    "device a hot:NoExecute": TaintArgs("device", ("a",), (), (Unwanted("hot", "NoExecute"),)),
-    "cluster eu m": TaintArgs("cluster", ("eu",), (), (Unwanted("m"),)),
+    "device a hot": TaintArgs("device", ("a",), (), (TaintToRemove("hot"),)),
+    "device a hot- cold-": TaintArgs(
+        "device", ("a",), (), (TaintToRemove("hot"), TaintToRemove("cold"))
+    ),
+    "device a hot:NoExecute": TaintArgs("device", ("a",), (), (TaintToRemove("hot", "NoExecute"),)),
+    "cluster eu m": TaintArgs("cluster", ("eu",), (), (TaintToRemove("m"),)),
 }
 
 
@@ -149,9 +151,9 @@ FILES = {
         "kind: DeviceTaintRule\nmetadata: {name: x}\n",
         "apiVersion is required, for example",
     ),
-    "a list of numbers": ("{kind: List, items: [3]}", "a document in it is no object"),
-    "a number": ("3", "a document in it is no object"),
-    "no YAML": ("a: [", "it is no YAML"),
+    "a list of numbers": ("{kind: List, items: [3]}", "a document is not an object"),
+    "a number": ("3", "a document is not an object"),
+    "no YAML": ("a: [", "invalid YAML"),
     "nothing": ("", "no objects found in"),
     "another group": ("{kind: Placement, apiVersion: a/v1, metadata: {name: x}}", "'a/v1'"),
 }

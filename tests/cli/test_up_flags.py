@@ -83,7 +83,7 @@ REFUSED = {
     ),
     "a certificate without an authority": (
         ("--store", "etcd://a", "--etcd-certfile", "x", "--etcd-keyfile", "y"),
-        "--etcd-certfile needs --etcd-cafile",
+        "--etcd-certfile requires --etcd-cafile",
     ),
     "no such file": (
         ("--store", "etcd://a", "--etcd-cafile", "/nowhere/ca.pem"),
@@ -121,7 +121,7 @@ REFUSED = {
     "no such gate": (("--feature-gates", "Nope=true"), 'unknown feature gate "Nope" (one of: DRA'),
     "no such version": (
         ("--runtime-config", "resource.k8s.io/v9=false"),
-        "--runtime-config: there is no resource.k8s.io/v9; can be switched: ",
+        "--runtime-config: unknown version resource.k8s.io/v9 (one of: ",
     ),
 }
 

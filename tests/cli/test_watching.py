@@ -23,6 +23,7 @@ from sully.cli.inspect.eviction_watch import changes_of
 from sully.cli.inspect.evictions import kinds_for
 from sully.client.informers.cache import Cache
 from sully.client.transport import UnreachableError
+from sully.domain.capabilities.control_plane import ControlPlane
 from sully.domain.devices.pools import PoolId
 from sully.machinery.errors import Forbidden
 from sully.testing.builders import (
@@ -116,7 +117,7 @@ CHANGES = {
 async def test_what_is_looked_at_again(change: Callable[[Caches], None], want: set[PoolId]) -> None:
     caches = world()
     asked = session()
-    news, _ = views_of(asked, caches)
+    news, _ = views_of(asked, caches, ControlPlane.SULLY.eviction)
 
     change(caches)
 
@@ -136,7 +137,7 @@ async def taken(news: PendingChanges, asked: Session, caches: Caches) -> set[Any
 async def test_a_class_that_was_asked_for_and_changes_is_looked_at_everywhere() -> None:
     caches = world()
     asked = session("--class", "all")
-    news, choice = views_of(asked, caches)
+    news, choice = views_of(asked, caches, ControlPlane.SULLY.eviction)
     caches.of(CLASSES).replace(
         [msgspec.structs.replace(class_("all", "false"), metadata=meta("all", version="2"))]
     )

@@ -10,15 +10,24 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from client.scripted import Thing, added, after, bookmark, deleted, modified, thing
-from sully.client.options import ALL, FOLLOW, ListOptions, WatchOptions
+from client.scripted import (
+    PartialTransport,
+    Thing,
+    added,
+    after,
+    bookmark,
+    deleted,
+    modified,
+    thing,
+)
+from sully.client.options import DEFAULT_LIST, DEFAULT_WATCH, ListOptions, WatchOptions
 from sully.client.transport import Kind, Page, UnreachableError, WatchEvent, WatchStalledError
 from sully.machinery.errors import Expired, TooManyRequests
 
 PAGE = 2
 
 
-class Chronicle:
+class Chronicle(PartialTransport):
     """A server with one collection."""
 
     def __init__(self) -> None:
@@ -70,7 +79,7 @@ class Chronicle:
         self._moved = asyncio.Event()
 
     async def list(
-        self, kind: Kind[Any], namespace: str = "", options: ListOptions = ALL
+        self, kind: Kind[Any], namespace: str = "", options: ListOptions = DEFAULT_LIST
     ) -> Page[Any]:
         self.lists += 1
         await asyncio.sleep(0)
@@ -86,7 +95,7 @@ class Chronicle:
         return Page(items[start:until], str(version), more)
 
     async def watch(
-        self, kind: Kind[Any], namespace: str = "", options: WatchOptions = FOLLOW
+        self, kind: Kind[Any], namespace: str = "", options: WatchOptions = DEFAULT_WATCH
     ) -> AsyncGenerator[WatchEvent[Any], None]:
         await asyncio.sleep(0)
         self._refuse()

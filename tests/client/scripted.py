@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from sully.client.options import ALL, FOLLOW, ListOptions, WatchOptions
+from sully.client.options import DEFAULT_LIST, DEFAULT_WATCH, ListOptions, WatchOptions
 from sully.client.transport import Kind, Page, UnreachableError, WatchEvent
 from sully.machinery.errors import Expired
 from sully.machinery.meta import ObjectMeta, Wire
@@ -67,10 +67,12 @@ def page(*items: Thing, version: int, more: str = "") -> Page[Thing]:
 
 
 Step = WatchEvent[Thing] | Exception
+PartialTransport: Any = object
+"""The base of transports that have only the methods that a test needs."""
 
 
 @dataclass
-class ScriptedTransport:
+class ScriptedTransport(PartialTransport):
     """Answers each list and each watch with the next part of its script.
 
     A watch without a script stays open and silent; `quiet` is set when one is reached.
@@ -84,7 +86,7 @@ class ScriptedTransport:
     closed: int = 0
 
     async def list(
-        self, kind: Kind[Any], namespace: str = "", options: ListOptions = ALL
+        self, kind: Kind[Any], namespace: str = "", options: ListOptions = DEFAULT_LIST
     ) -> Page[Any]:
         self.listed.append(options)
         answer = self.lists[len(self.listed) - 1]
@@ -93,7 +95,7 @@ class ScriptedTransport:
         return answer
 
     async def watch(
-        self, kind: Kind[Any], namespace: str = "", options: WatchOptions = FOLLOW
+        self, kind: Kind[Any], namespace: str = "", options: WatchOptions = DEFAULT_WATCH
     ) -> AsyncGenerator[WatchEvent[Any], None]:
         self.watched.append(options)
         try:
@@ -132,14 +134,14 @@ class LoggedServer:
         return after(self.history[:version])
 
     async def list(
-        self, kind: Kind[Any], namespace: str = "", options: ListOptions = ALL
+        self, kind: Kind[Any], namespace: str = "", options: ListOptions = DEFAULT_LIST
     ) -> Page[Any]:
         # The first list sees an empty store: all history comes through watches and relists.
         version = self.forgotten
         return Page(list(self.state(version).values()), str(version))
 
     async def watch(
-        self, kind: Kind[Any], namespace: str = "", options: WatchOptions = FOLLOW
+        self, kind: Kind[Any], namespace: str = "", options: WatchOptions = DEFAULT_WATCH
     ) -> AsyncGenerator[WatchEvent[Any], None]:
         start = int(options.resource_version)
         if start < self.forgotten:

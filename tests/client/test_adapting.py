@@ -51,8 +51,10 @@ class Asked:
 @asynccontextmanager
 async def adapting(said: Mapping[str, Any]) -> AsyncIterator[tuple[AdaptingTransport, Asked]]:
     asked = Asked(said)
-    async with serving(asked) as url, AdaptingTransport(Access(server=url)) as transport:
-        yield transport, asked
+    async with serving(asked) as url:
+        transport = AdaptingTransport(Access(server=url))
+        async with transport:
+            yield transport, asked
 
 
 async def test_devices_are_read_where_they_are() -> None:

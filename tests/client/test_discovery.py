@@ -13,7 +13,7 @@ from sully.client.http.transport import HttpTransport
 from sully.client.kubeconfig.kubeconfig import load_kubeconfig
 from sully.client.transport import UnreadableError
 from sully.controllers.garbagecollection.owners import collected_kinds
-from sully.controllers.namespaces.content import namespaced_kinds
+from sully.controllers.namespaces.controller import namespaced_kinds
 from sully.machinery.compat import Compat
 from sully.testing.cluster import in_process
 

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from client.scripted import PartialTransport
 from sully.client.events import ATTEMPTS, MAX_QUEUED, EventRecorder, Reference
-from sully.client.options import PLAIN, PatchType, WriteOptions
+from sully.client.options import DEFAULT_WRITE, PatchType, WriteOptions
 from sully.client.transport import Key, Kind, UnreachableError
 from sully.machinery.errors import Forbidden, NotFound, TooManyRequests
 from sully.runtime.backoff import Backoff
@@ -22,7 +23,7 @@ NODE = Reference("v1", "Node", Key("", "n1"))
 
 
 @dataclass
-class Ledger:
+class Ledger(PartialTransport):
     """A server that takes events, after as many failures as the test wants."""
 
     failures: list[Exception] = field(default_factory=list)
@@ -36,7 +37,11 @@ class Ledger:
             raise self.failures.pop(0)
 
     async def create(
-        self, kind: Kind[Any], obj: Any, subresource: str = "", options: WriteOptions = PLAIN
+        self,
+        kind: Kind[Any],
+        obj: Any,
+        subresource: str = "",
+        options: WriteOptions = DEFAULT_WRITE,
     ) -> Any:
         self._fail()
         self.events[Key(obj["metadata"]["namespace"], obj["metadata"]["name"])] = dict(obj)
@@ -50,7 +55,7 @@ class Ledger:
         patch: Any,
         patch_type: PatchType = PatchType.MERGE,
         subresource: str = "",
-        options: WriteOptions = PLAIN,
+        options: WriteOptions = DEFAULT_WRITE,
     ) -> Any:
         self._fail()
         if key not in self.events:
@@ -65,7 +70,7 @@ def clock() -> FakeClock:
 
 
 def recorder(ledger: Ledger, clock: FakeClock) -> EventRecorder:
-    backoff = Backoff(base=1.0, cap=4.0, jitter=0.0, chance=random.Random(1))
+    backoff = Backoff(base=1.0, cap=4.0, jitter=0.0, rng=random.Random(1))
     return EventRecorder(ledger, "tester", clock=clock, host="here", backoff=backoff)
 
 

@@ -20,7 +20,7 @@ from sully.runtime.backoff import Backoff
 from sully.runtime.workqueue import WorkQueue
 from sully.testing.clock import FakeClock
 
-CALM = Backoff(base=0.5, cap=8.0, jitter=0.5, chance=random.Random(1))
+CALM = Backoff(base=0.5, cap=8.0, jitter=0.5, rng=random.Random(1))
 Step = tuple[str, int]
 """What happens, and for how many turns of the loop nothing more does."""
 STEPS = st.tuples(

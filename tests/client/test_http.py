@@ -44,7 +44,7 @@ async def call(foreign: Foreign, use: Any, **access: Any) -> Any:
         return await use(http)
 
 
-ONE = {"dry_run": True, "field_manager": "me"}
+ONE: dict[str, Any] = {"dry_run": True, "field_manager": "me"}
 DELETION = DeleteOptions(uid="u", grace_period_seconds=0, propagation_policy="Foreground")
 
 REQUESTS = {

@@ -52,10 +52,9 @@ class TestCredentials:
             return status(401, reason="Unauthorized", message="Unauthorized")
 
         credentials = FileCredentials(token_file=file, clock=FakeClock())
-        access = {"credentials": credentials}
         async with (
             serving(answer) as server,
-            HttpTransport(Access(server=server, **access)) as http,
+            HttpTransport(Access(server=server, credentials=credentials)) as http,
         ):
             await http.get(THINGS, KEY)
 
@@ -125,7 +124,10 @@ class TestTls:
 
     async def test_renewed_certificate_is_shown(self, tmp_path: Path) -> None:
         authority, clock = Authority(), FakeClock()
-        files = {"certificate_file": tmp_path / "tls.crt", "key_file": tmp_path / "tls.key"}
+        files: dict[str, Any] = {
+            "certificate_file": tmp_path / "tls.crt",
+            "key_file": tmp_path / "tls.key",
+        }
         names = []
 
         async def answer(request: web.Request) -> web.StreamResponse:
@@ -133,8 +135,11 @@ class TestTls:
             names.append(request.transport.get_extra_info("peercert")["subject"][0][0][1])
             return web.json_response(A)
 
-        access = {"ca": authority.pem, "credentials": FileCredentials(**files, clock=clock)}
-        async with connected(answer, authority.server_context(tmp_path), **access) as http:
+        context, credentials = (
+            authority.server_context(tmp_path),
+            FileCredentials(**files, clock=clock),
+        )
+        async with connected(answer, context, ca=authority.pem, credentials=credentials) as http:
             for name in ("ann", "bob", "bob"):
                 for file, data in zip(files.values(), authority.issue(name), strict=True):
                     file.write_bytes(data)

@@ -31,7 +31,7 @@ class TestWatch:
         {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "9"}}},
         {"type": "DELETED", "object": A},
     )
-    WANT = (
+    WANT: tuple[WatchEvent[Any], ...] = (
         WatchEvent("ADDED", thing("a", 7, uid="u"), "7"),
         WatchEvent("BOOKMARK", None, "9"),
         WatchEvent("DELETED", thing("a", 7, uid="u"), "7"),

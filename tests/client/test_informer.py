@@ -30,7 +30,7 @@ from sully.runtime.backoff import Backoff
 from sully.runtime.workqueue import WorkQueue
 from sully.testing.clock import FakeClock
 
-CALM = Backoff(base=0.5, cap=8.0, jitter=0.0, chance=random.Random(1))
+CALM = Backoff(base=0.5, cap=8.0, jitter=0.0, rng=random.Random(1))
 
 
 @dataclass

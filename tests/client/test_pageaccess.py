@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from client.scripted import PartialTransport
 from sully.app import Config, ControlPlane, running
 from sully.client.direct import DirectTransport
-from sully.client.pageaccess import CACHE_SECONDS, PageAccess
+from sully.client.metrics_authorizer import CACHE_SECONDS, MetricsAuthorizer
 from sully.client.transport import UnreachableError
-from sully.runtime.pages import is_local
+from sully.runtime.metrics_server import is_local
 from sully.server.requests import ResourceRef
 from sully.testing.clock import FakeClock
 
 ACCOUNT = ResourceRef("", "v1", "serviceaccounts", "default", "default", "token")
 
 
-class Counting:
+class Counting(PartialTransport):
     """Passes questions on and counts them, or cannot reach anybody."""
 
     def __init__(self, transport: DirectTransport) -> None:
@@ -26,7 +28,7 @@ class Counting:
         self.asked = 0
         self.reachable = True
 
-    async def create(self, *args: object) -> object:
+    async def create(self, *args: Any) -> object:
         self.asked += 1
         if not self.reachable:
             raise UnreachableError("away")
@@ -66,7 +68,7 @@ async def let_in(plane: ControlPlane) -> None:
 
 async def test_who_is_let_in(plane: ControlPlane) -> None:
     clock, transport = FakeClock(), Counting(DirectTransport(plane.direct()))
-    access = PageAccess(transport, clock)
+    access = MetricsAuthorizer(transport, clock)
     token = await token_of(plane)
 
     for given in ("", "Basic abc", "Bearer", "Bearer ", f"Bearer {'x' * 20_000}"):
@@ -86,7 +88,7 @@ async def test_who_is_let_in(plane: ControlPlane) -> None:
 
 async def test_a_server_that_cannot_be_asked(plane: ControlPlane) -> None:
     clock, transport = FakeClock(), Counting(DirectTransport(plane.direct()))
-    access = PageAccess(transport, clock)
+    access = MetricsAuthorizer(transport, clock)
     await let_in(plane)
     header = f"Bearer {await token_of(plane)}"
     assert await access.check(header, "/metrics") == 200
@@ -99,7 +101,7 @@ async def test_a_server_that_cannot_be_asked(plane: ControlPlane) -> None:
 
 async def test_made_up_tokens_do_not_fill_the_memory(plane: ControlPlane) -> None:
     transport = Counting(DirectTransport(plane.direct()))
-    access = PageAccess(transport, FakeClock())
+    access = MetricsAuthorizer(transport, FakeClock())
     await let_in(plane)
     header = f"Bearer {await token_of(plane)}"
     assert await access.check(header, "/metrics") == 200

@@ -13,6 +13,7 @@ import pytest
 from client.scripted import (
     THINGS,
     ScriptedTransport,
+    Step,
     Thing,
     added,
     bookmark,
@@ -34,7 +35,7 @@ from sully.machinery.errors import (
 from sully.runtime.backoff import Backoff
 from sully.testing.clock import FakeClock
 
-CALM = Backoff(base=1.0, cap=8.0, jitter=0.0, chance=random.Random(1))
+CALM = Backoff(base=1.0, cap=8.0, jitter=0.0, rng=random.Random(1))
 
 
 @dataclass
@@ -176,7 +177,8 @@ async def test_pages_are_put_together() -> None:
     assert seen.lists == [["a", "b", "c"]]
     assert [options.continue_token for options in server.listed] == ["", "next", "last"]
     assert {options.limit for options in server.listed} == {500}
-    assert {options.label_selector for options in [*server.listed, *server.watched]} == {"x=y"}
+    assert {options.label_selector for options in server.listed} == {"x=y"}
+    assert {options.label_selector for options in server.watched} == {"x=y"}
 
 
 async def test_pages_that_expire_are_asked_for_at_once() -> None:
@@ -268,7 +270,10 @@ async def test_who_waits_after_a_failure_is_not_hurried() -> None:
 
 
 async def test_silence_is_no_failure_if_the_server_then_answers() -> None:
-    watches = [[WatchStalledError("hush"), bookmark(6)], [WatchStalledError("hush")]]
+    watches: list[list[Step]] = [
+        [WatchStalledError("hush"), bookmark(6)],
+        [WatchStalledError("hush")],
+    ]
     server = ScriptedTransport([page(version=5)], watches)
     seen, waits = await follow(server)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ def _tree(root: type[ApiError]) -> Iterator[type[ApiError]]:
             yield from _tree(child)
 
 
-@pytest.mark.parametrize("kind", sorted(_tree(ApiError), key=lambda kind: kind.__name__))
+@pytest.mark.parametrize("kind", sorted(_tree(ApiError), key=attrgetter("__name__")))
 def test_round_trip(kind: type[ApiError]) -> None:
     made = kind("what happened", details={"name": "a", "causes": [{"field": "x"}]})
     found = to_error(made.to_status())

@@ -21,9 +21,9 @@ def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
 
 @kopf.on.create("configmaps", labels=MIRROR)
 @kopf.on.update("configmaps", labels=MIRROR)
-def mirror(body: kopf.Body, name: str, namespace: str, patch: kopf.Patch, **_: Any) -> None:
+def mirror(body: kopf.Body, name: Any, namespace: Any, patch: kopf.Patch, **_: Any) -> None:
     """Write the copy, and note on the original that it is there."""
-    core = kubernetes.client.CoreV1Api()
+    core: Any = kubernetes.client.CoreV1Api()
     copy = {"metadata": {"name": f"{name}-copy"}, "data": dict(body.get("data") or {})}
     try:
         core.replace_namespaced_config_map(f"{name}-copy", namespace, copy)
@@ -36,6 +36,6 @@ def mirror(body: kopf.Body, name: str, namespace: str, patch: kopf.Patch, **_: A
 
 
 @kopf.on.delete("configmaps", labels=MIRROR)
-def remove(name: str, namespace: str, **_: Any) -> None:
+def remove(name: Any, namespace: Any, **_: Any) -> None:
     """Remove the copy before the original goes."""
     kubernetes.client.CoreV1Api().delete_namespaced_config_map(f"{name}-copy", namespace)

@@ -20,7 +20,7 @@ pytestmark = [
 @pytest.fixture
 async def api(kubeconfig: Path, namespace: str) -> AsyncIterator[Any]:
     """Log in as the kubeconfig says."""
-    made = await kr8s.asyncio.api(kubeconfig=str(kubeconfig), namespace=namespace)
+    made: Any = await kr8s.asyncio.api(kubeconfig=str(kubeconfig), namespace=namespace)
     yield made
     # The library leaves this to the end of the program.
     await made._session.aclose()

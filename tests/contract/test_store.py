@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from storekeys import pod
 from sully.store.base import (
     FIRST_REVISION,
     MAX_OPERATIONS,
@@ -30,11 +31,6 @@ from sully.store.errors import (
     TooLargeError,
     TooManyOperationsError,
 )
-
-
-def pod(name: str, namespace: str = "default") -> StoreKey:
-    return StoreKey("pods", namespace, name)
-
 
 A, B, C = pod("a"), pod("b"), pod("c")
 
@@ -248,7 +244,7 @@ async def test_remaining_counts_what_follows_the_page(store: Store) -> None:
 
 
 async def test_a_page_of_nothing_is_refused(store: Store) -> None:
-    with pytest.raises(ValueError, match="at least one"):
+    with pytest.raises(ValueError, match="at least 1"):
         await store.list("pods", limit=0)
 
 

@@ -59,7 +59,7 @@ def pod(number: int) -> StoreKey:
 
 async def begun(*calls: Awaitable[object]) -> list[asyncio.Future[object]]:
     """Start calls, and let each come to where it waits."""
-    tasks = [asyncio.ensure_future(call) for call in calls]
+    tasks: list[asyncio.Future[object]] = [asyncio.ensure_future(call) for call in calls]
     await asyncio.sleep(0)
     return tasks
 

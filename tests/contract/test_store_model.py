@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
+from collections.abc import Coroutine
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -231,7 +233,7 @@ class StoreMachine(RuleBasedStateMachine):
         assert [shape(record) for record in page.records] == want[:limit]
         assert (page.revision, page.remaining) == (at, len(want[limit:]) if limit else 0)
 
-    def refuses(self, at: int, attempt: object) -> None:
+    def refuses(self, at: int, attempt: Coroutine[Any, Any, object]) -> None:
         error = CompactedError if at < self.model.compacted else FutureRevisionError
         try:
             self.runner.run(attempt)

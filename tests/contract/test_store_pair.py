@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from etcds import Etcd
+from storekeys import pod
 from sully.store.base import Check, Delete, Event, Put, Store, StoreKey
 from sully.store.errors import CompactedError, ConflictError
 from sully.store.etcd.store import EtcdStore
@@ -21,10 +22,6 @@ from sully.store.memory import MemoryStore
 from sully.store.sqlite import SqliteStore
 
 Pair = tuple[Store, Store]
-
-
-def pod(name: str) -> StoreKey:
-    return StoreKey("pods", "default", name)
 
 
 A, B, TURN = pod("a"), pod("b"), StoreKey("turns", "", "0")

@@ -6,13 +6,9 @@ import asyncio
 
 import pytest
 
+from storekeys import pod
 from sully.store.base import Delete, Event, Put, Store, StoreKey
 from sully.store.errors import ClosedError, CompactedError, FutureRevisionError
-
-
-def pod(name: str, namespace: str = "default") -> StoreKey:
-    return StoreKey("pods", namespace, name)
-
 
 A, B = pod("a"), pod("b")
 

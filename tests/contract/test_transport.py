@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from manifests import pod_spec
 from sully.api.resource.types import (
     CELDeviceSelector,
     DeviceClass,
@@ -95,11 +96,7 @@ async def create_pod(transport: Transport) -> None:
     """Create a pod that is on a node, so that deleting it takes time."""
     account = {"metadata": {"name": "tester", "namespace": "default"}}
     await transport.create(SERVICE_ACCOUNTS, account)
-    spec = {
-        "nodeName": "n",
-        "serviceAccountName": "tester",
-        "containers": [{"name": "c", "image": "i"}],
-    }
+    spec = pod_spec(nodeName="n", serviceAccountName="tester")
     await transport.create(PODS, {"metadata": POD._asdict(), "spec": spec})
 
 

@@ -16,7 +16,7 @@ from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind, WatchEvent
 from sully.controllers import workloads
 from sully.controllers.deployments.controller import DeploymentController
-from sully.controllers.disruption.controller import DisruptionController, Workloads
+from sully.controllers.disruption import DisruptionController, Workloads
 from sully.controllers.manager import Manager
 from sully.controllers.replicasets.controller import ReplicaSetController
 from sully.machinery.timestamps import format_time
@@ -39,7 +39,7 @@ def pods_of(manager: Manager) -> workloads.Pods:
 
 def recorder(world: World, manager: Manager, name: str) -> EventRecorder:
     made = EventRecorder(world.transport(name), name, clock=world.clock)
-    manager.alongside(made.run)
+    manager.add_runnable(made.run)
     return made
 
 
@@ -83,7 +83,7 @@ def budgets(world: World, manager: Manager) -> DisruptionController:
 class Late:
     """The news of one kind, held back from all caches for as long as the block lasts."""
 
-    def __init__(self, world: World, plural: str) -> None:
+    def __init__(self, world: Any, plural: str) -> None:
         self._plural = plural
         self._open = asyncio.Event()
         self._open.set()
@@ -98,7 +98,7 @@ class Late:
     def __exit__(self, *_: object) -> None:
         self._open.set()
 
-    def _late(self, transport: DirectTransport) -> DirectTransport:
+    def _late(self, transport: Any) -> DirectTransport:
         watch, plural, is_open = transport.watch, self._plural, self._open
 
         async def late(kind: Kind[Any], *args: Any) -> AsyncGenerator[WatchEvent[Any], None]:

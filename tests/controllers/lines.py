@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from controllers.world import World
 from sully.client.direct import DirectTransport
-from sully.client.options import ALL, FOLLOW, ListOptions, WatchOptions
+from sully.client.options import DEFAULT_LIST, DEFAULT_WATCH, ListOptions, WatchOptions
 from sully.client.transport import Kind, Page, UnreachableError, WatchEvent
 from sully.server.inprocess import InProcess
 from sully.server.requests import User
@@ -44,14 +44,16 @@ class Line(DirectTransport):
         self._silent.set()
         self._silent = asyncio.Event()
 
-    async def list(self, kind: Kind[T], namespace: str = "", options: ListOptions = ALL) -> Page[T]:
+    async def list(
+        self, kind: Kind[T], namespace: str = "", options: ListOptions = DEFAULT_LIST
+    ) -> Page[T]:
         self.lists += 1
         if self.away:
             raise UnreachableError("the line is cut")
         return await super().list(kind, namespace, options)
 
     async def watch(
-        self, kind: Kind[T], namespace: str = "", options: WatchOptions = FOLLOW
+        self, kind: Kind[T], namespace: str = "", options: WatchOptions = DEFAULT_WATCH
     ) -> AsyncGenerator[WatchEvent[T], None]:
         broken, silent = self._broken, self._silent
         if broken.is_set():

@@ -27,7 +27,7 @@ def collector(world: World, manager: Manager, without: str = "") -> GarbageColle
             graph.follow(manager.informer(kind))
     transport = world.transport(GarbageCollector.name)
     recorder = EventRecorder(transport, COMPONENT, clock=world.clock)
-    manager.alongside(recorder.run)
+    manager.add_runnable(recorder.run)
     return GarbageCollector(graph=graph, kinds=kinds, transport=transport, recorder=recorder)
 
 

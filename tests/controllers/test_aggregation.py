@@ -6,7 +6,7 @@ import pytest
 
 from controllers.world import Step, World, orders, play
 from sully.client.transport import Key
-from sully.controllers.aggregation.controller import CLUSTER_ROLES, AggregationController
+from sully.controllers.aggregation import CLUSTER_ROLES, AggregationController
 from sully.controllers.manager import Manager
 
 Obj = dict[str, Any]

@@ -21,7 +21,13 @@ async def _say(world: World, *findings: Finding, **besides: object) -> bool:
     found = await world.admin.get(SETS, Key("", "s"))
     now = world.clock.now()
     return await write_conditions(
-        world.admin, SETS, found, findings, now=now, by="test", besides=besides or None
+        world.admin,
+        SETS,
+        found,
+        findings,
+        now=now,
+        field_manager="test",
+        other_fields=besides or None,
     )
 
 
@@ -74,7 +80,7 @@ async def test_who_was_overtaken_does_not_write(world: World) -> None:
 
     now = world.clock.now() + timedelta(seconds=1)
     with pytest.raises(Conflict):
-        await write_conditions(world.admin, SETS, stale, [GOOD], now=now, by="test")
+        await write_conditions(world.admin, SETS, stale, [GOOD], now=now, field_manager="test")
 
     assert [each[0] for each in await _conditions(world)] == ["B"]
 
@@ -85,4 +91,6 @@ async def test_another_object_of_the_name_is_not_written(world: World) -> None:
     await world.admin.create(SETS, {"metadata": {"name": "s"}, "spec": {}})
 
     with pytest.raises(Conflict):
-        await write_conditions(world.admin, SETS, stale, [GOOD], now=world.clock.now(), by="test")
+        await write_conditions(
+            world.admin, SETS, stale, [GOOD], now=world.clock.now(), field_manager="test"
+        )

@@ -8,7 +8,7 @@ from controllers.lifecycles import open_namespace, pod, pods, pods_of
 from controllers.world import PODS, World
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.controllers.disruption.marks import StaleMarksController
+from sully.controllers.disruption import StalePodDisruptionController
 from sully.controllers.manager import Manager
 from sully.machinery.timestamps import format_time
 
@@ -18,9 +18,11 @@ async def _namespace(world: World) -> None:
     await open_namespace(world)
 
 
-def marks(world: World, manager: Manager) -> StaleMarksController:
-    transport = world.transport(StaleMarksController.name)
-    return StaleMarksController(pods=pods_of(manager), transport=transport, clock=world.clock)
+def marks(world: World, manager: Manager) -> StalePodDisruptionController:
+    transport = world.transport(StalePodDisruptionController.name)
+    return StalePodDisruptionController(
+        pods=pods_of(manager), transport=transport, clock=world.clock
+    )
 
 
 async def announce(world: World, reason: str) -> None:

@@ -13,7 +13,7 @@ from sully.api.resource.annotations import EXPIRES_AT
 from sully.client.direct import DirectTransport
 from sully.client.events import EVENTS, EventRecorder
 from sully.client.transport import Key, Kind
-from sully.controllers.expiry.controller import NAME, ExpiryController
+from sully.controllers.expiry import NAME, ExpiryController
 from sully.controllers.framework import Controller
 from sully.controllers.manager import Manager
 from sully.machinery.gates import Gates
@@ -42,7 +42,7 @@ class Ending:
         def made(world: World, manager: Manager) -> Controller:
             access = world.transport(NAME)
             recorder = EventRecorder(access, NAME, clock=world.clock)
-            manager.alongside(recorder.run)
+            manager.add_runnable(recorder.run)
             return ExpiryController(
                 manager.informer(self.typed), transport=access, recorder=recorder, clock=world.clock
             )
@@ -69,7 +69,7 @@ class Ending:
         return bool(await self.world.names(self.kind))
 
 
-@pytest.fixture(params=SPECS.values(), ids=SPECS.keys())
+@pytest.fixture(params=SPECS.values(), ids=list(SPECS))
 def ending(world: World, request: pytest.FixtureRequest) -> Ending:
     return Ending(world, *request.param)
 

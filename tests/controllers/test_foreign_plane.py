@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from manifests import DRIVER, claim_spec, gpus, node, pod_spec, slice_
 from sully.app import Config, running
 from sully.client.direct import DirectTransport
 from sully.client.kubeconfig.kubeconfig import load_kubeconfig
@@ -22,7 +23,6 @@ from sully.server.http.pages import VERSION
 from sully.testing.clock import FakeClock
 
 Obj = dict[str, Any]
-DRIVER = "gpu.example.com"
 
 
 def kind(group: str, plural: str, name: str, *, namespaced: bool = False) -> Kind[Obj]:
@@ -61,28 +61,17 @@ async def beside(
 
 
 async def furnish(api: DirectTransport) -> None:
-    room = {"cpu": "4", "memory": "8Gi", "pods": "10"}
-    status = {"capacity": room, "allocatable": room}
-    await api.create(NODES, {"metadata": {"name": "n1"}, "status": status})
-    pool = {"name": "n1", "generation": 1, "resourceSliceCount": 1}
-    devices = [{"name": "gpu-0"}, {"name": "gpu-1"}]
-    spec = {"driver": DRIVER, "nodeName": "n1", "pool": pool, "devices": devices}
-    await api.create(SLICES, {"metadata": {"name": "s"}, "spec": spec})
+    await api.create(NODES, node("n1"))
+    await api.create(SLICES, slice_("s", "n1", *gpus(2)))
     await api.create(CLASSES, {"metadata": {"name": "gpu"}, "spec": {}})
     await api.create(NAMESPACES, {"metadata": {"name": "team"}})
     await api.create(ACCOUNTS, {"metadata": {"namespace": "team", "name": "default"}})
 
 
 async def start(api: DirectTransport, name: str, scheduler: str) -> None:
-    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
     meta = {"namespace": "team", "name": name}
-    spec: Obj = {"devices": {"requests": [request]}}
-    await api.create(CLAIMS, {"metadata": meta, "spec": spec})
-    spec = {
-        "schedulerName": scheduler,
-        "containers": [{"name": "c", "image": "i"}],
-        "resourceClaims": [{"name": "gpu", "resourceClaimName": name}],
-    }
+    await api.create(CLAIMS, {"metadata": meta, "spec": claim_spec()})
+    spec = pod_spec(name, schedulerName=scheduler)
     await api.create(PODS, {"metadata": meta, "spec": spec})
 
 

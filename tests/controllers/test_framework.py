@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from sully.client.informers.outages import Outages
 from sully.client.transport import Key, UnreachableError
-from sully.controllers.framework import AGAIN, DONE, TURN, Result, Runner, Watch
+from sully.controllers.framework import DONE, REQUEUE, YIELD_AFTER, Result, Runner, Watch
 from sully.machinery.errors import Conflict, Forbidden, InternalError, NotFound
 from sully.runtime.backoff import Backoff
 from sully.testing.clock import FakeClock
@@ -104,7 +104,7 @@ CASES = {
     "done": Case((DONE,), (0,)),
     "later": Case((Result(requeue_after=timedelta(seconds=30)),), (0, 30)),
     "at once": Case((Result(requeue_after=timedelta(0)),), (0, 0)),
-    "again and again, at growing distances": Case((AGAIN,) * 4, (0, 1, 3, 7, 15)),
+    "again and again, at growing distances": Case((REQUEUE,) * 4, (0, 1, 3, 7, 15)),
     "errors come back at growing distances": Case((NotFound("x"),) * 3, (0, 1, 3, 7)),
     "a success forgets the errors before it": Case(
         (NotFound("x"), NotFound("x"), Result(requeue_after=timedelta(seconds=5)), NotFound("x")),
@@ -211,14 +211,14 @@ class Busy:
 
 
 FAIR: dict[str, tuple[float, list[str]]] = {
-    "long work is shared": (TURN, ["1a", "2a", "1b", "2b", "1c", "2c"]),
-    "short work is done in one go": (TURN / 10, ["1a", "1b", "1c", "2a", "2b", "2c"]),
+    "long work is shared": (YIELD_AFTER, ["1a", "2a", "1b", "2b", "1c", "2c"]),
+    "short work is done in one go": (YIELD_AFTER / 10, ["1a", "1b", "1c", "2a", "2b", "2c"]),
 }
 
 
 @pytest.mark.parametrize(("takes", "want"), FAIR.values(), ids=FAIR.keys())
 async def test_a_long_queue_lets_others_work(takes: float, want: list[str]) -> None:
-    clock, log = FakeClock(), []
+    clock, log = FakeClock(), list[str]()
     both = [Busy(clock, name, log, takes) for name in "12"]
     runners = [Runner(each, clock=clock, workers=1, backoff=CALM) for each in both]
     for each in both:
@@ -237,7 +237,18 @@ async def test_a_long_queue_lets_others_work(takes: float, want: list[str]) -> N
 async def test_an_outage_is_told_once_however_many_keys_fail() -> None:
     clock, away = FakeClock(), UnreachableError("x")
     # Three keys fail, one has nothing to ask; then the server answers, if only with a refusal.
-    answers = [away, away, away, DONE, away, away, away, DONE, DONE, NotFound("x")]
+    answers: list[Result | Exception] = [
+        away,
+        away,
+        away,
+        DONE,
+        away,
+        away,
+        away,
+        DONE,
+        DONE,
+        NotFound("x"),
+    ]
     controller = Scripted(clock, list(answers))
     with capture_logs() as lines:
         async with run(controller, workers=1):

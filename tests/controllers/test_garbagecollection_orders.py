@@ -38,7 +38,7 @@ async def _owner(world: World) -> Obj:
     try:
         return await get(world, "owner")
     except NotFound:
-        return {"metadata": {"name": "owner", "uid": world.gone}}
+        return {"metadata": {"name": "owner", "uid": world.owner_uid}}
 
 
 async def delete_owner(world: World) -> None:
@@ -61,7 +61,7 @@ async def delete_in_foreground(world: World) -> None:
 async def test_every_order_ends_with_nothing(
     world: World, owner: Obj, steps: tuple[Step, ...], start: int, pauses: bool
 ) -> None:
-    world.gone = owner["metadata"]["uid"]
+    world.owner_uid = owner["metadata"]["uid"]
 
     await play(world, steps, collector, start=start, pauses=pauses)
 

@@ -12,7 +12,7 @@ from controllers.world import ACCOUNTS, CONFIG_MAPS, NAMESPACES, World
 from sully.client.direct import DirectTransport
 from sully.client.informers.informer import Informer, own_key
 from sully.client.informers.reflector import ObjectSelector
-from sully.client.options import ALL, ListOptions
+from sully.client.options import DEFAULT_LIST, ListOptions
 from sully.client.transport import Key, Kind, Page
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.manager import STOP_SECONDS, Manager
@@ -81,7 +81,9 @@ class SlowTransport(DirectTransport):
         super().__init__(InProcess(world.api, User("slow", ("system:masters",))))
         self.gate = asyncio.Event()
 
-    async def list(self, kind: Kind[T], namespace: str = "", options: ListOptions = ALL) -> Page[T]:
+    async def list(
+        self, kind: Kind[T], namespace: str = "", options: ListOptions = DEFAULT_LIST
+    ) -> Page[T]:
         if kind.plural == "configmaps":
             await self.gate.wait()
         return await super().list(kind, namespace, options)
@@ -120,9 +122,9 @@ async def test_nothing_is_added_to_a_running_manager(world: World) -> None:
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(manager.run())
         await manager.settled()
-        with pytest.raises(RuntimeError, match="once it runs"):
+        with pytest.raises(RuntimeError, match="that is running"):
             manager.informer(ACCOUNTS)
-        with pytest.raises(RuntimeError, match="once it runs"):
+        with pytest.raises(RuntimeError, match="that is running"):
             manager.add(controller)
         assert manager.informer(NAMESPACES) is controller.woken_by
         manager.stop()

@@ -11,6 +11,7 @@ import pytest
 
 from controllers.scheduling import placing
 from controllers.world import SCHEME, Obj, World, running
+from manifests import DRIVER
 from sully.client.discovery.capabilities import RelocatedTransport, relocated
 from sully.client.discovery.resources import of_scheme
 from sully.client.transport import Key, Kind
@@ -85,7 +86,7 @@ async def test_a_rule_in_an_older_version_evicts(there: World) -> None:
     async with working(there):
         await placing.wanting(there, "a")
         await there.settle()
-        spec = {"deviceSelector": {"driver": placing.DRIVER}, "taint": TAINT}
+        spec = {"deviceSelector": {"driver": DRIVER}, "taint": TAINT}
         await there.admin.create(RULES, {"metadata": {"name": "out"}, "spec": spec})
         await there.pass_time(5)
         rule = await there.admin.get(RULES, Key("", "out"))
@@ -102,7 +103,7 @@ async def test_a_patch_that_is_a_custom_resource_evicts(there: World) -> None:
             there, "b", tolerations=[{**TAINT, "operator": "Exists", "tolerationSeconds": 60}]
         )
         await there.settle()
-        devices = {"filter": {"driver": placing.DRIVER}, "taints": [TAINT]}
+        devices = {"filter": {"driver": DRIVER}, "taints": [TAINT]}
         body = {"metadata": {"name": "p"}, "spec": {"devices": devices}}
         stored = await there.admin.create(PATCHES, body)
         await there.pass_time(30)

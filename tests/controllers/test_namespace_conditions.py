@@ -8,12 +8,14 @@ from dataclasses import dataclass
 import pytest
 
 from sully.client.transport import Kind
-from sully.controllers.kinds import Item, Metadata
+from sully.controllers.kinds import Metadata, PartialObjectMetadata
 from sully.controllers.namespaces.conditions import Remainder, conditions, remainder
 from sully.testing.clock import NOON
 
 THEN, NOW = "2030-01-01T00:00:00Z", "2030-01-01T12:00:00Z"
-CLAIMS: Kind[Item] = Kind("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", Item)
+CLAIMS: Kind[PartialObjectMetadata] = Kind(
+    "resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", PartialObjectMetadata
+)
 FINE = {
     "NamespaceDeletionDiscoveryFailure": "All resources successfully discovered",
     "NamespaceDeletionGroupVersionParsingFailure": "All legacy kube types successfully parsed",
@@ -95,9 +97,11 @@ def test_conditions_of_others_stay() -> None:
     assert conditions((foreign,), Remainder(), now=NOW)[0] == foreign
 
 
-def item(*finalizers: str, leaving: bool = True) -> Item:
+def item(*finalizers: str, leaving: bool = True) -> PartialObjectMetadata:
     marked = NOON if leaving else None
-    return Item(metadata=Metadata(finalizers=finalizers, deletion_timestamp=marked))
+    return PartialObjectMetadata(
+        metadata=Metadata(finalizers=finalizers, deletion_timestamp=marked)
+    )
 
 
 REMAINDERS = {
@@ -124,7 +128,7 @@ REMAINDERS = {
 
 
 @pytest.mark.parametrize(("items", "want"), REMAINDERS.values(), ids=REMAINDERS.keys())
-def test_remainder(items: tuple[Item, ...], want: Remainder) -> None:
+def test_remainder(items: tuple[PartialObjectMetadata, ...], want: Remainder) -> None:
     assert remainder(CLAIMS, "demo", items) == want
 
 

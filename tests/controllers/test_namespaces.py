@@ -23,17 +23,16 @@ from sully.client.informers.informer import Informer
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind
 from sully.controllers import kinds
-from sully.controllers.kinds import Item, Metadata, Namespace
+from sully.controllers.kinds import Metadata, Namespace, PartialObjectMetadata
 from sully.controllers.manager import Manager
-from sully.controllers.namespaces.content import Content, namespaced_kinds
-from sully.controllers.namespaces.controller import NamespacesController
+from sully.controllers.namespaces.controller import Content, NamespacesController, namespaced_kinds
 from sully.machinery.errors import NotFound
 from sully.testing.clock import NOON
 
 DOOMED = Key("", "doomed")
 HELD, POD = Key("doomed", "held"), Key("doomed", "pod")
 HOLD = "example.com/hold"
-WIDGETS: Kind[Item] = Kind("", "v1", "widgets", "Widget", Item)
+WIDGETS: Kind[PartialObjectMetadata] = Kind("", "v1", "widgets", "Widget", PartialObjectMetadata)
 
 
 def cleaner(world: World, manager: Manager, *more: Kind[Any]) -> NamespacesController:

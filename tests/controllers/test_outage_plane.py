@@ -15,6 +15,7 @@ from structlog.testing import capture_logs
 
 from controllers.test_foreign_plane import CLAIMS, PODS, RULES, furnish, placed, taint
 from cuts import Wire, wire_to
+from manifests import claim_spec, pod_spec
 from sully.app import Config, running
 from sully.client.direct import DirectTransport
 from sully.client.http.transport import HttpTransport
@@ -106,15 +107,10 @@ async def threatened(api: DirectTransport) -> None:
         "effect": "NoExecute",
         "tolerationSeconds": TOLERATED,
     }
-    wanted = {"deviceClassName": "gpu", "tolerations": [toleration]}
     meta = {"namespace": "team", "name": "p"}
-    spec: Obj = {"devices": {"requests": [{"name": "gpu", "exactly": wanted}]}}
+    spec = claim_spec(tolerations=[toleration])
     await api.create(CLAIMS, {"metadata": meta, "spec": spec})
-    spec = {
-        "containers": [{"name": "c", "image": "i"}],
-        "resourceClaims": [{"name": "gpu", "resourceClaimName": "p"}],
-    }
-    await api.create(PODS, {"metadata": meta, "spec": spec})
+    await api.create(PODS, {"metadata": meta, "spec": pod_spec("p")})
     await placed(api, "p")
     await taint(api, "gpu-0")
     await noticed(api)
@@ -165,7 +161,7 @@ async def test_what_was_taken_back_meanwhile_evicts_nobody(
 
     assert (during, after) == (False, False)
     assert standing == 503
-    pods = 'resource="pods",selector="",type="domain.scheduling.objects.Pod"'
+    pods = 'resource="pods",selector="",type="Pod"'
     watched = f"sully_informer_watches_total{{{pods}}}"
     assert float(numbers.partition(watched)[2].split()[0]) >= 2
     loud = [line["event"] for line in lines if line["log_level"] != "debug"]

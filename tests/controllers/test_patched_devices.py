@@ -8,7 +8,6 @@ from typing import Any
 
 from controllers.scheduling.placing import (
     CLAIMS,
-    DRIVER,
     REFUSED,
     held,
     prepare,
@@ -16,6 +15,7 @@ from controllers.scheduling.placing import (
     where,
 )
 from controllers.world import Obj, World, running
+from manifests import DRIVER
 from sully.client.transport import Key, Kind
 from sully.controllers.manager import Manager
 from sully.controllers.scheduling.wiring import add_scheduler

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from controllers.world import Obj, World, orders, play
+from manifests import DRIVER, slice_
 from sully.client.events import EVENTS, EventRecorder
 from sully.client.transport import Key, Kind
 from sully.controllers.framework import Controller
 from sully.controllers.manager import Manager
-from sully.controllers.patchstatus.controller import NAME, PatchStatusController
+from sully.controllers.patchstatus import NAME, PatchStatusController
 from sully.views import kinds
 from sully.views.devices.inventory import Inventory
 
-DRIVER = "gpu.example.com"
 SLICES: Kind[Obj] = kinds.SLICES.read_as(dict)
 PATCHES: Kind[Obj] = kinds.PATCHES.read_as(dict)
 CLASSES: Kind[Obj] = kinds.CLASSES.read_as(dict)
@@ -34,7 +34,7 @@ def speaking(world: World, manager: Manager) -> Controller:
     )
     access = world.transport(NAME)
     recorder = EventRecorder(access, NAME, clock=world.clock)
-    manager.alongside(recorder.run)
+    manager.add_runnable(recorder.run)
     return PatchStatusController(
         patches=patches,
         inventory=inventory,
@@ -49,13 +49,8 @@ async def publish(world: World, *sizes: int | None, name: str = "s", pool: str =
         {"name": f"gpu-{index}", "attributes": {} if size is None else {"size": {"int": size}}}
         for index, size in enumerate(sizes)
     ]
-    spec = {
-        "driver": DRIVER,
-        "pool": {"name": pool, "generation": 1, "resourceSliceCount": 1},
-        "allNodes": True,
-        "devices": devices,
-    }
-    await world.admin.create(SLICES, {"metadata": {"name": name}, "spec": spec})
+    body = slice_(name, pool, *devices, allNodes=True)
+    await world.admin.create(SLICES, body)
 
 
 async def patch(world: World, name: str = "x", **filter_: Any) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from serving import Http, Obj
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -29,16 +30,7 @@ def policy(room: str) -> str:
 
 
 def deployment(image: str = "i:1") -> Obj:
-    labels = {"app": "web"}
-    spec = {"containers": [{"name": "c", "image": image}]}
-    return {
-        "metadata": {"name": "web"},
-        "spec": {
-            "replicas": 2,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": spec},
-        },
-    }
+    return manifests.deployment("web", 2, image)
 
 
 async def until(http: Http, path: str, done: Any, name: str = "") -> list[Obj]:

@@ -29,7 +29,7 @@ from sully.client.options import DeleteOptions
 from sully.client.transport import Key
 from sully.controllers.manager import Manager
 from sully.controllers.replicasets.controller import ReplicaSetController
-from sully.controllers.replicasets.expectations import PATIENCE, Expectations
+from sully.controllers.replicasets.expectations import TIMEOUT, Expectations
 from sully.machinery.errors import NotFound
 
 NOW = DeleteOptions(grace_period_seconds=0)
@@ -280,14 +280,14 @@ async def test_it_never_creates_or_deletes_too_many(world: World) -> None:
 
 async def test_news_that_never_comes_is_not_waited_for_for_ever(world: World) -> None:
     expectations = Expectations(world.clock)
-    expectations.creations("rs", 2)
-    expectations.created("rs")
+    expectations.expect_creations("rs", 2)
+    expectations.creation_observed("rs")
 
-    assert expectations.waits("rs") == PATIENCE
-    world.clock.advance(PATIENCE - 1)
-    assert expectations.waits("rs") == 1
+    assert expectations.timeout("rs") == TIMEOUT
+    world.clock.advance(TIMEOUT - 1)
+    assert expectations.timeout("rs") == 1
     world.clock.advance(1)
-    assert expectations.waits("rs") == 0
+    assert expectations.timeout("rs") == 0
     assert len(expectations) == 0
 
 

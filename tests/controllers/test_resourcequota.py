@@ -16,7 +16,7 @@ from sully.client.transport import Key
 from sully.controllers.garbagecollection.owners import collected_kinds
 from sully.controllers.manager import Manager
 from sully.controllers.resourcequota.controller import RESYNC, ResourceQuotaController
-from sully.controllers.resourcequota.counting import Counting
+from sully.controllers.resourcequota.usage import UsageCalculator
 from sully.views import kinds
 
 GPUS = "gpu.deviceclass.resource.k8s.io/devices"
@@ -30,7 +30,7 @@ def quotas(world: World, manager: Manager) -> ResourceQuotaController:
         quotas=manager.informer(QUOTAS),
         pods=pods_of(manager).informer,
         claims=manager.informer(kinds.CLAIMS),
-        counting=Counting(access, counted, classes, world.clock),
+        usage=UsageCalculator(access, counted, classes, world.clock),
         transport=access,
         clock=world.clock,
     )

@@ -18,12 +18,12 @@ from sully.client.discovery.resources import of_scheme
 from sully.client.transport import Transport
 from sully.controller_context import MANAGER, ControllerConfig
 from sully.controller_setup import CONTROLLERS, build_manager
-from sully.controllers.scheduling.kinds import AGENT as SCHEDULER
-from sully.install.rights import AGENTS
+from sully.controllers.scheduling.wiring import USER_AGENT as SCHEDULER
+from sully.install.rbac import AGENTS
 from sully.machinery.errors import Forbidden
 from sully.machinery.gates import Gates
 from sully.runtime.metrics import Metrics
-from sully.server.audit.log import DECISION
+from sully.server.audit.events import DECISION
 from sully.server.authorization.attributes import on_target
 from sully.server.inprocess import InProcess
 from sully.server.requests import Request, User
@@ -48,12 +48,12 @@ class Noting(InProcess):
     def __init__(self, world: World, agents: tuple[str, ...], refused: list[str]) -> None:
         super().__init__(world.api, _identity(agents[0]))
         self._identities = [_identity(agent) for agent in agents]
-        self._decide = world.api.authorizer.decide
+        self._authorize = world.api.authorizer.authorize
         self.refused = refused
 
     def _require(self, verb: str, request: Request) -> None:
         asked = on_target(verb, request.target, request.options)
-        if not any(self._decide(user, asked).allowed for user in self._identities):
+        if not any(self._authorize(user, asked).allowed for user in self._identities):
             self.refused.append(f"{verb} {request.target.resource.plural}")
             raise Forbidden("not by its role")
 

@@ -8,8 +8,8 @@ from controllers.world import CONFIG_MAPS, NAMESPACES, Obj, Step, World, orders,
 from sully.client.transport import Key
 from sully.controllers import kinds
 from sully.controllers.manager import Manager
-from sully.controllers.rootca.controller import CONFIG_MAPS as READ
-from sully.controllers.rootca.controller import DESCRIPTION, PUBLISHED, TEXT, RootCaController
+from sully.controllers.rootca import CONFIG_MAPS as READ
+from sully.controllers.rootca import DESCRIPTION, PUBLISHED, TEXT, RootCaController
 from sully.machinery.errors import NotFound
 
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----\n"

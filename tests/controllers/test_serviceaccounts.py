@@ -8,8 +8,8 @@ from controllers.world import ACCOUNTS, NAMESPACES, Step, World, orders, play
 from sully.client.transport import Key
 from sully.controllers import kinds
 from sully.controllers.manager import Manager
-from sully.controllers.serviceaccounts.controller import ACCOUNTS as SELECTED
-from sully.controllers.serviceaccounts.controller import ServiceAccountsController
+from sully.controllers.serviceaccounts import ACCOUNTS as SELECTED
+from sully.controllers.serviceaccounts import ServiceAccountsController
 from sully.machinery.errors import NotFound
 
 
@@ -17,7 +17,7 @@ def accounts(world: World, manager: Manager) -> ServiceAccountsController:
     return ServiceAccountsController(
         namespaces=manager.informer(kinds.NAMESPACES),
         accounts=manager.informer(kinds.SERVICE_ACCOUNTS, SELECTED),
-        creator=world.transport(ServiceAccountsController.name),
+        transport=world.transport(ServiceAccountsController.name),
     )
 
 

@@ -61,6 +61,8 @@ async def running(manager: Manager) -> AsyncIterator[None]:
 class World:
     """A server with nothing on it but what the test and the controllers put there."""
 
+    owner_uid = ""  # of an owner that steps of a test delete
+
     def __init__(self, gates: Gates | None = None) -> None:
         self.clock = FakeClock()
         self.store = MemoryStore()

@@ -13,13 +13,13 @@ from controllers.world import NAMESPACES, SCHEME, Obj, World
 from sully.client.discovery.resources import APIResource, of_scheme
 from sully.client.objects import key_of
 from sully.client.transport import Key, Kind
-from sully.demo.filling import DEPLOYMENTS, HOPELESS, STAGES, Filler, objects
+from sully.demo.filling import DEPLOYMENTS, STAGES, UNSCHEDULABLE, Filler, objects
 from sully.views import kinds
 
 SERVED = of_scheme(SCHEME)
 RULES: Kind[Obj] = kinds.RULES.read_as(dict)
 PATCHES: Kind[Obj] = kinds.PATCHES.read_as(dict)
-TROUBLES = ["hollow-0003-closed", "hollow-0003-maintenance"]
+TROUBLES = ["worker-0003-closed", "worker-0003-maintenance"]
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ async def filling(
 async def all_work(world: World) -> None:
     """Say of every deployment that its pods are available, but for those that never are."""
     for each in (await world.admin.list(DEPLOYMENTS)).items:
-        number = 0 if key_of(each) in HOPELESS else each["spec"]["replicas"]
+        number = 0 if key_of(each) in UNSCHEDULABLE else each["spec"]["replicas"]
         status = {"replicas": number, "readyReplicas": number, "availableReplicas": number}
         await world.admin.patch(DEPLOYMENTS, key_of(each), {"status": status}, subresource="status")
     await world.settle()

@@ -18,12 +18,12 @@ from sully.domain.planning.report import Plan
 from sully.domain.scheduling.diagnosis import Diagnosis
 from sully.testing.builders import rule, select
 from sully.testing.clock import NOON
-from sully.views.evictions import Progress
-from sully.views.timeline import Happening
+from sully.views.evictions import EvictionProgress
+from sully.views.history import HistoryEntry
 
 PAGE = (ROOT / "docs/reference/output.md").read_text()
 CLI = Path(__file__).parent.parent / "cli"
-ACCOUNT = "departures[].landing.account."
+DIAGNOSIS = "evictions[].replacement.diagnosis."
 COMMANDS = {
     "sully devices": ("devices", "screens"),
     "sully evictions": ("evictions", "screens"),
@@ -73,14 +73,16 @@ def test_fields_of_a_plan(
     device = answer(capsys, "plan", "-f", "everything.yaml", "--snapshot", "cluster.yaml")
     fleet = answer(capsys, "plan", "cluster", "eu-2", "x:NoSelect", "--snapshot", "cluster.yaml")
 
-    can = {each for each in type_paths(Plan) if not each.startswith(ACCOUNT)}
-    does = {each for one in (device, fleet) for each in paths(one) if not each.startswith(ACCOUNT)}
-    assert told("sully plan") == can | {"kind", "withoutPlace"}
+    can = {each for each in type_paths(Plan) if not each.startswith(DIAGNOSIS)}
+    does = {
+        each for one in (device, fleet) for each in paths(one) if not each.startswith(DIAGNOSIS)
+    }
+    assert told("sully plan") == can | {"kind", "notRescheduled", "unsatisfiedPlacements"}
     assert does <= told("sully plan")
 
 
-def test_fields_of_an_account() -> None:
-    assert told("An account") == set(type_paths(Diagnosis))
+def test_fields_of_a_diagnosis() -> None:
+    assert told("A diagnosis") == set(type_paths(Diagnosis))
 
 
 def test_fields_of_an_explanation(
@@ -109,14 +111,14 @@ def test_seldom_fields() -> None:
 def test_seldom_fields_of_evictions() -> None:
     from sully.cli.inspect.eviction_printer import document
 
-    found = Progress(
+    found = EvictionProgress(
         rule=rule("r", select()),
         pending={},
-        leaving={Key("ns", "p"): NOON},
+        terminating={Key("ns", "p"): NOON},
         evicted=1,
         complete=False,
         devices=1,
-        state="leaving",
+        state="terminating",
     )
     written = set(paths({"evictions": [document(found)]}))
 
@@ -127,7 +129,9 @@ def test_seldom_fields_of_evictions() -> None:
 def test_seldom_fields_of_history() -> None:
     from sully.cli.inspect.history_printer import document
 
-    written = set(paths({"history": [document(Happening(time=NOON, what="tainted", unsure=True))]}))
+    written = set(
+        paths({"history": [document(HistoryEntry(time=NOON, what="tainted", uncertain=True))]})
+    )
 
     assert "history[].mayInclude" in written
     assert written <= told("sully history")

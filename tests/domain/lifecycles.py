@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from sully.domain.scheduling.objects import (
@@ -25,8 +25,7 @@ from sully.domain.workloads.workloads import (
     RolloutStrategy,
 )
 from sully.machinery.meta import ObjectMeta, OwnerReference
-
-NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
+from sully.testing.clock import NOON
 
 
 def ago(**time: float) -> datetime:
@@ -67,7 +66,7 @@ def pod(
     restarts: int = 0,
     leaving: bool = False,
     owner: OwnerReference | None = None,
-    **annotations: Any,
+    annotations: dict[str, str] | None = None,
 ) -> Pod:
     conditions: tuple[PodCondition, ...] = ()
     if ready is not None:
@@ -79,7 +78,7 @@ def pod(
             uid=name,
             creation_timestamp=created,
             deletion_timestamp=NOON if leaving else None,
-            annotations=annotations,
+            annotations=annotations or {},
             owner_references=(owner,) if owner else (),
         ),
         spec=PodSpec(node_name=node),

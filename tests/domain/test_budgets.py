@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import permutations
 from typing import Any
 
@@ -73,7 +73,11 @@ def test_an_unknown_controller_is_no_guess() -> None:
 
 
 def test_who_counts_as_healthy() -> None:
-    granted = {"gone": ago(seconds=30), "late": ago(minutes=3), "leaves": ago(seconds=1)}
+    granted: dict[str, datetime | None] = {
+        "gone": ago(seconds=30),
+        "late": ago(minutes=3),
+        "leaves": ago(seconds=1),
+    }
     pods = [
         pod("serves"),
         pod("waits", ready=None),

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from manifests import claim_spec
 from sully.api.resource.annotations import ALLOCATED_ATTRIBUTES
 from sully.api.resource.types import ResourceClaim
 from sully.domain.claims.lifecycle import (
     FINALIZER,
     POD_CLAIM,
+    ClaimToCreate,
     Release,
-    Wanted,
     claim_of,
     claim_statuses,
     made_claim,
@@ -27,7 +28,7 @@ from sully.domain.claims.lifecycle import (
 )
 from sully.machinery.names import dns_subdomain_problems
 
-SPEC = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}
+SPEC = claim_spec()
 TIME = "2030-01-01T00:00:00Z"
 GHOST = {"resource": "pods", "name": "ghost", "uid": "g"}
 ALLOCATION: dict[str, Any] = {"devices": {"results": []}}
@@ -88,8 +89,11 @@ def test_whatever_the_names_are_the_made_one_can_be_used(pod: str, name: str) ->
 
 
 def test_a_claim_takes_everything_from_its_template() -> None:
-    template = {"metadata": {"labels": {"l": "1"}, "annotations": {"a": "2"}}, "spec": SPEC}
-    wanted = Wanted(namespace="n", pod="p", uid="u", claim="g")
+    template: dict[str, Any] = {
+        "metadata": {"labels": {"l": "1"}, "annotations": {"a": "2"}},
+        "spec": SPEC,
+    }
+    wanted = ClaimToCreate(namespace="n", pod="p", uid="u", claim="g")
 
     made = claim_of(wanted, name="p-g-x", template=template)
 
@@ -160,7 +164,7 @@ def test_what_is_recorded_keeps_what_stood_there_and_is_in_order() -> None:
     ],
 )
 def test_who_needs_claims(finished: bool, leaving: bool, bound: bool, expected: bool) -> None:
-    assert needs_claims(finished=finished, leaving=leaving, bound=bound) is expected
+    assert needs_claims(finished=finished, terminating=leaving, bound=bound) is expected
 
 
 def many(count: int) -> list[dict[str, str]]:
@@ -202,7 +206,7 @@ def test_what_is_given_back(subject: ResourceClaim, left: int, expected: Release
 
 
 def test_a_template_says_nothing_of_allocated_devices() -> None:
-    wanted = Wanted(namespace="ns", pod="p", uid="u", claim="gpu")
+    wanted = ClaimToCreate(namespace="ns", pod="p", uid="u", claim="gpu")
     notes = {ALLOCATED_ATTRIBUTES: "forged", "mine": "kept"}
 
     made = claim_of(wanted, name="c", template={"metadata": {"annotations": notes}, "spec": {}})

@@ -58,7 +58,7 @@ LEASES = {
     "R3 already unknown": Case(accepted("Unknown"), -301, Stopped(later(300), news=False)),
     "R3 no condition yet": Case(accepted(None), -301, Stopped(later(300), news=True)),
     "R3 being deleted, no lease": Case(
-        accepted(leaving=True), None, Stopped(later(300), news=True)
+        accepted(terminating=True), None, Stopped(later(300), news=True)
     ),
     "R4 renewed four minutes ago": Case(accepted(), -240, Fresh(later(60))),
     "R4 renewed half a minute ago": Case(accepted(), -30, Fresh(later(270))),
@@ -129,7 +129,7 @@ def test_taints(taints: tuple[Taint, ...], available: str | None, want: tuple[Ta
 
 
 def test_a_cluster_that_goes_is_left_alone() -> None:
-    assert wanted_taints(cluster("c", leaving=True)) is None
+    assert wanted_taints(cluster("c", terminating=True)) is None
 
 
 def test_the_time_of_a_taint_where_no_server_stamps_it() -> None:

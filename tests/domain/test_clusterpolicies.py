@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
 from fleets import expression, labelled, later
-from sully.api.cluster.types import LabelSelector, ManagedCluster
+from sully.api.cluster.policy_taints import TaintId
+from sully.api.cluster.types import LabelSelector, ManagedCluster, Taint
 from sully.api.sully.types import (
     ClusterTaintPolicy,
     ClusterTaintPolicyCondition,
@@ -15,7 +17,7 @@ from sully.api.sully.types import (
     ClusterTaintPolicySpec,
     ClusterTaintPolicyTaint,
 )
-from sully.domain.clusters.policies import PolicyVerdict, TaintId, policy_taints
+from sully.domain.clusters.policies import PolicyVerdict, policy_taints
 from sully.machinery.meta import ObjectMeta
 from sully.testing.builders import cluster, cluster_taint
 from sully.testing.clock import NOON
@@ -45,10 +47,10 @@ def policy(
 
 HOT: TaintId = ("hot", "", "NoSelect")
 NEW, OLD = cluster_taint("hot", "", added=None), cluster_taint("hot", "", added=-90)
-BORN = {"creation_timestamp": NOON}
+BORN: dict[str, Any] = {"creation_timestamp": NOON}
 
 
-def one(status: str, *taints: object) -> ManagedCluster:
+def one(status: str, *taints: Taint) -> ManagedCluster:
     """Return a cluster whose condition has had its status since noon."""
     return cluster("c", *taints, conditions={"Cool": status}, **BORN)
 
@@ -57,7 +59,7 @@ def one(status: str, *taints: object) -> ManagedCluster:
 class Case:
     cluster: ManagedCluster
     at: float
-    taints: tuple[object, ...] = ()
+    taints: tuple[Taint, ...] = ()
     owned: bool = False
     look: float | None = None
     policies: tuple[ClusterTaintPolicy, ...] = (policy(rule()),)

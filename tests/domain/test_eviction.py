@@ -15,18 +15,17 @@ from hypothesis import strategies as st
 from sully.api.resource.types import DeviceTaint, DeviceToleration
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.rules import sourced
-from sully.domain.devices.taints import Origin, SourcedTaint
+from sully.domain.devices.taints import EVICTING_EFFECTS, Origin, SourcedTaint
 from sully.domain.eviction.judge import (
-    EVICTING_WITH_BUDGETS,
     Evict,
+    EvictionPolicy,
     Exposure,
     Hold,
     Keep,
     Reason,
-    Terms,
     Wait,
+    eviction_time,
     judge,
-    leaves_at,
     needs_budget,
 )
 from sully.machinery.compat import Compat
@@ -98,7 +97,7 @@ def test_judge(case: Case, strict: bool) -> None:
     got = judge(
         (Exposure(GPU, marks, case.tolerations),),
         now=NOON,
-        terms=Terms(compat=Compat.KUBERNETES if strict else Compat.SULLY),
+        policy=EvictionPolicy(compat=Compat.KUBERNETES if strict else Compat.SULLY),
     )
 
     match got:
@@ -167,7 +166,7 @@ def test_a_taint_with_data_can_be_a_reason() -> None:
 
 
 def test_a_huge_number_of_seconds_lasts_to_the_end_of_time() -> None:
-    got = leaves_at(taint(), (exists(seconds=2**63 - 1),), now=NOON)
+    got = eviction_time(taint(), (exists(seconds=2**63 - 1),), now=NOON)
 
     assert got is not None
     assert got.year == 9999
@@ -201,8 +200,8 @@ def test_a_longer_toleration_never_evicts_sooner(
         for each in tolerations
     ]
 
-    before = leaves_at(marks, tolerations, now=NOON)
-    after = leaves_at(marks, longer, now=NOON)
+    before = eviction_time(marks, tolerations, now=NOON)
+    after = eviction_time(marks, longer, now=NOON)
 
     assert after is None or (before is not None and before <= after)
 
@@ -211,8 +210,10 @@ def test_a_longer_toleration_never_evicts_sooner(
 def test_the_strict_reading_never_keeps_longer_than_no_end(
     marks: DeviceTaint, tolerations: list[DeviceToleration]
 ) -> None:
-    lenient = leaves_at(marks, tolerations, now=NOON)
-    strict = leaves_at(marks, tolerations, now=NOON, terms=Terms(compat=Compat.KUBERNETES))
+    lenient = eviction_time(marks, tolerations, now=NOON)
+    strict = eviction_time(
+        marks, tolerations, now=NOON, policy=EvictionPolicy(compat=Compat.KUBERNETES)
+    )
 
     assert strict is not None or lenient is None
 
@@ -252,9 +253,9 @@ BUDGETS = {
 def test_an_effect_that_asks_budgets(
     tolerations: tuple[DeviceToleration, ...], want: float | None
 ) -> None:
-    terms = Terms(effects=EVICTING_WITH_BUDGETS)
+    policy = EvictionPolicy(effects=EVICTING_EFFECTS)
 
-    got = leaves_at(taint(WITH_BUDGET), tolerations, now=NOON, terms=terms)
+    got = eviction_time(taint(WITH_BUDGET), tolerations, now=NOON, policy=policy)
 
     assert got == (None if want is NEVER else NOON + timedelta(seconds=want))
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS
+from sully.domain.devices.taints import EVICTING_EFFECTS
 from sully.domain.eviction.status import (
     Counts,
+    EvictedCount,
     Report,
-    Tally,
     count_pods,
+    count_without_records,
     evicted,
     evicted_before,
+    evicted_count,
     paused,
     report,
-    since_start,
-    tally,
 )
 from sully.machinery.meta import Condition
 
@@ -128,7 +128,7 @@ def test_an_effect_with_budgets_is_reported_like_any_that_evicts() -> None:
     effect, counts = "NoExecuteWithPodDisruptionBudget", Counts(pods=1, namespaces=1)
 
     assert report(effect, counts).reason == "OtherEffect"
-    assert report(effect, counts, EVICTING_WITH_BUDGETS) == report("NoExecute", counts)
+    assert report(effect, counts, EVICTING_EFFECTS) == report("NoExecute", counts)
 
 
 LASTING = {0: None, 1: "1 pod evicted.", 1000: "1000 pods evicted."}
@@ -150,46 +150,51 @@ def test_a_pause_gives_its_reason() -> None:
     assert paused(None) is None
     assert paused("waiting for the vendor") == Report("True", "Paused", "waiting for the vendor")
     assert paused("true") == Report(
-        "True", "Paused", "Nobody is evicted while the annotation sully.dev/paused is there."
+        "True", "Paused", "No pod is evicted while the annotation sully.dev/paused is set."
     )
 
 
 @pytest.mark.parametrize(("effect", "counts", "_"), CASES.values(), ids=CASES)
 def test_what_is_said_of_evictions_can_be_read(effect: str, counts: Counts, _: Report) -> None:
-    assert since_start(report(effect, counts).message) == counts.evicted
+    assert count_without_records(report(effect, counts).message) == counts.evicted
 
 
 OTHERS = "2 pods evicted since starting the controller."
-TALLIES: dict[str, tuple[dict[str, str], int, bool, Tally]] = {
-    "nothing is said": ({}, 0, True, Tally(0, True)),
-    "nothing is said, and nobody records": ({}, 0, False, Tally(0, False)),
-    "recorded": ({}, 3, True, Tally(3, True)),
+TALLIES: dict[str, tuple[dict[str, str], int, bool, EvictedCount]] = {
+    "nothing is said": ({}, 0, True, EvictedCount(0, True)),
+    "nothing is said, and nobody records": ({}, 0, False, EvictedCount(0, False)),
+    "recorded": ({}, 3, True, EvictedCount(3, True)),
     "ours": (
         {"EvictionInProgress": OTHERS, "sully.dev/Evicted": "5 pods evicted."},
         4,
         True,
-        Tally(5, True, True),
+        EvictedCount(4, True, True),
     ),
-    "another's": ({"EvictionInProgress": OTHERS}, 0, False, Tally(2, False)),
-    "another's, beside our records": ({"EvictionInProgress": OTHERS}, 3, True, Tally(3, False)),
-    "another's that says nothing": ({"EvictionInProgress": ""}, 0, False, Tally(0, False)),
+    "another's": ({"EvictionInProgress": OTHERS}, 0, False, EvictedCount(2, False)),
+    "another's, beside our records": (
+        {"EvictionInProgress": OTHERS},
+        3,
+        True,
+        EvictedCount(3, False),
+    ),
+    "another's that says nothing": ({"EvictionInProgress": ""}, 0, False, EvictedCount(0, False)),
     "words that nobody knows": (
         {"EvictionInProgress": "pods evicted since starting the controller."},
         0,
         True,
-        Tally(0, True),
+        EvictedCount(0, True),
     ),
 }
 
 
 @pytest.mark.parametrize(("said", "recorded", "kept", "want"), TALLIES.values(), ids=TALLIES)
-def test_tally(said: dict[str, str], recorded: int, kept: bool, want: Tally) -> None:
+def test_tally(said: dict[str, str], recorded: int, kept: bool, want: EvictedCount) -> None:
     conditions = [
         Condition(type=type_, status="True", reason="r", message=text)
         for type_, text in said.items()
     ]
 
-    found = tally(conditions, recorded, kept=kept)
+    found = evicted_count(conditions, recorded, has_records=kept)
 
     assert found == want
     assert found.at_least(9) == (want.count if want.ours else 9)

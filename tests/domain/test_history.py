@@ -15,7 +15,6 @@ from sully.api.resource.types import (
     DeviceSelector,
     DeviceTaint,
     DeviceTaintRule,
-    DeviceTaintRuleSpec,
     DeviceTaintSelector,
 )
 from sully.api.sully.types import EvictedPod, EvictedPodOwner, TaintRecordStatus, rules_of
@@ -25,16 +24,16 @@ from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.taints import Origin, SourcedTaint
 from sully.domain.eviction.judge import Reason
 from sully.domain.eviction.records import (
+    close_record,
     devices_text,
     follow,
-    leave,
-    lift,
     open_record,
     record,
+    set_deleter,
     taint_record_name,
 )
-from sully.machinery.meta import ObjectMeta
 from sully.machinery.names import dns_subdomain_problems
+from sully.testing import builders
 from sully.views.kinds import EVICTION_RECORDS, TAINT_RECORDS
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -48,7 +47,7 @@ POD = EvictedPod(
 UID = "0123abcd-4567-89ab-cdef-0123456789ab"
 
 
-def reason(device: str = "gpu-0", kind: str = "DeviceTaintRule", name: str = "hot") -> Reason:
+def reason(device: str = "gpu-0", kind: Any = "DeviceTaintRule", name: str = "hot") -> Reason:
     taint = DeviceTaint(key="k", value="v", effect="NoExecute", description="it smokes")
     origin = Origin(kind, name, f"{name}-uid")
     return Reason(DeviceId("d.com", "pool", device), SourcedTaint(taint, origin))
@@ -97,24 +96,14 @@ def rule(
     *,
     selector: DeviceTaintSelector | None = None,
     name: str = "hot",
-    uid: str = UID,
     annotations: dict[str, str] | None = None,
     generation: int = 1,
     **taint: Any,
 ) -> DeviceTaintRule:
-    return DeviceTaintRule(
-        metadata=ObjectMeta(
-            name=name,
-            uid=uid,
-            generation=generation,
-            annotations=annotations or {},
-            creation_timestamp=NOON,
-        ),
-        spec=DeviceTaintRuleSpec(
-            device_selector=selector,
-            taint=DeviceTaint(**{"key": "k", "effect": "NoExecute", "time_added": NOON} | taint),
-        ),
-    )
+    known: dict[str, Any] = {"key": "k", "time": NOON}
+    marks = builders.taint(**known | taint)
+    metadata = {"annotations": annotations or {}, "creation_timestamp": NOON}
+    return builders.rule(name, selector, marks, uid=UID, generation=generation, **metadata)
 
 
 def test_the_record_of_a_rule_begins_with_who_and_why() -> None:
@@ -172,11 +161,11 @@ CHANGES = {
     "nothing": Case(rule(), rule()),
     "a touch that changes nothing": Case(rule(), rule(generation=2)),
     "the effect, and with it the time": Case(
-        rule(effect="None"), rule(time_added=LATER), ("effect None -> NoExecute",)
+        rule(effect="None"), rule(time=LATER), ("effect None -> NoExecute",)
     ),
     "the time": Case(
         rule(),
-        rule(time_added=LATER),
+        rule(time=LATER),
         ("time added 2026-03-01T12:00:00Z -> 2026-03-01T13:00:00Z",),
     ),
     "key and value": Case(rule(value="v"), rule(key="l"), ("key k -> l", "value v -> none")),
@@ -188,7 +177,7 @@ CHANGES = {
     "from none to all": Case(
         rule(), rule(selector=DeviceTaintSelector()), ("devices none -> */*/*",)
     ),
-    "the pace": Case(rule(), rule(evictions_per_second=5), ("pace unlimited -> 5 a second",)),
+    "the pace": Case(rule(), rule(evictions_per_second=5), ("rate unlimited -> 5 per second",)),
     "data": Case(rule(data={"a": 1}), rule(data={"a": 2}), ("data changed",)),
     "paused": Case(rule(), rule(annotations={PAUSED: "true"}), ("paused",)),
     "paused with a reason": Case(rule(), rule(annotations={PAUSED: "night"}), ("paused: night",)),
@@ -235,16 +224,18 @@ def test_a_record_whose_status_was_lost_begins_anew() -> None:
 
 @pytest.mark.parametrize("by", ["expiry", "alice", ""])
 def test_lifted(by: str) -> None:
-    got = lift(open_record(rule(), now=NOON).status, now=LATER, by=by)
+    got = close_record(open_record(rule(), now=NOON).status, now=LATER, by=by)
 
-    assert (got.lifted_time, got.lifted_by) == (LATER, by)
+    assert (got.deleted_time, got.deleted_by) == (LATER, by)
     assert got.taint == rule().spec.taint
 
 
 def test_who_deleted_a_rule_first_is_not_forgotten() -> None:
-    got = lift(leave(open_record(rule(), now=NOON).status, by="alice"), now=LATER, by="collector")
+    got = close_record(
+        set_deleter(open_record(rule(), now=NOON).status, by="alice"), now=LATER, by="collector"
+    )
 
-    assert (got.lifted_time, got.lifted_by) == (LATER, "alice")
+    assert (got.deleted_time, got.deleted_by) == (LATER, "alice")
 
 
 def test_who_changed_a_rule() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import permutations
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -36,7 +37,7 @@ def published(found: Device = PLAIN) -> Published:
     return Published(slice_("slice-1", found), 0)
 
 
-def says(name: str, value: str, **more: object) -> ResourceSlicePatch:
+def says(name: str, value: str, **more: Any) -> ResourceSlicePatch:
     return patch(name, attributes={MODEL: set_to(value)}, **more)
 
 
@@ -83,7 +84,9 @@ CASES = {
     "null removes a bare name": Case((patch(attributes={MODEL: NULL}),), {}),
     "null removes a qualified name": Case((patch(attributes={MODEL: NULL}),), {}, FULL),
     "null removes both spellings": Case(
-        (patch(attributes={MODEL: NULL}),), {}, device(model=text("a"), **{MODEL: text("b")})
+        (patch(attributes={MODEL: NULL}),),
+        {},
+        device("gpu-0", model=text("a"), **{MODEL: text("b")}),
     ),
     "another domain's name is another name": Case(
         (patch(attributes={"acme/model": NULL}),), {"model": "A100"}

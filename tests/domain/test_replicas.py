@@ -17,7 +17,7 @@ PAIRS: dict[str, tuple[Pod, Pod]] = {
     "one that has not started": (pod("a", phase="Pending"), pod("b")),
     "one of which nothing is known": (pod("a", phase="Unknown"), pod("b")),
     "one that does not serve": (pod("a", ready=None), pod("b")),
-    "the cheaper one": (pod("b", **{DELETION_COST: "-1"}), pod("a")),
+    "the cheaper one": (pod("b", annotations={DELETION_COST: "-1"}), pod("a")),
     "the one that serves for less long": (
         pod("b", ready=ago(seconds=1)),
         pod("a", ready=ago(hours=1)),
@@ -26,7 +26,7 @@ PAIRS: dict[str, tuple[Pod, Pod]] = {
     "the younger one": (pod("b", created=ago(minutes=1)), pod("a", created=ago(days=1))),
     "of equals, always the same": (pod("a"), pod("b")),
     "a node before all else": (
-        pod("b", node="", **{DELETION_COST: "10"}),
+        pod("b", node="", annotations={DELETION_COST: "10"}),
         pod("a", ready=None, restarts=5),
     ),
 }
@@ -65,7 +65,7 @@ COSTS = {
 
 @pytest.mark.parametrize(("text", "want"), COSTS.items())
 def test_deletion_cost(text: str, want: int) -> None:
-    assert deletion_cost(pod(**{DELETION_COST: text})) == want
+    assert deletion_cost(pod(annotations={DELETION_COST: text})) == want
 
 
 FAILURE = WorkloadCondition(type="ReplicaFailure", status="True", reason="FailedCreate")

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from sully.api.resource.types import DeviceCapacity, DeviceTaintSelector
+from sully.api.resource.annotations import ALLOCATED_ATTRIBUTES
+from sully.api.resource.types import DeviceCapacity, DeviceClass, DeviceTaintSelector
 from sully.domain.devices.device import EffectiveDevice, Published
 from sully.domain.devices.rules import (
-    ALLOCATED_ATTRIBUTES,
     Choice,
     choose,
     names_match,
@@ -33,6 +33,7 @@ from sully.testing.builders import (
     text,
 )
 
+NO_CLASSES: dict[str, DeviceClass] = {}
 NAMES = {
     "absent": (None, False),
     "empty": (select(), True),
@@ -50,7 +51,7 @@ NAMES = {
 @pytest.mark.parametrize(("selector", "want"), NAMES.values(), ids=NAMES.keys())
 def test_names(selector: DeviceTaintSelector | None, want: bool) -> None:
     assert names_match(selector, GPU) is want
-    assert choose(selector, GPU, None, {}.get).selected is want
+    assert choose(selector, GPU, None, NO_CLASSES.get).selected is want
 
 
 CONTENT = Content(DRIVER, {"model": text("A100")}, {"memory": DeviceCapacity(value="40Gi")})

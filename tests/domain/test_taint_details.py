@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sully.api.resource.types import DeviceTaint, DeviceToleration
-from sully.domain.devices.taints import Origin, SourcedTaint, tolerates, untolerated
-from sully.domain.eviction.judge import leaves_at
+from sully.domain.devices.taints import Origin, SourcedTaint, untolerated
+from sully.domain.eviction.judge import eviction_time
+from sully.domain.tolerations import tolerates
 from sully.testing.builders import equal, exists, taint
 from sully.testing.clock import NOON
 
@@ -45,7 +46,9 @@ def test_details_do_not_matter(
     now = NOON + timedelta(seconds=30)
 
     assert tolerates(toleration, marked) == tolerates(toleration, plain)
-    assert leaves_at(marked, [toleration], now=now) == leaves_at(plain, [toleration], now=now)
+    assert eviction_time(marked, [toleration], now=now) == eviction_time(
+        plain, [toleration], now=now
+    )
     blocked = [
         bool(untolerated([SourcedTaint(each, origin)], [toleration])) for each in (plain, marked)
     ]

@@ -8,17 +8,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sully.api.resource.checks import Options
 from sully.api.resource.types import DeviceTaint, DeviceToleration
 from sully.domain.devices.taints import (
-    BLOCKING,
-    BLOCKING_WITH_BUDGETS,
+    BLOCKING_EFFECTS,
+    BUDGET_EFFECTS,
+    EFFECTS,
+    EVICTING_EFFECTS,
+    KUBERNETES_EFFECTS,
+    PREFERENCE_EFFECTS,
     Origin,
     SourcedTaint,
-    tolerates,
+    enabled_effects,
     tolerates_eviction,
     untolerated,
 )
+from sully.domain.tolerations import tolerates
 from sully.machinery.compat import Compat
+from sully.machinery.gates import Gates
 from sully.testing.builders import KEY, equal, exists, taint
 
 ECC = taint(value="ecc")
@@ -111,8 +118,8 @@ def test_untolerated(
 def test_a_taint_that_waits_for_budgets_blocks_where_it_evicts() -> None:
     marks = _marked("NoExecuteWithPodDisruptionBudget", "NoSchedule")
 
-    assert untolerated(marks, (), BLOCKING_WITH_BUDGETS) == marks
-    assert untolerated(marks, (), BLOCKING) == marks[1:]
+    assert untolerated(marks, (), BLOCKING_EFFECTS) == marks
+    assert untolerated(marks, (), BLOCKING_EFFECTS & KUBERNETES_EFFECTS) == marks[1:]
     assert untolerated(marks, (), frozenset()) == ()
 
 
@@ -149,3 +156,26 @@ def test_the_strict_reading_never_tolerates_more(
     assert tolerates_eviction(toleration, found) or not tolerates_eviction(
         toleration, found, Compat.KUBERNETES
     )
+
+
+# -- the table of effects -------------------------------------------------------------------------
+
+GATED = {name: effect.feature_gate for name, effect in EFFECTS.items() if effect.feature_gate}
+
+
+def test_what_effects_do() -> None:
+    assert {"NoSchedule", "NoExecute", "NoExecuteWithPodDisruptionBudget"} == BLOCKING_EFFECTS
+    assert {"NoExecute", "NoExecuteWithPodDisruptionBudget"} == EVICTING_EFFECTS
+    assert {"NoExecuteWithPodDisruptionBudget"} == BUDGET_EFFECTS
+    assert {"PreferNoSchedule"} == PREFERENCE_EFFECTS
+    assert {"None", "NoSchedule", "NoExecute"} == KUBERNETES_EFFECTS
+
+
+@pytest.mark.parametrize("on", [(), *((gate,) for gate in GATED.values()), tuple(GATED.values())])
+def test_validation_accepts_the_effects_that_are_enabled(on: tuple[str, ...]) -> None:
+    gates = Gates({gate: gate in on for gate in GATED.values()})
+
+    enabled = enabled_effects(EFFECTS, gates)
+
+    assert enabled == KUBERNETES_EFFECTS | {name for name in GATED if GATED[name] in on}
+    assert sorted(enabled) == Options(gates).effects

@@ -24,7 +24,7 @@ from e2e.raw import Raw
 from sully.controller_setup import CONTROLLERS
 from sully.testing.cluster import Process, process
 from sully.testing.forkserver import run
-from sully.testing.remote import Crew, controllers
+from sully.testing.remote import ControllersProcess, controllers
 
 INSIDE, BESIDE = "inside", "beside"
 WHERE = (INSIDE, BESIDE)
@@ -72,7 +72,7 @@ INSIDE_ONLY = {
 _BOTH = frozenset(("--compat", "--feature-gates", "--log-level"))
 _THEIRS = frozenset(
     (
-        "--cluster-leave-budget-per-minute",
+        "--cluster-removal-budget-per-minute",
         "--default-cluster-toleration-seconds",
         "--default-evictions-per-second",
         "--history-retention",
@@ -134,13 +134,13 @@ def _for_the_crew(flags: tuple[str, ...]) -> tuple[str, ...]:
 @contextmanager
 def installed(
     up: Process, folder: Path, *flags: str, only: str = "", crew: tuple[str, ...] = ()
-) -> Iterator[Crew]:
+) -> Iterator[ControllersProcess]:
     """Install beside a server, and run what was installed as the installed account."""
     done = sully(up.kubeconfig, "install", "--apply", *flags)
     assert done.returncode == 0, done.stderr
     admin = Raw.admin(up.kubeconfig, folder)
     for path in WORKLOAD:
-        # Here a process stands for them: pods on hollow nodes would be seen and do nothing.
+        # Here a process stands for them: pods on simulated nodes would be seen and do nothing.
         assert admin.request("DELETE", path).code == 200
     config = as_account(admin, up.kubeconfig, folder / "account")
     chosen = only or flags[flags.index("--only") + 1]

@@ -1,4 +1,4 @@
-"""A cluster of hollow nodes as its users see it: through kubectl, waiting for what it says.
+"""A cluster of simulated nodes as its users see it: through kubectl, waiting for what it says.
 
 Nothing here sleeps: `kubectl wait`, `kubectl rollout status` and watches end when things are so.
 """
@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import manifests
 
 Obj = dict[str, Any]
 
@@ -167,12 +169,7 @@ class Cluster:
 
 
 def rule(name: str, effect: str, *, key: str = "example.com/sick", **selector: str) -> Obj:
-    return {
-        "apiVersion": RESOURCE,
-        "kind": "DeviceTaintRule",
-        "metadata": {"name": name},
-        "spec": {"deviceSelector": selector, "taint": {"key": key, "effect": effect}},
-    }
+    return manifests.rule(name, effect, key=key, selector=selector)
 
 
 def tolerate(seconds: int | None = None, key: str = "example.com/sick") -> Obj:
@@ -182,10 +179,8 @@ def tolerate(seconds: int | None = None, key: str = "example.com/sick") -> Obj:
 
 def devices(count: int = 1, *tolerations: Obj, class_: str = DRIVER) -> Obj:
     """Return the spec of a claim."""
-    exactly: Obj = {"deviceClassName": class_, "count": count}
-    if tolerations:
-        exactly["tolerations"] = list(tolerations)
-    return {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}
+    more: Obj = {"tolerations": list(tolerations)} if tolerations else {}
+    return manifests.claim_spec(class_, "gpu", count=count, **more)
 
 
 def template(name: str, spec: Obj) -> Obj:
@@ -217,15 +212,6 @@ def pod(name: str, app: str, **which: str) -> Obj:
 
 def deployment(name: str, replicas: int = 1) -> Obj:
     """Return a deployment whose claims come from the template of the same name."""
-    labels = {"app": name}
-    spec = pod_spec(resourceClaimTemplateName=name)
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": spec},
-        },
-    }
+    body = manifests.deployment(name, replicas)
+    body["spec"]["template"]["spec"] = pod_spec(resourceClaimTemplateName=name)
+    return body

@@ -19,7 +19,7 @@ from sully.client.discovery.resources import of_scheme
 from sully.controller_context import MANAGER, ControllerConfig
 from sully.controller_setup import CONTROLLERS, build_manager
 from sully.install.manifests import manifests
-from sully.install.rights import AGENTS
+from sully.install.rbac import AGENTS
 from sully.install.workload import Settings
 from sully.machinery.gates import Gates
 from sully.runtime.ids import Ids
@@ -44,7 +44,7 @@ def granted() -> set[Right]:
     settings = Settings(evictor="sully", controllers=tuple(CONTROLLERS))
     found = {
         Right(each["metadata"]["name"], verb, group, resource)
-        for each in manifests(settings)["rights"]
+        for each in manifests(settings)["rbac"]
         for rule in each.get("rules", ())
         for group in rule.get("apiGroups", ())
         for resource in rule["resources"]

@@ -26,9 +26,9 @@ OBJECTS = (
         "spec": {},
     },
 )
-FLAGS = ("--default-cluster-toleration-seconds", "2", "--cluster-leave-budget-per-minute", "1")
+FLAGS = ("--default-cluster-toleration-seconds", "2", "--cluster-removal-budget-per-minute", "1")
 
-HELD = '.status.conditions[?(@.type=="sully.dev/LeavesHeld")].message'
+HELD = '.status.conditions[?(@.type=="sully.dev/RemovalsDelayed")].message'
 
 
 def selected(hub: Cluster, number: int) -> None:
@@ -46,14 +46,14 @@ def test_a_hub_that_loses_sight_of_its_clusters_keeps_most(
         hub.apply(*OBJECTS)
         selected(hub, 4)
 
-        hub.run("annotate", "mcl", "--all", "sully.dev/silent=true")
+        hub.run("annotate", "mcl", "--all", "sully.dev/unreachable=true")
         hub.wait(f"{AVAILABLE}=Unknown", "mcl", "--all")
 
         # One may leave in a minute; the other three wait, and are named.
-        hub.becomes(lambda text: text.count("hollow-cluster-") == 3, HELD, "placement", "web")
+        hub.becomes(lambda text: text.count("member-cluster-") == 3, HELD, "placement", "web")
         assert hub.get("placement", "web")["status"]["numberOfSelectedClusters"] == 3
 
-        hub.run("annotate", "mcl", "--all", "sully.dev/silent-")
+        hub.run("annotate", "mcl", "--all", "sully.dev/unreachable-")
         hub.wait(f"{AVAILABLE}=True", "mcl", "--all")
         selected(hub, 4)
 
@@ -66,7 +66,7 @@ def test_the_reference_lets_all_of_them_go(where: str, any_kubectl: Path, home: 
         hub.apply(*OBJECTS)
         selected(hub, 2)
 
-        hub.run("annotate", "mcl", "--all", "sully.dev/silent=true")
+        hub.run("annotate", "mcl", "--all", "sully.dev/unreachable=true")
 
         selected(hub, 0)
         conditions = hub.get("placement", "web")["status"]["conditions"]

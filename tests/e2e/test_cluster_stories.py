@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from e2e.beside import plane as controlled
-from e2e.cluster import Cluster, Obj
+from e2e.cluster import Cluster
 from sully.testing.cluster import Process
 
 pytestmark = pytest.mark.e2e
 GROUP = "cluster.open-cluster-management.io"
 AVAILABLE = "ManagedClusterConditionAvailable"
-SILENT, UNHEALTHY = "sully.dev/silent", "sully.dev/unhealthy"
+SILENT, UNHEALTHY = "sully.dev/unreachable", "sully.dev/unhealthy"
 UNREACHABLE, UNAVAILABLE = f"{GROUP}/unreachable", f"{GROUP}/unavailable"
-C0, C1, C2 = (f"mcl/hollow-cluster-000{number}" for number in range(3))
+C0, C1, C2 = (f"mcl/member-cluster-000{number}" for number in range(3))
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,7 @@ def tainted(hub: Cluster, what: str, key: str, effect: str = "NoSelect") -> None
     until(hub, f'.spec.taints[?(@.key=="{key}")].effect', effect, what)
 
 
-def place(hub: Cluster, name: str, **spec: Obj) -> str:
+def place(hub: Cluster, name: str, **spec: Any) -> str:
     """Make a placement on all clusters; return what to ask for it."""
     bound = {"name": "global", "namespace": "default"}
     hub.apply(
@@ -80,7 +81,7 @@ def test_a_hub_has_sets_and_members(hub: Cluster) -> None:
     for name in ("default", "global"):
         text = "4 ManagedClusters selected"
         until(hub, ".status.conditions[0].message", text, f"mclset/{name}")
-    found = hub.get("mcl", "hollow-cluster-0001")
+    found = hub.get("mcl", "member-cluster-0001")
     assert {claim["name"] for claim in found["status"]["clusterClaims"]} >= {"id.k8s.io", "region"}
 
 
@@ -92,8 +93,8 @@ def test_a_silent_cluster_leaves_placements_and_comes_back(hub: Cluster) -> None
     tainted(hub, C1, UNREACHABLE)
     hub.wait(f"{AVAILABLE}=Unknown", C1)
     until(hub, ".status.numberOfSelectedClusters", "3", placement)
-    assert "hollow-cluster-0001" not in decided(hub, "everywhere")
-    told = Cluster(hub.kubectl, hub.kubeconfig, hub.home, "hollow-cluster-0001")
+    assert "member-cluster-0001" not in decided(hub, "everywhere")
+    told = Cluster(hub.kubectl, hub.kubeconfig, hub.home, "member-cluster-0001")
     told.event("the connection check from the managed cluster to the hub cluster has failed")
 
     hub.run("annotate", C1, f"{SILENT}-")
@@ -186,6 +187,6 @@ def test_after_a_restart_with_fewer_the_rest_is_removed(
     with controlled(where, "--simulated-clusters", "1", data_dir=tmp_path) as up:
         hub = Cluster(any_kubectl, up.kubeconfig, home)
         for number in (1, 2):
-            hub.removed("mcl", f"hollow-cluster-000{number}")
+            hub.removed("mcl", f"member-cluster-000{number}")
 
         assert len(hub.get("mcl")["items"]) == 1

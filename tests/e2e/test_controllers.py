@@ -16,6 +16,7 @@ import pytest
 
 from e2e.raw import Raw
 from e2e.watching import until
+from manifests import claim_spec, gpus, node, pod_spec, slice_
 from sully.testing.cluster import Process, process
 from sully.testing.remote import controllers
 
@@ -128,12 +129,8 @@ def make(admin: Raw, path: str, name: str, **body: Any) -> None:
 
 def furnish(admin: Raw) -> None:
     """Make a node with two devices."""
-    room = {"cpu": "4", "memory": "8Gi", "pods": "10"}
-    make(admin, "/api/v1/nodes", "n", status={"capacity": room, "allocatable": room})
-    pool = {"name": "n", "generation": 1, "resourceSliceCount": 1}
-    devices = [{"name": "gpu-0"}, {"name": "gpu-1"}]
-    spec = {"driver": "d.example", "nodeName": "n", "pool": pool, "devices": devices}
-    make(admin, f"{DEVICES}/resourceslices", "s", spec=spec)
+    make(admin, "/api/v1/nodes", "n", **node("n"))
+    make(admin, f"{DEVICES}/resourceslices", "s", **slice_("s", "n", *gpus(2), driver="d.example"))
     make(admin, f"{DEVICES}/deviceclasses", "gpu", spec={})
     until(admin, f"{TEAM}/serviceaccounts", lambda found: "default" in found)
 
@@ -141,13 +138,8 @@ def furnish(admin: Raw) -> None:
 def start(admin: Raw, name: str, seconds: int) -> str:
     """Start a pod that tolerates a taint for some seconds; return which device it got."""
     toleration = {**TAINT, "operator": "Exists", "tolerationSeconds": seconds}
-    wanted = {"deviceClassName": "gpu", "tolerations": [toleration]}
-    requests = [{"name": "gpu", "exactly": wanted}]
-    make(admin, CLAIMS, name, spec={"devices": {"requests": requests}})
-    claims = [{"name": "gpu", "resourceClaimName": name}]
-    containers = [{"name": "c", "image": "i"}]
-    spec = {"containers": containers, "resourceClaims": claims}
-    make(admin, f"{TEAM}/pods", name, spec=spec)
+    make(admin, CLAIMS, name, spec=claim_spec(tolerations=[toleration]))
+    make(admin, f"{TEAM}/pods", name, spec=pod_spec(name))
     until(admin, f"{TEAM}/pods", lambda found: "nodeName" in found[name]["spec"])
     status = admin.request("GET", f"{CLAIMS}/{name}").json()["status"]
     return str(status["allocation"]["devices"]["results"][0]["device"])
@@ -193,10 +185,12 @@ def test_an_outage_delays_evictions_and_one_that_was_taken_back_does_not_happen(
         with pytest.raises(RuntimeError):
             crew.wait_for("no such line: read all it said")
 
-    assert not _leaves(pods, "spared"), (pods["spared"], crew.said)
-    loud = [line for line in crew.said if "[warning" in line or "[error" in line]
-    assert len(loud) == 1, "".join(crew.said)
-    assert sum("server is reachable again" in line for line in crew.said) == 1, "".join(crew.said)
+    assert not _leaves(pods, "spared"), (pods["spared"], crew.output)
+    loud = [line for line in crew.output if "[warning" in line or "[error" in line]
+    assert len(loud) == 1, "".join(crew.output)
+    assert sum("server is reachable again" in line for line in crew.output) == 1, "".join(
+        crew.output
+    )
 
 
 def _leaves(pods: dict[str, Any], name: str) -> bool:

@@ -1,4 +1,4 @@
-"""What people do with bad devices, told with kubectl on hollow nodes."""
+"""What people do with bad devices, told with kubectl on simulated nodes."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_a_rule_that_is_there_before_the_device(cluster: Cluster) -> None:
         "metadata": {"name": "late"},
         "spec": {
             "driver": driver,
-            "nodeName": "hollow-0000",
+            "nodeName": "worker-0000",
             "pool": {"name": "late", "generation": 1, "resourceSliceCount": 1},
             "devices": [{"name": "dev-0"}],
         },
@@ -214,7 +214,7 @@ def test_a_driver_that_restarts_disturbs_nobody(cluster: Cluster) -> None:
     before = start(cluster, "app", 6)
     uids = {each["metadata"]["uid"] for each in cluster.pods("app")}
     for number in range(3):
-        published = slice_of(cluster, f"hollow-000{number}")
+        published = slice_of(cluster, f"worker-000{number}")
         published["spec"]["pool"]["generation"] += 1
         cluster.replace(published)
 

@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from e2e.raw import Raw
-from e2e.watching import Named, until
+from e2e.watching import running, until
 from etcds import Etcd
+from manifests import claim, config_map, deployment
 from sully.testing.cluster import Process, process
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -30,31 +31,6 @@ QUICK = (
     *("--leader-elect-retry-period", "200ms"),
 )
 MILLION = 1_000_000
-
-
-def config_map(name: str) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
-
-
-def deployment(replicas: int) -> dict[str, Any]:
-    labels = {"app": "web"}
-    pod = {"containers": [{"name": "c", "image": "example.com/none:1"}]}
-    template = {"metadata": {"labels": labels}, "spec": pod}
-    spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "web"},
-        "spec": spec,
-    }
-
-
-def running(count: int) -> Any:
-    def check(pods: Named) -> bool:
-        phases = [pod["status"].get("phase") for pod in pods.values()]
-        return phases.count("Running") == count == len(phases)
-
-    return check
 
 
 def test_an_etcd_that_asks_for_a_password(tmp_path: Path) -> None:
@@ -94,16 +70,6 @@ class Site:
         return self._stack.enter_context(process(*where, *flags, data_dir=data))
 
 
-def claim(name: str) -> dict[str, Any]:
-    request = {"name": "r", "exactly": {"deviceClassName": "c"}}
-    return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceClaim",
-        "metadata": {"name": name},
-        "spec": {"devices": {"requests": [request]}},
-    }
-
-
 def allocation(device: str) -> dict[str, Any]:
     result = {"request": "r", "driver": "d.example.com", "pool": "p", "device": device}
     return {"status": {"allocation": {"devices": {"results": [result]}}}}
@@ -121,7 +87,7 @@ def test_no_device_is_given_away_twice_by_two_replicas(tmp_path: Path) -> None:
 
         def make(rival: tuple[str, int]) -> int:
             device, side = rival
-            return admins[side % 2].request("POST", CLAIMS, claim(f"{device}-{side}")).code
+            return admins[side % 2].request("POST", CLAIMS, claim(f"{device}-{side}", "c")).code
 
         def take(rival: tuple[str, int]) -> int:
             device, side = rival
@@ -153,7 +119,7 @@ def test_a_backup_comes_back(tmp_path: Path) -> None:
         shutil.copy(first.kubeconfig, kubeconfig)
         admin = Raw.admin(second.kubeconfig, tmp_path)
         kept = admin.request("POST", MAPS, config_map("kept")).json()
-        assert admin.request("POST", DEPLOYMENTS, deployment(3)).code == 201
+        assert admin.request("POST", DEPLOYMENTS, deployment("web", 3)).code == 201
         pods = until(admin, PODS, running(3))
 
         etcd.control("snapshot", "save", snapshot)

@@ -24,7 +24,7 @@ from kube.process import Foreign, foreign
 from kube.scenes import DRIVER, MERGE, OURS, PATCHES, PODS, Scene
 from sully.install.manifests import OPTIONAL, manifests
 from sully.install.workload import Settings
-from sully.testing.remote import Crew, controllers
+from sully.testing.remote import ControllersProcess, controllers
 
 pytestmark = pytest.mark.e2e
 
@@ -38,7 +38,7 @@ HOT = "example.com/hot:NoExecute"
 class World:
     there: Foreign
     scene: Scene
-    crew: Crew
+    crew: ControllersProcess
 
     def sully(self, *arguments: str) -> str:
         done = self.there.sully(*arguments)
@@ -62,7 +62,7 @@ def world() -> Iterator[World]:
             crew.wait_for("leading since")
             yield World(there, Scene(there), crew)
             assert crew.stop() == 0
-        assert "forbidden" not in "".join(crew.said).lower()
+        assert "forbidden" not in "".join(crew.output).lower()
 
 
 @pytest.fixture(autouse=True)
@@ -77,9 +77,9 @@ def _nothing_is_left(world: World) -> Iterator[None]:
 def test_the_table_is_printed_on_connecting(world: World) -> None:
     table = world.sully("capabilities")
 
-    assert "".join(world.crew.said).startswith(f"API server:  {world.there.url}\n{table}")
+    assert "".join(world.crew.output).startswith(f"API server:  {world.there.url}\n{table}")
     assert "eviction       its own" in table
-    assert "(4 controllers, lease sully-system/sully-controllers" in world.crew.said[-1]
+    assert "(4 controllers, lease sully-system/sully-controllers" in world.crew.output[-1]
 
 
 def test_our_kinds_are_served_as_custom_resources(world: World) -> None:
@@ -176,7 +176,7 @@ def test_a_rule_from_its_plan_to_its_end(world: World) -> None:
     past = {"metadata": {"annotations": {"sully.dev/expires-at": "2020-01-01T00:00:00Z"}}}
     assert world.scene.admin.request("PATCH", f"{RULES}/hot", past, MERGE).code == 200
     until(world.scene.admin, RULES, lambda rules: "hot" not in rules)
-    record = _recorded(world, "hot", lambda record: "liftedTime" in record.get("status", {}))
+    record = _recorded(world, "hot", lambda record: "deletedTime" in record.get("status", {}))
     assert "deleted" in world.sully("history", "rule", "hot")
     assert "1 pod evicted" in world.sully("history", "rule", "hot")
     _stays(world, record)
@@ -351,8 +351,10 @@ def test_it_can_be_installed_again_and_finds_what_is_new(world: World) -> None:
     again = world.there.sully("install", "--apply")
 
     assert again.returncode == 0, again.stderr
-    assert "CustomResourceDefinition taintrecords.sully.dev: applied" in again.stdout
-    assert "ServiceMonitor sully-controllers: applied" in again.stdout
+    applied = again.stdout.splitlines()
+    records = "customresourcedefinition.apiextensions.k8s.io/taintrecords.sully.dev"
+    assert f"{records} serverside-applied" in applied
+    assert "servicemonitor.monitoring.coreos.com/sully-controllers serverside-applied" in applied
 
 
 def test_people_see_our_kinds_with_kubectl(world: World, any_kubectl: Path, tmp_path: Path) -> None:

@@ -67,6 +67,6 @@ def test_devices_are_scheduled_shown_and_left(case: Case) -> None:
 
     attributes = [each["attributes"] for each in shown["devices"]]
     assert attributes == [{"model": {"value": "a100"}}] * 3
-    assert "forbidden" not in "".join(crew.said).lower()
+    assert "forbidden" not in "".join(crew.output).lower()
     assert (paused.returncode == 0) == case.sully_evicts
     assert told.returncode == 0, told.stderr

@@ -1,4 +1,4 @@
-"""`sully up` with hollow nodes, and with the demo."""
+"""`sully up` with simulated nodes, and with the demo."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def teams(demo: Process, any_kubectl: Path, home: Path) -> Cluster:
 def complete(found: Cluster) -> Cluster:
     """Wait until a demo is complete."""
     found.run("wait", "--for=condition=Ready", "node", "--all", "--timeout=180s")
-    found.created("devicetaintrules", "hollow-0003-maintenance")
+    found.created("devicetaintrules", "worker-0003-maintenance")
     return found
 
 
@@ -88,8 +88,8 @@ def test_those_who_tolerate_the_maintenance_stay_for_a_while(teams: Cluster) -> 
     found = teams.get("pods", "-n", "team-chat", "-l", "app=chat")["items"]
     staying = [each for each in found if "deletionTimestamp" not in each["metadata"]]
 
-    assert "hollow-0003" not in {each["spec"]["nodeName"] for each in staying}
-    teams.wait("EvictionInProgress=true", "devicetaintrule/hollow-0003-maintenance")
+    assert "worker-0003" not in {each["spec"]["nodeName"] for each in staying}
+    teams.wait("EvictionInProgress=true", "devicetaintrule/worker-0003-maintenance")
 
 
 def test_another_start_of_the_demo_changes_nothing(
@@ -104,13 +104,13 @@ def test_another_start_of_the_demo_changes_nothing(
     with controlled(where, "--demo", *QUICK, data_dir=tmp_path, crew=SHORT) as up:
         first = complete(Cluster(any_kubectl, up.kubeconfig, home))
         before = first.run(*shown), first.run(*uids)
-        first.run("delete", "devicetaintrule", "hollow-0003-closed")
+        first.run("delete", "devicetaintrule", "worker-0003-closed")
         assert up.stop() == 0
 
     with controlled(where, "--demo", *QUICK, data_dir=tmp_path, crew=SHORT) as up:
         again = Cluster(any_kubectl, up.kubeconfig, home)
         # What was deleted by hand comes back; the rest is as it was.
-        again.created("devicetaintrules", "hollow-0003-closed")
+        again.created("devicetaintrules", "worker-0003-closed")
         assert (again.run(*shown), again.run(*uids)) == before
 
 
@@ -142,9 +142,9 @@ def test_a_smaller_fleet_takes_what_belongs_to_a_node_along(
     with controlled(where, *fewer, data_dir=data) as up:
         cluster = Cluster(any_kubectl, up.kubeconfig, home)
         for owned in ("node", "resourceslice", "lease -n kube-node-lease"):
-            kind, *where = owned.split()
-            name = f"hollow-0001-{DRIVER}-0" if kind == "resourceslice" else "hollow-0001"
-            cluster.removed(kind, name, *where)
+            kind, *namespace = owned.split()
+            name = f"worker-0001-{DRIVER}-0" if kind == "resourceslice" else "worker-0001"
+            cluster.removed(kind, name, *namespace)
         assert len(cluster.get("nodes")["items"]) == 1
 
 

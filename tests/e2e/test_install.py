@@ -13,10 +13,11 @@ import yaml
 from e2e.beside import installed, sully
 from e2e.raw import Raw
 from e2e.watching import until
+from manifests import claim, deployment, gpus, node, pod_spec, slice_
 from sully.controller_setup import CONTROLLERS
 from sully.install.workload import DEFAULT
 from sully.testing.cluster import process
-from sully.testing.remote import Crew
+from sully.testing.remote import ControllersProcess
 
 pytestmark = pytest.mark.e2e
 
@@ -25,18 +26,7 @@ PODS = "/api/v1/namespaces/team/pods"
 RECORDS = "/apis/sully.dev/v1alpha1"
 DRIVER = "gpu.example.com"
 APPS = "/apis/apps/v1"
-_LABELS = {"app": "x"}
-DEPLOYMENT: dict[str, Any] = {
-    "metadata": {"name": "x"},
-    "spec": {
-        "replicas": 2,
-        "selector": {"matchLabels": _LABELS},
-        "template": {
-            "metadata": {"labels": _LABELS},
-            "spec": {"containers": [{"name": "c", "image": "i"}]},
-        },
-    },
-}
+DEPLOYMENT = deployment("x", 2)
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 
 
@@ -46,7 +36,7 @@ def made(admin: Raw, path: str, body: dict[str, Any]) -> None:
 
 
 @contextmanager
-def running(tmp_path: Path, *flags: str) -> Iterator[tuple[Raw, Crew]]:
+def running(tmp_path: Path, *flags: str) -> Iterator[tuple[Raw, ControllersProcess]]:
     """Run the API alone, install, and run what was installed as the installed account."""
     with process("--disable-controllers", "--store", "memory") as up:
         only = "" if "--only" in flags else ",".join(DEFAULT)
@@ -56,13 +46,8 @@ def running(tmp_path: Path, *flags: str) -> Iterator[tuple[Raw, Crew]]:
 
 def furnish(admin: Raw) -> None:
     """Make a node with two devices, and a namespace in which pods may be."""
-    devices = [{"name": f"gpu-{number}"} for number in range(2)]
-    room = {"cpu": "4", "memory": "8Gi", "pods": "10"}
-    status = {"capacity": room, "allocatable": room}
-    made(admin, "/api/v1/nodes", {"metadata": {"name": "n1"}, "status": status})
-    pool = {"name": "n1", "generation": 1, "resourceSliceCount": 1}
-    spec = {"driver": DRIVER, "nodeName": "n1", "pool": pool, "devices": devices}
-    made(admin, f"{RESOURCE}/resourceslices", {"metadata": {"name": "s"}, "spec": spec})
+    made(admin, "/api/v1/nodes", node("n1"))
+    made(admin, f"{RESOURCE}/resourceslices", slice_("s", "n1", *gpus(2), driver=DRIVER))
     made(admin, f"{RESOURCE}/deviceclasses", {"metadata": {"name": "gpu"}, "spec": {}})
     made(admin, "/api/v1/namespaces", {"metadata": {"name": "team"}})
     account = {"metadata": {"name": "default"}}
@@ -70,14 +55,8 @@ def furnish(admin: Raw) -> None:
 
 
 def start(admin: Raw, name: str) -> None:
-    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
-    claim = {"metadata": {"name": name}, "spec": {"devices": {"requests": [request]}}}
-    made(admin, f"{RESOURCE}/namespaces/team/resourceclaims", claim)
-    spec = {
-        "schedulerName": "sully",
-        "containers": [{"name": "c", "image": "i"}],
-        "resourceClaims": [{"name": "gpu", "resourceClaimName": name}],
-    }
+    made(admin, f"{RESOURCE}/namespaces/team/resourceclaims", claim(name))
+    spec = pod_spec(name, schedulerName="sully")
     made(admin, PODS, {"metadata": {"name": name}, "spec": spec})
     until(admin, PODS, lambda pods: bool(pods[name]["spec"].get("nodeName")))
 
@@ -105,7 +84,7 @@ def test_with_exactly_these_rights_pods_are_scheduled_and_evicted(tmp_path: Path
         until(admin, status, lambda rules: "out" not in rules)
         assert crew.stop() == 0
 
-    assert "forbidden" not in "".join(crew.said).lower()
+    assert "forbidden" not in "".join(crew.output).lower()
 
 
 def _leaves(pod: dict[str, Any]) -> bool:
@@ -122,7 +101,7 @@ def test_patches_are_reported_on_and_end(tmp_path: Path) -> None:
         until(admin, patches, lambda found: bool(found["p"].get("status")))
         assert crew.stop() == 0
 
-    assert "forbidden" not in "".join(crew.said).lower()
+    assert "forbidden" not in "".join(crew.output).lower()
 
 
 def test_without_the_right_to_evict_nobody_is_evicted(tmp_path: Path) -> None:
@@ -153,7 +132,7 @@ def test_all_controllers_run_with_no_more_than_their_rights(tmp_path: Path) -> N
         until(admin, rooms, lambda found: "room" not in found)
         assert crew.stop() == 0
 
-    assert "forbidden" not in "".join(crew.said).lower()
+    assert "forbidden" not in "".join(crew.output).lower()
 
 
 def test_the_account_has_no_other_rights(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.e2e
 GROUP = "cluster.open-cluster-management.io"
 AVAILABLE = "ManagedClusterConditionAvailable"
 UNREACHABLE, UNAVAILABLE = f"{GROUP}/unreachable", f"{GROUP}/unavailable"
-C0, C1, C2 = (f"hollow-cluster-000{number}" for number in range(3))
+C0, C1, C2 = (f"member-cluster-000{number}" for number in range(3))
 ALL = [C0, C1, C2]
 _NUMBERS = itertools.count()
 
@@ -115,7 +115,7 @@ def hub(plane: Process, any_kubectl: Path, home: Path) -> Iterator[Cluster]:
     made.wait(f"{AVAILABLE}=True", "mcl", "--all")
     write(made, BINDING)
     yield made
-    made.run("annotate", "mcl", "--all", "sully.dev/silent-")
+    made.run("annotate", "mcl", "--all", "sully.dev/unreachable-")
     for name in ALL:
         taint(made, name, CLEAN)
     made.wait(f"{AVAILABLE}=True", "mcl", "--all")
@@ -177,7 +177,7 @@ def test_an_unreachable_cluster_is_left_at_once_or_after_a_while(hub: Cluster) -
     until(hub, "anything", *ALL)
     until(hub, "patient", *ALL)
 
-    hub.run("annotate", "mcl", C0, "sully.dev/silent=true")
+    hub.run("annotate", "mcl", C0, "sully.dev/unreachable=true")
 
     until(hub, "anything", C1, C2)
     until(hub, "patient", C1, C2)
@@ -188,7 +188,7 @@ def test_an_unreachable_cluster_is_left_at_once_or_after_a_while(hub: Cluster) -
     assert (left["patient"] - since).total_seconds() >= 2
     assert left["anything"] < left["patient"]
 
-    hub.run("annotate", "mcl", C0, "sully.dev/silent-")
+    hub.run("annotate", "mcl", C0, "sully.dev/unreachable-")
     until(hub, "anything", *ALL)
     until(hub, "patient", *ALL)
 
@@ -262,11 +262,11 @@ def test_why_and_what_if(hub: Cluster) -> None:
     taint(hub, C1, MAINTAINING)
     until(hub, "anything", C0, C2)
     answer = json.loads(hub.run("get", "--raw", page))
-    says = {each["cluster"]: each["says"] for each in answer["verdicts"]}
+    says = {each["cluster"]: each["message"] for each in answer["verdicts"]}
     assert says[C1] == "taint maintaining:NoSelect is not tolerated"
 
-    changes = {"changes": [{"drop": {"cluster": C0}}]}
+    changes = {"changes": [{"delete": {"cluster": C0}}]}
     told = json.loads(hub.run("create", "--raw", page, "-f", "-", given=json.dumps(changes)))
     mine = [each for each in told["placements"] if each["namespace"] == hub.namespace]
-    assert [(each["left"], each["after"]) for each in mine] == [([C0], [C2])]
+    assert [(each["removed"], each["after"]) for each in mine] == [([C0], [C2])]
     assert decided(hub, "anything") == [C0, C2]

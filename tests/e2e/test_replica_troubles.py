@@ -23,12 +23,12 @@ SEED = 20261116
 @pytest.mark.slow
 def test_nothing_is_lost_nothing_done_twice_and_controllers_move(tmp_path: Path) -> None:
     try:
-        entered((), places=(*SYSTEM, str(ROOT / ".cache" / "iproute2")))
+        entered((), paths=(*SYSTEM, str(ROOT / ".cache" / "iproute2")))
     except NetworkError as error:
         pytest.skip(str(error))
     figures = tmp_path / "figures.json"
     command = [sys.executable, str(ROOT / "tools" / "robust.py"), "replicas"]
-    command += ["--pods", str(PODS), "--troubles", "2", "--seed", str(SEED)]
+    command += ["--pods", str(PODS), "--faults", "2", "--seed", str(SEED)]
     done = subprocess.run([*command, "--figures", str(figures)], capture_output=True, text=True)
 
     assert done.returncode == 0, done.stdout + done.stderr

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from e2e.raw import Raw
-from e2e.watching import Named, until
+from e2e.watching import Named, running, until
 from etcds import Etcd
+from manifests import config_map, deployment
 from sully.testing.cluster import Process, process
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -59,35 +59,6 @@ def replicas(etcd: Etcd, tmp_path: Path) -> Iterator[list[Replica]]:
         yield [first, *others]
 
 
-def config_map(name: str) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
-
-
-def deployment(replicas: int) -> dict[str, Any]:
-    labels = {"app": "web"}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "web"},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": {"containers": [{"name": "c", "image": "example.com/none:1"}]},
-            },
-        },
-    }
-
-
-def running(count: int) -> Any:
-    def check(pods: Named) -> bool:
-        phases = [pod["status"].get("phase") for pod in pods.values()]
-        return phases.count("Running") == count == len(phases)
-
-    return check
-
-
 def uids(pods: Named) -> set[str]:
     return {pod["metadata"]["uid"] for pod in pods.values()}
 
@@ -123,7 +94,7 @@ LOSSES = {"killed": signal.SIGKILL, "frozen": signal.SIGSTOP}
 def test_controllers_move_and_nothing_is_lost_or_done_twice(
     how: str, etcd: Etcd, replicas: list[Replica]
 ) -> None:
-    assert replicas[1].admin.request("POST", DEPLOYMENTS, deployment(60)).code == 201
+    assert replicas[1].admin.request("POST", DEPLOYMENTS, deployment("web", 60)).code == 201
     before = uids(until(replicas[2].admin, PODS, running(60)))
     lost = leader(replicas)
     one, two = (each for each in replicas if each is not lost)

@@ -8,14 +8,11 @@ from typing import Any
 import pytest
 
 from e2e.raw import Raw
+from manifests import config_map
 from sully.testing.cluster import process
 
 pytestmark = pytest.mark.e2e
 MAPS = "/api/v1/namespaces/default/configmaps"
-
-
-def config_map(name: str) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=lambda each: each.name)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from sully.server.authorization.policy.programs import CONTROLLERS
+from sully.server.authorization.policy.components import CONTROLLERS
 
 FOLDER = "SULLY_TRAIL"
 USER = "system:serviceaccount:sully-system:sully-controllers"

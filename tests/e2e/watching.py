@@ -28,6 +28,16 @@ def until(admin: Raw, path: str, done: Callable[[Named], bool]) -> Named:
                 return found
 
 
+def running(count: int) -> Callable[[Named], bool]:
+    """Return a condition for `until`: that there are so many pods, and all are running."""
+
+    def check(pods: Named) -> bool:
+        phases = [pod["status"].get("phase") for pod in pods.values()]
+        return phases.count("Running") == count == len(phases)
+
+    return check
+
+
 def _follow(admin: Raw, path: str, found: Named, done: Callable[[Named], bool]) -> bool:
     with admin.open("GET", path) as watch:
         while line := watch.readline():

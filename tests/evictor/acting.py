@@ -9,7 +9,8 @@ from typing import Any
 
 from sully.api.resource.types import DeviceTaintRule
 from sully.client.transport import Key
-from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS, Terms
+from sully.domain.devices.taints import EVICTING_EFFECTS
+from sully.domain.eviction.judge import EvictionPolicy
 from sully.domain.eviction.past import PastEviction
 from sully.evictor.core import Evictor
 from sully.evictor.effects import (
@@ -41,7 +42,7 @@ from sully.evictor.settings import EvictionOptions
 from sully.testing.builders import GPU, claim, pod, rule, select, taint
 from views.feeds import Scene
 
-OPTIONS = EvictionOptions(terms=Terms(effects=EVICTING_WITH_BUDGETS))
+OPTIONS = EvictionOptions(policy=EvictionPolicy(effects=EVICTING_EFFECTS))
 KEY = Key("default", "pod")
 WITHIN_BUDGET = "NoExecuteWithPodDisruptionBudget"
 Failure = Callable[[], Event | None]
@@ -73,7 +74,7 @@ class Acting:
         totals: dict[str, int] | None = None,
     ) -> None:
         self.scene = Scene()
-        self.scene.exposures.terms = options.terms
+        self.scene.exposures.policy = options.policy
         self.line = Line()
         sources = RecordSources(lambda: past, lambda: totals or {})
         self.evictor = Evictor(self.scene.exposures, options, sources=sources, caches=[self.line])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS, Terms
+from sully.domain.devices.taints import EVICTING_EFFECTS
+from sully.domain.eviction.judge import EvictionPolicy
 from sully.evictor.settings import (
     EvictionOptions,
     EvictionSettings,
@@ -32,7 +33,9 @@ CASES = {
         {"SullyNoExecuteWithPodDisruptionBudget": True},
         False,
         EvictionOptions(
-            terms=Terms(effects=EVICTING_WITH_BUDGETS), default_per_second=5, max_per_minute=100
+            policy=EvictionPolicy(effects=EVICTING_EFFECTS),
+            default_per_second=5,
+            max_per_minute=100,
         ),
     ),
     "groups": (
@@ -44,7 +47,7 @@ CASES = {
         {"SullyNoExecuteWithPodDisruptionBudget": True},
         True,
         EvictionOptions(
-            terms=Terms(compat=Compat.KUBERNETES),
+            policy=EvictionPolicy(compat=Compat.KUBERNETES),
             rates=False,
             pauses=False,
             records=False,

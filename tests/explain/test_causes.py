@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import msgspec
 import pytest
 
 from architecture.project import ROOT, SOURCE
@@ -105,7 +106,7 @@ def _unknown(row: Template, facts: tuple[type, ...]) -> set[str]:
     return named - known
 
 
-def fields_of(facts: type) -> set[str]:
+def fields_of(facts: type[msgspec.Struct]) -> set[str]:
     return {*facts.__struct_fields__, *(x for x in vars(facts) if not x.startswith("_"))}
 
 

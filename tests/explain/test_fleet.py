@@ -201,7 +201,9 @@ PLACEMENTS = {
         cluster("a", taint(UNREACHABLE), conditions=(ACCEPTED, SILENT)),
         told(
             wish(),
-            condition("sully.dev/LeavesHeld", "True", "LeaveBudget", "Waiting for the budget: a"),
+            condition(
+                "sully.dev/RemovalsDelayed", "True", "RemovalBudget", "Waiting for the budget: a"
+            ),
         ),
         decision("a"),
         after=60,

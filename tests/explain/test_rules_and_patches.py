@@ -421,6 +421,7 @@ RULES = {
             "1 pod evicted since starting the controller.",
             ever="4 pods evicted.",
         ),
+        taint_record("fw", evictions=4),
         says=(
             "It selects 2 published devices, 0 in use. 4 pods were evicted because of it, and"
             " no other pod will be.",
@@ -545,7 +546,7 @@ def test_who_must_leave_stands_in_a_table() -> None:
 
 
 def test_without_our_annotation_the_field_manager_is_the_author() -> None:
-    fields = {"f:spec": {"f:taint": {}}}
+    fields: Obj = {"f:spec": {"f:taint": {}}}
     bare = rule("fw")
     bare["metadata"]["annotations"] = {}
     bare["metadata"]["managedFields"] = [

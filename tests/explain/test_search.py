@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sully.domain.scheduling.diagnosis import Asked, Diagnosis, Holder, Taint
+from sully.domain.scheduling.diagnosis import Diagnosis, Holder, RequestAccount, Taint
 from sully.explain.trials.changes import Change, Excess, LargestNode, NodeObstacles, Solution
 from sully.explain.trials.search import fewest, solutions, too_large
 
@@ -67,7 +67,7 @@ class Cluster:
 def account(nodes: Nodes) -> Diagnosis:
     keys = {key for taints, _ in nodes.values() for key in taints}
     held = {claim for _, holders in nodes.values() for claim in holders}
-    asked = Asked(
+    asked = RequestAccount(
         claim=WHERE[0],
         request=WHERE[1],
         wanted=1,
@@ -172,11 +172,11 @@ def test_of_many_few_are_asked_about() -> None:
 
 
 def test_a_request_is_too_large_only_if_all_its_alternatives_are() -> None:
-    big = Asked(claim="ns/c", request="a/big", wanted=9)
-    fits = Asked(claim="ns/c", request="a/any", wanted=9)
-    large = Asked(claim="ns/c", request="a/any", wanted=10)
+    big = RequestAccount(claim="ns/c", request="a/big", wanted=9)
+    fits = RequestAccount(claim="ns/c", request="a/any", wanted=9)
+    large = RequestAccount(claim="ns/c", request="a/any", wanted=10)
 
-    def found(*asked: Asked) -> tuple[tuple[Asked, LargestNode], ...]:
+    def found(*asked: RequestAccount) -> tuple[tuple[RequestAccount, LargestNode], ...]:
         return too_large(Diagnosis(nodes=1, requests=asked), Cluster({}))
 
     assert found(big, fits) == ()

@@ -28,7 +28,7 @@ BUSY = (claim("busy", holds=("n1/gpu-0", "n1/gpu-1"), pods=("q",)), pod("q", "bu
 TOLERATES_FW = {"key": "example.com/fw", "operator": "Exists", "effect": "NoSchedule"}
 
 
-ALL = {"allocationMode": "All", "count": 0}
+ALL: Obj = {"allocationMode": "All", "count": 0}
 
 
 def waiting(

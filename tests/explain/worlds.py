@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
+import manifests
+from manifests import DRIVER
 from sully.client.transport import Key, Kind
 from sully.explain.explanation import Explanation
 from sully.explain.questions import QUESTIONS
@@ -17,7 +19,6 @@ from sully.views.snapshot.snapshot import Gap, Objects, Snapshot
 
 Obj = dict[str, Any]
 
-DRIVER = "gpu.example.com"
 CLASS = "gpus"
 NAMESPACE = "team"
 KINDS: dict[str, Kind[Any]] = {each.kind: each for each in EVERYTHING}
@@ -96,25 +97,10 @@ def device(name: str, *taints: Obj, capacity: Mapping[str, str] | None = None, *
     } | more
 
 
-def slice_(
-    *devices: Obj, on: str = "n1", name: str = "", count: int = 1, generation: int = 1, **more: Any
-) -> Obj:
-    where: Obj = {"nodeName": on} if on else {"allNodes": True}
-    return {
-        "kind": "ResourceSlice",
-        "metadata": {"name": name or f"slice-{on}"},
-        "spec": {
-            "driver": DRIVER,
-            "pool": {
-                "name": on or "shared",
-                "generation": generation,
-                "resourceSliceCount": count,
-            },
-            "devices": list(devices),
-        }
-        | where
-        | more,
-    }
+def slice_(*devices: Obj, on: str = "n1", name: str = "", **more: Any) -> Obj:
+    placed = {} if on else {"allNodes": True}
+    spec = {"devices": list(devices), **placed, **more}
+    return manifests.slice_(name or f"slice-{on}", on or "shared", **spec)
 
 
 def class_(name: str = CLASS, *expressions: str, **spec: Any) -> Obj:
@@ -297,9 +283,9 @@ def taint_record(
     name: str, *, lifted: float | None = None, by: str = "", evictions: int = 0
 ) -> Obj:
     """Return the memory of a rule."""
-    status: Obj = {"evicted": evictions, "liftedBy": by}
+    status: Obj = {"evicted": evictions, "deletedBy": by}
     if lifted is not None:
-        status["liftedTime"] = at(lifted)
+        status["deletedTime"] = at(lifted)
     return {
         "kind": "TaintRecord",
         "metadata": {"name": f"{name}-uid"},

@@ -16,10 +16,10 @@ from sully.cli.main import main
 from sully.controller_setup import CONTROLLERS
 from sully.install.folders import files
 from sully.install.manifests import manifests
-from sully.install.rights import AGENTS, rules_of
+from sully.install.rbac import AGENTS, rules_of
 from sully.install.workload import DEFAULT, Settings
-from sully.server.authorization.policy.programs import CONTROLLERS as AGENT_RULES
-from sully.server.authorization.policy.programs import ROLES
+from sully.server.authorization.policy.components import CONTROLLERS as AGENT_RULES
+from sully.server.authorization.policy.components import ROLES
 
 Obj = dict[str, Any]
 DEPLOY = Path(__file__).parents[2] / "deploy"

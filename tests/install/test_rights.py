@@ -16,10 +16,10 @@ from e2e.unused import UNUSED
 from sully.controller_context import MANAGER
 from sully.controller_setup import CONTROLLERS
 from sully.domain.capabilities.offers import OURS, PATCHES
-from sully.install.rights import AGENTS, GATED, RIGHTS, rules_of
+from sully.install.rbac import AGENTS, GATED, RIGHTS, rules_of
 from sully.machinery.gates import Gates
-from sully.server.authorization.policy.programs import GATED as GATED_THERE
-from sully.server.authorization.policy.programs import ROLES
+from sully.server.authorization.policy.components import GATED as GATED_THERE
+from sully.server.authorization.policy.components import ROLES
 
 Obj = dict[str, Any]
 THERE = {

@@ -7,6 +7,7 @@ from typing import Any
 from e2e.raw import Raw
 from e2e.watching import until
 from kube.process import Foreign
+from manifests import gpus, node, pod_spec, slice_
 
 Obj = dict[str, Any]
 DRIVER = "gpu.example.com"
@@ -38,11 +39,7 @@ class Scene:
         request = {"name": "gpu", **exactly} if self._flat else {"name": "gpu", "exactly": exactly}
         claim = {"metadata": {"name": name}, "spec": {"devices": {"requests": [request]}}}
         self.make(f"{self.devices}/namespaces/team/resourceclaims", claim)
-        spec = {
-            "schedulerName": scheduler,
-            "containers": [{"name": "c", "image": "i"}],
-            "resourceClaims": [{"name": "gpu", "resourceClaimName": name}],
-        }
+        spec = pod_spec(name, schedulerName=scheduler)
         self.make(PODS, {"metadata": {"name": name}, "spec": spec})
         until(self.admin, PODS, lambda pods: bool(pods[name]["spec"].get("nodeName")))
 
@@ -61,15 +58,13 @@ class Scene:
         return str(status["allocation"]["devices"]["results"][0]["device"])
 
     def _furnish(self, count: int) -> None:
-        room = {"cpu": "4", "memory": "8Gi", "pods": "10"}
-        status = {"capacity": room, "allocatable": room}
-        self.make("/api/v1/nodes", {"metadata": {"name": "n1"}, "status": status})
-        names: list[Obj] = [{"name": f"gpu-{number}"} for number in range(count)]
+        self.make("/api/v1/nodes", node("n1"))
         attributes = {"model": {"string": "a100"}}
         content: Obj = {"attributes": attributes}
-        devices = [{**each, **({"basic": content} if self._flat else content)} for each in names]
-        pool = {"name": "n1", "generation": 1, "resourceSliceCount": 1}
-        spec = {"driver": DRIVER, "nodeName": "n1", "pool": pool, "devices": devices}
+        devices = [
+            {**each, **({"basic": content} if self._flat else content)} for each in gpus(count)
+        ]
+        spec = slice_("s", "n1", *devices, driver=DRIVER)["spec"]
         self.make(f"{self.devices}/resourceslices", {"metadata": {"name": "s"}, "spec": spec})
         model = f'device.attributes["{DRIVER}"].model == "a100"'
         chosen = {"selectors": [{"cel": {"expression": model}}]}

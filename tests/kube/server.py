@@ -44,12 +44,12 @@ from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
 from sully.server.api import Api, Env
 from sully.server.authentication import reviews
-from sully.server.authentication.accounts import Accounts
 from sully.server.authentication.authenticator import Authenticator
 from sully.server.authentication.groups import MASTERS
-from sully.server.authentication.issuing import Issuer
 from sully.server.authentication.keys import SigningKey
-from sully.server.authorization.policy.writing import RBAC
+from sully.server.authentication.service_accounts import TokenAuthenticator
+from sully.server.authentication.token_requests import Issuer
+from sully.server.authorization.policy.builders import RBAC
 from sully.server.bootstrap import ensure_namespaces, ensure_policy
 from sully.server.flowcontrol.limits import Limits
 from sully.server.http.access import AccessControl
@@ -127,7 +127,7 @@ class Server:
 def access_control(api: Api, folder: Path, clock: Clock) -> AccessControl:
     """Return the way in, for certificates and for tokens of service accounts."""
     key = SigningKey.open(folder)
-    accounts = Accounts(key, api.writer.lookup, clock)
+    accounts = TokenAuthenticator(key, api.writer.lookup, clock)
     api.connector.add("serviceaccounts", "token", Issuer(key, api.writer, max_seconds=0).issue)
     api.virtual.add(reviews.GROUP, "tokenreviews", reviews.review_tokens(accounts))
     api.virtual.add(reviews.GROUP, "selfsubjectreviews", reviews.who_am_i(clock))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sully.api import build_scheme
-from sully.machinery.gostructs import MOST_VALUES, diff, internal
+from sully.machinery.gostructs import MAX_VALUES, diff, internal
 
 CORE = "io.k8s.api.core.v1"
 TABLES = build_scheme().tables
@@ -86,8 +86,8 @@ def test_no_difference() -> None:
 
 
 def test_what_is_too_large_is_not_compared() -> None:
-    large = {"args": ["x"] * MOST_VALUES}
+    large = {"args": ["x"] * MAX_VALUES}
 
     got = diff(large, {"args": []}, TABLES.get(CORE, "Container"))
 
-    assert got == f"(too large to compare: more than {MOST_VALUES} fields and list items)\n"
+    assert got == f"(too large to compare: more than {MAX_VALUES} fields and list items)\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sully.machinery.memo import LONGEST, Memo, remembered
+from sully.machinery.memo import LONGEST, Memo, memoized
 
 
 def test_what_is_kept_is_found() -> None:
@@ -24,7 +24,7 @@ def test_a_full_one_starts_anew() -> None:
 def test_short_texts_are_remembered_and_long_ones_are_not() -> None:
     asked: list[str] = []
 
-    @remembered(10)
+    @memoized(10)
     def length(text: str) -> int:
         asked.append(text)
         return len(text)

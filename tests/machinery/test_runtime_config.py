@@ -70,10 +70,10 @@ def test_a_version_that_is_off_is_nowhere() -> None:
 REFUSED = {
     "an unknown version": (
         "resource.k8s.io/v2=true",
-        "there is no resource.k8s.io/v2; can be switched: .*resource.k8s.io/v1beta1",
+        r"unknown version resource.k8s.io/v2 \(one of: .*resource.k8s.io/v1beta1",
     ),
-    "an unknown stage": ("api/legacy=false", "there is no api/legacy"),
-    "no version at all": ("yes", "there is no yes"),
+    "an unknown stage": ("api/legacy=false", "unknown version api/legacy"),
+    "no version at all": ("yes", "unknown version yes"),
     "a value that is none": ("api/beta=maybe", 'api/beta must be true or false, not "maybe"'),
     "what is stored": (
         "resource.k8s.io/v1=false",

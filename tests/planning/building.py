@@ -1,4 +1,4 @@
-"""Small clusters for rehearsals, as the objects that a server would list."""
+"""Small clusters for simulations, as the objects that a server would list."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
+import manifests
+from manifests import DRIVER, claim_spec, gpus
 from sully.client.objects import from_body
 from sully.client.transport import Kind
 from sully.machinery.timestamps import format_time
 from sully.planning.changes import Put
-from sully.planning.rehearsal import Rehearsal
-from sully.planning.settings import Settings
-from sully.planning.telling import tell
-from sully.planning.world import NEEDED
+from sully.planning.cluster_copy import PLAN_KINDS, SimulationOptions
+from sully.planning.plan_builder import build_plan
+from sully.planning.simulation import Simulation
 from sully.testing.clock import NOON
 from sully.views.kinds import RULES
 from sully.views.snapshot.snapshot import Gap, Objects, Snapshot
 
 Obj = dict[str, Any]
-DRIVER, KEY, CLASS = "gpu.example.com", "example.com/broken", "gpu"
-QUICK = Settings(stop_seconds=1)
+KEY, CLASS = "example.com/broken", "gpu"
+QUICK = SimulationOptions(stop_seconds=1)
 
 
 def meta(name: str, namespace: str = "", **more: Any) -> Obj:
@@ -39,15 +40,9 @@ def node(name: str, cpu: str = "8", **spec: Any) -> Obj:
 
 
 def slice_(node: str, devices: int = 1, *, first: Obj | None = None) -> Obj:
-    found: list[Obj] = [{"name": f"gpu-{index}"} for index in range(devices)]
-    found[0] |= first or {}
-    spec = {
-        "driver": DRIVER,
-        "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
-        "nodeName": node,
-        "devices": found,
-    }
-    return {"kind": "ResourceSlice", "metadata": meta(f"s-{node}"), "spec": spec}
+    listed = gpus(devices)
+    listed[0] |= first or {}
+    return manifests.slice_(f"s-{node}", node, *listed) | {"metadata": meta(f"s-{node}")}
 
 
 def class_(name: str = CLASS, *expressions: str) -> Obj:
@@ -60,10 +55,8 @@ def machines(*nodes: str, devices: int = 1) -> list[Obj]:
 
 
 def request(*tolerations: Obj, count: int = 1) -> Obj:
-    exactly: Obj = {"deviceClassName": CLASS, "allocationMode": "ExactCount", "count": count}
-    if tolerations:
-        exactly["tolerations"] = list(tolerations)
-    return {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
+    more: Obj = {"tolerations": list(tolerations)} if tolerations else {}
+    return claim_spec(CLASS, allocationMode="ExactCount", count=count, **more)
 
 
 def toleration(seconds: int | None = None, key: str = KEY) -> Obj:
@@ -165,16 +158,13 @@ def _pod(name: str, on: str, claim: str, owned_by: str, *, ready: bool = True, *
 
 
 def rule(name: str = "rule", effect: str = "NoExecute", *, at: datetime = NOON, **more: Any) -> Obj:
-    taint = {"key": more.pop("key", KEY), "effect": effect, "timeAdded": format_time(at)}
+    key, annotations = more.pop("key", KEY), more.pop("annotations", {})
+    taint: Obj = {"timeAdded": format_time(at)}
     if "rate" in more:
         taint["evictionsPerSecond"] = more.pop("rate")
-    annotations = more.pop("annotations", {})
-    spec = {"deviceSelector": {"driver": DRIVER, **more}, "taint": taint}
-    return {
-        "kind": "DeviceTaintRule",
-        "metadata": meta(name, annotations=annotations),
-        "spec": spec,
-    }
+    selector = {"driver": DRIVER, **more}
+    body = manifests.rule(name, effect, key=key, selector=selector, taint=taint)
+    return body | {"metadata": meta(name, annotations=annotations)}
 
 
 def put(body: Obj, kind: Kind[Any] = RULES) -> Put:
@@ -184,12 +174,12 @@ def put(body: Obj, kind: Kind[Any] = RULES) -> Put:
 def snapshot(*objects: Obj, taken: datetime = NOON, gaps: Iterable[Gap] = ()) -> Snapshot:
     found = [
         Objects(kind, [from_body(kind, each) for each in objects if each["kind"] == kind.kind])
-        for kind in NEEDED
+        for kind in PLAN_KINDS
     ]
     return Snapshot(found, taken=taken, gaps=tuple(gaps))
 
 
-def planned(objects: Iterable[Obj], *changes: Any, settings: Settings = QUICK) -> Any:
-    rehearsal = Rehearsal(snapshot(*objects), settings)
-    rehearsal.run(changes)
-    return tell(rehearsal)
+def planned(objects: Iterable[Obj], *changes: Any, options: SimulationOptions = QUICK) -> Any:
+    simulation = Simulation(snapshot(*objects), options)
+    simulation.run(changes)
+    return build_plan(simulation)

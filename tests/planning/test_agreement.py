@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import manifests
 from controllers.world import NAMESPACES, PODS, SCHEME, Obj, World, running
 from sully.client.discovery.resources import of_scheme
 from sully.client.objects import from_body
@@ -22,14 +23,13 @@ from sully.controller_context import ControllerConfig
 from sully.controller_setup import build_manager
 from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
 from sully.controllers.workloads import REPLICA_SETS
-from sully.domain.planning.report import Fate, Plan
+from sully.domain.planning.report import Plan, ReplacementOutcome
 from sully.domain.simulated.fleet import DRIVER, Fleet, Pace, name_of
 from sully.machinery.gates import Gates
 from sully.planning.changes import Put
-from sully.planning.rehearsal import Rehearsal
-from sully.planning.settings import Settings
-from sully.planning.telling import tell
-from sully.planning.world import NEEDED
+from sully.planning.cluster_copy import PLAN_KINDS, SimulationOptions
+from sully.planning.plan_builder import build_plan
+from sully.planning.simulation import Simulation
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
 from sully.views import kinds
@@ -119,19 +119,17 @@ async def make(world: World, name: str, workload: Workload) -> None:
 
 
 def rule(scene: Scene) -> Obj:
-    taint: Obj = {"key": KEY, "effect": scene.effect}
-    if scene.rate is not None:
-        taint["evictionsPerSecond"] = scene.rate
-    spec = {"deviceSelector": {"driver": DRIVER, **dict(scene.selector)}, "taint": taint}
-    return {"metadata": {"name": "rule"}, "spec": spec}
+    taint = {"evictionsPerSecond": scene.rate} if scene.rate is not None else {}
+    selector = {"driver": DRIVER, **dict(scene.selector)}
+    return manifests.rule("rule", scene.effect, key=KEY, selector=selector, taint=taint)
 
 
 async def predict(world: World, scene: Scene) -> Plan:
     made = await world.admin.create(RULES, rule(scene), "", DRY)
-    snapshot = await load(world.admin, NEEDED, now=world.clock.now())
-    rehearsal = Rehearsal(snapshot, Settings(stop_seconds=STOP))
-    rehearsal.run([Put(kinds.RULES, from_body(kinds.RULES, made))])
-    return tell(rehearsal)
+    snapshot = await load(world.admin, PLAN_KINDS, now=world.clock.now())
+    simulation = Simulation(snapshot, SimulationOptions(stop_seconds=STOP))
+    simulation.run([Put(kinds.RULES, from_body(kinds.RULES, made))])
+    return build_plan(simulation)
 
 
 Pod = tuple[str, str]
@@ -165,7 +163,7 @@ def places(found: Sequence[Obj]) -> Counter[Pod]:
 async def watch(world: World, scene: Scene, until: float) -> Outcome:
     """Create the rule, and note what happens at which time."""
     before = {each["metadata"]["name"] for each in await pods(world)}
-    start, left = world.clock.now(), {}
+    start, left = world.clock.now(), dict[str, float]()
     await world.admin.create(RULES, rule(scene))
     await world.settle()
     while True:
@@ -183,21 +181,21 @@ async def watch(world: World, scene: Scene, until: float) -> Outcome:
 
 def predicted(plan: Plan, before: Sequence[Obj]) -> Outcome:
     expected = places(before)
-    for each in plan.departures:
+    for each in plan.evictions:
         name = each.owner.partition("/")[2]
         expected[name, each.node] -= 1
-        expected[name, each.landing.node] += 1
-    for each in plan.arrivals:
-        name = each.owner.partition("/")[2]
+        expected[name, each.replacement.node] += 1
+    for pod in plan.scheduled_pods:
+        name = pod.owner.partition("/")[2]
         expected[name, ""] -= 1
-        expected[name, each.node] += 1
-    left = sorted((each.after, each.name) for each in plan.departures)
+        expected[name, pod.node] += 1
+    left = sorted((each.after_seconds, each.name) for each in plan.evictions)
     return Outcome(tuple(left), Counter({key: n for key, n in expected.items() if n}))
 
 
 def is_race(plan: Plan) -> bool:
     """Report whether several owners make pods in the same second: nobody knows who is first."""
-    found = {(int(each.after), each.owner) for each in plan.departures}
+    found = {(int(each.after_seconds), each.owner) for each in plan.evictions}
     return len({second for second, _ in found}) < len(found)
 
 
@@ -218,11 +216,13 @@ async def compare(scene: Scene) -> tuple[Outcome, Outcome] | None:
         before = await pods(world)
         assert len(before) == sum(each.replicas for each in scene.workloads)
         plan = await predict(world, scene)
-        back = any(each.landing.fate is Fate.RETURNS for each in plan.departures)
-        if back or any(each.returns for each in plan.arrivals):
+        back = any(
+            each.replacement.outcome is ReplacementOutcome.EVICTED_AGAIN for each in plan.evictions
+        )
+        if back or any(each.evicted_again for each in plan.scheduled_pods):
             # Who comes back to a tainted device leaves again and again; a plan tells that once.
             return None
-        longest = max((each.after for each in plan.departures), default=0.0)
+        longest = max((each.after_seconds for each in plan.evictions), default=0.0)
         happened = await watch(world, scene, longest + STOP + 2)
     expected = predicted(plan, before)
     return (

@@ -29,11 +29,10 @@ from planning.scenes import (
     fill,
 )
 from sully.domain.eviction.rates import MINUTE
-from sully.domain.planning.report import Fate, Plan
-from sully.planning.rehearsal import Rehearsal
-from sully.planning.settings import Settings
-from sully.planning.telling import tell
-from sully.planning.world import NEEDED
+from sully.domain.planning.report import Plan, ReplacementOutcome
+from sully.planning.cluster_copy import PLAN_KINDS, SimulationOptions
+from sully.planning.plan_builder import build_plan
+from sully.planning.simulation import Simulation
 from sully.views.kinds import EVICTION_RECORDS
 from sully.views.snapshot.loading import load
 
@@ -79,33 +78,35 @@ def places(found: Sequence[Obj]) -> Counter[Pod]:
 
 async def predict(world: World, scene: Scene) -> Plan:
     changes = await act(world, scene, dry=True)
-    snapshot = await load(world.admin, NEEDED, now=world.clock.now())
-    given_ = Settings(
+    snapshot = await load(world.admin, PLAN_KINDS, now=world.clock.now())
+    given_ = SimulationOptions(
         stop_seconds=STOP,
         max_per_minute=scene.most_per_minute,
         default_per_second=scene.usual_per_second,
     )
-    rehearsal = Rehearsal(snapshot, given_)
-    rehearsal.run(changes)
-    return tell(rehearsal)
+    simulation = Simulation(snapshot, given_)
+    simulation.run(changes)
+    return build_plan(simulation)
 
 
 def predicted(plan: Plan, before: Sequence[Obj]) -> Outcome:
     expected = places(before)
-    for each in plan.departures:
+    for each in plan.evictions:
         expected[each.owner, each.node] -= 1
-        expected[each.owner, each.landing.node] += each.landing.fate is not Fate.LOST
-    for each in plan.arrivals:
-        expected[each.owner, ""] -= 1
-        expected[each.owner, each.node] += 1
-    left = sorted((round(each.after, 2), each.name) for each in plan.departures)
+        expected[each.owner, each.replacement.node] += (
+            each.replacement.outcome is not ReplacementOutcome.NOT_REPLACED
+        )
+    for pod in plan.scheduled_pods:
+        expected[pod.owner, ""] -= 1
+        expected[pod.owner, pod.node] += 1
+    left = sorted((round(each.after_seconds, 2), each.name) for each in plan.evictions)
     return Outcome(tuple(left), {pod: count for pod, count in expected.items() if count})
 
 
 async def watch(world: World, scene: Scene, until: float) -> Outcome:
     """Do what the scene says, and note what happens at which time."""
     before = names(await pods(world))
-    start, left = world.clock.now(), {}
+    start, left = world.clock.now(), dict[str, float]()
     await act(world, scene, dry=False)
     await world.settle()
     while True:
@@ -123,9 +124,11 @@ async def watch(world: World, scene: Scene, until: float) -> Outcome:
 
 def is_endless(plan: Plan) -> bool:
     """Report whether somebody leaves again and again, or too late for anyone to wait for it."""
-    back = any(each.landing.fate is Fate.RETURNS for each in plan.departures)
-    late = any(each.after > LONGEST for each in plan.departures)
-    return back or late or any(each.returns for each in plan.arrivals)
+    back = any(
+        each.replacement.outcome is ReplacementOutcome.EVICTED_AGAIN for each in plan.evictions
+    )
+    late = any(each.after_seconds > LONGEST for each in plan.evictions)
+    return back or late or any(each.evicted_again for each in plan.scheduled_pods)
 
 
 def is_open(found: Sequence[Obj]) -> bool:
@@ -158,7 +161,7 @@ async def check(scene: Scene) -> bool:
         plan = await predict(world, scene)
         if is_open(before) or is_endless(plan):
             return False
-        longest = max((each.after for each in plan.departures), default=0.0)
+        longest = max((each.after_seconds for each in plan.evictions), default=0.0)
         happened = await watch(world, scene, longest + AFTERWARDS)
     expected = predicted(plan, before)
     assert happened.left == expected.left
@@ -171,7 +174,7 @@ async def check(scene: Scene) -> bool:
 
 def is_race(plan: Plan) -> bool:
     """Report whether several owners make pods in the same second: nobody knows who is first."""
-    found = {(int(each.after), each.owner) for each in plan.departures}
+    found = {(int(each.after_seconds), each.owner) for each in plan.evictions}
     return len({second for second, _ in found}) < len(found)
 
 

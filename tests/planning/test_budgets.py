@@ -1,4 +1,4 @@
-"""What budgets have to say in a rehearsal, case by case."""
+"""What budgets have to say in a simulation, case by case."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from planning.building import Obj, machines, meta, planned, put, rule, running, waiting
-from planning.test_rehearsal import TWO_NODES, WEB, Case, check, told
+from planning.test_simulation import TWO_NODES, WEB, Case, check, told
 from sully.client.transport import Key
 from sully.planning.changes import Remove
 from sully.views.kinds import RULES
@@ -32,12 +32,12 @@ CASES = {
     "a budget allows one": Case(
         [*TWO_NODES, *running("p1", "n1", "gpu-0", owned_by=WEB, labels={"app": "web"}), budget(1)],
         (put(rule(effect=BUDGET_EFFECT, pool="n1")),),
-        want=("p1 0 Lands n2",),
+        want=("p1 0 Rescheduled n2",),
     ),
     "a budget allows none": Case(
         [*TWO_NODES, *running("p1", "n1", "gpu-0", owned_by=WEB, labels={"app": "web"}), budget(0)],
         (put(rule(effect=BUDGET_EFFECT, pool="n1")),),
-        stays=("p1 PodDisruptionBudget pdb allows no disruption",),
+        blocked=("p1 PodDisruptionBudget pdb allows no disruption",),
     ),
     "a budget counts a pod that waited and gets a node by the change": Case(
         [
@@ -48,8 +48,8 @@ CASES = {
             budget(0),
         ],
         (Remove(RULES, Key("", "old")), put(rule(effect=BUDGET_EFFECT, device="gpu-0", pool="n1"))),
-        want=("p1 0 Lands n1",),
-        arrivals=("p2 n2",),
+        want=("p1 0 Rescheduled n1",),
+        scheduled=("p2 n2",),
     ),
     "one pod that comes is not enough where two are missing": Case(
         [
@@ -60,8 +60,8 @@ CASES = {
             budget(-1),
         ],
         (Remove(RULES, Key("", "old")), put(rule(effect=BUDGET_EFFECT, device="gpu-0", pool="n1"))),
-        stays=("p1 PodDisruptionBudget pdb allows no disruption",),
-        arrivals=("p2 n2",),
+        blocked=("p1 PodDisruptionBudget pdb allows no disruption",),
+        scheduled=("p2 n2",),
     ),
     "a budget lets a pod go that is not ready": Case(
         [
@@ -70,7 +70,7 @@ CASES = {
             budget(0),
         ],
         (put(rule(effect=BUDGET_EFFECT, pool="n1")),),
-        want=("p1 0 Lands n2",),
+        want=("p1 0 Rescheduled n2",),
     ),
     "a budget that lacks pods keeps those that are not ready": Case(
         [
@@ -79,7 +79,7 @@ CASES = {
             budget(-1),
         ],
         (put(rule(effect=BUDGET_EFFECT, pool="n1")),),
-        stays=("p1 PodDisruptionBudget pdb allows no disruption",),
+        blocked=("p1 PodDisruptionBudget pdb allows no disruption",),
     ),
     "unless it says that they may always go": Case(
         [
@@ -88,11 +88,11 @@ CASES = {
             budget(-1, unhealthyPodEvictionPolicy="AlwaysAllow"),
         ],
         (put(rule(effect=BUDGET_EFFECT, pool="n1")),),
-        want=("p1 0 Lands n2",),
+        want=("p1 0 Rescheduled n2",),
     ),
     "a budget has nothing to say about NoExecute": Case(
         [*TWO_NODES, *running("p1", "n1", "gpu-0", owned_by=WEB, labels={"app": "web"}), budget(0)],
-        want=("p1 0 Lands n2",),
+        want=("p1 0 Rescheduled n2",),
     ),
 }
 
@@ -111,5 +111,5 @@ def test_however_many_a_budget_keeps_each_goes_when_the_one_before_has_a_place()
         objects += pod
     plan = planned(objects, put(rule(effect=BUDGET_EFFECT, pool="n1")))
 
-    assert {*told(plan)} == {f"p{index} 0 Lands n2" for index in range(number)}
-    assert not plan.stays
+    assert {*told(plan)} == {f"p{index} 0 Rescheduled n2" for index in range(number)}
+    assert not plan.blocked_evictions

@@ -1,4 +1,4 @@
-"""When a plan begins: a server stamps taints a little after we looked."""
+"""When a plan start_time: a server stamps taints a little after we looked."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from sully.planning.changes import Put, Remove, begins
+from sully.planning.changes import Put, Remove, start_time
 from sully.testing.builders import device, rule, select, slice_, taint
 from sully.testing.clock import NOON
 from sully.views.kinds import RULES, SLICES
@@ -35,4 +35,4 @@ CASES = {
 
 @pytest.mark.parametrize(("changes", "want"), CASES.values(), ids=CASES)
 def test_begins(changes: list[Put | Remove], want: datetime) -> None:
-    assert begins(changes, NOON) == want
+    assert start_time(changes, NOON) == want

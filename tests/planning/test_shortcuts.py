@@ -1,4 +1,4 @@
-"""What a rehearsal leaves out to be quick makes no difference: with every pod looked at each time,
+"""What a simulation leaves out to be quick makes no difference: with every pod looked at each time,
 and all that comes free told to everybody, the same plan comes out.
 """
 
@@ -30,9 +30,8 @@ from sully.client.transport import Key
 from sully.domain.allocation import allocator
 from sully.domain.planning.objects import PlannedPod
 from sully.machinery.timestamps import format_time
-from sully.planning.evicting import Evictions
-from sully.planning.settings import Settings
-from sully.planning.world import World
+from sully.planning.cluster_copy import ClusterCopy, SimulationOptions
+from sully.planning.evictor import PlannedEvictor
 from sully.scheduler.core import SchedulingCore
 from sully.scheduler.equivalence_groups import EquivalenceGroups
 from sully.scheduler.event_handlers import EventHandlers
@@ -123,31 +122,33 @@ def scene(seed: int) -> tuple[list[Obj], list[Obj]]:
     return objects, [marking(at, nodes, chance) for at in range(chance.randint(1, 3))]
 
 
-def tell_who_leaves(world: World, pod: PlannedPod, end: datetime) -> PlannedPod:
-    return world.put(world.pods, pod, deletion_timestamp=end)
+def notify_of_termination(cluster: ClusterCopy, pod: PlannedPod, end: datetime) -> PlannedPod:
+    return cluster.put(cluster.pods, pod, deletion_timestamp=end)
 
 
-def look_again(evictions: Evictions, key: Key) -> None:
-    evictions._changed.add(key)
-    evictions._enqueue(key)
+def wake_always(evictor: PlannedEvictor, key: Key) -> None:
+    evictor._changed.add(key)
+    evictor._enqueue(key)
 
 
 def test_what_is_left_out_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     scenes = [scene(seed) for seed in range(WORLDS)]
 
     def plans() -> list[Any]:
-        return [planned(there, *map(put, made), settings=Settings()) for there, made in scenes]
+        return [
+            planned(there, *map(put, made), options=SimulationOptions()) for there, made in scenes
+        ]
 
     quick = plans()
     # Every pod is created first and gets attempts, whatever other pods got and what is released.
     monkeypatch.setattr(EquivalenceGroups, "join", lambda *_: None)
     monkeypatch.setattr(SchedulingCore, "schedule_new", lambda *_: None)
     monkeypatch.setattr(EventHandlers, "_is_useless_release", lambda *_: False)
-    # All are told who leaves, everybody is looked at again, and no device is seen at a glance.
-    monkeypatch.setattr(World, "mark_terminating", tell_who_leaves)
-    monkeypatch.setattr(Evictions, "wake", look_again)
-    monkeypatch.setattr(allocator, "at_a_glance", lambda *_: None)
+    # Handlers are called for terminating pods, every pod is queued, and devices have no fast path.
+    monkeypatch.setattr(ClusterCopy, "mark_terminating", notify_of_termination)
+    monkeypatch.setattr(PlannedEvictor, "wake", wake_always)
+    monkeypatch.setattr(allocator, "quick_result", lambda *_: None)
 
     assert quick == plans()
-    assert sum(each.homeless > 0 for each in quick) > WORLDS // 5
-    assert {DRIVER in str(each.arrivals) for each in quick} == {True, False}
+    assert sum(each.has_unscheduled for each in quick) > WORLDS // 5
+    assert {DRIVER in str(each.scheduled_pods) for each in quick} == {True, False}

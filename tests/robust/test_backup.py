@@ -191,8 +191,8 @@ DAMAGE: dict[str, tuple[Callable[[Path], None], str]] = {
     "cut short": (cut, "cut short"),
     "garbage": (garbage, "is no backup"),
     "empty": (empty, "is no backup"),
-    "another archive": (other_archive, "is no backup made by `sully backup`"),
-    "a file that does not belong": (smuggle, "'../outside' does not belong there"),
+    "another archive": (other_archive, "is not a backup of `sully backup`"),
+    "a file that does not belong": (smuggle, "unexpected file '../outside'"),
     "absent": (absent, "No such file"),
 }
 

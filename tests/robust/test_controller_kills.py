@@ -34,9 +34,9 @@ def claim(uid: str, *devices: str) -> dict[str, object]:
     }
 
 
-def pod(node: str = "", *, marked: bool = False, going: bool = False) -> dict[str, object]:
+def pod(node: str = "", *, marked: bool = False, terminating: bool = False) -> dict[str, object]:
     conditions = [{"type": "DisruptionTarget", "status": "True"}] if marked else []
-    metadata = {"uid": "u", "name": "pod"} | ({"deletionTimestamp": "now"} if going else {})
+    metadata = {"uid": "u", "name": "pod"} | ({"deletionTimestamp": "now"} if terminating else {})
     return {"metadata": metadata, "spec": {"nodeName": node}, "status": {"conditions": conditions}}
 
 
@@ -67,12 +67,12 @@ def test_the_ledger_sees_who_holds_what(
     assert ledger.problems == problems
 
 
-LEFT = ("MODIFIED", pod("node-0001", marked=True, going=True))
+LEFT = ("MODIFIED", pod("node-0001", marked=True, terminating=True))
 POD_STORIES = {
-    "evicted": ([LEFT, ("DELETED", pod("node-0001", marked=True, going=True))], []),
+    "evicted": ([LEFT, ("DELETED", pod("node-0001", marked=True, terminating=True))], []),
     "went without a word": (
         [("MODIFIED", pod("node-0001")), ("DELETED", pod("node-0001"))],
-        ["pod is lost: it went without having been evicted"],
+        ["pod was deleted without having been evicted"],
     ),
     "evicted from where no taint is": (
         [("MODIFIED", pod("node-0005", marked=True))],
@@ -106,6 +106,6 @@ def test_the_ledger_compares_the_counts() -> None:
     ledger.check_counts([record, record], [rule])
 
     assert ledger.problems == [
-        "2 records tell of u",
+        "2 records are about u",
         "rule node-0001 counts 2 pods, 1 were evicted",
     ]

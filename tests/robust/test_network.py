@@ -29,7 +29,7 @@ CUTS = {
 def found() -> dict[str, dict[str, bool]]:
     subprocess.run([ROOT / "tools" / "fetch-iproute2", TOOLS], check=True)
     program = [sys.executable, str(Path(__file__).with_name("reaching.py"))]
-    command, environment = entered(program, places=(*SYSTEM, str(TOOLS)))
+    command, environment = entered(program, paths=(*SYSTEM, str(TOOLS)))
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -63,7 +63,7 @@ def test_what_is_missing_is_said(
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NetworkError, match=said):
-        entered(["true"], places=())
+        entered(["true"], paths=())
 
 
 def test_nobody_touches_the_network_outside() -> None:

@@ -2,7 +2,7 @@
 
 import random
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,16 +12,16 @@ from replicas import audits
 from replicas.audits import Act, Term
 from replicas.clients import Acknowledged, Clients
 from replicas.counting import Counter
-from replicas.following import Story, Watch
+from replicas.faults import FAULTS, plan
+from replicas.following import Watch, WatchHistory
 from replicas.ledger import Ledger
 from replicas.rounds import split
-from replicas.troubles import TROUBLES, plan
 from replicas.work import early, late, nodes_for, pod, templates
 from sully.client.transport import WatchEvent
+from sully.testing.clock import NOON
 
 Obj = dict[str, Any]
-A100, H100, L4 = "hollow-0001", "hollow-0000", "hollow-0002"
-NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
+A100, H100, L4 = "worker-0001", "worker-0000", "worker-0002"
 
 
 def claim(uid: str, user: str, *places: str) -> Obj:
@@ -31,11 +31,11 @@ def claim(uid: str, user: str, *places: str) -> Obj:
 
 
 def pod_at(
-    name: str, node: str, *, mark: str = "", going: bool = False, running: bool = True
+    name: str, node: str, *, mark: str = "", terminating: bool = False, running: bool = True
 ) -> Obj:
     conditions = [{"type": "DisruptionTarget", "status": "True", "lastTransitionTime": mark}]
     status: Obj = {"phase": "Running" if running else "Pending"}
-    leaving = {"deletionTimestamp": "then"} if going else {}
+    leaving = {"deletionTimestamp": "then"} if terminating else {}
     return {
         "metadata": {"uid": f"{name}-uid", "name": name, **leaving},
         "spec": {"nodeName": node},
@@ -53,16 +53,16 @@ def ledger_of(*events: tuple[str, Obj], pools: tuple[str, ...] = (), big: bool =
 
 ONE = ("ADDED", pod_at("one-1", A100))
 HELD = ("ADDED", claim("c", "one-1-uid", A100))
-MARKED = ("MODIFIED", pod_at("one-1", A100, mark="noon", going=True))
-GONE = ("DELETED", pod_at("one-1", A100, mark="noon", going=True))
+MARKED = ("MODIFIED", pod_at("one-1", A100, mark="noon", terminating=True))
+GONE = ("DELETED", pod_at("one-1", A100, mark="noon", terminating=True))
 STORIES = {
     "evicted": ([HELD, ONE, MARKED, GONE, ("DELETED", HELD[1])], []),
     "went without a word": (
         [HELD, ONE, ("DELETED", ONE[1])],
-        ["one-1 is lost: it went without having been evicted"],
+        ["one-1 was deleted without having been evicted"],
     ),
     "marked twice": (
-        [HELD, MARKED, ("MODIFIED", pod_at("one-1", A100, mark="one", going=True))],
+        [HELD, MARKED, ("MODIFIED", pod_at("one-1", A100, mark="one", terminating=True))],
         ["one-1 was marked at noon and at one"],
     ),
     "mark taken away meanwhile": (
@@ -71,22 +71,22 @@ STORIES = {
     ),
     "moved": (
         [HELD, ONE, ("MODIFIED", pod_at("one-1", L4))],
-        ["one-1 was bound to hollow-0001 and to hollow-0002"],
+        ["one-1 was bound to worker-0001 and to worker-0002"],
     ),
     "evicted from where no taint is": (
         [("ADDED", claim("c", "any-1-uid", L4)), ("ADDED", pod_at("any-1", L4, mark="noon"))],
-        ["any-1 on hollow-0002 was evicted for no reason"],
+        ["any-1 on worker-0002 was evicted for no reason"],
     ),
     "evicted though it tolerates": (
         [
             ("ADDED", claim("c", "steadfast-1-uid", A100)),
-            ("ADDED", pod_at("steadfast-1", A100, going=True)),
+            ("ADDED", pod_at("steadfast-1", A100, terminating=True)),
         ],
-        ["steadfast-1 on hollow-0001 was evicted for no reason"],
+        ["steadfast-1 on worker-0001 was evicted for no reason"],
     ),
     "a device twice, though briefly": (
         [HELD, ("ADDED", claim("d", "one-2-uid", A100)), ("DELETED", HELD[1])],
-        ["d/hollow-0001/gpu-0 is held by d and by c"],
+        ["d/worker-0001/gpu-0 is held by d and by c"],
     ),
 }
 
@@ -94,7 +94,7 @@ STORIES = {
 @pytest.mark.parametrize(("events", "problems"), STORIES.values(), ids=STORIES)
 def test_the_ledger_sees(events: list[tuple[str, Obj]], problems: list[str]) -> None:
     ledger = ledger_of(*events)
-    ledger.check_pods({story.name for story in ledger.pods.values()})
+    ledger.check_pods({history.name for history in ledger.pods.values()})
 
     assert ledger.problems == problems
 
@@ -106,13 +106,13 @@ def test_what_was_acknowledged_must_have_been_there_once() -> None:
 
     assert ledger.problems == [
         "one-2 was acknowledged and never seen",
-        "one-1 was there 2 times",
+        "one-1 existed 2 times",
     ]
 
 
 UNFINISHED = {
     "all is done": ([HELD, MARKED, GONE, ("DELETED", HELD[1])], []),
-    "still there": ([HELD, ONE], ["one-1 on hollow-0001 must leave and is there"]),
+    "still there": ([HELD, ONE], ["one-1 on worker-0001 must be evicted and still exists"]),
     "device not released": (
         [HELD, MARKED, GONE],
         ["1 devices are held, by 1 claims of 0 pods"],
@@ -128,7 +128,7 @@ UNFINISHED = {
     ),
     "does not run": (
         [("ADDED", pod_at("spared-1", L4, running=False))],
-        ["spared-1 must stay and does not run"],
+        ["spared-1 must not be evicted and does not run"],
     ),
 }
 
@@ -154,13 +154,13 @@ def test_the_ledger_compares_records_and_counts() -> None:
     big = {"metadata": {"name": "all-a100"}, "status": {"conditions": [condition]}}
 
     assert ledger.problems == [
-        "no record tells that any-1 was evicted",
-        "a record tells of nobody, which was not evicted",
-        "2 records tell of one-1-uid",
+        "there is no record of the eviction of any-1",
+        "there is a record of nobody, which was not evicted",
+        "2 records are about one-1-uid",
     ]
     assert ledger.uncounted([big, {"metadata": {"name": H100}}]) == [
         "rule all-a100 counts 2 pods, 1 were evicted",
-        "rule hollow-0000 counts 0 pods, 1 were evicted",
+        "rule worker-0000 counts 0 pods, 1 were evicted",
     ]
 
 
@@ -224,15 +224,19 @@ def event(version: int, kind: Any = "MODIFIED", name: str = "p") -> WatchEvent[O
     return WatchEvent(kind, obj, str(version))
 
 
-def story_of(*told: list[WatchEvent[Obj]]) -> tuple[Story, list[str]]:
+def history_of(*reported: list[WatchEvent[Obj]]) -> tuple[WatchHistory, list[str]]:
     heard: list[str] = []
-    story = Story(PODS, "work", lambda kind, obj: heard.append(f"{kind} {obj['metadata']['name']}"))
-    story.last = 100
-    story.watches = [Watch(story, Clients([], random.Random(0)), 0) for _ in told]
-    for watch, events in zip(story.watches, told, strict=True):
+
+    def saw(kind: str, obj: Obj) -> None:
+        heard.append(f"{kind} {obj['metadata']['name']}")
+
+    history = WatchHistory(PODS, "work", saw)
+    history.last = 100
+    history.watches = [Watch(history, Clients([], random.Random(0)), 0) for _ in reported]
+    for watch, events in zip(history.watches, reported, strict=True):
         for each in events:
             watch.take(each)
-    return story, heard
+    return history, heard
 
 
 TOLD = {
@@ -240,30 +244,32 @@ TOLD = {
     "later ones do not count": ([[event(1), event(101)], [event(1)]], []),
     "one is missing": (
         [[event(1), event(2), event(3)], [event(1), event(3)]],
-        ["watches 0 and 1 of pods tell different stories: [(2, 'MODIFIED', 'p')]"],
+        ["watches 0 and 1 of pods delivered different events: [(2, 'MODIFIED', 'p')]"],
     ),
     "one comes twice": (
         [[event(1), event(2), event(1)]],
-        ["told of (1, 'MODIFIED', 'p') after version 2"],
+        ["received (1, 'MODIFIED', 'p') after version 2"],
     ),
     "what a bookmark promised comes after all": (
         [[event(5, "BOOKMARK"), event(4)]],
-        ["told of (4, 'MODIFIED', 'p') after version 5"],
+        ["received (4, 'MODIFIED', 'p') after version 5"],
     ),
 }
 
 
-@pytest.mark.parametrize(("told", "problems"), TOLD.values(), ids=TOLD)
-def test_watches_must_tell_the_same(told: list[list[WatchEvent[Obj]]], problems: list[str]) -> None:
-    assert story_of(*told)[0].problems() == problems
+@pytest.mark.parametrize(("reported", "problems"), TOLD.values(), ids=TOLD)
+def test_watches_must_tell_the_same(
+    reported: list[list[WatchEvent[Obj]]], problems: list[str]
+) -> None:
+    assert history_of(*reported)[0].problems() == problems
 
 
 def test_the_first_to_tell_feeds_the_ledger() -> None:
     events = [event(1, "ADDED"), event(2), event(3, "DELETED")]
-    story, heard = story_of(events[:2], events)
+    history, heard = history_of(events[:2], events)
 
     assert heard == ["ADDED p", "MODIFIED p", "DELETED p"]
-    assert [watch.state(100) for watch in story.watches] == [{"p": 2}, {}]
+    assert [watch.state(100) for watch in history.watches] == [{"p": 2}, {}]
 
 
 def test_a_read_older_than_what_was_acknowledged_is_seen() -> None:
@@ -283,21 +289,21 @@ def test_requests_are_counted_that_were_made_and_answered_within_a_time() -> Non
 
 
 def test_a_plan_has_every_trouble_before_one_comes_again() -> None:
-    short, long = plan(random.Random(7), 2), plan(random.Random(7), 2 * len(TROUBLES))
+    short, long = plan(random.Random(7), 2), plan(random.Random(7), 2 * len(FAULTS))
 
-    assert [trouble.moves for trouble in short] == [True, True]
-    assert {each.name for each in long[: len(TROUBLES)]} == {each.name for each in TROUBLES}
-    assert long == plan(random.Random(7), 2 * len(TROUBLES))
-    assert long != plan(random.Random(8), 2 * len(TROUBLES))
+    assert [fault.moves for fault in short] == [True, True]
+    assert {each.name for each in long[: len(FAULTS)]} == {each.name for each in FAULTS}
+    assert long == plan(random.Random(7), 2 * len(FAULTS))
+    assert long != plan(random.Random(8), 2 * len(FAULTS))
 
 
 @pytest.mark.parametrize("pods", [1, 60, 1000])
 def test_there_is_a_device_for_every_pod(pods: int) -> None:
-    wanted = [*early(pods), *late(pods)]
-    names = {each.name for each in wanted}
+    planned = [*early(pods), *late(pods)]
+    names = {each.name for each in planned}
     made = {each["metadata"]["name"] for each in templates()}
     used = {
-        pod(each)["spec"]["resourceClaims"][0].get("resourceClaimTemplateName") for each in wanted
+        pod(each)["spec"]["resourceClaims"][0].get("resourceClaimTemplateName") for each in planned
     }
 
     assert len(names) == pods

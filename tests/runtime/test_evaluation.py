@@ -24,7 +24,7 @@ async def test_work_is_done_in_a_thread_and_the_next_slice_begins() -> None:
     threads: list[threading.Thread] = []
     unfinished = UnfinishedError(budget, lambda: threads.append(threading.current_thread()))
 
-    await finish(clock, asyncio.create_task(Evaluator(clock).go_on(unfinished)))
+    await finish(clock, asyncio.create_task(Evaluator(clock).resume(unfinished)))
 
     assert threads != [threading.main_thread()]
     assert budget.run(lambda spending: spending.limit) == 100
@@ -38,7 +38,7 @@ async def test_slow_work_is_charged_for_its_processor_time() -> None:
 
     unfinished = UnfinishedError(budget, slow)
 
-    await finish(clock, asyncio.create_task(Evaluator(clock).go_on(unfinished)))
+    await finish(clock, asyncio.create_task(Evaluator(clock).resume(unfinished)))
 
     assert budget.left < budget.units - UNITS_PER_SECOND // 1000
 
@@ -55,7 +55,7 @@ async def test_one_evaluation_at_a_time() -> None:
         working.pop()
 
     going = [
-        asyncio.create_task(evaluator.go_on(UnfinishedError(CostBudget(), work))) for _ in range(5)
+        asyncio.create_task(evaluator.resume(UnfinishedError(CostBudget(), work))) for _ in range(5)
     ]
     await finish(clock, *going)
 

@@ -213,7 +213,7 @@ class Observer:
     def retried(self) -> None:
         self.seen.append(("retried",))
 
-    def under_way(self, queue: Running) -> None:
+    def observe(self, queue: Running) -> None:
         self.queue = queue
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sully.domain.allocation.catalogue import Catalogue
+from sully.domain.allocation.node_pools import NodePoolsCache
 from sully.domain.allocation.nodes import Node
 from sully.domain.devices.pools import PoolId
 
@@ -24,9 +24,9 @@ class Pools:
         return []
 
 
-def catalogue() -> Catalogue:
-    """Return what the nodes `x` and `y` offer."""
-    found = Catalogue(Pools())
+def node_pools() -> NodePoolsCache:
+    """Return the pools of the nodes `x` and `y`."""
+    found = NodePoolsCache(Pools())
     for name in ("x", "y"):
-        found.offer(Node(name))
+        found.get(Node(name))
     return found

@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import permutations
 
 import pytest
 
 from sully.client.transport import Key
 from sully.domain.scheduling.decisions import ClusterEvent
-from sully.domain.scheduling.objects import (
-    Node,
-    NodeMetadata,
-    NodeStatus,
-    Pod,
-    PodMetadata,
-    PodSpec,
-)
+from sully.domain.scheduling.objects import Pod
 from sully.domain.scheduling.resources import amounts
+from sully.machinery.timestamps import format_time
 from sully.scheduler.node_cache import NodeCache
 from sully.scheduler.queue import SchedulingQueue
+from sully.testing.builders import node, pod_as
+from sully.testing.clock import NOON
 
-NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 ONE_CPU = amounts({"cpu": "1"})
 
 
 def pod(name: str, *, priority: int = 0, age: int = 0) -> Pod:
-    created = NOON - timedelta(seconds=age)
-    metadata = PodMetadata(name=name, namespace="a", uid=name, creation_timestamp=created)
-    return Pod(metadata=metadata, spec=PodSpec(priority=priority))
+    created = format_time(NOON - timedelta(seconds=age))
+    metadata, spec = {"creationTimestamp": created}, {"priority": priority}
+    return pod_as(Pod, name, namespace="a", node="", metadata=metadata, spec=spec)
 
 
 def taken(queue: SchedulingQueue) -> list[str]:
@@ -79,12 +74,6 @@ def test_a_pod_that_is_gone_does_not_come() -> None:
     queue.activate(Key("a", "new"))
 
     assert taken(queue) == []
-
-
-def node(name: str, cpu: str = "4") -> Node:
-    return Node(
-        metadata=NodeMetadata(name=name), status=NodeStatus(allocatable={"cpu": cpu, "pods": "9"})
-    )
 
 
 def order(nodes: NodeCache) -> list[str]:

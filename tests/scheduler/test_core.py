@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import count, permutations
 from typing import Any
 
@@ -27,6 +27,7 @@ from sully.client.transport import Key, WatchEvent
 from sully.domain.claims.lifecycle import EXTENDED
 from sully.domain.scheduling.causes import LeftoverClaim, NodesRejected
 from sully.domain.scheduling.objects import Node, Pod
+from sully.machinery.timestamps import format_time
 from sully.scheduler.claim_resolution import ClaimState
 from sully.scheduler.core import SchedulingCore
 from sully.scheduler.effects import (
@@ -38,11 +39,12 @@ from sully.scheduler.effects import (
 )
 from sully.scheduler.options import Options
 from sully.scheduler.queue import SchedulingQueue
+from sully.testing import builders
+from sully.testing.builders import class_, devices, node, pod_as, slice_
+from sully.testing.clock import NOON
 from sully.views.devices.inventory import Inventory
 from sully.views.kinds import CLAIMS, CLASSES, RULES, SLICES
 
-NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
-DRIVER = "d.example.com"
 Object = Pod | Node | ResourceClaim | DeviceClass | ResourceSlice | DeviceTaintRule
 
 
@@ -59,46 +61,19 @@ class NumberedIds:
         return f"s{next(self._numbers)}"
 
 
-def pod(name: str, *claims: str, age: int = 0, node: str = "", **resources: str) -> Pod:
-    created = (NOON - timedelta(seconds=age)).isoformat()
-    body = {
-        "metadata": {"name": name, "namespace": "a", "uid": name, "creationTimestamp": created},
-        "spec": {
-            "nodeName": node,
-            "containers": [{"name": "c", "resources": {"requests": resources}}],
-            "resourceClaims": [{"name": each, "resourceClaimName": each} for each in claims],
-        },
-    }
-    return msgspec.convert(body, Pod)
+def pod(name: str, *claims: str, age: int = 0, **more: Any) -> Pod:
+    metadata = {"creationTimestamp": format_time(NOON - timedelta(seconds=age))}
+    known = {"namespace": "a", "node": "", "uid": name, "metadata": metadata}
+    return pod_as(Pod, name, *claims, **known | more)
 
 
-def claim(name: str, uid: str = "", **request: Any) -> ResourceClaim:
-    wanted = {"name": "r", "exactly": {"deviceClassName": "gpu", "count": 1, **request}}
-    metadata = {"name": name, "namespace": "a", "uid": uid or name, "resourceVersion": "1"}
-    return from_body(CLAIMS, {"metadata": metadata, "spec": {"devices": {"requests": [wanted]}}})
+def claim(name: str, uid: str = "", **exactly: Any) -> ResourceClaim:
+    requests = (builders.request(**exactly),)
+    return builders.claim(name, pods=(), namespace="a", uid=uid or name, requests=requests)
 
 
-def node(name: str, cpu: str = "4") -> Node:
-    allocatable = {"cpu": cpu, "memory": "8Gi", "pods": "9"}
-    return msgspec.convert(
-        {"metadata": {"name": name}, "status": {"allocatable": allocatable}}, Node
-    )
-
-
-def slice_of(name: str, devices: int = 1) -> ResourceSlice:
-    spec = {
-        "driver": DRIVER,
-        "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
-        "nodeName": name,
-        "devices": [{"name": f"gpu-{index}"} for index in range(devices)],
-    }
-    return from_body(
-        SLICES, {"metadata": {"name": name, "resourceVersion": str(devices)}, "spec": spec}
-    )
-
-
-def class_(name: str = "gpu", **spec: Any) -> DeviceClass:
-    return from_body(CLASSES, {"metadata": {"name": name}, "spec": spec})
+def slice_of(name: str, count: int = 1) -> ResourceSlice:
+    return slice_(name, *devices(count), pool=name, node=name, version=str(count))
 
 
 @dataclass
@@ -258,7 +233,7 @@ def test_a_pod_gets_no_attempt_while_it_is_bound() -> None:
     cluster = Cluster()
     cluster.put(*WORLD)
     (bind,) = cluster.effects()
-    cluster.put(pod("p", "c", cpu="1"))
+    cluster.put(pod("p", "c", requests={"cpu": "1"}))
     assert cluster.effects() == []
 
     cluster.bind(bind)
@@ -289,6 +264,11 @@ def test_two_pods_share_a_claim_on_its_node() -> None:
     assert told(cluster.effects()) == ["bind q to n"]
 
 
+def recreate_claim(cluster: Cluster) -> None:
+    cluster.delete(claim("d"))
+    cluster.put(claim("d", uid="new", count=2))
+
+
 RETRIES: dict[str, tuple[Callable[[Cluster], object], list[str]]] = {
     "a node that fits": (lambda it: it.put(node("m"), slice_of("m")), ["bind q to m gpu-0"]),
     "a device is published": (lambda it: it.put(slice_of("n", 2)), ["bind q to n gpu-1"]),
@@ -297,7 +277,7 @@ RETRIES: dict[str, tuple[Callable[[Cluster], object], list[str]]] = {
         ["bind q to n gpu-0"],
     ),
     "its claim is recreated": (
-        lambda it: (it.delete(claim("d")), it.put(claim("d", uid="new", count=2))),
+        recreate_claim,
         ["q: NodesRejected"],
     ),
     "a pod is created": (lambda it: it.put(pod("r")), ["bind r to n"]),
@@ -342,12 +322,14 @@ def test_a_claim_that_is_missing_is_not_reported() -> None:
     assert effect.problem.message == 'could not find ResourceClaim "a/c"'
 
 
-EXTENDED_CLASS = class_(extendedResourceName="example.com/gpu")
+EXTENDED_CLASS = class_(extended_resource_name="example.com/gpu")
 
 
 def test_extended_resources_get_a_claim_with_a_name() -> None:
     cluster = Cluster()
-    cluster.put(EXTENDED_CLASS, node("n"), slice_of("n"), pod("p", **{"example.com/gpu": "1"}))
+    cluster.put(
+        EXTENDED_CLASS, node("n"), slice_of("n"), pod("p", requests={"example.com/gpu": "1"})
+    )
     (effect,) = cluster.effects()
 
     assert isinstance(effect, Bind)
@@ -358,7 +340,12 @@ def test_extended_resources_get_a_claim_with_a_name() -> None:
 
 def test_a_leftover_claim_is_deleted_before_the_next_attempt() -> None:
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "p", "controller": True}
-    metadata = {"name": "old", "namespace": "a", "uid": "old", "resourceVersion": "1"}
+    metadata: dict[str, Any] = {
+        "name": "old",
+        "namespace": "a",
+        "uid": "old",
+        "resourceVersion": "1",
+    }
     metadata |= {"annotations": {EXTENDED: "true"}, "ownerReferences": [owner]}
     leftover = from_body(CLAIMS, {"metadata": metadata, "spec": {"devices": {}}})
     cluster = Cluster()
@@ -367,7 +354,7 @@ def test_a_leftover_claim_is_deleted_before_the_next_attempt() -> None:
         node("n"),
         slice_of("n"),
         leftover,
-        pod("p", **{"example.com/gpu": "1"}),
+        pod("p", requests={"example.com/gpu": "1"}),
     )
     (effect,) = cluster.effects()
     assert isinstance(effect, MarkUnschedulable)
@@ -427,7 +414,7 @@ def test_a_tainted_device_that_is_released_helps_only_claims_that_tolerate_it(
         RULES,
         {"metadata": {"name": "r"}, "spec": {"deviceSelector": {"pool": "n"}, "taint": taint}},
     )
-    more = {"tolerations": [{"operator": "Exists"}]} if tolerates else {}
+    more: dict[str, Any] = {"tolerations": [{"operator": "Exists"}]} if tolerates else {}
     cluster = Cluster(one_per_class=True)
     cluster.put(*WORLD)
     cluster.bind(cluster.effects()[0])

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from scheduler.pools import BOTH, NO_NODE, ONLY_X, catalogue
+from scheduler.pools import BOTH, NO_NODE, ONLY_X, node_pools
 from sully.scheduler.unfit_nodes import UnfitNodes
 
 
 def cache() -> UnfitNodes:
-    found = UnfitNodes(catalogue())
+    found = UnfitNodes(node_pools())
     found.add(b"q", {"x", "y"})
     found.add(b"r", {"y"})
     return found

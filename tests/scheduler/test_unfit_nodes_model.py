@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sully.api.resource.types import DeviceClass, ResourceClaim, ResourceSlice
-from sully.client.objects import from_body
+from sully.api.resource.types import ResourceClaim, ResourceSlice
 from sully.domain.scheduling.decisions import ClusterEvent
 from sully.domain.scheduling.extended import Backings
-from sully.domain.scheduling.objects import (
-    Node,
-    NodeMetadata,
-    NodeStatus,
-    Pod,
-    PodMetadata,
-    PodSpec,
-)
+from sully.domain.scheduling.objects import Pod
 from sully.domain.scheduling.resources import requests_of
 from sully.scheduler.device_cache import DeviceCache
 from sully.scheduler.judge import Judge, ScheduleResult, Unschedulable
 from sully.scheduler.node_cache import NodeCache
 from sully.scheduler.options import Options
 from sully.scheduler.unfit_nodes import MANY
-from sully.views.kinds import CLAIMS, CLASSES, SLICES
+from sully.testing.builders import claim, class_, devices, node, pod_as, request, slice_
+from sully.testing.clock import NOON
+from sully.views.kinds import CLASSES, SLICES
 from sully.views.snapshot.snapshot import Objects, Snapshot
 
-NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 NODES = MANY + 8
 Action = tuple[str, int]
 EMPTIER: list[Action] = [("ask", 1), ("ask", 1), ("ask", 1), ("leave", 0), ("leave", 1), ("ask", 1)]
@@ -42,31 +33,16 @@ ACTIONS = st.one_of(
 )
 
 
-def slice_of(node: str, devices: int) -> ResourceSlice:
-    spec = {
-        "driver": "d.example.com",
-        "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
-        "nodeName": node,
-        "devices": [{"name": f"gpu-{index}"} for index in range(devices)],
-    }
-    return from_body(SLICES, {"metadata": {"name": node}, "spec": spec})
+def slice_of(name: str, count: int) -> ResourceSlice:
+    return slice_(name, *devices(count), pool=name, node=name)
 
 
 def claim_of(number: int, count: int) -> ResourceClaim:
-    request = {"name": "r", "exactly": {"deviceClassName": "gpu", "count": count}}
-    metadata = {"name": f"c-{number}", "namespace": "a", "uid": f"c-{number}"}
-    return from_body(CLAIMS, {"metadata": metadata, "spec": {"devices": {"requests": [request]}}})
+    return claim(f"c-{number}", pods=(), namespace="a", requests=(request(count=count),))
 
 
 def pod_of(number: int, cpu: int) -> Pod:
-    metadata = PodMetadata(name=f"p-{number}", namespace="a", uid=f"p-{number}")
-    container = {"name": "c", "resources": {"requests": {"cpu": str(cpu)}}}
-    return Pod(metadata=metadata, spec=PodSpec(containers=(container,)))
-
-
-def node_of(name: str, cpu: int) -> Node:
-    status = NodeStatus(allocatable={"cpu": str(cpu), "pods": "110"})
-    return Node(metadata=NodeMetadata(name=name), status=status)
+    return pod_as(Pod, f"p-{number}", namespace="a", node="", requests={"cpu": str(cpu)})
 
 
 class Scene:
@@ -74,14 +50,14 @@ class Scene:
 
     def __init__(self, devices: list[int]) -> None:
         names = [f"n-{index:02d}" for index in range(NODES)]
-        class_: DeviceClass = from_body(CLASSES, {"metadata": {"name": "gpu"}, "spec": {}})
+        gpus = class_()
         slices = [slice_of(*each) for each in zip(names, devices, strict=True) if each[1]]
-        objects = [Objects(SLICES, slices), Objects(CLASSES, [class_])]
+        objects = [Objects(SLICES, slices), Objects(CLASSES, [gpus])]
         self._devices = DeviceCache(Snapshot(objects, taken=NOON).inventory)
         self._nodes, self._backings = NodeCache(), Backings()
-        self._backings.change(None, class_)
+        self._backings.change(None, gpus)
         for name in names:
-            self._nodes.update_node(node_of(name, 4))
+            self._nodes.update_node(node(name))
         self._judge, self._brief = self._new_judge(), self._new_judge()
         self._placed: list[int] = []
         self._waiting: list[tuple[Pod, list[ResourceClaim], ClusterEvent]] = []
@@ -128,7 +104,7 @@ class Scene:
             self._none_is_missed(ClusterEvent.DEVICE_RELEASE | ClusterEvent.ASSIGNED_POD_DELETE)
 
     def change(self, which: int) -> None:
-        self._nodes.update_node(node_of(f"n-{which:02d}", 6))
+        self._nodes.update_node(node(f"n-{which:02d}", cpu="6"))
         self._none_is_missed(ClusterEvent.NODE_UPDATE)
 
     def _none_is_missed(self, event: ClusterEvent) -> None:

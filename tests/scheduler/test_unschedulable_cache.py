@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from scheduler.pools import BOTH, ONLY_X, catalogue
+from scheduler.pools import BOTH, ONLY_X, node_pools
 from sully.domain.scheduling.decisions import ClusterEvent
 from sully.scheduler.unschedulable_cache import UnschedulableCache
 
@@ -14,15 +14,28 @@ Step = Callable[[UnschedulableCache], object]
 
 
 def cache() -> UnschedulableCache:
-    found = UnschedulableCache(catalogue())
+    found = UnschedulableCache(node_pools())
     found.add(b"q", ClusterEvent.DEVICE_RELEASE)
     return found
 
 
+def added(*classes: bytes) -> Step:
+    def step(it: UnschedulableCache) -> None:
+        for class_ in classes:
+            it.add(class_, _NODES)
+
+    return step
+
+
 def gained(*nodes: str) -> Step:
-    return lambda it: [it.gained(each) for each in nodes]
+    def step(it: UnschedulableCache) -> None:
+        for node in nodes:
+            it.gained(node)
+
+    return step
 
 
+_NODES = ClusterEvent.NODE_UPDATE
 CASES: dict[str, tuple[tuple[Step, ...], set[str] | None]] = {
     "nothing": ((), set()),
     "a node gains": ((gained("y"),), {"y"}),
@@ -42,15 +55,14 @@ CASES: dict[str, tuple[tuple[Step, ...], set[str] | None]] = {
         ),
         {"x"},
     ),
-    "none fits again": ((gained("x"), lambda it: it.add(b"q", _NODES)), set()),
+    "none fits again": ((gained("x"), added(b"q")), set()),
     "devices changed": ((lambda it: it.in_state(1),), None),
     "a flood of classes": (
-        (lambda it: [it.add(b"%d" % number, _NODES) for number in range(1024)],),
+        (added(*(b"%d" % number for number in range(1024))),),
         None,
     ),
     "a flood of gains": ((gained(*["x"] * 200_001),), None),
 }
-_NODES = ClusterEvent.NODE_UPDATE
 
 
 @pytest.mark.parametrize(("steps", "nodes"), CASES.values(), ids=CASES)

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from sully.api import build_scheme
-from sully.server.audit.events import TRUNCATED, Entry, bounded, bounded_user, cut, line
+from sully.server.audit.events import TRUNCATED, Entry, bounded, bounded_user, line, truncate
 from sully.server.requests import Target, User
 
 NOW = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
 HUGE = "x" * 1_000_000
-CONFIGMAPS = build_scheme().find("", "v1", "configmaps")
+CONFIGMAPS: Any = build_scheme().find("", "v1", "configmaps")
 MOST = 12 << 10
 
 TEXTS = {
@@ -29,7 +29,7 @@ TEXTS = {
 
 @pytest.mark.parametrize(("text", "want"), TEXTS.values(), ids=TEXTS.keys())
 def test_cut(text: str, want: str) -> None:
-    assert cut(text, 1024) == want
+    assert truncate(text, 1024) == want
 
 
 ENTRIES: dict[str, dict[str, Any]] = {

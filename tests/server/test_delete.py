@@ -10,7 +10,7 @@ from serving import YAML, Asgi, Http, Obj, fresh, local, said
 from sully.testing.clock import FakeClock
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-HELD = {"finalizers": ["example.com/f"]}
+HELD: dict[str, Any] = {"finalizers": ["example.com/f"]}
 PODS = "/api/v1/namespaces/default/pods"
 
 
@@ -44,7 +44,7 @@ class Case:
     body: Any
     code: int
     text: str
-    query: dict[str, str] = field(default_factory=dict)
+    query: dict[str, Any] = field(default_factory=dict)
     media: str = "application/json"
 
 
@@ -132,7 +132,7 @@ OPTIONS: dict[str, tuple[Any, dict[str, str], str]] = {
 
 
 @pytest.mark.parametrize(("body", "query", "media"), OPTIONS.values(), ids=OPTIONS.keys())
-async def test_options(http: Http, room: str, body: Any, query: dict[str, str], media: str) -> None:
+async def test_options(http: Http, room: str, body: Any, query: dict[str, Any], media: str) -> None:
     (await http.post(f"{room}/secrets", secret("a"))).ok(201)
 
     (await http.call("DELETE", f"{room}/secrets/a", body, media, **query)).ok(200)
@@ -155,7 +155,7 @@ async def test_preconditions_that_hold(http: Http, room: str) -> None:
     ids=["in the URL", "in the body"],
 )
 async def test_a_dry_run_deletes_nothing(
-    http: Http, room: str, body: Any, query: dict[str, str]
+    http: Http, room: str, body: Any, query: dict[str, Any]
 ) -> None:
     before = (await http.post(f"{room}/secrets", secret("a"))).ok(201)
     held = (await http.post(f"{room}/secrets", secret("b", **HELD))).ok(201)
@@ -193,7 +193,7 @@ async def test_finalizers_hold_an_object(http: Http, room: str) -> None:
 
 
 async def test_the_last_finalizer_goes_by_every_door(http: Http, room: str) -> None:
-    bare = {"metadata": {"finalizers": []}}
+    bare: Obj = {"metadata": {"finalizers": []}}
     for name, leave in {
         "put": lambda path, obj: http.put(
             path,

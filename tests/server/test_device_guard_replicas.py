@@ -110,5 +110,5 @@ async def test_the_reference_lets_both(stores: list[EtcdStore]) -> None:
         attempt(planes[0], "first", "gpu-0"), attempt(planes[1], "second", "gpu-0")
     )
 
-    assert outcomes == ["won", "won"]
+    assert list(outcomes) == ["won", "won"]
     assert LOCKS not in stores[0].resources()

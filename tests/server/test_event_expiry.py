@@ -150,10 +150,10 @@ class Troubled(MemoryStore):
 LIFETIMES = {"for an hour": (HOUR, []), "for ever": (0, ["e"])}
 
 
-@pytest.mark.parametrize(("lifetime", "left"), LIFETIMES.values(), ids=LIFETIMES.keys())
-async def test_it_looks_again_and_again(lifetime: int, left: list[str]) -> None:
+@pytest.mark.parametrize(("ttl", "left"), LIFETIMES.values(), ids=LIFETIMES.keys())
+async def test_it_looks_again_and_again(ttl: int, left: list[str]) -> None:
     store, clock = Troubled(), FakeClock()
-    expiry = EventExpiry(store, clock, timedelta(seconds=lifetime))
+    expiry = EventExpiry(store, clock, timedelta(seconds=ttl))
     await say(store, "e")
     store.trouble = 30
     running = asyncio.ensure_future(expiry.run())

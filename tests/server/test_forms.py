@@ -10,7 +10,7 @@ import yaml
 from manifests import secret
 from serving import YAML, Asgi, Http, Obj, local
 from sully.machinery.codec import to_json
-from sully.server.http.exchange import PIECE
+from sully.server.http.http_request import PIECE
 from sully.testing.clock import FakeClock
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -291,7 +291,7 @@ async def test_a_large_list_has_the_bytes_of_a_small_one(calm: Asgi, shape: str)
         (await calm.post(path, body)).ok(201)
 
     whole = await calm.get(path, shape)
-    pages, token = [], ""
+    pages, token = list[Obj](), ""
     while not pages or token:
         page = (
             await calm.get(path, shape, limit="10", **{"continue": token} if token else {})

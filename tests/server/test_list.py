@@ -25,7 +25,13 @@ def names(listing: Obj) -> list[str]:
 async def server() -> AsyncIterator[Asgi]:
     """Serve five secrets, a pod elsewhere, and nothing that moves by itself."""
     async with local() as made:
-        labels = ({}, {"tier": "a"}, {"tier": "b"}, {"tier": "a", "x": "1"}, {"tier": ""})
+        labels: tuple[dict[str, str], ...] = (
+            {},
+            {"tier": "a"},
+            {"tier": "b"},
+            {"tier": "a", "x": "1"},
+            {"tier": ""},
+        )
         for number, given_labels in enumerate(labels):
             (await made.post(SECRETS, secret(f"s{number}", labels=given_labels))).ok(201)
         elsewhere = "/api/v1/namespaces/kube-system/secrets"

@@ -12,8 +12,8 @@ from serving import LONG, Asgi, local
 from sully.server.authentication.authenticator import Authenticator
 from sully.server.authorization.attributes import Attributes
 from sully.server.authorization.index import BINDINGS
-from sully.server.http.exchange import Exchange
-from sully.server.http.open_watches import LOOK_SECONDS, REVIEW_SECONDS, OpenWatches
+from sully.server.http.http_request import HttpRequest
+from sully.server.http.open_watches import POLL_SECONDS, REVIEW_SECONDS, OpenWatches
 from sully.server.requests import User
 from sully.server.storage.watching import timeout
 from sully.store.base import Delete, Put, StoreKey
@@ -45,15 +45,15 @@ async def server() -> AsyncIterator[Asgi]:
 async def test_a_watch_ends_with_the_right_to_it(server: Asgi) -> None:
     admin, server.user = server.user, User("alice")
     async with server.watch(PATH) as open_watch:
-        await open_watch.until(lambda answer: answer.code == 200)
+        await open_watch.until(lambda respond: respond.code == 200)
         await server.app.watches.review()
         server.user = admin
         (await server.post(PATH, {"metadata": {"name": "a"}})).ok(201)
-        await open_watch.until(lambda answer: len(answer.events) == 1)
+        await open_watch.until(lambda respond: len(respond.events) == 1)
 
         (await server.delete(f"/apis/{GROUP}/v1/clusterrolebindings/alice")).ok()
         await server.app.watches.review()
-        await open_watch.until(lambda answer: answer.ended)
+        await open_watch.until(lambda respond: respond.ended)
         (await server.post(PATH, {"metadata": {"name": "b"}})).ok(201)
 
     assert [event["object"]["metadata"]["name"] for event in open_watch.events] == ["a"]
@@ -61,18 +61,18 @@ async def test_a_watch_ends_with_the_right_to_it(server: Asgi) -> None:
 
 async def test_other_watches_go_on(server: Asgi) -> None:
     async with server.watch(PATH) as open_watch:
-        await open_watch.until(lambda answer: answer.code == 200)
+        await open_watch.until(lambda respond: respond.code == 200)
         (await server.delete(f"/apis/{GROUP}/v1/clusterrolebindings/alice")).ok()
         await server.app.watches.review()
         (await server.post(PATH, {"metadata": {"name": "a"}})).ok(201)
-        await open_watch.until(lambda answer: len(answer.events) == 1)
+        await open_watch.until(lambda respond: len(respond.events) == 1)
 
         assert not open_watch.ended
 
 
 # name → (what is committed, whether rights may have changed)
 POD, BINDING = StoreKey("pods", "ns", "a"), StoreKey(BINDINGS[0], "", "a")
-CHANGES = {
+CHANGES: dict[str, tuple[list[Put | Delete], bool]] = {
     "nothing": ([], False),
     "a pod is created": ([Put(POD, b"{}")], False),
     "a pod changes": ([Put(POD, b"{}"), Put(POD, b"{ }")], False),
@@ -111,49 +111,53 @@ class Counting:
     """Counts the questions; the answer is yes."""
 
     def __init__(self, seconds_left: float = 1e9) -> None:
-        self.asked = 0
+        self.attributes = 0
         self._seconds_left = seconds_left
 
-    def allows(self, exchange: object, asked: object) -> bool:
-        self.asked += 1
+    def allows(self, http_request: object, attributes: object) -> bool:
+        self.attributes += 1
         return True
 
-    def seconds_left(self, exchange: object) -> float:
+    def seconds_left(self, http_request: object) -> float:
         return self._seconds_left
 
 
-def exchange() -> Exchange:
+def http_request() -> HttpRequest:
     """Return a request that is never answered."""
     scope = {"method": "GET", "path": PATH, "query_string": b"watch=1", "headers": []}
-    return Exchange(scope, asyncio.Future, lambda _: asyncio.Future())
+    return HttpRequest(scope, asyncio.Future, lambda _: asyncio.Future())
 
 
 async def test_it_looks_every_second_and_checks_all_every_minute() -> None:
     clock, access = FakeClock(), Counting()
     async with MemoryStore() as store:
         watches = OpenWatches(store, access, clock)
-        with watches.following(exchange(), ASKED):
+        with watches.track(http_request(), ASKED):
             keeping = asyncio.ensure_future(watches.run())
-            asked = []
+            attributes = []
             for second in range(2 * int(REVIEW_SECONDS)):
                 await clock.sleepers(1)
                 if second == 10:
                     await store.commit([Put(BINDING, b"{}")])
-                clock.advance(LOOK_SECONDS)
+                clock.advance(POLL_SECONDS)
                 await clock.sleepers(1)
-                asked.append(access.asked)
+                attributes.append(access.attributes)
             keeping.cancel()
 
     # After the change, and a minute later, and not in between.
-    assert [asked.index(number) for number in (1, 2)] == [10, 10 + int(REVIEW_SECONDS)]
+    assert [attributes.index(number) for number in (1, 2)] == [10, 10 + int(REVIEW_SECONDS)]
+
+
+async def _silence() -> None:
+    await asyncio.Event().wait()
 
 
 async def test_a_watch_ends_with_its_credentials() -> None:
     async with MemoryStore() as store:
         watches = OpenWatches(store, Counting(seconds_left=0.0), FakeClock())
-        open_watch = exchange()
-        sending = asyncio.ensure_future(open_watch.while_connected(asyncio.Event().wait()))
-        with watches.following(open_watch, ASKED):
+        open_watch = http_request()
+        sending = asyncio.ensure_future(open_watch.while_connected(_silence()))
+        with watches.track(open_watch, ASKED):
             async with asyncio.timeout(LONG):
                 await sending
 
@@ -202,6 +206,6 @@ class Half:
 
 @pytest.mark.parametrize("name", LASTS)
 def test_how_long_a_watch_lasts(name: str) -> None:
-    asked, seconds = LASTS[name]
+    attributes, seconds = LASTS[name]
 
-    assert timeout(asked, Half()) == seconds
+    assert timeout(attributes, Half()) == seconds

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from sully.api import meta
+from sully.api.tables import META
 from sully.machinery.scheme import Scheme
 from sully.machinery.strategy import ResourceType, Strategy, Version
 from sully.server.openapi import v2, v3
@@ -239,7 +240,7 @@ def test_a_patch_says_which_kind_it_changes_and_what_it_supports(scheme: Scheme)
 
 
 @pytest.mark.parametrize(
-    ("version", "want"), [("v1", f"{PACKAGE}.Robot"), ("v1beta1", f"{meta.META}.Status")]
+    ("version", "want"), [("v1", f"{PACKAGE}.Robot"), ("v1beta1", f"{META}.Status")]
 )
 def test_a_deletion_answers_what_the_version_says(scheme: Scheme, version: str, want: str) -> None:
     path = COLLECTION.replace("/v1/", f"/{version}/") + "/{name}"

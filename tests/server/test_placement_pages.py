@@ -146,9 +146,9 @@ WRONG: dict[str, tuple[str, str, Any, int, str]] = {
     "two things at once": (
         "POST",
         "/one/web",
-        {"changes": [{"drop": {"cluster": "c0"}, "advance": {"seconds": 1}}]},
+        {"changes": [{"delete": {"cluster": "c0"}, "advance": {"seconds": 1}}]},
         400,
-        "changes[0] must say exactly one thing",
+        "changes[0] must have exactly one field",
     ),
     "an effect of pods": (
         "POST",
@@ -167,23 +167,23 @@ WRONG: dict[str, tuple[str, str, Any, int, str]] = {
     "a bad selector": (
         "POST",
         "/one/web",
-        {"changes": [{"silence": {"selector": "a in"}}]},
+        {"changes": [{"unreachable": {"selector": "a in"}}]},
         400,
-        "changes[0].silence.selector: ",
+        "changes[0].unreachable.selector: ",
     ),
     "a cluster that is not there": (
         "POST",
         "/one/web",
         {"changes": [{"untaint": {"cluster": "c9", "key": "k"}}]},
         400,
-        "there is no cluster c9",
+        "cluster c9 not found",
     ),
     "a cluster that cannot be dropped": (
         "POST",
         "/one/web",
-        {"changes": [{"drop": {"cluster": "c9"}}]},
+        {"changes": [{"delete": {"cluster": "c9"}}]},
         400,
-        "there is no cluster c9",
+        "cluster c9 not found",
     ),
 }
 

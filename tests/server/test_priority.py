@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sully.server.authentication.accounts import account_groups
 from sully.server.authentication.groups import ANONYMOUS
+from sully.server.authentication.service_accounts import account_groups
 from sully.server.authorization.attributes import Attributes
 from sully.server.flowcontrol.priority import LEVELS, flow_of
 from sully.server.requests import User
@@ -50,9 +50,9 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_level(name: str) -> None:
-    user, asked, level, counts_to = CASES[name]
+    user, attributes, level, counts_to = CASES[name]
 
-    flow = flow_of(user, asked)
+    flow = flow_of(user, attributes)
 
     assert (flow.level, flow.distinguisher) == (level, counts_to)
 

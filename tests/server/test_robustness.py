@@ -34,7 +34,7 @@ CLAIM = {
         }
     },
 }
-SLICE = {
+SLICE: Obj = {
     "metadata": {"name": "a"},
     "spec": {
         "driver": "a.example.com",
@@ -343,16 +343,14 @@ async def test_any_bytes(server: Asgi, raw: bytes, media: str) -> None:
     method=st.sampled_from(["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]),
 )
 async def test_any_path(server: Asgi, path: list[str], method: str) -> None:
-    query = {"timeoutSeconds": "-1"}
-
     answer = await server.call(
-        method, "/" + "/".join(path), b"{}" if method[0] == "P" else None, **query
+        method, "/" + "/".join(path), b"{}" if method[0] == "P" else None, timeoutSeconds="-1"
     )
 
     assert answer.code < 500, answer.body[:300]
 
 
-SUBRESOURCES = st.sampled_from(
+SUBRESOURCES: st.SearchStrategy[tuple[str, Obj]] = st.sampled_from(
     [
         (
             f"/api/v1/{NAMESPACED}/pods/a/binding",

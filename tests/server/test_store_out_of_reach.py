@@ -50,7 +50,7 @@ async def server() -> AsyncIterator[Asgi]:
 async def test_a_replica_that_is_cut_off_promises_nothing(server: Asgi) -> None:
     server.api.watcher.bookmark_seconds = 0.01
     assert isinstance(server.store, FarStore)
-    how = {"allowWatchBookmarks": "true", "timeoutSeconds": "1"}
+    how: dict[str, Any] = {"allowWatchBookmarks": "true", "timeoutSeconds": "1"}
     version = (await server.get(SECRETS)).ok()["metadata"]["resourceVersion"]
     async with server.watch(SECRETS, resourceVersion=version, **how) as answer:
         before = await answer.until(lambda seen: b'"BOOKMARK"' in b"".join(seen.chunks))
@@ -84,7 +84,7 @@ async def test_out_of_reach(server: Asgi, method: str, path: str, body: Any, med
     answer = await server.call(method, path, body, media or "application/json")
 
     assert (answer.code, answer.json["reason"]) == (503, "ServiceUnavailable"), answer.body
-    assert answer.message == "the store does not answer: no member answers"
+    assert answer.message == "the store is unavailable: no member answers"
 
 
 async def test_a_write_of_unknown_outcome_is_no_failure_and_no_success(server: Asgi) -> None:

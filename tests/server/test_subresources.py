@@ -120,7 +120,7 @@ async def test_scales_refused(
 ) -> None:
     before = (await calm.post(SETS, replica_set("a", 3))).ok(201)
 
-    who = {"fieldManager": "m"} if media == APPLY else {}
+    who: dict[str, Any] = {"fieldManager": "m"} if media == APPLY else {}
     answer = await calm.call(method, f"{SETS}/a/scale", body, media or "application/json", **who)
 
     assert answer.code == code, answer.body

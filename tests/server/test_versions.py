@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from manifests import rule
 from serving import APPLY, MERGE, Http, Obj, fresh, said
 
@@ -23,17 +24,8 @@ def path(version: str, name: str = "") -> str:
 
 
 def slice_(version: str, name: str) -> Obj:
-    return {
-        "apiVersion": f"resource.k8s.io/{version}",
-        "kind": "ResourceSlice",
-        "metadata": {"name": name},
-        "spec": {
-            "driver": "a.example.com",
-            "allNodes": True,
-            "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
-            "devices": DEVICES[version],
-        },
-    }
+    body = manifests.slice_(name, name, *DEVICES[version], allNodes=True)
+    return body | {"apiVersion": f"resource.k8s.io/{version}"}
 
 
 @pytest.mark.parametrize(("written", "read", "watched"), list(product(VERSIONS, repeat=3)))

@@ -15,7 +15,7 @@ from sully.testing.cluster import in_process
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 SECRETS = "/api/v1/namespaces/default/secrets"
-LABELS = ({}, {"t": "a"}, {"t": "b"})
+LABELS: tuple[dict[str, str], ...] = ({}, {"t": "a"}, {"t": "b"})
 
 
 async def version_of(http: Any, collection: str) -> str:
@@ -112,7 +112,7 @@ async def test_selectors_turn_changes_into_comings_and_goings(
             (await server.put(f"{SECRETS}/x", body)).ok()
         (await server.post(SECRETS, secret("end", labels={"t": "a"}))).ok(201)
 
-        query = {"labelSelector": "t=a", "resourceVersion": start}
+        query: dict[str, Any] = {"labelSelector": "t=a", "resourceVersion": start}
         async with server.watch(SECRETS, **query) as answer:
             events = await answer.until(lambda a: b'"end"' in b"".join(a.chunks))
 
@@ -215,7 +215,7 @@ async def test_bookmarks_when_it_is_quiet() -> None:
     async with local() as server:
         server.api.watcher.bookmark_seconds = 0.01
         start = await version_of(server, SECRETS)
-        query = {"resourceVersion": start, "allowWatchBookmarks": "true"}
+        query: dict[str, Any] = {"resourceVersion": start, "allowWatchBookmarks": "true"}
 
         async with server.watch(SECRETS, **query) as answer:
             # Elsewhere something happens; only a bookmark can say that nothing of it is for us.

@@ -32,17 +32,17 @@ CHANGES: dict[str, tuple[list[Obj], dict[str, list[str]], list[str]]] = {
         ["c0"],
     ),
     "a region falls silent": (
-        [{"silence": {"selector": "region=eu"}}],
+        [{"unreachable": {"selector": "region=eu"}}],
         {"one": ["c2"], "two": ["c2"]},
         ["c0", "c1"],
     ),
     "the same as an object": (
-        [{"silence": {"selector": {"matchLabels": {"region": "eu"}}}}],
+        [{"unreachable": {"selector": {"matchLabels": {"region": "eu"}}}}],
         {"one": ["c2"], "two": ["c2"]},
         ["c0", "c1"],
     ),
     "a cluster is dropped": (
-        [{"drop": {"cluster": "c1"}}],
+        [{"delete": {"cluster": "c1"}}],
         {"one": ["c0", "c2"], "two": ["c0", "c2"]},
         ["c1"],
     ),
@@ -77,17 +77,17 @@ async def test_what_if(
     answer = (await admin.post(f"{PAGE}/one/web", {"changes": changes})).ok(200)
     assert {each["namespace"]: each["after"] for each in answer["placements"]} == after
     assert all(each["before"] == ["c0", "c1"] for each in answer["placements"])
-    assert all(each["left"] == left for each in answer["placements"])
+    assert all(each["removed"] == left for each in answer["placements"])
 
 
 async def test_what_if_time_passes(admin: Http) -> None:
     await rest(admin)
     toleration = {"key": UNREACHABLE, "operator": "Exists", "tolerationSeconds": 90}
     await respec(admin, {"tolerations": [toleration]})
-    silence = {"silence": {"selector": "region=eu"}}
+    silence = {"unreachable": {"selector": "region=eu"}}
     soon = (await admin.post(f"{PAGE}/one/web", {"changes": [silence]})).ok(200)
     assert [each["namespace"] for each in soon["placements"]] == ["two"]
-    assert "nextLook" in soon
+    assert "requeueTime" in soon
     later = [silence, {"advance": {"seconds": 90}}]
     answer = (await admin.post(f"{PAGE}/one/web", {"changes": later})).ok(200)
     assert {each["namespace"]: each["after"] for each in answer["placements"]} == {
@@ -110,8 +110,8 @@ async def test_what_if_a_placement_were_there(admin: Http) -> None:
             "name": "extra",
             "before": [],
             "after": ["c2"],
-            "left": [],
-            "joined": ["c2"],
+            "removed": [],
+            "added": ["c2"],
             "conditions": answer["placements"][0]["conditions"],
         }
     ]
@@ -122,7 +122,7 @@ async def test_what_if_a_placement_were_there(admin: Http) -> None:
 async def test_what_if_shows_only_what_one_may_read(plane: ControlPlane, admin: Http) -> None:
     await grant(admin, "planner", "one", "get", "create")
     await grant_clusters(admin, "planner", "get")
-    body = {"changes": [{"drop": {"cluster": "c0"}}]}
+    body = {"changes": [{"delete": {"cluster": "c0"}}]}
     async with connected(plane, "planner", ()) as planner:
         answer = (await planner.post(f"{PAGE}/one/", body)).ok(200)
     assert {each["namespace"] for each in answer["placements"]} == {"one"}
@@ -137,9 +137,9 @@ async def test_what_if_shows_only_what_one_may_read(plane: ControlPlane, admin: 
 READS: dict[str, tuple[str, str]] = {
     "taint": ('{"taint": {"cluster": "%s", "key": "a", "effect": "NoSelect"}}', "get"),
     "untaint": ('{"untaint": {"cluster": "%s", "key": "a"}}', "get"),
-    "drop": ('{"drop": {"cluster": "%s"}}', "get"),
+    "delete": ('{"delete": {"cluster": "%s"}}', "get"),
     "label": ('{"label": {"cluster": "%s", "label": "a", "value": "b"}}', "get"),
-    "silence": ('{"silence": {"selector": "name=%s"}}', "list"),
+    "unreachable": ('{"unreachable": {"selector": "name=%s"}}', "list"),
 }
 
 

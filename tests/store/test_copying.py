@@ -9,16 +9,12 @@ import apsw
 import pytest
 
 from store.faults import full_disk
-from sully.store.base import Put, StoreKey
+from storekeys import pod
+from sully.store.base import Put
 from sully.store.directory import COPY_FILE, DATABASE_FILE
 from sully.store.errors import ClosedError, UnavailableError
 from sully.store.memory import MemoryStore
 from sully.store.sqlite import SqliteStore
-
-
-def pod(name: str) -> StoreKey:
-    return StoreKey("pods", "default", name)
-
 
 A, B = pod("a"), pod("b")
 

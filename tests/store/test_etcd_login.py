@@ -71,7 +71,7 @@ async def test_reads_writes_and_watches(etcd: Etcd, password: Path) -> None:
 
 async def test_without_a_name_nothing_is_answered(etcd: Etcd) -> None:
     with pytest.raises(UnavailableError, match="user name is empty"):
-        await EtcdStore.open(etcd.address, patience=0.5)
+        await EtcdStore.open(etcd.address, call_timeout=0.5)
 
 
 async def test_a_wrong_password_is_told_at_once(etcd: Etcd, password: Path) -> None:
@@ -132,7 +132,7 @@ async def test_a_password_that_is_changed_meanwhile(etcd: Etcd, password: Path) 
 
 
 async def test_rights_that_are_taken_and_given_back(etcd: Etcd, password: Path) -> None:
-    async with await EtcdStore.open(address(etcd, password), patience=2.0) as store:
+    async with await EtcdStore.open(address(etcd, password), call_timeout=2.0) as store:
         await store.commit([Put(thing(0), b"")])
         etcd.control("user", "revoke-role", "sully", "sully", user=ROOT)
         with pytest.raises(UnavailableError, match="permission denied"):
@@ -150,7 +150,7 @@ async def test_a_refusal_after_a_lost_answer_says_nothing_about_the_write(
     where = address(etcd, password)
     async with wire_to(etcd.members[0].client) as wire, await EtcdStore.open(where) as near:
         through = replace(where, endpoints=(f"127.0.0.1:{wire.port}",))
-        async with await EtcdStore.open(through, patience=2.0) as far:
+        async with await EtcdStore.open(through, call_timeout=2.0) as far:
             watch = near.watch("pods", after=near.revision)
             wire.silent = True
             writing = asyncio.ensure_future(far.commit([Put(thing(0), b"")]))

@@ -115,7 +115,7 @@ async def test_a_member_that_dies_in_the_middle_of_writes(cluster: Etcd, victim:
 
 async def test_without_a_majority_nothing_is_acknowledged(cluster: Etcd) -> None:
     address = Address(cluster.address.endpoints, "/minority")
-    async with await EtcdStore.open(address, patience=2.0) as store:
+    async with await EtcdStore.open(address, call_timeout=2.0) as store:
         await store.commit([Put(thing(0), b"")])
         for member in cluster.members[:2]:
             cluster.kill(member)
@@ -152,4 +152,4 @@ async def test_tls_with_client_certificates(files: Files, tmp_path: Path) -> Non
             await store.commit([Put(thing(0), b"")])
             assert await store.get(thing(0)) is not None
         with pytest.raises(UnavailableError):
-            await EtcdStore.open(Address(etcd.address.endpoints), patience=0.5)
+            await EtcdStore.open(Address(etcd.address.endpoints), call_timeout=0.5)

@@ -9,15 +9,11 @@ from pathlib import Path
 import apsw
 import pytest
 
-from sully.store.base import MAX_VALUE_BYTES, Delete, Event, Put, Store, StoreKey
+from storekeys import pod
+from sully.store.base import MAX_VALUE_BYTES, Delete, Event, Put, Store
 from sully.store.directory import DATABASE_FILE, LOCK_FILE, DataDirectory
 from sully.store.errors import OpenError
 from sully.store.sqlite import SqliteStore
-
-
-def pod(name: str) -> StoreKey:
-    return StoreKey("pods", "default", name)
-
 
 A, B = pod("a"), pod("b")
 

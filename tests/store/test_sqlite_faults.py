@@ -9,20 +9,17 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
 
 from store.faults import LARGE, full_disk
-from sully.store.base import Delete, Put, StoreKey
+from storekeys import pod
+from sully.store.base import Delete, Put
 from sully.store.directory import DATABASE_FILE, LOCK_FILE
 from sully.store.errors import OpenError, StoreError, UnavailableError
 from sully.store.sqlite import SqliteStore
-
-
-def pod(name: str) -> StoreKey:
-    return StoreKey("pods", "default", name)
-
 
 A, B = pod("a"), pod("b")
 
@@ -112,7 +109,8 @@ async def test_a_name_that_cannot_be_written_harms_nobody(tmp_path: Path) -> Non
 async def test_a_defect_in_the_writer_leaves_nobody_waiting(tmp_path: Path) -> None:
     async with await SqliteStore.open(tmp_path) as store:
         await store.commit([Put(A, b"")])
-        broken = Put(A, [1])
+        no_bytes: Any = [1]
+        broken = Put(A, no_bytes)
         outcomes = await asyncio.gather(
             store.commit([broken]), store.commit([Put(B, b"")]), return_exceptions=True
         )

@@ -25,7 +25,7 @@ def forked(
     *arguments: str, given: str | None = None, env: dict[str, str] | None = None
 ) -> tuple[int, str, str]:
     """Run a command in a forked process."""
-    done = run(*arguments, given=given, env=env)
+    done = run(*arguments, stdin_text=given, env=env)
     return done.returncode, done.stdout, done.stderr
 
 

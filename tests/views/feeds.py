@@ -11,10 +11,10 @@ import pytest
 
 from sully.client.informers.informer import Informer
 from sully.client.transport import Kind, WatchEvent
-from sully.domain.eviction.judge import Terms
+from sully.domain.eviction.judge import EvictionPolicy
 from sully.machinery.compat import Compat
 from sully.testing.clock import FakeClock
-from sully.views.devices.changes import Change, Features
+from sully.views.devices.changes import Features, InventoryChange
 from sully.views.devices.exposures import Exposures
 from sully.views.devices.inventory import Inventory
 from sully.views.devices.usage import Usage
@@ -27,7 +27,8 @@ class Feed:
     _versions = count(100)
 
     def __init__(self, kind: Kind[Any], clock: FakeClock) -> None:
-        self.informer: Informer[Any] = Informer(None, kind, clock=clock)
+        no_server: Any = None
+        self.informer: Informer[Any] = Informer(no_server, kind, clock=clock)
 
     def put(self, *objects: Any) -> None:
         for obj in objects:
@@ -71,12 +72,12 @@ class Scene:
         self.usage = Usage(
             pods=self.pods.informer, claims=self.claims.informer, extended_resources=not strict
         )
-        terms = Terms(compat=Compat.KUBERNETES if strict else Compat.SULLY)
-        self.exposures = Exposures(self.inventory, self.usage, clock=self.clock, terms=terms)
+        policy = EvictionPolicy(compat=Compat.KUBERNETES if strict else Compat.SULLY)
+        self.exposures = Exposures(self.inventory, self.usage, clock=self.clock, policy=policy)
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[InventoryChange]:
         """Return a list that grows with every change of the inventory from now on."""
-        heard: list[Change] = []
+        heard: list[InventoryChange] = []
         self.inventory.on_change(heard.append)
         heard.clear()
         return heard

@@ -8,7 +8,7 @@ import pytest
 
 from sully.client.transport import Key
 from sully.controllers.evaluation import SelectorEvaluation
-from sully.controllers.framework import AGAIN, DONE, Result
+from sully.controllers.framework import DONE, REQUEUE, Result
 from sully.domain.devices.pools import DeviceId, PoolId
 from sully.runtime.evaluation import Evaluator
 from sully.scheduler.device_cache import AllocatableDevices
@@ -87,7 +87,7 @@ async def test_what_exceeds_the_budget_selects_what_is_proven() -> None:
     made.rules.put(heavy("b"))
     selected(made)
 
-    assert await evaluate(made, units=4000) is AGAIN
+    assert await evaluate(made, units=4000) is REQUEUE
 
     assert selected(made) == ["gpu-0"]
     assert len(offered(made)) == 4
@@ -103,7 +103,7 @@ async def test_the_next_pass_gets_further() -> None:
 
     passes = [await evaluate(made, units=4000) for _ in range(2)]
 
-    assert passes == [AGAIN, DONE]
+    assert passes == [REQUEUE, DONE]
     assert selected(made) == ["gpu-0", "gpu-3"]
 
 

@@ -20,7 +20,7 @@ from sully.api.sully.types import (
     TaintRecordSpec,
     TaintRecordStatus,
 )
-from sully.client.transport import Key
+from sully.client.transport import Key, Kind
 from sully.domain.claims.pods import Pod
 from sully.domain.devices.pools import DeviceId
 from sully.machinery.meta import Condition, ObjectMeta
@@ -37,7 +37,14 @@ from sully.testing.builders import (
     taint,
 )
 from sully.testing.clock import NOON
-from sully.views.evictions import Progress, in_line, left_in, only_in, others_due, progress_of
+from sully.views.evictions import (
+    EvictionProgress,
+    count_evicted,
+    due_without_rules,
+    eviction_times,
+    in_namespace,
+    progress_of,
+)
 from sully.views.kinds import CLAIMS, PATCHES, PODS, RULES, SLICES, TAINT_RECORDS
 from sully.views.snapshot.snapshot import Objects, Snapshot
 
@@ -53,12 +60,12 @@ def progress(
     *,
     tolerated: int | None = None,
     recorded: int = 0,
-    leaving: str = "",
+    terminating: str = "",
     kept: bool = True,
-) -> Progress:
+) -> EvictionProgress:
     """Return how a rule stands whose devices two pods hold, in two namespaces.
 
-    Those named in `leaving` are on their way out, for another half a minute.
+    Those named in `terminating` are on their way out, for another half a minute.
     """
     tolerations = (exists(seconds=tolerated),) if tolerated is not None else ()
     found = Snapshot(
@@ -66,20 +73,20 @@ def progress(
             Objects(SLICES, [slice_("s", device("a"), device("b"), device("c"))]),
             Objects(RULES, [one]),
             Objects(CLAIMS, [_claim(each, tolerations) for each in ("a", "b")]),
-            Objects(PODS, [_pod(each, leaving=each in leaving) for each in ("a", "b")]),
+            Objects(PODS, [_pod(each, terminating=each in terminating) for each in ("a", "b")]),
             Objects(TAINT_RECORDS, [record(one, recorded)] if recorded else []),
         ],
         taken=LATER,
     )
     records = found.of(TAINT_RECORDS)
-    (only,) = progress_of([one], found.exposures, records, LATER, kept=kept)
+    (only,) = progress_of([one], found.exposures, records, LATER, has_records=kept)
     return only
 
 
-def _pod(name: str, *, leaving: bool) -> Pod:
+def _pod(name: str, *, terminating: bool) -> Pod:
     made = pod(name, name, namespace=f"ns-{name}")
     metadata = msgspec.structs.replace(made.metadata, deletion_timestamp=after(30))
-    return msgspec.structs.replace(made, metadata=metadata) if leaving else made
+    return msgspec.structs.replace(made, metadata=metadata) if terminating else made
 
 
 def _claim(name: str, tolerations: tuple[DeviceToleration, ...]) -> ResourceClaim:
@@ -119,7 +126,7 @@ class Case:
     tolerated: int | None = None
     recorded: int = 0
     finish: datetime | None = LATER
-    leaving: str = ""
+    terminating: str = ""
     kept: bool = True
     complete: bool = True
 
@@ -130,23 +137,31 @@ CASES = {
     "never": Case(rule("r", select(device="c")), "done", 0, finish=None),
     "paused": Case(PAUSED, "paused", finish=None),
     "counted by its record": Case(ALL, "evicting", evicted=7, recorded=7),
-    "counted by its status": Case(told(ALL, "9 pods evicted."), "evicting", evicted=9),
-    "one is on its way out": Case(ALL, "evicting", 1, evicted=1, leaving="a"),
-    "all are on their way out": Case(ALL, "leaving", 0, 2, leaving="ab", finish=after(30)),
+    "counted by its record, not in its status": Case(
+        told(ALL, "8 pods evicted."), "evicting", evicted=9, recorded=9
+    ),
+    "one is on its way out": Case(ALL, "evicting", 1, evicted=1, terminating="a"),
+    "all are on their way out": Case(ALL, "terminating", 0, 2, terminating="ab", finish=after(30)),
     "on their way out by the count of our own": Case(
-        told(ALL, "1 pod evicted."), "leaving", 0, 1, leaving="ab", finish=after(30)
+        told(ALL, "1 pod evicted."),
+        "terminating",
+        0,
+        1,
+        recorded=1,
+        terminating="ab",
+        finish=after(30),
     ),
     "on their way out, but not for this": Case(
-        ALL, "waiting", 1, tolerated=300, leaving="a", finish=after(200)
+        ALL, "waiting", 1, tolerated=300, terminating="a", finish=after(200)
     ),
     "another evicts and counts": Case(OTHERS, "evicting", evicted=9, kept=False, complete=False),
     "another evicts, and nothing is counted": Case(
-        ALL, "leaving", 0, 2, leaving="ab", finish=after(30), kept=False, complete=False
+        ALL, "terminating", 0, 2, terminating="ab", finish=after(30), kept=False, complete=False
     ),
     "another evicts beside our records": Case(
         OTHERS, "evicting", evicted=11, recorded=11, complete=False
     ),
-    "the larger counts": Case(told(ALL, "9 pods evicted."), "evicting", evicted=9, recorded=7),
+    "only the record counts": Case(told(ALL, "9 pods evicted."), "evicting", evicted=7, recorded=7),
 }
 
 
@@ -156,12 +171,14 @@ def test_progress(case: Case) -> None:
         case.rule,
         tolerated=case.tolerated,
         recorded=case.recorded,
-        leaving=case.leaving,
+        terminating=case.terminating,
         kept=case.kept,
     )
 
     assert found.state == case.state
-    assert "".join(key.name for key in found.leaving) == (case.leaving if case.evicted else "")
+    assert "".join(key.name for key in found.terminating) == (
+        case.terminating if case.evicted else ""
+    )
     assert found.complete == case.complete
     assert len(found.pending) == case.pending
     assert found.evicted == case.evicted
@@ -175,15 +192,15 @@ def test_rules_that_evict_nobody_are_left_out() -> None:
     assert not list(progress_of(rules, found.exposures, found.of(TAINT_RECORDS), LATER))
 
 
-def rated(name: str, device: str, rate: int = 1, **labels: str) -> DeviceTaintRule:
+def rated(name: str, device: str, rate: int = 1, together: str = "t") -> DeviceTaintRule:
     marks = msgspec.structs.replace(taint(), evictions_per_second=rate)
-    return rule(name, select(device=device), marks, labels={"sully.dev/taint": "t"} | labels)
+    return rule(name, select(device=device), marks, labels={"sully.dev/taint": together})
 
 
 TOGETHER = {
     "one pace for those that were made together": (rated("r-b", "b"), (after(1), after(2))),
     "others have their own": (
-        rated("r-b", "b", **{"sully.dev/taint": "u"}),
+        rated("r-b", "b", together="u"),
         (after(1), after(1)),
     ),
     "and so has one that was given another since": (rated("r-b", "b", 2), (after(1), after(0.5))),
@@ -198,7 +215,7 @@ def test_rules_that_share_a_pace(other: DeviceTaintRule, want: tuple[datetime, d
             Objects(SLICES, [slice_("s", device("a"), device("b"))]),
             Objects(RULES, rules),
             Objects(CLAIMS, [_claim(each, ()) for each in ("a", "b")]),
-            Objects(PODS, [_pod(each, leaving=False) for each in ("a", "b")]),
+            Objects(PODS, [_pod(each, terminating=False) for each in ("a", "b")]),
             # Those that may go at once have gone.
             Objects(TAINT_RECORDS, [record(each, 20) for each in rules]),
         ],
@@ -220,7 +237,7 @@ FINISHES: dict[str, tuple[list[float], int | None, int, float | None]] = {
     "and then one by one": ([0] * 13, 1, 0, 3),
     "twice as fast": ([0] * 14, 2, 0, 2),
     "the first ones have gone": ([0] * 3, 1, 20, 3),
-    "a late one after the pace": ([0] * 12 + [60], 1, 0, 60),
+    "a late one after the pace": ([*[0] * 12, 60], 1, 0, 60),
 }
 
 
@@ -228,7 +245,7 @@ FINISHES: dict[str, tuple[list[float], int | None, int, float | None]] = {
 def test_finish(dues: list[float], rate: int | None, begun: int, want: float | None) -> None:
     line = {Key("ns", f"p-{at}"): after(due) for at, due in enumerate(dues)}
 
-    found = in_line(line, rate, LATER, begun=bool(begun))
+    found = eviction_times(line, rate, LATER, started=bool(begun))
 
     assert max(found.values(), default=None) == (after(want) if want is not None else None)
 
@@ -260,7 +277,7 @@ def test_one_namespace(
     uid = one.metadata.uid
     records = [left("ns-a", uid), left("ns-a", uid), left("ns-a", "other"), left("ns-b", uid)]
 
-    found = only_in(namespace, progress(one), left_in(namespace, records), LATER)
+    found = in_namespace(namespace, progress(one), count_evicted(namespace, records), LATER)
 
     assert (len(found.pending), found.evicted, found.state) == (pending, evicted, state)
     assert all(key == Key("ns-a", "a") for key in found.pending)
@@ -270,7 +287,7 @@ def test_who_sees_no_pods_does_not_know() -> None:
     known = Snapshot([Objects(RULES, [ALL])], taken=LATER)
     rules, records = known.of(RULES).values(), known.of(TAINT_RECORDS)
 
-    (found,) = progress_of(rules, known.exposures, records, LATER, seen=False)
+    (found,) = progress_of(rules, known.exposures, records, LATER, visible=False)
 
     assert (found.state, found.finish) == ("unknown", None)
 
@@ -279,7 +296,7 @@ PATCHED: dict[str, tuple[dict[str, Any], set[str]]] = {
     "a rule has a row of its own": ({"rules": [ALL]}, set()),
     "a driver": ({"slices": [slice_("s", device("a", taint()), device("b"))]}, {"a"}),
     "a slice of taints": (
-        {"slices": [slice_("s", device("a"), device("b"), marks=(("b", taint()),))]},
+        {"slices": [slice_("s", device("a"), device("b"), device_taints=(("b", taint()),))]},
         {"b"},
     ),
     "a patch": ({"patches": [patch("p", taints=(taint(),))]}, {"a", "b"}),
@@ -302,19 +319,25 @@ def test_who_leaves_without_a_rule(objects: dict[str, Any], want: set[str]) -> N
     usual = {
         "slices": [slice_("s", device("a"), device("b"))],
         "claims": [_claim(each, ()) for each in ("a", "b")],
-        "pods": [_pod(each, leaving=False) for each in ("a", "b")],
+        "pods": [_pod(each, terminating=False) for each in ("a", "b")],
         **objects,
     }
-    kinds = {"slices": SLICES, "rules": RULES, "patches": PATCHES, "claims": CLAIMS, "pods": PODS}
+    kinds: dict[str, Kind[Any]] = {
+        "slices": SLICES,
+        "rules": RULES,
+        "patches": PATCHES,
+        "claims": CLAIMS,
+        "pods": PODS,
+    }
     found = Snapshot([Objects(kinds[name], each) for name, each in usual.items()], taken=LATER)
 
-    assert {key.name for key in others_due(found.exposures)} == want
+    assert {key.name for key in due_without_rules(found.exposures)} == want
 
 
 def test_a_namespace_waits_its_turn() -> None:
     marks = msgspec.structs.replace(taint(), evictions_per_second=1)
     whole = progress(rule("r", select(), marks), recorded=20)
 
-    turns = [only_in(each, whole, {}, LATER).finish for each in ("ns-a", "ns-b")]
+    turns = [in_namespace(each, whole, {}, LATER).finish for each in ("ns-a", "ns-b")]
 
     assert turns == [after(1), after(2)]

@@ -30,7 +30,7 @@ from sully.testing.builders import (
     taint,
     text,
 )
-from sully.views.devices.changes import Change, RuleChange
+from sully.views.devices.changes import InventoryChange, RuleChange
 from views.feeds import Scene
 
 GPU1, GPU2 = GPU._replace(device="gpu-1"), GPU._replace(device="gpu-2")
@@ -48,7 +48,7 @@ def test_a_pod_sees_the_taints_of_its_own_devices_from_all_origins() -> None:
     scene = Scene()
     scene.slices.put(
         slice_("one", device("gpu-0", taint()), device("gpu-1", taint()), count=2),
-        slice_("marks", marks=(("gpu-0", taint(key="m")),), count=2),
+        slice_("marks", device_taints=(("gpu-0", taint(key="m")),), count=2),
     )
     scene.patches.put(patch("p", taints=(taint(key="p"),)))
     scene.rules.put(rule("r", select(device="gpu-0")))
@@ -189,15 +189,15 @@ def test_which_pods_a_change_may_matter_to() -> None:
     a, b = Key("default", "a"), Key("default", "b")
     named, quiet = rule("r", select(device="gpu-0")), rule("r", select(), taint("NoSchedule"))
 
-    def touched(change: Change) -> set[Key]:
-        return set(scene.exposures.touched_by(change))
+    def touched(change: InventoryChange) -> set[Key]:
+        return set(scene.exposures.affected_pods(change))
 
-    assert touched(Change({GPU.pool_id: frozenset({"gpu-1"})})) == {b}
-    assert touched(Change({GPU.pool_id: None})) == {a, b}
-    assert touched(Change({}, (RuleChange(None, named),))) == {a}
-    assert touched(Change({}, (RuleChange(named, quiet),))) == {a, b}
+    assert touched(InventoryChange({GPU.pool_id: frozenset({"gpu-1"})})) == {b}
+    assert touched(InventoryChange({GPU.pool_id: None})) == {a, b}
+    assert touched(InventoryChange({}, (RuleChange(None, named),))) == {a}
+    assert touched(InventoryChange({}, (RuleChange(named, quiet),))) == {a, b}
     # A rule that evicts nobody, and did not before, wakes nobody.
-    assert touched(Change({GPU.pool_id: None}, (RuleChange(quiet, quiet),))) == set()
+    assert touched(InventoryChange({GPU.pool_id: None}, (RuleChange(quiet, quiet),))) == set()
 
 
 def owned(name: str, *claims: str, **more: Any) -> Any:
@@ -257,4 +257,4 @@ def test_a_change_of_the_pause_is_told_and_other_annotations_are_not() -> None:
     scene.rules.put(rule("r", select(), annotations={"sully.dev/paused": "true"}))
 
     (change,) = heard
-    assert set(scene.exposures.touched_by(change)) == {Key("default", "pod")}
+    assert set(scene.exposures.affected_pods(change)) == {Key("default", "pod")}

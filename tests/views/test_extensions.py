@@ -97,7 +97,7 @@ def test_who_is_patched(filter_: DeviceTaintSelector | None, want: list[str]) ->
     assert patched == chosen == want
 
 
-def test_patches_near_a_change_are_found() -> None:
+def test_patches_for_a_change() -> None:
     scene = Scene()
     scene.slices.put(A100)
     scene.patches.put(
@@ -107,7 +107,7 @@ def test_patches_near_a_change_are_found() -> None:
     )
 
     def near(devices: frozenset[str] | None) -> list[str]:
-        found = scene.inventory.patches_near({POOL: devices})
+        found = scene.inventory.patches_for({POOL: devices})
         return sorted({each.metadata.name for each in found})
 
     assert near(None) == ["all", "one"]
@@ -120,7 +120,7 @@ def test_what_a_taint_says_about_itself_is_in_the_view() -> None:
     scene = Scene()
     said = msgspec.structs.replace(taint(), description="hot", data={"celsius": 95})
     scene.slices.put(slice_("one", device("gpu-0", said)))
-    scene.rules.put(rule("r", select(), marks=said))
+    scene.rules.put(rule("r", select(), with_taint=said))
     scene.patches.put(patch("p", taints=(msgspec.structs.replace(said, key="p"),)))
 
     found = scene.inventory.device(GPU)
@@ -132,7 +132,7 @@ def test_what_a_taint_says_about_itself_is_in_the_view() -> None:
 
 
 DEVICES = slice_("devices", device("gpu-0"), count=2)
-MARKS = slice_("marks", marks=(("gpu-0", taint(key="slice")), ("ghost", taint())), count=2)
+MARKS = slice_("marks", device_taints=(("gpu-0", taint(key="slice")), ("ghost", taint())), count=2)
 
 
 def test_a_slice_of_taints_counts_as_a_slice() -> None:
@@ -152,7 +152,7 @@ def test_a_slice_of_taints_changes_within_its_generation() -> None:
     scene.slices.put(DEVICES, MARKS)
     assert scene.taints() == {str(GPU): ["ResourceSlice/marks slice"]}
 
-    scene.slices.put(slice_("marks", marks=(("gpu-0", taint(key="new")),), count=2))
+    scene.slices.put(slice_("marks", device_taints=(("gpu-0", taint(key="new")),), count=2))
     changed = scene.taints()
     scene.slices.put(slice_("marks", count=2))
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fleets import decision, exists, inputs_of, later, placement, policy, predicate, score, scored
-from sully.client.transport import Key
+from sully.client.transport import Key, Kind
 from sully.domain.placement.changes import DropCluster
 from sully.domain.placement.options import PlacementOptions
 from sully.domain.placement.schedule import schedule
@@ -26,7 +26,7 @@ class Scene:
 
     def __init__(self, **more: Any) -> None:
         self.clock = FakeClock()
-        kinds = {
+        kinds: dict[str, Kind[Any]] = {
             "ManagedCluster": CLUSTERS,
             "ManagedClusterSet": SETS,
             "ManagedClusterSetBinding": BINDINGS,

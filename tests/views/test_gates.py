@@ -30,7 +30,7 @@ def stored(scene: Scene) -> None:
     """Put everything there that a gate may hide."""
     scene.slices.put(
         slice_("devices", device("gpu-0", HOT, model=text("A100")), count=2),
-        slice_("marks", marks=(("gpu-0", taint(key="slice")),), count=2),
+        slice_("marks", device_taints=(("gpu-0", taint(key="slice")),), count=2),
     )
     scene.rules.put(
         rule("by-cel", select(selectors=cel("true"))), rule("by-name", select(driver=DRIVER))

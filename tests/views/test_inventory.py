@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sully.api.resource.types import DeviceTaint
+from sully.api.resource.types import DeviceTaint, DeviceTaintSelector
 from sully.domain.devices.pools import DeviceId, PoolId
 from sully.testing.builders import (
     DRIVER,
@@ -61,7 +61,7 @@ SELECTIONS = {
 )
 @pytest.mark.parametrize(("selector", "want"), SELECTIONS.values(), ids=SELECTIONS.keys())
 def test_a_rule_marks_what_it_names(
-    order: tuple[Step, ...], selector: object, want: set[str]
+    order: tuple[Step, ...], selector: DeviceTaintSelector | None, want: set[str]
 ) -> None:
     scene = Scene()
     for step in order:
@@ -77,7 +77,7 @@ def test_a_rule_marks_what_it_names(
 
 ALL = orders(
     put("slices", slice_("one", device("gpu-0", HOT), device("gpu-1"), count=2)),
-    put("slices", slice_("marks", marks=(("gpu-1", taint(key="slice")),), count=2)),
+    put("slices", slice_("marks", device_taints=(("gpu-1", taint(key="slice")),), count=2)),
     put("rules", rule("b", select(driver=DRIVER)), rule("a", select(device="gpu-0"))),
     put("patches", patch("p", filter_=select(device="gpu-1"), taints=(taint(key="patch"),))),
     remove("rules", rule("gone", select())),
@@ -180,7 +180,7 @@ def test_a_rule_event_names_its_pools_and_itself() -> None:
         {PoolId(DRIVER, "pool-1"): None, PoolId(DRIVER, "pool-2"): None},
         {PoolId(DRIVER, "pool-1"): frozenset({"gpu-1"})},
     ]
-    assert [each.rules[0].new.metadata.name for each in heard] == ["r", "s"]
+    assert [each.rules[0].new and each.rules[0].new.metadata.name for each in heard] == ["r", "s"]
 
 
 def test_who_comes_late_hears_of_all_there_is() -> None:
@@ -269,7 +269,7 @@ def test_gates(features: Features, want: list[str]) -> None:
     scene = Scene(features)
     scene.slices.put(slice_("one", device("gpu-0", HOT)))
     if not features.taint_slices:
-        scene.slices.put(slice_("marks", marks=(("gpu-0", HOT),)))
+        scene.slices.put(slice_("marks", device_taints=(("gpu-0", HOT),)))
     scene.rules.put(rule("r", select()))
     scene.patches.put(patch("p", taints=(taint(key="patch"),)))
 

@@ -84,7 +84,7 @@ async def test_an_older_server_is_read_in_its_version() -> None:
         found = (await load(transport, (CLAIMS,), now=NOON)).get(CLAIMS, Key("n", "c"))
 
     assert found is not None
-    (request,) = found.spec.devices.requests
+    (request,) = found.spec.devices.requests or ()
     assert request.exactly is not None
     assert request.exactly.device_class_name == "gpu"
 
@@ -172,5 +172,5 @@ async def test_who_may_list_one_namespace(
         found = await load(transport, (PODS, RULES), now=NOON, at_least=at_least)
 
     assert tuple(each.metadata.name for each in found.of(PODS).values()) == pods
-    assert tuple((each.kind.plural, each.but) for each in found.gaps) == gaps
-    assert {each.why for each in found.gaps} == {"not allowed"}
+    assert tuple((each.kind.plural, each.only_namespace) for each in found.gaps) == gaps
+    assert {each.reason for each in found.gaps} == {"not allowed"}

@@ -162,7 +162,7 @@ DEVICES = st.builds(
 )
 SLICES = st.builds(
     lambda name, pool, generation, devices, marks: slice_(
-        name, *devices, pool=pool, generation=generation, marks=tuple(marks)
+        name, *devices, pool=pool, generation=generation, device_taints=tuple(marks)
     ),
     st.sampled_from("ab"),
     st.sampled_from(("p", "q")),
@@ -202,7 +202,7 @@ READS = st.sampled_from(((), *((pool, name) for pool in "pq" for name in ("", "x
 EVENTS = st.lists(
     st.tuples(st.booleans(), SLICES | RULES | PATCHES | CLASSES, READS), min_size=1, max_size=25
 )
-FEEDS = {
+FEEDS: dict[type, str] = {
     ResourceSlice: "slices",
     DeviceTaintRule: "rules",
     ResourceSlicePatch: "patches",

@@ -53,12 +53,12 @@ def test_a_pool_finds_what_is_for_all_and_who_has_more(devices: set[str], want: 
 def test_what_was_removed_is_found_no_more(name: str, names: Names) -> None:
     index: NameIndex[str] = NameIndex()
     index.put(name, names, name)
-    assert index.reaches(POOL) == (names.driver != "other" and names.pool != "pool-2")
+    assert index.has_any_for(POOL) == (names.driver != "other" and names.pool != "pool-2")
     index.remove(name)
     index.remove(name)
 
     assert not index
-    assert not index.reaches(POOL)
+    assert not index.has_any_for(POOL)
     assert index.for_device(GPU) == []
 
 

@@ -32,7 +32,7 @@ def names(pool: Pool) -> list[str]:
 
 
 @pytest.mark.parametrize("slices", list(permutations((OLD, NEW))))
-def test_only_the_newest_generation_counts(slices: tuple[object, ...]) -> None:
+def test_only_the_newest_generation_counts(slices: tuple[ResourceSlice, ...]) -> None:
     assert names(filled(*slices)) == ["new/gpu-0"]
 
 
@@ -96,19 +96,21 @@ def test_verdicts_last_while_attributes_do() -> None:
     assert changed.content is not before.content
 
 
-MARKS = slice_("marks", marks=(("gpu-0", taint(key="a")), ("ghost", taint()), ("gpu-0", taint())))
+MARKS = slice_(
+    "marks", device_taints=(("gpu-0", taint(key="a")), ("ghost", taint()), ("gpu-0", taint()))
+)
 
 
 @pytest.mark.parametrize("slices", list(permutations((OLD, MARKS))))
-def test_slices_of_taints_mark_devices(slices: tuple[object, ...]) -> None:
+def test_slices_of_taints_mark_devices(slices: tuple[ResourceSlice, ...]) -> None:
     pool = filled(*slices)
 
-    got = [(each.taint.key, each.origin.index) for each in pool.marks("gpu-0")]
+    got = [(each.taint.key, each.origin.index) for each in pool.slice_taints("gpu-0")]
 
     assert got == [("a", 0), (taint().key, 2)]
     assert "ghost" not in pool
-    assert pool.put(slice_("marks", marks=())) == {"gpu-0", "ghost"}
-    assert pool.marks("gpu-0") == ()
+    assert pool.put(slice_("marks", device_taints=())) == {"gpu-0", "ghost"}
+    assert pool.slice_taints("gpu-0") == ()
 
 
 def test_slices_of_taints_can_be_switched_off() -> None:
@@ -116,7 +118,7 @@ def test_slices_of_taints_can_be_switched_off() -> None:
     pool.put(OLD)
 
     assert pool.put(MARKS) == frozenset()
-    assert pool.marks("gpu-0") == ()
+    assert pool.slice_taints("gpu-0") == ()
 
 
 def test_what_the_driver_marked_is_known_by_name() -> None:
@@ -143,7 +145,7 @@ EVENTS = st.lists(SLICES | st.sampled_from("abc"), max_size=12)
 
 
 @given(EVENTS)
-def test_after_any_events_a_pool_is_what_its_slices_say(events: list[object]) -> None:
+def test_after_any_events_a_pool_is_what_its_slices_say(events: list[str | ResourceSlice]) -> None:
     pool = Pool(ID)
     for event in events:
         if isinstance(event, str):

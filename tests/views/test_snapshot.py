@@ -39,7 +39,7 @@ def test_views_are_those_of_controllers() -> None:
     on_gpu = found.inventory.device(GPU)
     assert on_gpu is not None
     assert [str(each.origin) for each in on_gpu.taints] == ["DeviceTaintRule/all"]
-    assert [each.metadata.name for each in found.usage.holders(claim("claim", GPU))] == ["pod"]
+    assert [each.metadata.name for each in found.usage.consumers(claim("claim", GPU))] == ["pod"]
     assert found.exposures.due(WHOLE) == {Key("default", "pod"): NOON}
 
 
@@ -111,5 +111,5 @@ async def test_nobody_can_wait_for_a_stopped_clock() -> None:
     clock = StoppedClock(NOON)
 
     assert clock.now() == NOON
-    with pytest.raises(RuntimeError, match="cannot wait"):
+    with pytest.raises(RuntimeError, match="cannot sleep"):
         await clock.sleep(1)

@@ -86,7 +86,7 @@ def test_holding(case: Case, pod_first: bool) -> None:
         scene.pods.put(case.pod)
 
     assert bool(list(scene.usage.claims_of(case.pod))) is case.want
-    assert bool(list(scene.usage.holders(case.claim))) is case.want
+    assert bool(list(scene.usage.consumers(case.claim))) is case.want
 
 
 def test_the_reference_does_not_look_at_extended_resources() -> None:
@@ -144,10 +144,10 @@ def test_devices_find_their_pods_in_any_order(order: tuple[Step, ...]) -> None:
     assert set(usage.pods_on(pool, {"gpu-1"})) == {a}
     assert set(usage.pods_on(pool, {"gpu-9"})) == set()
     assert set(usage.pods_on(PoolId("x", "y"))) == set()
-    assert [str(each.device) for each in usage.held(ANY)] == [str(GPU), str(GPU1), str(OTHER)]
-    assert len(list(usage.held(Names(driver=DRIVER, pool="pool-2")))) == 1
-    assert len(list(usage.held(Names(device="gpu-0")))) == 2
-    assert list(usage.held(Names(driver="x"))) == []
+    assert [str(each.device) for each in usage.allocated(ANY)] == [str(GPU), str(GPU1), str(OTHER)]
+    assert len(list(usage.allocated(Names(driver=DRIVER, pool="pool-2")))) == 1
+    assert len(list(usage.allocated(Names(device="gpu-0")))) == 2
+    assert list(usage.allocated(Names(driver="x"))) == []
 
 
 def test_what_is_given_back_is_held_no_more() -> None:
@@ -157,7 +157,7 @@ def test_what_is_given_back_is_held_no_more() -> None:
     scene.claims.put(claim("two"))
     scene.claims.remove(claim("one", GPU, OTHER))
 
-    assert list(scene.usage.held(ANY)) == []
+    assert list(scene.usage.allocated(ANY)) == []
     assert set(scene.usage.pods_on(GPU.pool_id)) == set()
 
 
@@ -174,7 +174,7 @@ def test_a_device_that_two_claims_share_is_held_twice() -> None:
     scene = Scene()
     scene.claims.put(claim("one", GPU), claim("two", GPU))
 
-    assert [each.claim.metadata.name for each in scene.usage.held(ANY)] == ["one", "two"]
+    assert [each.claim.metadata.name for each in scene.usage.allocated(ANY)] == ["one", "two"]
 
 
 def test_a_change_of_a_claim_wakes_the_pods_that_name_it() -> None:

@@ -1,6 +1,6 @@
-"""Kills a control plane at random moments and checks that it kept its word.
+"""Kills a control plane at random moments and checks that acknowledged writes are durable.
 
 Owns: the load, the journal of what was sent and acknowledged, and the checks after a restart.
-Never: looks into the data directory; it knows only what a client can see.
+Never: reads the data directory, only what a client can read.
 Start at: rounds.py.
 """

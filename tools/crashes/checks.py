@@ -1,6 +1,6 @@
-"""What must hold after a restart, given the journal and what a watcher saw before.
+"""What must be true after a restart, given the journal and what a watcher saw before.
 
-Each check yields what is wrong in words; a round without words passed.
+Each check yields the problems; a round without any passed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,7 +42,7 @@ def _order(events: Sequence[Event]) -> Iterator[str]:
             yield f"watch: revision {two.revision} came after {one.revision}"
     for event in events:
         if event.number < 0:
-            yield f"half there: {event}"
+            yield f"incomplete object: {event}"
 
 
 def _replay(seen: Seen) -> Iterator[str]:
@@ -63,35 +63,39 @@ def _difference(want: Sequence[Event], got: Sequence[Event]) -> str:
 
 
 def _writes(journal: Journal, seen: Seen) -> Iterator[str]:
-    told: dict[Name, list[Event]] = {}
+    reported: dict[Name, list[Event]] = {}
     for event in seen.replayed:
-        told.setdefault(event.name, []).append(event)
-    for name in told.keys() | journal.acknowledged.keys() | journal.in_doubt.keys():
+        reported.setdefault(event.name, []).append(event)
+    for name in reported.keys() | journal.acknowledged.keys() | journal.in_doubt.keys():
         certain = journal.acknowledged.get(name, [])
         yield from _writes_of(
-            name, certain, journal.in_doubt.get(name), told.get(name, []), journal
+            name, certain, journal.in_doubt.get(name), reported.get(name, []), journal
         )
 
 
 def _writes_of(
-    name: Name, certain: list[Write], doubtful: Write | None, told: list[Event], journal: Journal
+    name: Name,
+    certain: list[Write],
+    doubtful: Write | None,
+    reported: list[Event],
+    journal: Journal,
 ) -> Iterator[str]:
-    """Compare the history of one object with what was asked for, in order."""
-    for write, event in zip(certain, told, strict=False):
+    """Compare the history of one object with what was requested, in order."""
+    for write, event in zip(certain, reported, strict=False):
         if not _matches(write, event):
             yield f"{name}: {write} was acknowledged, {event} happened"
             return
-    if len(told) < len(certain):
-        yield f"LOST {name}: {certain[len(told)]} was acknowledged"
+    if len(reported) < len(certain):
+        yield f"LOST {name}: {certain[len(reported)]} was acknowledged"
         return
-    rest = told[len(certain) :]
+    rest = reported[len(certain) :]
     if rest and doubtful is not None and _matches(doubtful, rest[0]):
         rest = rest[1:]
-    # Its namespace takes an object along.
+    # An object is deleted with its namespace.
     if rest and journal.namespaces.get(name.namespace) in ("deleting", "deleted"):
         rest = rest[1:] if rest[0].kind == "DELETED" else rest
     if rest:
-        yield f"{name}: nobody asked for {rest[0]}"
+        yield f"{name}: no client requested {rest[0]}"
 
 
 def _matches(write: Write, event: Event) -> bool:
@@ -100,33 +104,33 @@ def _matches(write: Write, event: Event) -> bool:
 
 
 def _state(seen: Seen) -> Iterator[str]:
-    """Check the list: it is what the history adds up to, and every revision fits."""
+    """Check that the list is the result of the history, with the same revisions."""
     want = dict(seen.before)
     for event in seen.replayed:
         if event.kind == "DELETED":
             want.pop(event.name, None)
         else:
             want[event.name] = event
-    found = {name_of(item): item for item in seen.listed["items"]}
+    listed = {name_of(item): item for item in seen.listed["items"]}
     top = revision_of(seen.listed)
-    for name in want.keys() | found.keys():
-        if name not in found:
+    for name in want.keys() | listed.keys():
+        if name not in listed:
             yield f"LOST {name}: {want[name]} is not in the list"
         elif name not in want:
             yield f"{name} is in the list and in no history"
-        elif (revision_of(found[name]), number_of(found[name])) != want[name][2:]:
-            yield f"{name}: the list has {found[name]['metadata']}, the history {want[name]}"
-        elif revision_of(found[name]) > top:
+        elif (revision_of(listed[name]), number_of(listed[name])) != want[name][2:]:
+            yield f"{name}: the list has {listed[name]['metadata']}, the history {want[name]}"
+        elif revision_of(listed[name]) > top:
             yield f"{name}: its revision is above that of the list, {top}"
 
 
 def _namespaces(journal: Journal, seen: Seen) -> Iterator[str]:
-    there = {item["metadata"]["name"] for item in seen.namespaces["items"]}
+    existing = {item["metadata"]["name"] for item in seen.namespaces["items"]}
     for name, state in journal.namespaces.items():
-        if state == "active" and name not in there:
+        if state == "active" and name not in existing:
             yield f"LOST namespace {name}: its creation was acknowledged"
-        if state == "deleted" and name in there:
-            yield f"namespace {name} is still there: its deletion was acknowledged"
+        if state == "deleted" and name in existing:
+            yield f"namespace {name} still exists: its deletion was acknowledged"
     for item in seen.listed["items"]:
-        if item["metadata"]["namespace"] not in there:
+        if item["metadata"]["namespace"] not in existing:
             yield f"{name_of(item)} is in a namespace that does not exist"

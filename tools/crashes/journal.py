@@ -1,4 +1,4 @@
-"""What was sent and what was acknowledged: all that a client can hold a server to.
+"""What was sent and what was acknowledged: all that a client can rely on.
 
 Each object is written by one worker, which waits for an answer before it writes it again. So of
 each object at most one write is in doubt when the server dies, and everything else is certain.
@@ -22,7 +22,7 @@ class Name(NamedTuple):
 
 
 class Event(NamedTuple):
-    """One change as a watch tells it; for a deletion `number` is that of the last state."""
+    """One event of a watch; for a deletion `number` is that of the last state."""
 
     kind: str
     name: Name
@@ -37,7 +37,7 @@ class Write:
     name: Name
     kind: str  # of the event it causes
     number: int
-    revision: int = 0  # as the answer said; 0: there was none, or it did not say
+    revision: int = 0  # of the response; 0: none, or without a revision
 
 
 @dataclass(slots=True)
@@ -77,7 +77,7 @@ class Journal:
 
 
 def content(number: int) -> dict[str, str]:
-    """Return the data of a state: each part tells its number, so half a write shows."""
+    """Return the data of a state: each part contains its number, so a partial write is detected."""
     padding = f"{number}." * (20 + number % 200)
     return {"number": str(number), "padding": padding, "sum": _sum(str(number), padding)}
 

@@ -1,4 +1,4 @@
-"""The load: workers that write without pause, and a watcher that notes what it is told."""
+"""The load: workers that write without pause, and a watcher that records its events."""
 
 import random
 from collections.abc import Awaitable, Callable
@@ -47,17 +47,17 @@ class Worker:
     def _is_mine(self, name: Name) -> bool:
         return name.namespace == HOME and name.name.startswith(f"{self._prefix}-")
 
-    async def run(self, chance: random.Random, first: int) -> None:
+    async def run(self, rng: random.Random, first: int) -> None:
         """Write until the server dies."""
         self._numbers = first
         try:
             while True:
-                await self._once(chance)
+                await self._once(rng)
         except CLOSED:
             return
 
-    async def _once(self, chance: random.Random) -> None:
-        name = Name(HOME, f"{self._prefix}-{chance.randrange(_NAMES_PER_WORKER)}")
+    async def _once(self, rng: random.Random) -> None:
+        name = Name(HOME, f"{self._prefix}-{rng.randrange(_NAMES_PER_WORKER)}")
         if name not in self._held:
             await self.create(name)
             return
@@ -68,10 +68,10 @@ class Worker:
             self._apply,
             self._delete,
         ]
-        if chance.random() < 0.04:
+        if rng.random() < 0.04:
             await self._sweep()
         else:
-            await chance.choice(verbs)(name)
+            await rng.choice(verbs)(name)
 
     def _next(self) -> int:
         self._numbers += 1
@@ -125,9 +125,9 @@ class Worker:
         selector = ",".join(name.name for name in names)
         # Only a label can choose several; each object has its name as one.
         query = f"?labelSelector={LABEL}%3Dload,{LABEL}-name+in+({selector})"
-        code, found = await self._connection.call("DELETE", collection(HOME) + query)
-        self._check(code, found)
-        swept = {each["metadata"]["name"] for each in found["items"]}
+        code, answer = await self._connection.call("DELETE", collection(HOME) + query)
+        self._check(code, answer)
+        swept = {item["metadata"]["name"] for item in answer["items"]}
         for write in writes:
             if write.name.name in swept:
                 self._journal.acknowledge(write, 0)
@@ -146,29 +146,29 @@ class Worker:
         if isinstance(sent, dict) and "metadata" in sent:
             sent["metadata"]["labels"][f"{LABEL}-name"] = write.name.name
         self._journal.send(write)
-        code, found = await self._connection.call(method, path, sent, media)
-        self._check(code, found)
-        self._journal.acknowledge(write, revision_of(found) if write.kind != "DELETED" else 0)
+        code, answer = await self._connection.call(method, path, sent, media)
+        self._check(code, answer)
+        self._journal.acknowledge(write, revision_of(answer) if write.kind != "DELETED" else 0)
         if write.kind == "DELETED":
             self._held.pop(write.name, None)
         else:
             self._held[write.name] = write.number
 
-    def _check(self, code: int, found: Any) -> None:
-        # Nobody else writes these objects, so every other answer is wrong.
+    def _check(self, code: int, answer: Any) -> None:
+        # No other client writes these objects, so every other response is wrong.
         if code not in (200, 201):
-            raise DiedError(f"worker {self._prefix}: {code} {found}")
+            raise DiedError(f"worker {self._prefix}: {code} {answer}")
 
 
 class Tenant(Worker):
-    """Makes namespaces, fills them and deletes them: one request, many effects."""
+    """Creates namespaces, fills and deletes them: one request, many effects."""
 
     def __init__(self, number: int, connection: Connection, journal: Journal, where: int) -> None:
         super().__init__(number, connection, journal, {})
         self._place = f"round-{where}-{number}"
         self._made = 0
 
-    async def _once(self, chance: random.Random) -> None:
+    async def _once(self, rng: random.Random) -> None:
         self._made += 1
         namespace = f"{self._place}-{self._made}"
         states = self._journal.namespaces
@@ -176,8 +176,8 @@ class Tenant(Worker):
         made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
         self._check(*await self._connection.call("POST", "/api/v1/namespaces", made))
         states[namespace] = "active"
-        for each in range(chance.randint(1, 5)):
-            await self.create(Name(namespace, f"c{each}"))
+        for number in range(rng.randint(1, 5)):
+            await self.create(Name(namespace, f"c{number}"))
         states[namespace] = "deleting"
         path = f"/api/v1/namespaces/{namespace}"
         self._check(*await self._connection.call("DELETE", path))
@@ -185,19 +185,19 @@ class Tenant(Worker):
 
 
 async def record(connection: Connection, after: int, events: list[Event]) -> None:
-    """Note what a watch tells, until the server dies."""
+    """Record the events of a watch, until the server dies."""
     query = {**SELECTION, "resourceVersion": str(after)}
     try:
-        async for told in connection.watch(EVERYWHERE, query):
-            # One by one: what was told before the end counts.
-            events.append(event_of(told))  # noqa: PERF401 - a comprehension would lose them
+        async for reported in connection.watch(EVERYWHERE, query):
+            # One by one: events before the end count.
+            events.append(event_of(reported))  # noqa: PERF401 - a comprehension would lose them
     except CLOSED:
         return
 
 
-def event_of(told: dict[str, Any]) -> Event:
+def event_of(reported: dict[str, Any]) -> Event:
     """Reduce an event of a watch to what is compared."""
-    if told["type"] not in ("ADDED", "MODIFIED", "DELETED"):
-        raise DiedError(f"the watch said {told}")
-    found = told["object"]
-    return Event(told["type"], name_of(found), revision_of(found), number_of(found))
+    if reported["type"] not in ("ADDED", "MODIFIED", "DELETED"):
+        raise DiedError(f"unexpected watch event {reported}")
+    obj = reported["object"]
+    return Event(reported["type"], name_of(obj), revision_of(obj), number_of(obj))

@@ -50,7 +50,7 @@ class Rounds:
     def __init__(self, directory: Path, seed: int, *, flags: tuple[str, ...] = ()) -> None:
         self.figures = Figures()
         self._directory = directory
-        self._chance = random.Random(seed)
+        self._rng = random.Random(seed)
         self._flags = (*flags, "--log-level", "error")
         self._number = 0
         self._server: Server | None = None
@@ -79,9 +79,9 @@ class Rounds:
             await self._load(connection, journal, before, (revision_of(listed), recorded))
         self._server = await self._restart()
         async with self._server.connect() as connection:
-            seen = await self._look(connection, before, revision_of(listed), recorded)
-        found = list(problems(journal, seen))
-        self.figures.problems += [f"round {self._number}: {text}" for text in found]
+            seen = await self._read(connection, before, revision_of(listed), recorded)
+        texts = list(problems(journal, seen))
+        self.figures.problems += [f"round {self._number}: {text}" for text in texts]
         self.figures.counts += journal.counts
         self.figures.counts["in doubt"] += len(journal.in_doubt)
         self.figures.counts["events replayed"] += len(seen.replayed)
@@ -106,22 +106,22 @@ class Rounds:
             at_work = []
             for number, worker in enumerate(workers):
                 first = (self._number * 100 + number) * _NUMBERS_PER_ROUND
-                run = worker.run(random.Random(self._chance.random()), first)
+                run = worker.run(random.Random(self._rng.random()), first)
                 at_work.append(tasks.create_task(run))
             # By what was done, not by the clock: on a busy machine that may be nothing at all.
-            enough = tasks.create_task(journal.grown(self._chance.randint(1, _WRITES_PER_ROUND)))
+            enough = tasks.create_task(journal.grown(self._rng.randint(1, _WRITES_PER_ROUND)))
             await asyncio.wait([enough, *at_work], return_when=asyncio.FIRST_COMPLETED)
             enough.cancel()
-            await asyncio.sleep(self._chance.uniform(0, 0.02))
+            await asyncio.sleep(self._rng.uniform(0, 0.02))
             await self._running().kill()
             self.figures.kills += 1
 
     async def _restart(self) -> Server:
         # Some are killed again while they start.
-        while self._chance.random() < 0.1:
+        while self._rng.random() < 0.1:
             server = await Server.start(self._directory, *self._flags)
             try:
-                await asyncio.sleep(self._chance.uniform(0.0, 0.6))
+                await asyncio.sleep(self._rng.uniform(0.0, 0.6))
             finally:
                 await server.kill()
             self.figures.kills += 1
@@ -138,14 +138,14 @@ class Rounds:
         self.figures.ready.append(server.ready_after)
         return server
 
-    async def _look(
+    async def _read(
         self,
         connection: Connection,
         before: dict[Name, Event],
         start: int,
         recorded: list[Event],
     ) -> Seen:
-        """Read everything the checks want to see, once the server has nothing left to do."""
+        """Read everything that the checks compare, once the server is idle."""
         namespaces = await _settled(connection)
         listed = await connection.get(_LIST)
         code, end = await connection.call(
@@ -156,32 +156,32 @@ class Rounds:
         replayed = await _replay(connection, start, end)
         seen = Seen(before, recorded, replayed, listed=listed, namespaces=namespaces)
         revisions = sorted({event.revision for event in replayed})
-        for revision in self._chance.sample(revisions, min(3, len(revisions))):
+        for revision in self._rng.sample(revisions, min(3, len(revisions))):
             seen.partial[revision] = await _replay(connection, revision, end)
         await connection.call("DELETE", f"{collection(HOME)}/{end['metadata']['name']}")
         return seen
 
 
 async def _settled(connection: Connection) -> Obj:
-    """Wait until the namespaces whose deletion was asked for are gone; return those there are."""
+    """Wait until terminating namespaces are deleted; return the others."""
     give_up = time.monotonic() + _SETTLE_SECONDS
     while True:
-        found = await connection.get("/api/v1/namespaces")
-        terminating = [i for i in found["items"] if i["metadata"].get("deletionTimestamp")]
+        namespaces = await connection.get("/api/v1/namespaces")
+        terminating = [i for i in namespaces["items"] if i["metadata"].get("deletionTimestamp")]
         if not terminating or time.monotonic() > give_up:
-            return found
+            return namespaces
         await asyncio.sleep(0.05)
 
 
 async def _replay(connection: Connection, after: int, end: Obj) -> list[Event]:
     """Follow a watch from a revision up to the object that marks the end."""
-    found: list[Event] = []
+    events: list[Event] = []
     query = {**SELECTION, "resourceVersion": str(after)}
-    async with aclosing(connection.watch(EVERYWHERE, query)) as told:
-        async for each in told:
-            if each["object"]["metadata"]["name"] == end["metadata"]["name"]:
-                return found
-            found.append(event_of(each))
+    async with aclosing(connection.watch(EVERYWHERE, query)) as reported:
+        async for event in reported:
+            if event["object"]["metadata"]["name"] == end["metadata"]["name"]:
+                return events
+            events.append(event_of(event))
     raise DiedError("the watch ended before its end")
 
 

@@ -23,7 +23,7 @@ CLOSED = (aiohttp.ClientError, ConnectionError, asyncio.IncompleteReadError, Tim
 
 
 class DiedError(Exception):
-    """The server ended though nobody killed it."""
+    """The server ended, but was not killed."""
 
 
 class Server:
@@ -34,7 +34,7 @@ class Server:
         self.directory = directory
         self.ready_after = 0.0
         self.url = ""
-        self.said: list[str] = []
+        self.output: list[str] = []
         self._began = began
 
     @classmethod
@@ -55,17 +55,17 @@ class Server:
         return cls(child, directory, began)
 
     async def ready(self) -> None:
-        """Wait until it says that it is ready."""
+        """Wait until it prints that it is ready."""
         assert self.child.stdout is not None
         async with asyncio.timeout(READY_SECONDS):
             while line := (await self.child.stdout.readline()).decode(errors="replace"):
-                self.said.append(line)
+                self.output.append(line)
                 if found := re.search(r"https://\S+", line):
                     self.url = self.url or found[0]
                 if line.startswith("ready after"):
                     self.ready_after = time.perf_counter() - self._began
                     return
-        raise DiedError("sully up ended before it was ready:\n" + "".join(self.said))
+        raise DiedError("sully up ended before it was ready:\n" + "".join(self.output))
 
     async def kill(self) -> None:
         """End it as a power cut would, as far as the process is concerned."""

@@ -129,10 +129,10 @@ def protobuf(kind: str, content: bytes) -> bytes:
 
 def nested_message(depth: int) -> bytes:
     """Nest messages in each other."""
-    found = b""
+    nested = b""
     for _ in range(depth):
-        found = message(1, found)
-    return found
+        nested = message(1, nested)
+    return nested
 
 
 MANY_KEYS = {f"k{n}": "v" for n in range(60_000)}

@@ -143,5 +143,5 @@ def heavy_placement(target: Target) -> Counter[int]:
 
 
 def _conditions(caller: Caller, path: str) -> dict[str, str]:
-    found = caller.get(path).ok().get("status", {}).get("conditions", ())
-    return {each["type"]: each["status"] for each in found}
+    conditions = caller.get(path).ok().get("status", {}).get("conditions", ())
+    return {condition["type"]: condition["status"] for condition in conditions}

@@ -34,12 +34,14 @@ class Row:
 
     def problems(self) -> list[str]:
         """Return what should not have happened."""
-        found = [f"{count} answers with {code}" for code, count in self.codes.items() if code > 499]
+        problems = [
+            f"{count} answers with {code}" for code, count in self.codes.items() if code > 499
+        ]
         if self.after - self.before > SETTLED:
-            found.append(f"{self.after - self.before:.0f} MiB not given back")
+            problems.append(f"{self.after - self.before:.0f} MiB not released")
         if self.descriptors[2] > self.descriptors[0] + 5:
-            found.append(f"{self.descriptors[2] - self.descriptors[0]} descriptors stay open")
-        return found + self.failures[:4]
+            problems.append(f"{self.descriptors[2] - self.descriptors[0]} descriptors stay open")
+        return problems + self.failures[:4]
 
 
 def run() -> int:
@@ -111,5 +113,5 @@ def _columns(memory: str, descriptors: str, delay: str, took: str) -> str:
 def server_errors(target: Target) -> int:
     """Count the answers with 5xx that the server itself counted."""
     text = target.admin.get("/metrics").body.decode()
-    found = re.findall(r'^apiserver_request_total\{[^}]*code="5\d\d"[^}]*\} (\S+)$', text, re.M)
-    return int(sum(map(float, found)))
+    counts = re.findall(r'^apiserver_request_total\{[^}]*code="5\d\d"[^}]*\} (\S+)$', text, re.M)
+    return int(sum(map(float, counts)))

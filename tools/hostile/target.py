@@ -4,7 +4,7 @@
     up.call("GET", "/api/v1/nodes")        one request, one answer
     with up.connect() as connection: ...   bytes of one's own
 
-`Target.bystander` measures how long somebody else waits while a block runs.
+`Target.bystander` measures how long other clients wait while a block runs.
 """
 
 from __future__ import annotations
@@ -172,13 +172,13 @@ def _dechunked(raw: bytes, rest: bytes) -> bytes:
     return b"".join(chunks)
 
 
-def eventually(look: Callable[[], T], what: str = "") -> T:
+def eventually(condition: Callable[[], T], what: str = "") -> T:
     """Wait for something that the server does by itself: return the first thing that is true."""
     end = time.monotonic() + 2 * SECONDS
-    while not (found := look()):
-        assert time.monotonic() < end, f"not after {2 * SECONDS} s: {what or look}"
+    while not (result := condition()):
+        assert time.monotonic() < end, f"not after {2 * SECONDS} s: {what or condition}"
         time.sleep(0.02)
-    return found
+    return result
 
 
 @dataclass(slots=True)
@@ -196,8 +196,8 @@ class Delays:
     def await_answers(self, count: int) -> None:
         """Wait until the bystander has this many more answers."""
         with self.news:
-            wanted = len(self.answers) + count
-            assert self.news.wait_for(lambda: len(self.answers) >= wanted, SECONDS), self.failures
+            target = len(self.answers) + count
+            assert self.news.wait_for(lambda: len(self.answers) >= target, SECONDS), self.failures
 
     @property
     def longest(self) -> float:
@@ -259,7 +259,7 @@ class Target:
         self.anonymous = Caller(self.url, self.trusting())
 
     def user(self, name: str, *groups: str) -> Caller:
-        """Return somebody with a client certificate."""
+        """Return a caller with a client certificate."""
         pair = self._authority.client(name, list(groups), datetime.now(UTC))
         pem = self._scratch / f"{name.replace(':', '_')}-{len(groups)}.pem"
         pem.write_bytes(pair.certificate + pair.key)
@@ -272,7 +272,7 @@ class Target:
         return self.user(f"system:node:{name}", "system:nodes")
 
     def bearer(self, token: str) -> Caller:
-        """Return whoever a token names."""
+        """Return the caller of a token."""
         return Caller(self.url, self.trusting(), token)
 
     def account(self, namespace: str, name: str) -> Caller:
@@ -306,8 +306,8 @@ class Target:
     def metric(self, line: str) -> float:
         """Return one number of /metrics by its name and labels, 0 if it is not there."""
         page = self.admin.get("/metrics").body.decode()
-        found = [row for row in page.splitlines() if row.startswith(f"{line} ")]
-        return float(found[0].rpartition(" ")[2]) if found else 0.0
+        rows = [row for row in page.splitlines() if row.startswith(f"{line} ")]
+        return float(rows[0].rpartition(" ")[2]) if rows else 0.0
 
     def wait_for(self, what: Callable[[], bool]) -> None:
         """Wait until something holds; fails when it never does."""
@@ -342,7 +342,7 @@ class Target:
         """Return the processor time of all threads of the server, in seconds."""
         used = 0
         for task in Path(f"/proc/{self.up.child.pid}/task").iterdir():
-            # A thread may end while we look.
+            # A thread may end meanwhile.
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
                 used += int((task / "schedstat").read_text().split()[0])
         return used / 1e9
@@ -355,15 +355,15 @@ class Target:
         """Wait until something is there."""
         pause, end = threading.Event(), time.monotonic() + SECONDS
         while time.monotonic() < end:
-            found = find()
-            if found:
-                return found
+            result = find()
+            if result:
+                return result
             pause.wait(0.05)
         raise AssertionError("it never came")
 
-    def audited(self, wanted: Callable[[Obj], bool], name: str = "audit.log") -> list[Obj]:
-        """Wait until the audit log has entries that are wanted; return them."""
-        return self.eventually(lambda: [each for each in self.audit_events(name) if wanted(each)])
+    def audited(self, matches: Callable[[Obj], bool], name: str = "audit.log") -> list[Obj]:
+        """Wait until the audit log has entries that match; return them."""
+        return self.eventually(lambda: [e for e in self.audit_events(name) if matches(e)])
 
     def audit_events(self, name: str = "audit.log") -> list[Obj]:
         """Return what is in the audit log now, as far as whole lines are written."""

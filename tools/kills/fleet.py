@@ -1,4 +1,4 @@
-"""A fleet of nodes with devices, pods that want one each, and rules that send most of them away."""
+"""A fleet of nodes with devices, pods that request one each, and rules that evict most of them."""
 
 from typing import Any
 
@@ -8,10 +8,10 @@ Obj = dict[str, Any]
 
 DRIVER = "gpu.example.com"
 CLASS = "gpu"
-ROOM = "work"
+NAMESPACE = "work"
 PER_NODE = 8
 SPARED = 5
-"""Every so manieth node keeps its pods."""
+"""Every fifth node keeps its pods."""
 
 NODES: Kind[Obj] = Kind("", "v1", "nodes", "Node", dict, namespaced=False)
 NAMESPACES: Kind[Obj] = Kind("", "v1", "namespaces", "Namespace", dict, namespaced=False)
@@ -44,11 +44,11 @@ def spared(pool: str) -> bool:
 
 
 def node(number: int) -> Obj:
-    """Return a node that has room for anything."""
-    room = {"cpu": "64", "memory": "256Gi", "pods": "110"}
+    """Return a node with enough resources for all pods."""
+    resources = {"cpu": "64", "memory": "256Gi", "pods": "110"}
     return {
         "metadata": {"name": node_name(number)},
-        "status": {"allocatable": room, "capacity": room},
+        "status": {"allocatable": resources, "capacity": resources},
     }
 
 
@@ -56,7 +56,7 @@ def slice_of(number: int) -> Obj:
     """Return the devices of a node."""
     name = node_name(number)
     pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
-    devices = [{"name": f"gpu-{each}"} for each in range(PER_NODE)]
+    devices = [{"name": f"gpu-{index}"} for index in range(PER_NODE)]
     spec = {"driver": DRIVER, "nodeName": name, "pool": pool, "devices": devices}
     return {"metadata": {"name": name}, "spec": spec}
 
@@ -72,23 +72,23 @@ def template() -> Obj:
     """Return what every pod claims: one device."""
     request = {"name": "gpu", "exactly": {"deviceClassName": CLASS}}
     return {
-        "metadata": {"namespace": ROOM, "name": "one"},
+        "metadata": {"namespace": NAMESPACE, "name": "one"},
         "spec": {"spec": {"devices": {"requests": [request]}}},
     }
 
 
 def pod(number: int) -> Obj:
-    """Return a pod that wants a device."""
+    """Return a pod with a claim for a device."""
     container = {"name": "c", "image": "i:1", "resources": {"claims": [{"name": "gpu"}]}}
     claim = {"name": "gpu", "resourceClaimTemplateName": "one"}
     return {
-        "metadata": {"namespace": ROOM, "name": f"pod-{number:05}"},
+        "metadata": {"namespace": NAMESPACE, "name": f"pod-{number:05}"},
         "spec": {"containers": [container], "resourceClaims": [claim]},
     }
 
 
 def rule(pool: str) -> Obj:
-    """Return the rule that sends the pods of a pool away; it is called as the pool is."""
+    """Return the rule that evicts the pods of a pool; it has the name of the pool."""
     taint = {"key": "example.com/broken", "value": "yes", "effect": "NoExecute"}
     selector = {"driver": DRIVER, "pool": pool}
     return {

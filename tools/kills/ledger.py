@@ -8,15 +8,15 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from kills.fleet import Obj, spared
-from ledgers import Holdings, PodStory, miscounted, unlike_records
+from ledgers import Holdings, PodHistory, count_problems, record_problems
 
 
 @dataclass(slots=True)
 class Ledger:
-    """Who held what, who left how."""
+    """Which claims held which devices, and how pods were evicted."""
 
     problems: list[str] = field(default_factory=list)
-    pods: dict[str, PodStory] = field(default_factory=dict)  # by uid
+    pods: dict[str, PodHistory] = field(default_factory=dict)  # by uid
     events: int = 0
     _holdings: Holdings = field(default_factory=Holdings)
 
@@ -39,22 +39,24 @@ class Ledger:
         """Take one event about a pod."""
         self.events += 1
         metadata = pod["metadata"]
-        story = self.pods.setdefault(metadata["uid"], PodStory(metadata["name"]))
-        self.problems += story.saw(kind, pod)
-        if (story.going or story.marked) and spared(story.node or "node-0"):
-            self.problems.append(f"{story.name} on {story.node} was evicted for no reason")
+        history = self.pods.setdefault(metadata["uid"], PodHistory(metadata["name"]))
+        self.problems += history.saw(kind, pod)
+        if (history.terminating or history.marked) and spared(history.node or "node-0"):
+            self.problems.append(f"{history.name} on {history.node} was evicted for no reason")
 
     def bound(self) -> int:
-        """Return how many pods have their place."""
-        return sum(bool(story.node) for story in self.pods.values())
+        """Return how many pods are bound."""
+        return sum(bool(history.node) for history in self.pods.values())
 
-    def leaving(self) -> dict[str, PodStory]:
+    def must_be_evicted(self) -> dict[str, PodHistory]:
         """Return the pods on tainted nodes, by uid."""
-        return {uid: story for uid, story in self.pods.items() if not spared(story.node)}
+        return {uid: history for uid, history in self.pods.items() if not spared(history.node)}
 
     def check_counts(self, records: list[Obj], rules: list[Obj]) -> None:
-        """Compare the lasting counts with what was seen."""
-        expected = self.leaving()
-        self.problems += unlike_records(expected, records)
+        """Compare records and counts of rules with what was seen."""
+        expected = self.must_be_evicted()
+        self.problems += record_problems(expected, records)
         # A rule is named after the pool it taints, and a pool after its node.
-        self.problems += miscounted(rules, Counter(story.node for story in expected.values()))
+        self.problems += count_problems(
+            rules, Counter(history.node for history in expected.values())
+        )

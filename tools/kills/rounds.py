@@ -2,7 +2,7 @@
 
     python tools/robust.py controllers --pods 1000 --seed 7
 
-The API server lives; two `sully controllers` compete for a short lease. Whoever leads is killed
+The API server stays up; two `sully controllers` compete for a short lease. The leader is killed
 after a random number of changes, counted from when it got the lease, and another is started.
 Nothing is timed, so a slow machine sees the same kinds of moments. Deleted pods are confirmed as a
 kubelet would do it.
@@ -26,20 +26,20 @@ from sully.client.options import DeleteOptions, WatchOptions
 from sully.client.transport import Key, Kind
 from sully.machinery.errors import Conflict, NotFound
 from sully.testing.cluster import Process, process
-from sully.testing.remote import Crew, controllers
+from sully.testing.remote import ControllersProcess, controllers
 
 TIMES = ("--lease-duration", "2s", "--renew-deadline", "1500ms", "--retry-period", "200ms")
 LEASE = Key("kube-system", "sully-controllers")
-AT_ONCE = 16
+CONCURRENT = 16
 STUCK_SECONDS = 120.0
 """After so long without any change something hangs."""
 SETTLE_SECONDS = 30.0
-"""How long conditions may take once the last pod is gone."""
+"""How long conditions may take once the last pod is deleted."""
 
 
 @dataclass(slots=True)
 class Figures:
-    """What a run amounts to."""
+    """The results of a run."""
 
     kills: int = 0
     bound: int = 0
@@ -57,10 +57,10 @@ class Rounds:
         self._pods = pods
         # One part of the devices stays free.
         self._nodes = -(-pods * 5 // (4 * fleet.PER_NODE))
-        self._chance = random.Random(seed)
+        self._rng = random.Random(seed)
         self._between = between
-        self._crews: list[Crew] = []
-        self._news = asyncio.Event()
+        self._crews: list[ControllersProcess] = []
+        self._changed_event = asyncio.Event()
         self._killing = True
         self._leader = 0
 
@@ -70,7 +70,7 @@ class Rounds:
         with process("--disable-controllers", *flags) as up, ExitStack() as stack:
             access = load_kubeconfig([up.kubeconfig], required=True).access()
             async with HttpTransport(access) as api:
-                await self._furnish(api)
+                await self._set_up(api)
                 for _ in range(2):
                     self._start(up, stack)
                 async with self._following(api, up, stack):
@@ -82,18 +82,18 @@ class Rounds:
         self.figures.problems = self.ledger.problems
         return self.figures
 
-    async def _furnish(self, api: HttpTransport) -> None:
-        await api.create(fleet.NAMESPACES, {"metadata": {"name": fleet.ROOM}})
+    async def _set_up(self, api: HttpTransport) -> None:
+        await api.create(fleet.NAMESPACES, {"metadata": {"name": fleet.NAMESPACE}})
         await api.create(fleet.CLASSES, fleet.device_class())
         await api.create(fleet.TEMPLATES, fleet.template())
         numbers = range(self._nodes)
-        await _all(api.create(fleet.NODES, fleet.node(each)) for each in numbers)
-        await _all(api.create(fleet.SLICES, fleet.slice_of(each)) for each in numbers)
+        await _all(api.create(fleet.NODES, fleet.node(number)) for number in numbers)
+        await _all(api.create(fleet.SLICES, fleet.slice_of(number)) for number in numbers)
 
     async def _schedule(self, api: HttpTransport, progress: Callable[[Figures], None]) -> None:
         # Pods are refused until the namespace has its service account.
-        await self._furnished(api)
-        await _all(api.create(fleet.PODS, fleet.pod(each)) for each in range(self._pods))
+        await self._wait_service_account(api)
+        await _all(api.create(fleet.PODS, fleet.pod(number)) for number in range(self._pods))
 
         def all_bound() -> bool:
             self.figures.bound = self.ledger.bound()
@@ -103,41 +103,41 @@ class Rounds:
         await self._until(all_bound)
 
     async def _evict(self, api: HttpTransport, progress: Callable[[Figures], None]) -> None:
-        pools = {story.node for story in self.ledger.leaving().values()}
+        pools = {history.node for history in self.ledger.must_be_evicted().values()}
         await _all(api.create(fleet.TAINT_RULES, fleet.rule(pool)) for pool in sorted(pools))
-        leaving = self.ledger.leaving().values()
+        evicted = self.ledger.must_be_evicted().values()
 
-        def all_gone() -> bool:
-            self.figures.evicted = sum(story.gone for story in leaving)
+        def all_deleted() -> bool:
+            self.figures.evicted = sum(history.deleted for history in evicted)
             progress(self.figures)
-            return self.figures.evicted == len(leaving)
+            return self.figures.evicted == len(evicted)
 
-        await self._until(all_gone)
+        await self._until(all_deleted)
 
     async def _settle(self, api: HttpTransport) -> None:
-        """Let the last leader finish: claims of gone pods go, conditions are written."""
-        staying = self._pods - len(self.ledger.leaving())
-        await self._until(lambda: self.ledger.claims == self.ledger.held == staying)
+        """Wait until the last leader has deleted claims of deleted pods and written conditions."""
+        kept = self._pods - len(self.ledger.must_be_evicted())
+        await self._until(lambda: self.ledger.claims == self.ledger.held == kept)
         try:
             async with asyncio.timeout(SETTLE_SECONDS):
-                await self._until_told(api)
+                await self._wait_reported(api)
         except TimeoutError:
-            # What they tell instead is found out by comparing.
+            # What they report instead is compared later.
             return
 
-    async def _until_told(self, api: HttpTransport) -> None:
-        told: dict[str, bool] = {}
-        pools = {story.node for story in self.ledger.leaving().values()}
+    async def _wait_reported(self, api: HttpTransport) -> None:
+        reported: dict[str, bool] = {}
+        pools = {history.node for history in self.ledger.must_be_evicted().values()}
         async with aclosing(api.watch(fleet.TAINT_RULES, options=_from_start())) as events:
             async for event in events:
                 if event.object is not None:
                     pool = event.object["metadata"]["name"]
-                    told[pool] = _finished(event.object, self._counted(pool))
-                if all(told.get(pool) for pool in pools):
+                    reported[pool] = _finished(event.object, self._counted(pool))
+                if all(reported.get(pool) for pool in pools):
                     return
 
     def _counted(self, pool: str) -> int:
-        return sum(story.node == pool for story in self.ledger.leaving().values())
+        return sum(history.node == pool for history in self.ledger.must_be_evicted().values())
 
     async def _compare(self, api: HttpTransport) -> None:
         try:
@@ -148,11 +148,11 @@ class Rounds:
         rules = list((await api.list(fleet.TAINT_RULES)).items)
         self.ledger.check_counts(records, rules)
 
-    async def _furnished(self, api: HttpTransport) -> None:
+    async def _wait_service_account(self, api: HttpTransport) -> None:
         accounts: Kind[Obj] = Kind("", "v1", "serviceaccounts", "ServiceAccount", dict)
-        async with aclosing(api.watch(accounts, fleet.ROOM, _from_start())) as events:
+        async with aclosing(api.watch(accounts, fleet.NAMESPACE, _from_start())) as events:
             async for event in events:
-                # A bookmark is no account: it only says that nothing has happened for a while.
+                # A bookmark has no object.
                 if event.object is not None:
                     return
 
@@ -179,7 +179,7 @@ class Rounds:
             async for event in events:
                 if event.object is not None:
                     saw(event.type, event.object)
-                    self._news.set()
+                    self._changed_event.set()
         raise RuntimeError(f"the watch of {kind.plural} ended, so something may have been missed")
 
     async def _watch_leader(self, api: HttpTransport) -> None:
@@ -191,22 +191,24 @@ class Rounds:
                 spec = event.object.get("spec") or {}
                 name = spec.get("holderIdentity") or "__"
                 self._leader = int(name.split("_")[-2] or 0)
-                self._news.set()
+                self._changed_event.set()
 
     async def _confirm(self, api: HttpTransport) -> None:
-        """Be the kubelet: a pod whose deletion was asked for has ended."""
+        """Act as the kubelet: a terminating pod has ended."""
         now = DeleteOptions(grace_period_seconds=0)
         while True:
             await self._changed()
-            going = [p.name for p in self.ledger.pods.values() if p.going and not p.gone]
-            await _all(_gone(api, name, now) for name in going)
+            terminating = [
+                p.name for p in self.ledger.pods.values() if p.terminating and not p.deleted
+            ]
+            await _all(_delete(api, name, now) for name in terminating)
 
     async def _kill(self, up: Process, stack: ExitStack) -> None:
         while self._killing:
-            await self._until(self._somebody_leads)
-            until = self.ledger.events + self._chance.randint(*self._between)
+            await self._until(self._has_leader)
+            until = self.ledger.events + self._rng.randint(*self._between)
             await self._until(partial(self._reached, until))
-            crew = next((each for each in self._crews if each.child.pid == self._leader), None)
+            crew = next((c for c in self._crews if c.child.pid == self._leader), None)
             if crew is None or not self._killing:
                 continue
             self._crews.remove(crew)
@@ -217,7 +219,7 @@ class Rounds:
     def _reached(self, events: int) -> bool:
         return self.ledger.events >= events
 
-    def _somebody_leads(self) -> bool:
+    def _has_leader(self) -> bool:
         return any(crew.child.pid == self._leader for crew in self._crews)
 
     def _start(self, up: Process, stack: ExitStack) -> None:
@@ -232,9 +234,9 @@ class Rounds:
                     await self._changed()
 
     async def _changed(self) -> None:
-        """Wait for the next event; there may be many who wait."""
-        self._news.clear()
-        await self._news.wait()
+        """Wait for the next event; several tasks may wait."""
+        self._changed_event.clear()
+        await self._changed_event.wait()
 
 
 def _from_start() -> WatchOptions:
@@ -242,23 +244,25 @@ def _from_start() -> WatchOptions:
 
 
 def _finished(rule: Obj, number: int) -> bool:
-    """Report whether a rule says itself that all is done."""
-    conditions = {each["type"]: each for each in (rule.get("status") or {}).get("conditions") or ()}
+    """Report whether the status of a rule is complete."""
+    conditions = {
+        entry["type"]: entry for entry in (rule.get("status") or {}).get("conditions") or ()
+    }
     count = str(conditions.get("sully.dev/Evicted", {}).get("message", ""))
     running = conditions.get("EvictionInProgress", {}).get("status")
     return running == "False" and count.startswith(f"{number} ")
 
 
-async def _gone(api: HttpTransport, name: str, options: DeleteOptions) -> None:
+async def _delete(api: HttpTransport, name: str, options: DeleteOptions) -> None:
     try:
-        await api.delete(fleet.PODS, Key(fleet.ROOM, name), options)
+        await api.delete(fleet.PODS, Key(fleet.NAMESPACE, name), options)
     except (NotFound, Conflict):
         return
 
 
 async def _all(calls: Iterable[Awaitable[Any]]) -> None:
     """Wait for all, some at a time."""
-    slots = asyncio.Semaphore(AT_ONCE)
+    slots = asyncio.Semaphore(CONCURRENT)
 
     async def one(call: Awaitable[Any]) -> None:
         async with slots:

@@ -1,4 +1,4 @@
-"""Who acted when, by the replicas' own audit logs: all machines here share one clock.
+"""Which replica wrote when, by their audit logs: all machines here share one clock.
 
 A write of a controller that began after another replica had got the lease is a second leader. One
 that began before and ended after was on its way, perhaps in a process that was frozen; the logs
@@ -47,7 +47,7 @@ class Act:
 
 def read(replica: str, folder: Path) -> list[Act]:
     """Read the successful writes of controllers in one replica's logs."""
-    found = []
+    acts = []
     for path in folder.glob("audit.log*"):
         for line in path.read_bytes().splitlines():
             try:
@@ -55,8 +55,8 @@ def read(replica: str, folder: Path) -> list[Act]:
             except ValueError:
                 continue  # the last line of a process that was killed
             if (act := _act(replica, entry)) is not None:
-                found.append(act)
-    return sorted(found, key=lambda act: act.begun)
+                acts.append(act)
+    return sorted(acts, key=lambda act: act.begun)
 
 
 def _act(replica: str, entry: Obj) -> Act | None:
@@ -97,7 +97,7 @@ class Verdict:
 
 def judge(logs: Mapping[str, Sequence[Act]], led: Sequence[Term]) -> Verdict:
     """Find those who acted while another led, and what was done twice."""
-    acts = [act for each in logs.values() for act in each]
+    acts = [act for log in logs.values() for act in log]
     problems, in_flight = [], 0
     for act in acts:
         if act.renews:

@@ -1,7 +1,7 @@
-"""Clients as behind a load balancer: any replica will do, and when one does not answer, the next.
+"""Clients as behind a load balancer: they use any replica, and if it does not answer, the next.
 
-A write whose answer was lost may have happened. Who repeats it must be able to tell: objects have
-names of their own, and changes say on which version they build.
+A write whose response was lost may have been done. To retry it safely, objects have unique names
+and updates have a resourceVersion.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from sully.machinery.errors import (
 T = TypeVar("T")
 
 ANSWER_SECONDS = 4.0
-"""After so long a client asks another replica."""
+"""After this time a client uses another replica."""
 AVOID_SECONDS = 3.0
-"""For so long a replica that failed is not asked first, as a load balancer does it."""
+"""For this time a replica that failed is used last, as by a load balancer."""
 PAUSE_SECONDS = 0.1
 NO_ANSWER = (UnreachableError, UnreadableError, TimeoutError, Timeout)
-"""After these nobody knows whether a write was done."""
+"""After these it is unknown whether a write was done."""
 TRY_ANOTHER = (*NO_ANSWER, ServiceUnavailable, TooManyRequests)
 
 
@@ -48,33 +48,33 @@ class Clients:
     """Access to all replicas."""
 
     replicas: Sequence[HttpTransport]
-    chance: random.Random
+    rng: random.Random
     answered: list[Acknowledged] = field(default_factory=list)
     moved: int = 0
-    """How often somebody had to ask another replica."""
+    """How often a client had to use another replica."""
     _avoided: dict[int, float] = field(default_factory=dict)  # until when, by number
 
     def any(self) -> HttpTransport:
         """Return some replica."""
-        return self.chance.choice(self.replicas)
+        return self.rng.choice(self.replicas)
 
     def number(self, began: float, ended: float) -> int:
         """Return how many requests were made and answered within a time."""
-        return sum(began < each.begun and each.ended < ended for each in self.answered)
+        return sum(began < request.begun and request.ended < ended for request in self.answered)
 
     def _order(self) -> list[int]:
-        """Return whom to ask, one after the other: those that just failed come last."""
+        """Return the order of replicas: those that just failed come last."""
         now, numbers = time.monotonic(), range(len(self.replicas))
-        mixed = self.chance.sample(numbers, len(numbers))
+        mixed = self.rng.sample(numbers, len(numbers))
         return sorted(mixed, key=lambda number: self._avoided.get(number, 0.0) > now)
 
-    async def ask(self, do: Callable[[HttpTransport], Awaitable[T]]) -> T:
-        """Do it at some replica, and if that one fails at the next, until one succeeds."""
+    async def call(self, do: Callable[[HttpTransport], Awaitable[T]]) -> T:
+        """Send a request to some replica, and if it fails to the next, until one succeeds."""
         order, tries = self._order(), 0
         while True:
             begun, number = time.monotonic(), order[tries % len(order)]
             try:
-                found = await do(self.replicas[number])
+                answer = await do(self.replicas[number])
             except TRY_ANOTHER:
                 tries += 1
                 self.moved += 1
@@ -82,13 +82,13 @@ class Clients:
                 await asyncio.sleep(PAUSE_SECONDS)
             else:
                 self.answered.append(Acknowledged(begun, time.monotonic()))
-                return found
+                return answer
 
-    async def make(self, kind: Kind[Obj], obj: Obj) -> None:
-        """Create an object whose name nobody else uses, until that is acknowledged."""
+    async def create(self, kind: Kind[Obj], obj: Obj) -> None:
+        """Create an object with a unique name, until that is acknowledged."""
         unsure = False
 
-        async def create(api: HttpTransport) -> None:
+        async def attempt(api: HttpTransport) -> None:
             nonlocal unsure
             try:
                 await api.create(kind, obj)
@@ -96,8 +96,8 @@ class Clients:
                 unsure = True
                 raise
             except AlreadyExists:
-                # It was us, or somebody did something twice.
+                # By an earlier attempt, unless none was in doubt.
                 if not unsure:
                     raise
 
-        await self.ask(create)
+        await self.call(attempt)

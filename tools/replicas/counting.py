@@ -1,8 +1,8 @@
 """Counters that show whether a read can be older than what was acknowledged before it.
 
-Each counter has one writer, who counts on only when the last number was acknowledged by some
-replica. Readers ask any replica, without a version: what they get must be at least what had been
-acknowledged, or read by anyone, before they asked.
+Each counter has one writer, which continues only when the last number was acknowledged by some
+replica. Readers read from any replica, without a version: the result must be at least what had
+been acknowledged, or read by any client, before the request.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import partial
 
 from kills.fleet import Obj
 from replicas.clients import Clients
-from replicas.work import CONFIG_MAPS, ROOM
+from replicas.work import CONFIG_MAPS, NAMESPACE
 from sully.client.http.transport import HttpTransport
 from sully.client.transport import Key
 from sully.machinery.errors import Conflict
@@ -23,7 +23,7 @@ EVERY_SECONDS = 0.1
 
 def counter(name: str, number: int) -> Obj:
     """Return a counter that shows a number."""
-    return {"metadata": {"namespace": ROOM, "name": name}, "data": {"n": str(number)}}
+    return {"metadata": {"namespace": NAMESPACE, "name": name}, "data": {"n": str(number)}}
 
 
 def shown(obj: Obj) -> int:
@@ -33,11 +33,11 @@ def shown(obj: Obj) -> int:
 
 @dataclass(slots=True)
 class Counter:
-    """One counter, and what is known of it."""
+    """One counter, and its acknowledged state."""
 
     name: str
     acknowledged: int = 0
-    """The newest number that its writer was told is there, or that anyone has read."""
+    """The newest number that was acknowledged or read."""
     written: int = 0
     reads: int = 0
     versions: set[int] = field(default_factory=set)
@@ -46,22 +46,22 @@ class Counter:
 
     @property
     def key(self) -> Key:
-        """Return where it lies."""
-        return Key(ROOM, self.name)
+        """Return its namespace and name."""
+        return Key(NAMESPACE, self.name)
 
     def read(self, floor: int, number: int) -> None:
-        """Judge what a read showed that began when `floor` was known."""
+        """Check the result of a read that began when `floor` was acknowledged."""
         self.reads += 1
         if number < floor:
             self.problems.append(f"{self.name} showed {number} after {floor} was acknowledged")
         self.acknowledged = max(self.acknowledged, number)
 
     async def begin(self, clients: Clients) -> None:
-        """Make it."""
-        await clients.make(CONFIG_MAPS, counter(self.name, 0))
+        """Create it."""
+        await clients.create(CONFIG_MAPS, counter(self.name, 0))
 
     async def count(self, clients: Clients) -> None:
-        """Count on until cancelled."""
+        """Count until cancelled."""
         number = 0
         while True:
             number += 1
@@ -71,43 +71,43 @@ class Counter:
             await asyncio.sleep(EVERY_SECONDS)
 
     async def _write(self, clients: Clients, number: int) -> None:
-        """Write the next number once, however often an answer is lost."""
+        """Write the next number once, however often a response is lost."""
         while True:
-            before = await clients.ask(self._get)
-            found = shown(before)
-            if found == number:
+            before = await clients.call(self._get)
+            current = shown(before)
+            if current == number:
                 return
-            if found != number - 1:
-                self.problems.append(f"{self.name} is at {found}, its writer at {number}")
+            if current != number - 1:
+                self.problems.append(f"{self.name} is at {current}, its writer at {number}")
                 return
-            wanted = before | {"data": {"n": str(number)}}
+            update = before | {"data": {"n": str(number)}}
             try:
-                written = await clients.ask(partial(_replace, wanted))
+                written = await clients.call(partial(_replace, update))
             except Conflict:
-                # Perhaps by a try of our own whose answer was lost: what is there now tells.
+                # Perhaps by an attempt of our own whose response was lost: read again.
                 continue
             self.versions.add(int(written["metadata"]["resourceVersion"]))
             return
 
-    async def watch_over(self, clients: Clients) -> None:
+    async def read_until_cancelled(self, clients: Clients) -> None:
         """Read it at any replica until cancelled."""
         while True:
-            await clients.ask(clients.chance.choice((self._look, self._look_in_list)))
+            await clients.call(clients.rng.choice((self._read_one, self._read_list)))
             await asyncio.sleep(EVERY_SECONDS)
 
-    async def _look(self, api: HttpTransport) -> None:
+    async def _read_one(self, api: HttpTransport) -> None:
         floor = self.acknowledged
         self.read(floor, shown(await self._get(api)))
 
-    async def _look_in_list(self, api: HttpTransport) -> None:
+    async def _read_list(self, api: HttpTransport) -> None:
         floor = self.acknowledged
-        page = await api.list(CONFIG_MAPS, ROOM)
-        found = {item["metadata"]["name"]: item for item in page.items}
-        self.read(floor, shown(found[self.name]))
+        page = await api.list(CONFIG_MAPS, NAMESPACE)
+        maps = {item["metadata"]["name"]: item for item in page.items}
+        self.read(floor, shown(maps[self.name]))
 
     async def _get(self, api: HttpTransport) -> Obj:
         return await api.get(CONFIG_MAPS, self.key)
 
 
-async def _replace(wanted: Obj, api: HttpTransport) -> Obj:
-    return await api.update(CONFIG_MAPS, wanted)
+async def _replace(update: Obj, api: HttpTransport) -> Obj:
+    return await api.update(CONFIG_MAPS, update)

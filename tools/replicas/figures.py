@@ -1,4 +1,4 @@
-"""What a run amounts to: troubles, counts, problems."""
+"""The results of a run: faults, counts, problems."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
-class Happened:
-    """A trouble, and what came of it."""
+class FaultResult:
+    """A fault, and its effect."""
 
     name: str
     machine: str
@@ -24,7 +24,7 @@ class Happened:
 class Figures:
     """One run."""
 
-    happened: list[Happened] = field(default_factory=list)
+    results: list[FaultResult] = field(default_factory=list)
     pods: int = 0
     bound: int = 0
     evicted: int = 0
@@ -32,10 +32,10 @@ class Figures:
     reads: int = 0
     writes: int = 0
     elsewhere: int = 0
-    """How often a client had to ask another replica."""
+    """How often a client had to use another replica."""
     changes: int = 0
     moves: int = 0
-    """How often a watch went on at another replica."""
+    """How often a watch continued at another replica."""
     terms: int = 0
     in_flight: int = 0
     """Writes of controllers that were on their way when the lease passed on."""
@@ -45,7 +45,7 @@ class Figures:
     @property
     def failovers(self) -> list[float]:
         """Return how long each took, the shortest first."""
-        return sorted(each.after for each in self.happened if each.after is not None)
+        return sorted(result.after for result in self.results if result.after is not None)
 
     def summary(self) -> str:
         """Return the middle and the longest failover."""

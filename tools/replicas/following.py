@@ -1,8 +1,8 @@
-"""Watches that wander from replica to replica, and must tell the same story wherever they are.
+"""Watches that move from replica to replica, and must deliver the same events on each.
 
-Several of them follow each kind, each on its own way. Every one must get every change once and in
-order, so all must have the same list in the end, and the first to tell of a change feeds the
-ledger.
+Several of them watch each kind, each in its own order of replicas. Every one must get every change
+once and in order, so all must have the same list in the end; the first to get a change passes it to
+the ledger.
 """
 
 from __future__ import annotations
@@ -22,54 +22,54 @@ STAY_SECONDS = (2.0, 8.0)
 """How long a watch stays at one replica, at the most; shorter where that one does not answer."""
 Saw = Callable[[str, Obj], None]
 Change = tuple[int, str, str]
-"""The version, what happened, the name."""
+"""The version, the type of the event, the name."""
 
 
 @dataclass(slots=True)
-class Story:
-    """A kind and all that happened to its objects, as several watches tell it."""
+class WatchHistory:
+    """All changes of the objects of a kind, as several watches deliver them."""
 
     kind: Kind[Obj]
     namespace: str
     saw: Saw
     begun: int = 0
-    told: int = 0
-    """The version of the newest change that the ledger knows."""
+    reported: int = 0
+    """The version of the newest change that the ledger got."""
     last: int = 0
     """The version up to which the watches are compared."""
     watches: list[Watch] = field(default_factory=list)
 
     async def begin(self, clients: Clients, watches: int) -> None:
-        """Begin with what there is now."""
-        page = await clients.ask(lambda api: api.list(self.kind, self.namespace))
-        self.begun = self.told = int(page.resource_version)
+        """List the existing objects and start the watches from there."""
+        page = await clients.call(lambda api: api.list(self.kind, self.namespace))
+        self.begun = self.reported = int(page.resource_version)
         for item in page.items:
             self.saw("ADDED", item)
         self.watches = [Watch(self, clients, self.begun) for _ in range(watches)]
 
     def take(self, version: int, event: WatchEvent[Obj]) -> None:
-        """Hear of a change; the others tell of it again."""
-        if version > self.told and event.object is not None:
-            self.told = version
+        """Pass on a change once; other watches deliver it again."""
+        if version > self.reported and event.object is not None:
+            self.reported = version
             self.saw(event.type, event.object)
 
     def problems(self) -> list[str]:
-        """Return how the watches contradict each other; they must have come to the same end."""
-        found = [text for each in self.watches for text in each.problems]
-        first, *others = (each.until(self.last) for each in self.watches)
+        """Return how the watches differ; they must have reached the same version."""
+        texts = [text for watch in self.watches for text in watch.problems]
+        first, *others = (watch.until(self.last) for watch in self.watches)
         for number, other in enumerate(others, 1):
             if first != other:
                 missing = sorted(set(first) ^ set(other))[:3]
                 name = f"watches 0 and {number} of {self.kind.plural}"
-                found.append(f"{name} tell different stories: {missing or 'another order'}")
-        return found
+                texts.append(f"{name} delivered different events: {missing or 'another order'}")
+        return texts
 
 
 @dataclass(slots=True)
 class Watch:
-    """One that wanders."""
+    """A watch that moves between replicas."""
 
-    story: Story
+    history: WatchHistory
     clients: Clients
     version: int
     changes: list[Change] = field(default_factory=list)
@@ -80,10 +80,10 @@ class Watch:
         """Follow until cancelled."""
         while True:
             try:
-                async with asyncio.timeout(self.clients.chance.uniform(*STAY_SECONDS)):
+                async with asyncio.timeout(self.clients.rng.uniform(*STAY_SECONDS)):
                     await self._follow()
             except Gone as error:
-                self.problems.append(f"a watch of {self.story.kind.plural} has a gap: {error}")
+                self.problems.append(f"a watch of {self.history.kind.plural} has a gap: {error}")
                 return
             except TRY_ANOTHER:
                 await asyncio.sleep(PAUSE_SECONDS)
@@ -91,7 +91,7 @@ class Watch:
 
     async def _follow(self) -> None:
         options = WatchOptions(resource_version=str(self.version))
-        watch = self.clients.any().watch(self.story.kind, self.story.namespace, options)
+        watch = self.clients.any().watch(self.history.kind, self.history.namespace, options)
         async with aclosing(watch) as events:
             async for event in events:
                 self.take(event)
@@ -105,22 +105,22 @@ class Watch:
         change = (version, event.type, event.object["metadata"]["name"])
         # Each of these objects is changed alone, so no two changes share a version.
         if version <= self.version:
-            self.problems.append(f"told of {change} after version {self.version}")
+            self.problems.append(f"received {change} after version {self.version}")
             return
         self.version = version
         self.changes.append(change)
-        self.story.take(version, event)
+        self.history.take(version, event)
 
     def until(self, last: int) -> list[Change]:
-        """Return what was told up to a version."""
+        """Return what was reported up to a version."""
         return [change for change in self.changes if change[0] <= last]
 
     def state(self, last: int) -> dict[str, int]:
-        """Return which objects there were at a version, with their own, as far as was told."""
-        found: dict[str, int] = {}
-        for version, happened, name in self.until(last):
-            if happened == "DELETED":
-                found.pop(name, None)
+        """Return the versions of the objects that existed at a version, by name."""
+        versions: dict[str, int] = {}
+        for version, event_type, name in self.until(last):
+            if event_type == "DELETED":
+                versions.pop(name, None)
             else:
-                found[name] = version
-        return found
+                versions[name] = version
+        return versions

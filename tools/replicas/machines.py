@@ -1,7 +1,7 @@
-"""The machines: on each a member of etcd and a replica, in a network that can be cut.
+"""The machines: on each a member of etcd and a replica, in a network with partitions.
 
 A replica talks to all members, its own first. It listens in the net of the clients only by its
-address there; losing the other net takes both programs of a machine away from all other machines.
+address there; losing the other net cuts both programs of a machine off from all other machines.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ class Machine:
     data: Path
     flags: tuple[str, ...]
     replica: subprocess.Popen[bytes] | None = None
-    last: str = "_nobody_"
+    last: str = "_none_"
     """What the name of the newest replica contains, also after its end."""
     names: set[str] = field(default_factory=set)
     """The same of all that ever ran here."""
     ended: str = ""
-    """How a replica ended that nobody ended."""
+    """How a replica ended that was not stopped."""
 
     @property
     def name(self) -> str:
-        """Return what people call it."""
+        """Return its name in reports."""
         return "abc"[self.host.number]
 
     @property
@@ -52,7 +52,7 @@ class Machine:
 
     @property
     def log(self) -> Path:
-        """Return what the replica said."""
+        """Return the log file of the replica."""
         return self.data.with_suffix(".log")
 
     def start(self) -> None:
@@ -67,16 +67,16 @@ class Machine:
         self.names.add(self.last)
 
     def send(self, number: signal.Signals) -> None:
-        """Tell the replica something."""
+        """Send a signal to the replica."""
         if self.replica is not None:
-            self._look(self.replica)
+            self._check(self.replica)
             self.replica.send_signal(number)
 
     def end(self, number: signal.Signals = signal.SIGKILL) -> None:
-        """End the replica, at once or in order."""
+        """End the replica: kill it, or stop it gracefully."""
         if self.replica is not None:
             self.send(number)
-            # One that was frozen would never hear it.
+            # A suspended process does not handle the signal.
             self.replica.send_signal(signal.SIGCONT)
             self.replica.wait()
             self.replica = None
@@ -89,16 +89,16 @@ class Machine:
         """Report whether the holder of a lease is a replica that ran here some time."""
         return any(name in holder for name in self.names)
 
-    def _look(self, replica: subprocess.Popen[bytes]) -> None:
+    def _check(self, replica: subprocess.Popen[bytes]) -> None:
         code = replica.poll()
         if code is not None:
             last = self.log.read_text(errors="replace").splitlines()[-5:]
             self.ended = f"the replica on {self.name} ended by itself with {code}: {last}"
 
-    def look(self) -> str:
+    def exit_problem(self) -> str:
         """Return how the replica ended by itself, if it did."""
         if self.replica is not None and not self.ended:
-            self._look(self.replica)
+            self._check(self.replica)
         return self.ended
 
 
@@ -131,13 +131,13 @@ class Machines:
 
     def _machine(self, host: Host, member: Member) -> Machine:
         mine = self.etcd.members[host.number :] + self.etcd.members[: host.number]
-        store = "etcd://" + ",".join(each.endpoint for each in mine)
+        store = "etcd://" + ",".join(m.endpoint for m in mine)
         data = self._folder / f"replica-{host.number}"
         data.mkdir()
         return Machine(host, member, data, ("--store", store, *self._flags))
 
     def join(self, machine: Machine) -> None:
-        """Let a machine have the identity of the first, and run a replica on it."""
+        """Copy the identity of the first machine, and run a replica."""
         for name in IDENTITY:
             shutil.copy(self.all[0].data / name, machine.data / name)
         machine.start()

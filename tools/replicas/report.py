@@ -1,4 +1,4 @@
-"""Prints what a run amounts to, for people; as JSON for tests."""
+"""Prints the results of a run; as JSON for tests."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from replicas.figures import Figures
 from replicas.rounds import Rounds
 
 
-def run(pods: int, troubles: int, seed: int, file: Path | None) -> int:
-    """Do a run and tell; 0 if nothing was wrong."""
+def run(pods: int, faults: int, seed: int, file: Path | None) -> int:
+    """Run and report; 0 if there was no problem."""
     began = time.monotonic()
 
     def progress(line: str) -> None:
@@ -25,11 +25,11 @@ def run(pods: int, troubles: int, seed: int, file: Path | None) -> int:
         print(f"\r{text:<100}" if sys.stdout.isatty() else text, flush=True)
 
     folder = Path(tempfile.mkdtemp(prefix="sully-replicas-"))
-    rounds = Rounds(folder, pods, troubles, seed)
+    rounds = Rounds(folder, pods, faults, seed)
     asyncio.run(rounds.run(progress))
     report(rounds.figures)
     if rounds.figures.problems:
-        print(f"  what replicas said and how it was in the end: {folder}")
+        print(f"  logs of the replicas and the last state: {folder}")
     else:
         shutil.rmtree(folder)
     if file is not None:
@@ -40,18 +40,18 @@ def run(pods: int, troubles: int, seed: int, file: Path | None) -> int:
 
 def report(figures: Figures) -> None:
     """Print all of it."""
-    print(f"  {'trouble':<52} {'on':<3} {'lasted':>7}  {'answered':>8}  next to act")
-    for each in figures.happened:
-        after = "" if each.after is None else f"{each.took_over} after {each.after:.1f} s"
-        row = f"{each.name:<52} {each.machine:<3} {each.lasted:>5.1f} s"
-        print(f"  {row}  {each.acknowledged:>8}  {after}")
+    print(f"  {'fault':<52} {'on':<3} {'lasted':>7}  {'answered':>8}  next to act")
+    for result in figures.results:
+        after = "" if result.after is None else f"{result.took_over} after {result.after:.1f} s"
+        row = f"{result.name:<52} {result.machine:<3} {result.lasted:>5.1f} s"
+        print(f"  {row}  {result.acknowledged:>8}  {after}")
     rows = {
         "pods bound, evicted, recorded": f"{figures.bound}, {figures.evicted}, {figures.records}",
         "counted and read at any replica": f"{figures.writes} writes, {figures.reads} reads",
-        "changes told by each watch": f"{figures.changes}, over {figures.moves} moves in all",
-        "requests that went elsewhere": f"{figures.elsewhere}",
+        "changes reported by each watch": f"{figures.changes}, over {figures.moves} moves in all",
+        "requests sent to another replica": f"{figures.elsewhere}",
         "terms of leaders": f"{figures.terms}",
-        "writes on their way as one ended": f"{figures.in_flight}",
+        "writes in flight as one ended": f"{figures.in_flight}",
         "controllers of another act": f"{figures.summary()} (at most {FAILOVER_SECONDS:.1f} s)",
         "took": f"{figures.seconds:.0f} s",
         "problems": f"{len(figures.problems)}",

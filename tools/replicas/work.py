@@ -1,7 +1,7 @@
-"""What the replicas have to do: pods with claims of several shapes on hollow nodes, and rules.
+"""The workload of the replicas: pods with claims of several shapes on simulated nodes, and rules.
 
-Nodes take turns in having devices of three models. One rule sends the pods on all `a100` away, at a
-pace; rules for one pool each do so with `h100`, pool by pool; nobody has to leave an `l4`.
+Nodes have devices of three models in turn. One rule evicts the pods on all `a100`, at a rate; rules
+for one pool each do so with `h100`, pool by pool; pods on `l4` are not evicted.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from kills.fleet import Obj
 from sully.client.transport import Kind
 from sully.domain.simulated import fleet
 
-ROOM = "work"
+NAMESPACE = "work"
 DRIVER = fleet.DRIVER
 PER_NODE = 8
-LEAVING, PIECEMEAL, STAYING = "a100", "h100", "l4"
+EVICTED, PIECEMEAL, KEPT = "a100", "h100", "l4"
 KEY = "example.com/broken"
 BIG_RULE = "all-a100"
 PATIENCE_SECONDS = 3
@@ -25,42 +25,42 @@ CONFIG_MAPS: Kind[Obj] = Kind("", "v1", "configmaps", "ConfigMap", dict)
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a pod wants."""
+    """What a pod requests."""
 
     models: tuple[str, ...]
     count: int = 1
     tolerates: int | None = None
-    """For how many seconds it may stay on a broken device; -1: for ever."""
+    """For how many seconds it tolerates the taint; -1: indefinitely."""
     shared: bool = False
     """Whether two pods use one claim."""
 
 
 SHAPES = {
-    "one": Shape((LEAVING,)),
-    "pair": Shape((LEAVING,), count=2),
-    "shared": Shape((LEAVING,), shared=True),
-    "patient": Shape((LEAVING,), tolerates=PATIENCE_SECONDS),
-    "steadfast": Shape((LEAVING,), tolerates=-1),
-    "any": Shape((PIECEMEAL, STAYING)),
-    "spared": Shape((STAYING,)),
+    "one": Shape((EVICTED,)),
+    "pair": Shape((EVICTED,), count=2),
+    "shared": Shape((EVICTED,), shared=True),
+    "patient": Shape((EVICTED,), tolerates=PATIENCE_SECONDS),
+    "steadfast": Shape((EVICTED,), tolerates=-1),
+    "any": Shape((PIECEMEAL, KEPT)),
+    "spared": Shape((KEPT,)),
 }
 EARLY = ("one", "one", "one", "pair", "shared", "shared", "patient", "steadfast")
-"""Shapes that must have their devices before the big rule comes, in turns."""
+"""Shapes that must have their devices before the big rule is created, in turns."""
 LATE = ("any", "spared", "steadfast", "any")
 """Shapes that find a device at any time, in turns."""
 EARLY_PART = 0.7
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A pod that is to be made."""
+class PlannedPod:
+    """A pod to create."""
 
     number: int
     shape: str
 
     @property
     def name(self) -> str:
-        """Return the pod's name, which tells its shape."""
+        """Return the pod's name, which contains its shape."""
         return f"{self.shape}-{self.number:05}"
 
     @property
@@ -74,26 +74,26 @@ def shape_of(pod: str) -> Shape:
     return SHAPES[pod.partition("-")[0]]
 
 
-def early(pods: int) -> list[Wanted]:
-    """Return the pods that come first."""
-    return [Wanted(each, EARLY[each % len(EARLY)]) for each in range(round(pods * EARLY_PART))]
+def early(pods: int) -> list[PlannedPod]:
+    """Return the pods that are created first."""
+    return [PlannedPod(n, EARLY[n % len(EARLY)]) for n in range(round(pods * EARLY_PART))]
 
 
-def late(pods: int) -> list[Wanted]:
-    """Return the pods that come while others leave."""
-    return [Wanted(each, LATE[each % len(LATE)]) for each in range(round(pods * EARLY_PART), pods)]
+def late(pods: int) -> list[PlannedPod]:
+    """Return the pods that are created while others are evicted."""
+    return [PlannedPod(n, LATE[n % len(LATE)]) for n in range(round(pods * EARLY_PART), pods)]
 
 
 def nodes_for(pods: int) -> int:
     """Return how many nodes there must be: a third of them for each model."""
-    devices = sum(SHAPES[each.shape].count for each in (*early(pods), *late(pods)))
+    devices = sum(SHAPES[planned.shape].count for planned in (*early(pods), *late(pods)))
     # Somewhat more than needed: two devices for one pod must be on one node.
     return 3 * (-(-devices // PER_NODE) + 1)
 
 
 def _claim_spec(name: str) -> Obj:
     shape = SHAPES[name]
-    models = ", ".join(f"'{each}'" for each in shape.models)
+    models = ", ".join(f"'{model}'" for model in shape.models)
     expression = f"device.attributes['{DRIVER}'].model in [{models}]"
     exactly: Obj = {
         "deviceClassName": DRIVER,
@@ -111,7 +111,7 @@ def templates() -> list[Obj]:
     """Return a claim template for each shape that has claims of its own."""
     return [
         {
-            "metadata": {"namespace": ROOM, "name": name},
+            "metadata": {"namespace": NAMESPACE, "name": name},
             "spec": {"spec": _claim_spec(name)},
         }
         for name, shape in SHAPES.items()
@@ -121,24 +121,24 @@ def templates() -> list[Obj]:
 
 def claim(name: str) -> Obj:
     """Return a claim that two pods share."""
-    return {"metadata": {"namespace": ROOM, "name": name}, "spec": _claim_spec("shared")}
+    return {"metadata": {"namespace": NAMESPACE, "name": name}, "spec": _claim_spec("shared")}
 
 
-def pod(wanted: Wanted) -> Obj:
+def pod(planned: PlannedPod) -> Obj:
     """Return a pod."""
     container = {"name": "c", "image": "i:1", "resources": {"claims": [{"name": "gpu"}]}}
-    used: Obj = {"name": "gpu", "resourceClaimTemplateName": wanted.shape}
-    if wanted.claim:
-        used = {"name": "gpu", "resourceClaimName": wanted.claim}
+    used: Obj = {"name": "gpu", "resourceClaimTemplateName": planned.shape}
+    if planned.claim:
+        used = {"name": "gpu", "resourceClaimName": planned.claim}
     return {
-        "metadata": {"namespace": ROOM, "name": wanted.name},
+        "metadata": {"namespace": NAMESPACE, "name": planned.name},
         "spec": {"containers": [container], "resourceClaims": [used]},
     }
 
 
 def big_rule(per_second: int) -> Obj:
-    """Return the rule that sends most pods away, at a pace."""
-    expression = f"device.attributes['{DRIVER}'].model == '{LEAVING}'"
+    """Return the rule that evicts most pods, at a rate."""
+    expression = f"device.attributes['{DRIVER}'].model == '{EVICTED}'"
     selector = {"driver": DRIVER, "selectors": [{"cel": {"expression": expression}}]}
     taint = {"key": KEY, "effect": "NoExecute", "evictionsPerSecond": per_second}
     return {
@@ -148,7 +148,7 @@ def big_rule(per_second: int) -> Obj:
 
 
 def pool_rule(pool: str) -> Obj:
-    """Return the rule for one pool; it is called as the pool is."""
+    """Return the rule for one pool; it has the name of the pool."""
     selector = {"driver": DRIVER, "pool": pool}
     return {
         "metadata": {"name": pool},
@@ -157,11 +157,11 @@ def pool_rule(pool: str) -> Obj:
 
 
 def model_of(pool: str) -> str:
-    """Return the model of the devices of a pool, which is called as its node is."""
+    """Return the model of the devices of a pool, which has the name of its node."""
     number = fleet.number_of(pool)
     return "" if number is None else fleet.model_of(number).name
 
 
 def pools(nodes: int, model: str) -> list[str]:
     """Return the pools of a model."""
-    return [name for each in range(nodes) if model_of(name := fleet.name_of(each)) == model]
+    return [name for n in range(nodes) if model_of(name := fleet.name_of(n)) == model]

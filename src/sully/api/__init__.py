@@ -1,8 +1,8 @@
-"""The kinds: one folder a group, each registering itself.
+"""The kinds, one folder per API group.
 
 Owns: what kinds look like (`*.fields`), their defaults, validation and rules on write.
 Never: does I/O, reads a clock, or knows how it is served.
-Start at: build_scheme() below, then resource/ (the heart), then core/.
+Start at: build_scheme() below, then resource/ (devices), then core/.
 """
 
 import importlib
@@ -19,26 +19,26 @@ ALL_SERVED = RuntimeConfig()
 
 
 def build_scheme(compat: Compat = Compat.SULLY, *, runtime: RuntimeConfig = ALL_SERVED) -> Scheme:
-    """Let every group folder register its tables and resources.
+    """Return the scheme with the tables and resources of every group folder.
 
     What a group adds to the API of Kubernetes or OCM is its SUPERSET, SUPERSET_KINDS and
     SUPERSET_VERSIONS. `runtime` switches single versions off.
     """
-    scheme, whole = Scheme(), compat.serves_sully_kinds
+    scheme, with_ours = Scheme(), compat.serves_sully_kinds
     names = sorted(module.name for module in pkgutil.iter_modules(__path__) if module.ispkg)
     groups = [importlib.import_module(f"{__name__}.{name}") for name in names]
     # Tables first: groups refer to each other's types.
     for group in groups:
         group.load_tables(scheme.tables)
-        if not whole:
+        if not with_ours:
             scheme.tables.leave_out(getattr(group, "SUPERSET", {}))
     for group in groups:
-        ours = () if whole else getattr(group, "SUPERSET_KINDS", ())
-        versions = {} if whole else getattr(group, "SUPERSET_VERSIONS", {})
+        ours = () if with_ours else getattr(group, "SUPERSET_KINDS", ())
+        versions = {} if with_ours else getattr(group, "SUPERSET_VERSIONS", {})
         for resource in group.resources():
             if resource.kind not in ours:
-                known = _without(resource, versions.get(resource.kind, ()))
-                scheme.add(runtime.applied(known))
+                kept = _without(resource, versions.get(resource.kind, ()))
+                scheme.add(runtime.applied(kept))
     runtime.check(scheme.resources())
     return scheme
 

@@ -1,4 +1,4 @@
-"""Reads the field tables that lie beside the groups' code."""
+"""Reads the field tables of the groups (`*.fields`)."""
 
 from importlib import resources
 

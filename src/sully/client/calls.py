@@ -1,7 +1,7 @@
 """The verbs of `Transport` as calls: what both transports share.
 
 A `Call` is a verb with everything that belongs to it, in the form of the wire. A transport only
-says how a call is made and how its answer is read.
+implements how a call is sent and how its response is read.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import msgspec
 
 from sully.client.objects import key_of, to_body
 from sully.client.options import (
-    ALL,
-    FOLLOW,
-    PLAIN,
-    USUAL,
+    DEFAULT_DELETE,
+    DEFAULT_LIST,
+    DEFAULT_WATCH,
+    DEFAULT_WRITE,
     DeleteOptions,
     ListOptions,
     PatchType,
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 READS = frozenset(("get", "list", "watch"))
 WriteGuard = Callable[[], float]
-"""Returns the seconds in which a write must be over, or raises because none may begin."""
+"""Returns the seconds in which a write must end, or raises if none may start."""
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ class Call(msgspec.Struct, frozen=True):
     body: Any = None
     patch_type: str = ""
     opened: Callable[[], None] | None = None
-    """Called when the answer to a watch begins."""
+    """Called when the response to a watch begins."""
 
 
 def object_ref(kind: Kind[Any], key: Key, subresource: str = "") -> ResourceRef:
@@ -66,26 +66,28 @@ class Calls(ABC):
 
     @abstractmethod
     async def _object(self, kind: Kind[T], call: Call) -> T:
-        """Make a call that is answered with an object."""
+        """Send a call whose response is an object."""
 
     @abstractmethod
     async def _page(self, kind: Kind[T], call: Call) -> Page[T]:
-        """Make a call that is answered with a list."""
+        """Send a call whose response is a list."""
 
     @abstractmethod
     async def _done(self, call: Call) -> None:
-        """Make a call without a result."""
+        """Send a call without a result."""
 
     @abstractmethod
     def _events(self, kind: Kind[T], call: Call) -> AsyncGenerator[WatchEvent[T], None]:
-        """Make a call that is answered with events."""
+        """Send a call whose response is a watch."""
 
-    async def list(self, kind: Kind[T], namespace: str = "", options: ListOptions = ALL) -> Page[T]:
+    async def list(
+        self, kind: Kind[T], namespace: str = "", options: ListOptions = DEFAULT_LIST
+    ) -> Page[T]:
         """Return objects, of all namespaces if none is given."""
         return await self._page(kind, Call("list", kind.ref(Key(namespace, "")), options.query()))
 
     def watch(
-        self, kind: Kind[T], namespace: str = "", options: WatchOptions = FOLLOW
+        self, kind: Kind[T], namespace: str = "", options: WatchOptions = DEFAULT_WATCH
     ) -> AsyncGenerator[WatchEvent[T], None]:
         """Follow changes until the server ends the watch."""
         ref = kind.ref(Key(namespace, ""))
@@ -103,7 +105,7 @@ class Calls(ABC):
         kind: Kind[T],
         obj: object,
         subresource: str = "",
-        options: WriteOptions = PLAIN,
+        options: WriteOptions = DEFAULT_WRITE,
     ) -> T:
         """Create an object, or send something to a subresource of an existing one."""
         key = key_of(obj)
@@ -119,7 +121,7 @@ class Calls(ABC):
         kind: Kind[T],
         obj: object,
         subresource: str = "",
-        options: WriteOptions = PLAIN,
+        options: WriteOptions = DEFAULT_WRITE,
     ) -> T:
         """Replace an object."""
         ref = object_ref(kind, key_of(obj), subresource)
@@ -132,7 +134,7 @@ class Calls(ABC):
         patch: Mapping[str, Any] | Sequence[Any],
         patch_type: PatchType = PatchType.MERGE,
         subresource: str = "",
-        options: WriteOptions = PLAIN,
+        options: WriteOptions = DEFAULT_WRITE,
     ) -> T:
         """Change parts of an object."""
         ref = object_ref(kind, key, subresource)
@@ -154,7 +156,9 @@ class Calls(ABC):
             kind, Call("apply", ref, options.query(), body, PatchType.APPLY.value)
         )
 
-    async def delete(self, kind: Kind[T], key: Key, options: DeleteOptions = USUAL) -> None:
+    async def delete(
+        self, kind: Kind[T], key: Key, options: DeleteOptions = DEFAULT_DELETE
+    ) -> None:
         """Delete an object, or begin to."""
         await self._done(Call("delete", object_ref(kind, key), options.query(), options.body()))
 
@@ -162,8 +166,8 @@ class Calls(ABC):
         self,
         kind: Kind[T],
         namespace: str = "",
-        selection: ListOptions = ALL,
-        options: DeleteOptions = USUAL,
+        selection: ListOptions = DEFAULT_LIST,
+        options: DeleteOptions = DEFAULT_DELETE,
     ) -> None:
         """Delete all objects that the selectors choose."""
         ref = kind.ref(Key(namespace, ""))

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Reply(Protocol):
-    """An object as the server holds it."""
+    """An object as the server stores it."""
 
     @property
     def obj(self) -> Mapping[str, Any]:
@@ -132,10 +132,10 @@ class DirectTransport(Calls):
 def _typed(kind: Kind[T], reply: Reply) -> T:
     if kind.untyped:
         return from_body(kind, reply.obj)
-    place = (kind.group, kind.version, kind.type)
-    typed = reply.memo.get(place)
+    key = (kind.group, kind.version, kind.type)
+    typed = reply.memo.get(key)
     if typed is None:
-        typed = reply.memo[place] = from_body(kind, reply.obj)
+        typed = reply.memo[key] = from_body(kind, reply.obj)
     return cast("T", typed)
 
 

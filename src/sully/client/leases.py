@@ -2,7 +2,7 @@
 
 Candidates never compare clocks: each measures on its own how long the Lease has not changed. A
 leader that cannot renew gives up after the renew deadline, and others wait for the lease duration,
-which is longer. `time_left` is asked before each write, so that not even a process that was
+which is longer. `time_left` is checked before each write, so that not even a process that was
 suspended for an hour writes when it resumes. controllers/leaderelection.py runs controllers by it.
 """
 
@@ -116,7 +116,7 @@ class LeaderElector:
         return self.timing.duration - since
 
     async def try_acquire_or_renew(self) -> bool:
-        """Acquire or renew the lease if possible; say whether it is held."""
+        """Acquire or renew the lease if possible; return whether it is held."""
         try:
             held = await self._with_deadline()
         except (Conflict, AlreadyExists) as error:
@@ -185,7 +185,7 @@ class LeaderElector:
         if self.holder != self.identity:
             return True
         now = format_micro_time(self._clock.now())
-        # No holder and a short duration: nobody waits for it.
+        # No holder and a short duration: no candidate waits for it.
         released = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now}
         spec = self._observed["spec"] | released | {"acquireTime": now}
         try:
@@ -250,8 +250,8 @@ class LeaderElector:
             # Otherwise it is a renewal, also after an expiry or a lost response.
             spec["acquireTime"] = now
             spec["leaseTransitions"] = self.transitions + 1 if self._observed else 0
-        place = {"metadata": {"namespace": self.key.namespace, "name": self.key.name}}
-        return (self._observed or place) | {"spec": spec}
+        new = {"metadata": {"namespace": self.key.namespace, "name": self.key.name}}
+        return (self._observed or new) | {"spec": spec}
 
     def _observe(self, lease: Obj) -> None:
         if lease.get("spec") != self._observed.get("spec"):

@@ -1,4 +1,4 @@
-"""Objects ↔ what goes over a transport, for Structs and dicts alike."""
+"""Conversion of objects, Structs or dicts, to and from the bodies of requests."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def to_body(kind: Kind[Any], obj: object) -> dict[str, Any]:
 
 
 def from_body(kind: Kind[T], obj: Mapping[str, Any]) -> T:
-    """Read a plain object as the type that the kind asks for; a dict is copied."""
+    """Read a plain object as the type of the kind; a dict is copied."""
     if kind.untyped:
         return cast("T", copy(obj))
     if obj.get("kind") == "Status" and kind.kind != "Status":

@@ -1,4 +1,4 @@
-"""What a caller can ask of a verb, and how it is spelled on the wire.
+"""The options of the verbs, and their parameters in a request.
 
 Both transports pass the same parameters: the query of the HTTP API is also the form in which the
 embedded server takes options.
@@ -60,7 +60,7 @@ class WatchOptions:
     bookmarks: bool = True
     timeout_seconds: int | None = None
     opened: Callable[[], None] | None = None
-    """Called when a server far away has begun to answer; no part of the request."""
+    """Called when the response of a remote server begins; not part of the request."""
 
     def query(self) -> dict[str, str]:
         """Return the parameters of the request."""
@@ -104,20 +104,20 @@ class DeleteOptions:
     resource_version: str = ""
 
     def query(self) -> dict[str, str]:
-        """Return the parameters of the request; what else is asked stands in the body."""
+        """Return the parameters of the request; the other options are in the body."""
         return _parameters(dryRun="All" if self.dry_run else "")
 
     def body(self) -> dict[str, Any] | None:
-        """Return the DeleteOptions object, or None when nothing is asked."""
+        """Return the DeleteOptions object, or None without any option."""
         preconditions = _filled(uid=self.uid, resourceVersion=self.resource_version)
-        asked = _filled(
+        options = _filled(
             gracePeriodSeconds=self.grace_period_seconds,
             propagationPolicy=self.propagation_policy,
             preconditions=preconditions,
-            # Also here: a server that finds a body does not look at the query.
+            # Also here: a server that gets a body ignores the query.
             dryRun=["All"] if self.dry_run else [],
         )
-        return {"kind": "DeleteOptions", "apiVersion": "v1", **asked} if asked else None
+        return {"kind": "DeleteOptions", "apiVersion": "v1", **options} if options else None
 
 
 def _parameters(**parameters: str | int | bool | None) -> dict[str, str]:
@@ -132,8 +132,7 @@ def _filled(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
 
 
-# What a verb does when nothing is asked.
-ALL = ListOptions()
-FOLLOW = WatchOptions()
-PLAIN = WriteOptions()
-USUAL = DeleteOptions()
+DEFAULT_LIST = ListOptions()
+DEFAULT_WATCH = WatchOptions()
+DEFAULT_WRITE = WriteOptions()
+DEFAULT_DELETE = DeleteOptions()

@@ -15,10 +15,10 @@ from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar, cast, g
 import msgspec
 
 from sully.client.options import (
-    ALL,
-    FOLLOW,
-    PLAIN,
-    USUAL,
+    DEFAULT_DELETE,
+    DEFAULT_LIST,
+    DEFAULT_WATCH,
+    DEFAULT_WRITE,
     DeleteOptions,
     ListOptions,
     PatchType,
@@ -42,11 +42,6 @@ class UnreachableError(ConnectionError):
         self.why = why
 
 
-TRANSIENT = (UnreachableError, TooManyRequests, ServiceUnavailable, InternalError, Timeout)
-"""Errors after which a retry may succeed. After a timeout the write may have happened: retry only
-what can be repeated."""
-
-
 class WatchStalledError(UnreachableError):
     """A watch delivered nothing, not even a bookmark, for so long that it may be dead."""
 
@@ -56,10 +51,8 @@ class UnreadableError(ValueError):
 
 
 TRANSIENT = (UnreachableError, TooManyRequests, ServiceUnavailable, InternalError, Timeout)
-"""Errors after which the same call may succeed: worth a retry. Others would be repeated.
-
-After a timeout nobody knows whether a write was made; the retry finds out.
-"""
+"""Errors after which a retry may succeed. After a timeout the write may have happened: retry only
+what can be repeated."""
 
 
 class Key(NamedTuple):
@@ -113,7 +106,7 @@ class Kind(Generic[T]):
 
     @property
     def api_version(self) -> str:
-        """Return what `apiVersion` says in objects of this kind."""
+        """Return the `apiVersion` of objects of this kind."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def read_as(self, type_: builtins.type[U]) -> Kind[U]:
@@ -158,12 +151,14 @@ class Transport(Protocol):
     An object's namespace and name are taken from its metadata.
     """
 
-    async def list(self, kind: Kind[T], namespace: str = "", options: ListOptions = ALL) -> Page[T]:
+    async def list(
+        self, kind: Kind[T], namespace: str = "", options: ListOptions = DEFAULT_LIST
+    ) -> Page[T]:
         """Return objects, of all namespaces if none is given."""
         ...
 
     def watch(
-        self, kind: Kind[T], namespace: str = "", options: WatchOptions = FOLLOW
+        self, kind: Kind[T], namespace: str = "", options: WatchOptions = DEFAULT_WATCH
     ) -> AsyncGenerator[WatchEvent[T], None]:
         """Watch until the server ends the watch; close it with `aclosing`."""
         ...
@@ -179,7 +174,7 @@ class Transport(Protocol):
         kind: Kind[T],
         obj: object,
         subresource: str = "",
-        options: WriteOptions = PLAIN,
+        options: WriteOptions = DEFAULT_WRITE,
     ) -> T:
         """Create an object, or send something to a subresource of an existing one."""
         ...
@@ -189,7 +184,7 @@ class Transport(Protocol):
         kind: Kind[T],
         obj: object,
         subresource: str = "",
-        options: WriteOptions = PLAIN,
+        options: WriteOptions = DEFAULT_WRITE,
     ) -> T:
         """Replace an object; with a resourceVersion only if it was not changed meanwhile.
 
@@ -204,7 +199,7 @@ class Transport(Protocol):
         patch: Mapping[str, Any] | Sequence[Any],
         patch_type: PatchType = PatchType.MERGE,
         subresource: str = "",
-        options: WriteOptions = PLAIN,
+        options: WriteOptions = DEFAULT_WRITE,
     ) -> T:
         """Change parts of an object."""
         ...
@@ -219,7 +214,9 @@ class Transport(Protocol):
         """Declare the fields this manager wants; `options.field_manager` must be given."""
         ...
 
-    async def delete(self, kind: Kind[T], key: Key, options: DeleteOptions = USUAL) -> None:
+    async def delete(
+        self, kind: Kind[T], key: Key, options: DeleteOptions = DEFAULT_DELETE
+    ) -> None:
         """Delete an object, or begin to: finalizers and grace periods keep it for a while."""
         ...
 
@@ -227,8 +224,8 @@ class Transport(Protocol):
         self,
         kind: Kind[T],
         namespace: str = "",
-        selection: ListOptions = ALL,
-        options: DeleteOptions = USUAL,
+        selection: ListOptions = DEFAULT_LIST,
+        options: DeleteOptions = DEFAULT_DELETE,
     ) -> None:
         """Delete all objects that the selectors choose."""
         ...

@@ -1,8 +1,7 @@
-"""Writes conditions, the whole list, and only if they changed.
+"""Writes the list of conditions, if one of them changed.
 
-A list that is written whole must not undo concurrent writes: such a write carries
-uid and version, comes to nothing if the object changed, and the loop of the controller tries again
-with the newer one.
+A merge patch replaces the whole list and must not undo concurrent writes. So it has uid and
+resourceVersion as preconditions: if the object changed, the patch conflicts and is retried.
 """
 
 from __future__ import annotations
@@ -31,45 +30,46 @@ class Conditioned(Protocol):
 
     @property
     def metadata(self) -> ObjectMeta:
-        """Return which object it is."""
+        """Return its metadata."""
         ...
 
     @property
     def status(self) -> _Status:
-        """Return what is known of it."""
+        """Return its status."""
         ...
 
 
 T = TypeVar("T", bound=Conditioned)
 
 
-async def write_conditions(  # noqa: PLR0913 - who says what about whom, and when
+async def write_conditions(  # noqa: PLR0913 - which conditions of what, by whom and when
     transport: Transport,
     kind: Kind[T],
     obj: T,
     findings: Sequence[Finding],
     *,
     now: datetime,
-    by: str,
-    besides: Mapping[str, Any] | None = None,
+    field_manager: str,
+    other_fields: Mapping[str, Any] | None = None,
 ) -> bool:
-    """Write changed conditions, or other parts of the status; say whether anything changed."""
-    wanted = merge_conditions(obj.status.conditions, findings, now)
-    if wanted == obj.status.conditions and not besides:
+    """Write changed conditions and other fields of the status; return whether there were any."""
+    conditions = merge_conditions(obj.status.conditions, findings, now)
+    if conditions == obj.status.conditions and not other_fields:
         return False
-    status = {**(besides or {}), "conditions": [written(condition) for condition in wanted]}
-    patch, options = same(obj.metadata) | {"status": status}, WriteOptions(field_manager=by)
+    status = {**(other_fields or {}), "conditions": list(map(encode_condition, conditions))}
+    patch = preconditions(obj.metadata) | {"status": status}
+    options = WriteOptions(field_manager=field_manager)
     await transport.patch(kind, key_of(obj), patch, subresource="status", options=options)
     return True
 
 
-def same(metadata: ObjectMeta) -> Obj:
-    """Begin a patch that is for one version of one object."""
+def preconditions(metadata: ObjectMeta) -> Obj:
+    """Return the start of a patch that conflicts unless the object is this one, unchanged."""
     return {"metadata": {"uid": metadata.uid, "resourceVersion": metadata.resource_version}}
 
 
-def written(condition: Condition) -> Obj:
-    """Return a condition as it goes over the wire."""
+def encode_condition(condition: Condition) -> Obj:
+    """Return the JSON form of a condition."""
     body: Obj = {
         "type": condition.type,
         "status": condition.status,

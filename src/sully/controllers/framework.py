@@ -1,8 +1,9 @@
 """What a controller is, and the loop that runs it: take a key, reconcile, requeue.
 
-A controller gets a key, never an event, so any number of events costs one reconcile, and a missed
-event is made up for by the next one. Errors end up in the loop here, which requeues the key with
-exponential backoff. `manager.py` starts and stops these loops together.
+A controller gets a key, never an event, so any number of events costs one reconcile, and the next
+event makes up for a missed one. Errors end up in the loop here, which requeues the key with
+exponential backoff. sources.py has what keys come from; manager.py starts and stops these loops
+together.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from sully.client.informers.outages import Outages, is_outage
 from sully.client.transport import Key, UnreachableError, UnreadableError
+from sully.controllers.sources import Source
 from sully.machinery.errors import ApiError, Conflict, Forbidden, NotFound
 from sully.runtime.backoff import Backoff
 from sully.runtime.clock import Clock
@@ -22,38 +24,13 @@ from sully.runtime.log import get_logger
 from sully.runtime.workqueue import QueueObserver, ShutDown, WorkQueue
 
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 
 log = get_logger("controllers")
 
-TURN = 0.001
+YIELD_AFTER = 0.001
 """Seconds that a worker may run without yielding to the event loop."""
-
-
-class Source(Protocol[T_co]):
-    """A source of changes: an informer, or a view that joins several."""
-
-    def enqueue(
-        self, add: Callable[[Key], None], to_keys: Callable[[T_co], Iterable[Key]]
-    ) -> Callable[[], None]:
-        """Add the keys that each change affects; return how to stop that."""
-        ...
-
-
-class Once:
-    """A source of keys that are reconciled once, at the start."""
-
-    def __init__(self, keys: Iterable[Key]) -> None:
-        self._keys = tuple(keys)
-
-    def enqueue(
-        self, add: Callable[[Key], None], to_keys: Callable[[Key], Iterable[Key]]
-    ) -> Callable[[], None]:
-        """Add all keys; there will be no more."""
-        for key in self._keys:
-            for mapped in to_keys(key):
-                add(mapped)
-        return lambda: None
+NAMESPACE_TERMINATING = "NamespaceTerminating"
+"""The cause of an error when nothing can be created because the namespace is terminating."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +46,12 @@ class Result:
     """When to requeue a key, if no event does so before."""
 
     requeue_after: timedelta | None = None
-    back_off: bool = False
-    """Requeue with backoff; for what sends no event when it is done."""
+    requeue: bool = False
+    """Requeue with backoff; for a condition that sends no event when it is met."""
 
 
 DONE = Result()
-AGAIN = Result(back_off=True)
+REQUEUE = Result(requeue=True)
 
 
 class Controller(Protocol):
@@ -109,7 +86,7 @@ class Runner:
         self._clock = clock
         self._workers = workers
         self._outages = outages or Outages(clock)
-        self._unanswered: set[Key] = set()
+        self._unavailable: set[Key] = set()
         """Keys that failed because the server was unavailable; others may succeed without it."""
         self._stopping = False
         for watch in controller.watches():
@@ -144,7 +121,7 @@ class Runner:
                 self.queue.done(key)
             # A store in memory answers without yielding, so a long queue would block the server and
             # all other controllers.
-            if self._clock.monotonic() - started >= TURN:
+            if self._clock.monotonic() - started >= YIELD_AFTER:
                 await self._clock.sleep(0)
                 started = self._clock.monotonic()
 
@@ -155,7 +132,7 @@ class Runner:
             self._failed(key, error)
             return
         self._recovered(key, answered=False)
-        if result.back_off:
+        if result.requeue:
             self.queue.retry(key)
             return
         self.queue.forget(key)
@@ -174,7 +151,7 @@ class Runner:
         if _is_conflict(error):
             log.debug("reconcile conflicted, requeued", **fields)
         elif is_outage(error):
-            self._unanswered.add(key)
+            self._unavailable.add(key)
             report = log.warning if self._outages.failed(self, error) else log.debug
             report("reconcile failed", failures=self.queue.failures(key), **fields)
         elif isinstance(error, ApiError | UnreachableError | UnreadableError):
@@ -185,10 +162,10 @@ class Runner:
 
     def _recovered(self, key: Key, *, answered: bool) -> None:
         """Record that a key no longer fails because the server is unavailable."""
-        if key not in self._unanswered:
+        if key not in self._unavailable:
             return
-        self._unanswered.discard(key)
-        if self._unanswered:
+        self._unavailable.discard(key)
+        if self._unavailable:
             return
         if answered:
             self._outages.recovered(self, self.controller.name)
@@ -197,9 +174,14 @@ class Runner:
             self._outages.cleared(self)
 
 
+def has_status_cause(error: ApiError, reason: str) -> bool:
+    """Report whether the server gave a cause for an error, as apimachinery's HasStatusCause."""
+    causes = (error.details or {}).get("causes") or ()
+    return any(cause.get("reason") == reason for cause in causes)
+
+
 def _is_conflict(error: Exception) -> bool:
     """Report whether the objects only changed since the cache was read; a retry will see that."""
     if isinstance(error, Forbidden):
-        causes = (error.details or {}).get("causes") or ()
-        return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
+        return has_status_cause(error, NAMESPACE_TERMINATING)
     return isinstance(error, Conflict | NotFound)

@@ -1,6 +1,6 @@
 """The kinds that more than one controller reads, as projections: only the fields they need.
 
-They stand here because a cache is shared by those who read the same kind as the same type.
+Controllers that read the same kind as the same type share a cache.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sully.machinery.meta import Wire
 
 
 class Metadata(Wire, frozen=True, kw_only=True):
-    """The part of an object's metadata that says which it is and whether it stays."""
+    """The metadata that identifies an object, and whether it is terminating."""
 
     name: str = ""
     namespace: str = ""
@@ -26,37 +26,39 @@ class Metadata(Wire, frozen=True, kw_only=True):
     finalizers: tuple[str, ...] = ()
 
 
-class Item(Wire, frozen=True, kw_only=True):
-    """Any object, of which only the existence matters."""
+class PartialObjectMetadata(Wire, frozen=True, kw_only=True):
+    """An object of any kind, by its metadata."""
 
     metadata: Metadata = msgspec.field(default_factory=Metadata)
 
     @property
-    def leaving(self) -> bool:
-        """Report whether its deletion was asked for."""
+    def is_terminating(self) -> bool:
+        """Report whether it has a deletion timestamp."""
         return self.metadata.deletion_timestamp is not None
 
 
-class Namespace(Item, frozen=True, kw_only=True):
-    """A namespace, of which only matters whether it stays."""
+class Namespace(PartialObjectMetadata, frozen=True, kw_only=True):
+    """A namespace, by its metadata."""
 
 
 NAMESPACES: Kind[Namespace] = Kind("", "v1", "namespaces", "Namespace", Namespace, namespaced=False)
-SERVICE_ACCOUNTS: Kind[Item] = Kind("", "v1", "serviceaccounts", "ServiceAccount", Item)
+SERVICE_ACCOUNTS: Kind[PartialObjectMetadata] = Kind(
+    "", "v1", "serviceaccounts", "ServiceAccount", PartialObjectMetadata
+)
 
 
 class _LeaseSpec(Wire, frozen=True, kw_only=True):
     renew_time: datetime | None = None
 
 
-class ClusterLease(Item, frozen=True, kw_only=True):
+class ClusterLease(PartialObjectMetadata, frozen=True, kw_only=True):
     """The lease that the agent of a managed cluster renews, in the namespace of its cluster."""
 
     spec: _LeaseSpec = msgspec.field(default_factory=_LeaseSpec)
 
 
 CLUSTER_LEASE = "managed-cluster-lease"
-"""What it is called in each of the namespaces."""
+"""Its name, in the namespace of each cluster."""
 CLUSTER_LEASES: Kind[ClusterLease] = Kind(
     "coordination.k8s.io", "v1", "leases", "Lease", ClusterLease
 )

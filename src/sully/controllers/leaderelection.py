@@ -1,7 +1,7 @@
 """Runs controllers only while this process is the leader.
 
-Each term has its own manager, with caches that start empty: nothing that was read before the lease
-was lost is used afterwards. client/leases.py decides who leads.
+Each term has its own manager, with empty caches: nothing that was read before the lease was lost is
+used afterwards. client/leases.py elects the leader.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class LeaderElectedManager:
         self._clock = clock
         self._handlers: list[Handler] = []
         self._stopping = asyncio.Event()
-        self._known = asyncio.Event()
+        self._decided = asyncio.Event()
         self._backoff = Backoff(base=0.5, cap=10.0)
         self._manager: Manager | None = None
 
@@ -46,7 +46,7 @@ class LeaderElectedManager:
             if self.elector is not None:
                 await wait_first(self._acquire(self.elector), self._stopping.wait())
             if not self._stopping.is_set():
-                await self._term()
+                await self._lead()
         if self.elector is not None:
             await self.elector.release()
 
@@ -60,7 +60,7 @@ class LeaderElectedManager:
 
     async def settled(self) -> None:
         """Wait until all objects were reconciled once, or another process leads."""
-        await self._known.wait()
+        await self._decided.wait()
 
     def problems(self) -> dict[str, str]:
         """Return which caches or lease currently fail, and why."""
@@ -75,36 +75,36 @@ class LeaderElectedManager:
             self._notify()
             await elector.acquire()
 
-    async def _term(self) -> None:
+    async def _lead(self) -> None:
         """Run controllers until the lease is lost or `stop`; the lease is renewed until the end."""
-        lost = self.elector.renew() if self.elector is not None else asyncio.Event().wait()
+        lease_lost = self.elector.renew() if self.elector is not None else asyncio.Event().wait()
         try:
-            await wait_first(lost, self._work())
+            await wait_first(lease_lost, self._run_manager())
         finally:
             self.since = self._manager = None
 
     def _notify(self) -> None:
-        self._known.set()
+        self._decided.set()
         for handler in self._handlers:
             handler()
 
-    async def _work(self) -> None:
-        manager = self._manager = await self._built()
+    async def _run_manager(self) -> None:
+        manager = self._manager = await self._build_manager()
         if manager is None:
             return
         async with asyncio.TaskGroup() as tasks:
             running = tasks.create_task(manager.run())
-            await wait_first(self._until_settled(manager), self._stopping.wait())
+            await wait_first(self._wait_settled(manager), self._stopping.wait())
             await self._stopping.wait()
             manager.stop()
             await running
 
-    async def _until_settled(self, manager: Manager) -> None:
+    async def _wait_settled(self, manager: Manager) -> None:
         await manager.settled()
         self.since = self._clock.now()
         self._notify()
 
-    async def _built(self) -> Manager | None:
+    async def _build_manager(self) -> Manager | None:
         """Build a manager, with retries until the server answers; None when stopped."""
         failures = 0
         while not self._stopping.is_set():

@@ -41,7 +41,7 @@ class Manager:
         self._outages = Outages(clock)
         self._informers: dict[tuple[Kind[Any], ObjectSelector], Informer[Any]] = {}
         self._runners: list[Runner] = []
-        self._alongside: list[Callable[[], Coroutine[Any, Any, None]]] = []
+        self._runnables: list[Callable[[], Coroutine[Any, Any, None]]] = []
         self._running = False
         self._stopping = asyncio.Event()
 
@@ -55,8 +55,8 @@ class Manager:
 
     def _new(self, kind: Kind[T], selector: ObjectSelector) -> Informer[T]:
         informer = Informer(self._transport, kind, clock=self._clock, selector=selector)
-        counts = self._informer_metrics
-        informer.report_to(self._outages, counts.follow(informer, selector) if counts else None)
+        metrics = self._informer_metrics
+        informer.report_to(self._outages, metrics.follow(informer, selector) if metrics else None)
         return informer
 
     def add(
@@ -75,10 +75,10 @@ class Manager:
         )
         self._runners.append(runner)
 
-    def alongside(self, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def add_runnable(self, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run what controllers need, such as an event recorder, until they have stopped."""
         self._check_not_running()
-        self._alongside.append(run)
+        self._runnables.append(run)
 
     async def run(self) -> None:
         """Run everything until `stop`."""
@@ -86,7 +86,7 @@ class Manager:
         self._running = True
         async with asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(informer.run()) for informer in self._informers.values()]
-            running += [tasks.create_task(run()) for run in self._alongside]
+            running += [tasks.create_task(run()) for run in self._runnables]
             try:
                 await wait_first(self._synced(), self._stopping.wait())
                 await self._work()
@@ -123,15 +123,15 @@ class Manager:
 
     async def _work(self) -> None:
         async with asyncio.TaskGroup() as tasks:
-            working = [tasks.create_task(runner.run()) for runner in self._runners]
+            workers = [tasks.create_task(runner.run()) for runner in self._runners]
             await self._stopping.wait()
             for runner in self._runners:
                 runner.stop()
-            if working:
-                await wait_first(asyncio.wait(working), self._clock.sleep(STOP_SECONDS))
-            for task in working:
+            if workers:
+                await wait_first(asyncio.wait(workers), self._clock.sleep(STOP_SECONDS))
+            for task in workers:
                 task.cancel()
 
     def _check_not_running(self) -> None:
         if self._running:
-            raise RuntimeError("a manager takes no informers or controllers once it runs")
+            raise RuntimeError("cannot add informers or controllers to a manager that is running")

@@ -1,18 +1,18 @@
-"""The kinds that the controllers of pods share, and pods as they are looked up.
+"""The kinds that the controllers of workloads share, and the indexes of their caches.
 
-A cache is shared by those who read the same kind as the same type, so both stand here. What the
-types are is domain/workloads.
+Controllers that read the same kind as the same type share a cache. The types are in
+domain/workloads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
-from sully.client.events import Reference
 from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
 from sully.client.transport import Key, Kind
+from sully.controllers.framework import NAMESPACE_TERMINATING, has_status_cause
 from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.workloads import Budget, Deployment, ReplicaSet, selector_of
 from sully.machinery.errors import ApiError
@@ -25,18 +25,8 @@ DEPLOYMENTS: Kind[Deployment] = Kind("apps", "v1", "deployments", "Deployment", 
 BUDGETS: Kind[Budget] = Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", Budget)
 
 
-class Recorder(Protocol):
-    """Records events, as `EventRecorder` does."""
-
-    def event(
-        self, about: Reference, type_: Literal["Normal", "Warning"], reason: str, message: str
-    ) -> None:
-        """Say what happened to an object."""
-        ...
-
-
 class Pods:
-    """The cache of pods, by who controls them and by namespace."""
+    """The cache of pods, indexed by controller and by namespace."""
 
     def __init__(self, informer: Informer[Pod]) -> None:
         self.informer = informer
@@ -44,7 +34,7 @@ class Pods:
         informer.add_index("namespace", lambda pod: (pod.metadata.namespace,))
 
     def controlled_by(self, uid: str) -> list[Pod]:
-        """Return the pods that an owner manages, in order of their names."""
+        """Return the pods of a controller, in order of their names."""
         return self.informer.by_index("controller", uid)
 
     def uncontrolled(self, namespace: str) -> list[Pod]:
@@ -56,10 +46,10 @@ class Pods:
         return self.informer.by_index("namespace", namespace)
 
 
-def by_controller(owned: Pod | ReplicaSet) -> Iterable[str]:
+def by_controller(obj: Pod | ReplicaSet) -> Iterable[str]:
     """Index objects by the uid of their controller; orphans by `orphans`."""
-    controller = owned.metadata.controller()
-    return (orphans(owned.metadata.namespace) if controller is None else controller.uid,)
+    controller = obj.metadata.controller()
+    return (orphans(obj.metadata.namespace) if controller is None else controller.uid,)
 
 
 def orphans(namespace: str) -> str:
@@ -67,26 +57,26 @@ def orphans(namespace: str) -> str:
     return f"orphans in {namespace}"
 
 
-SelectingT = TypeVar("SelectingT", bound=ReplicaSet | Deployment | Budget)
+SelectorT = TypeVar("SelectorT", bound=ReplicaSet | Deployment | Budget)
 
 
-class Selecting(Generic[SelectingT]):
-    """Objects that choose others of their namespace by labels, looked up from what they choose."""
+class SelectorIndex(Generic[SelectorT]):
+    """Objects with a label selector, looked up by the labels that they select."""
 
-    def __init__(self, informer: Informer[SelectingT], index: str) -> None:
+    def __init__(self, informer: Informer[SelectorT], index: str) -> None:
         self._informer = informer
         self._index = index
         informer.add_index(index, lambda obj: (obj.metadata.namespace,))
 
     def keys(self, namespace: str, labels: Mapping[str, str]) -> Iterator[Key]:
-        """Yield which of them choose something with these labels."""
-        for selecting in self._informer.by_index(self._index, namespace):
-            if selector_of(selecting).matches(labels):
-                yield key_of(selecting)
+        """Yield the objects of a namespace that select these labels."""
+        for obj in self._informer.by_index(self._index, namespace):
+            if selector_of(obj).matches(labels):
+                yield key_of(obj)
 
 
 def controller_ref(kind: Kind[Any], metadata: ObjectMeta) -> dict[str, Any]:
-    """Return how an object that is managed names the one that manages it."""
+    """Return the owner reference to a controller."""
     return {
         "apiVersion": kind.api_version,
         "kind": kind.kind,
@@ -97,7 +87,6 @@ def controller_ref(kind: Kind[Any], metadata: ObjectMeta) -> dict[str, Any]:
     }
 
 
-def is_terminating(error: ApiError) -> bool:
-    """Report whether nothing can be created because the namespace is on its way out."""
-    causes = (error.details or {}).get("causes") or ()
-    return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
+def is_namespace_terminating(error: ApiError) -> bool:
+    """Report whether an object cannot be created because its namespace is terminating."""
+    return has_status_cause(error, NAMESPACE_TERMINATING)

@@ -1,4 +1,4 @@
-"""Owns the demo: a fleet of GPUs in use by several teams, with some troubles.
+"""Owns the demo: a fleet of GPUs in use by several teams, some of them tainted.
 
 Never does what a user with kubectl could not do; the nodes are simulated
 (`controllers/simulatednodes`).

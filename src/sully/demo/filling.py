@@ -1,8 +1,8 @@
-"""Fills a control plane with the demo, as a user with kubectl would.
+"""Creates the objects of the demo, as a user with kubectl would.
 
-Existing objects are not changed, so that another start changes nothing that people did. It
-comes in stages, each once the pods of those before run: a machine that fails before anybody uses it
-shows nothing, and who is where would depend on who came first.
+Existing objects are not changed, so that another start reverts nothing that users changed. Objects
+are created in stages, each once the pods of the earlier ones run: a device that fails before it is
+used shows nothing, and placement would depend on the order of creation.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import aclosing
 from importlib.resources import files
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
@@ -24,11 +24,16 @@ from sully.runtime.log import get_logger
 log = get_logger("demo")
 
 Obj = dict[str, Any]
-STAGES = (("fleet.yaml", "teams.yaml"), ("training.yaml",), ("trouble.yaml",))
-HOPELESS = frozenset((Key("team-lab", "big-model"),))
-"""What never runs, on purpose."""
+STAGES = (("fleet.yaml", "teams.yaml"), ("training.yaml",), ("maintenance.yaml",))
+UNSCHEDULABLE = frozenset((Key("team-lab", "big-model"),))
+"""Deployments that stay Pending, on purpose."""
 _OWN = WriteOptions(field_manager="sully-demo")
 _OURS = WatchOptions(label_selector="sully.dev/demo=true")
+FAULTS: Final[Mapping[tuple[int, int], Mapping[str, str]]] = {
+    (4, 2): {"key": "gpu.sully.dev/ecc-errors", "value": "uncorrected", "effect": "NoSchedule"},
+    (8, 5): {"key": "gpu.sully.dev/ecc-errors", "value": "corrected", "effect": "NoSchedule"},
+}
+"""The taints that drivers set, by the numbers of node and device."""
 DEPLOYMENTS: Kind[Obj] = Kind("apps", "v1", "deployments", "Deployment", dict)
 
 
@@ -40,21 +45,21 @@ class Filler:
         self._kinds = _by_kind(served)
 
     async def fill(self) -> None:
-        """Create what is missing, each stage as soon as everybody works who came before."""
+        """Create what is missing, each stage as soon as the earlier deployments are available."""
         before: list[Obj] = []
         for stage in STAGES:
-            wanted = list(objects(*stage))
-            if before and not await self._is_there(wanted[0]):
-                await self._everybody_works(before)
-            for obj in wanted:
+            stage_objects = list(objects(*stage))
+            if before and not await self._exists(stage_objects[0]):
+                await self._wait_available(before)
+            for obj in stage_objects:
                 await self._create(obj)
-            before += wanted
-        log.info("the demo is complete")
+            before += stage_objects
+        log.info("demo objects created")
 
     async def _create(self, obj: Obj) -> None:
         kind = self._kinds.get((obj["apiVersion"], obj["kind"]))
         if kind is None:
-            # Switched off by a gate; the rest is worth seeing nevertheless.
+            # Disabled by a feature gate; the other objects are still useful.
             log.info(
                 "kind is not served, skipping object",
                 kind=obj["kind"],
@@ -66,9 +71,11 @@ class Filler:
         except AlreadyExists:
             return
         except ApiError as error:
-            log.warning("refused", kind=obj["kind"], name=str(key_of(obj)), error=str(error))
+            log.warning(
+                "object rejected", kind=obj["kind"], name=str(key_of(obj)), error=str(error)
+            )
 
-    async def _is_there(self, obj: Obj) -> bool:
+    async def _exists(self, obj: Obj) -> bool:
         kind = self._kinds.get((obj["apiVersion"], obj["kind"]))
         try:
             if kind is not None:
@@ -77,28 +84,28 @@ class Filler:
             return False
         return True
 
-    async def _everybody_works(self, created: Iterable[Obj]) -> None:
-        """Wait until each deployment has the pods that it wants."""
-        wanted = {key_of(obj) for obj in created if obj["kind"] == "Deployment"}
-        waiting = wanted - HOPELESS
+    async def _wait_available(self, created: Iterable[Obj]) -> None:
+        """Wait until each deployment has its desired pods."""
+        deployments = {key_of(obj) for obj in created if obj["kind"] == "Deployment"}
+        waiting = deployments - UNSCHEDULABLE
         while waiting:
             async with aclosing(self._transport.watch(DEPLOYMENTS, options=_OURS)) as events:
                 async for event in events:
-                    if event.object is not None and _works(event.object):
+                    if event.object is not None and _is_available(event.object):
                         waiting.discard(key_of(event.object))
                     if not waiting:
                         return
 
 
 def objects(*names: str) -> Iterator[Obj]:
-    """Go through the objects of manifests, in order."""
+    """Yield the objects of manifests, in order."""
     for name in names:
         text = (files("sully.demo") / name).read_text("utf-8")
         yield from filter(None, yaml.safe_load_all(text))
 
 
 def _by_kind(served: Iterable[APIResource]) -> Mapping[tuple[str, str], Kind[Obj]]:
-    found = {}
+    kinds = {}
     for resource in served:
         for version in resource.versions:
             kind: Kind[Obj] = Kind(
@@ -109,11 +116,11 @@ def _by_kind(served: Iterable[APIResource]) -> Mapping[tuple[str, str], Kind[Obj
                 dict,
                 namespaced=resource.namespaced,
             )
-            found[kind.api_version, resource.kind] = kind
-    return found
+            kinds[kind.api_version, resource.kind] = kind
+    return kinds
 
 
-def _works(deployment: Obj) -> bool:
-    wanted = deployment["spec"].get("replicas", 1)
+def _is_available(deployment: Obj) -> bool:
+    desired = deployment["spec"].get("replicas", 1)
     available = (deployment.get("status") or {}).get("availableReplicas", 0)
-    return bool(available >= wanted)
+    return bool(available >= desired)

@@ -1,18 +1,19 @@
-"""Does a toleration cover a taint: one rule for devices, nodes and clusters.
+"""Whether a toleration tolerates a taint: one rule for devices, nodes and clusters.
 
-Who asks adds what is its own: taints.py effects and eviction of devices, scheduling/filters.py
-nodes, placement/tolerations.py the seconds of clusters.
+Effects and eviction of devices are in devices/taints.py, nodes in scheduling/filters.py, the
+`tolerationSeconds` of clusters in placement/tolerations.py. When the toleration of a device taint
+expires is decided in eviction/judge.py (`eviction_time`).
 """
 
 from __future__ import annotations
 
 from typing import Literal, Protocol
 
-Difference = Literal["effect", "key", "value", "operator"]
+TolerationField = Literal["effect", "key", "value", "operator"]
 
 
 class Taint(Protocol):
-    """A mark on something."""
+    """A taint of a device, a node or a cluster."""
 
     @property
     def key(self) -> str: ...
@@ -23,7 +24,7 @@ class Taint(Protocol):
 
 
 class Toleration(Protocol):
-    """Marks that somebody does not mind; an empty key or effect stands for every one."""
+    """A toleration of any of them; an empty key or effect matches all."""
 
     @property
     def key(self) -> str: ...
@@ -35,8 +36,13 @@ class Toleration(Protocol):
     def effect(self) -> str: ...
 
 
-def difference(toleration: Toleration, taint: Taint) -> Difference | None:
-    """Return in what a toleration differs from a taint; None where it covers the taint."""
+def tolerates(toleration: Toleration, taint: Taint) -> bool:
+    """Report whether a toleration tolerates a taint."""
+    return mismatched_field(toleration, taint) is None
+
+
+def mismatched_field(toleration: Toleration, taint: Taint) -> TolerationField | None:
+    """Return the first field of a toleration that does not match a taint; None if all match."""
     if toleration.effect not in ("", taint.effect):
         return "effect"
     if toleration.key not in ("", taint.key):

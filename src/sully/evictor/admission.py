@@ -1,8 +1,7 @@
-"""May a pod be evicted now? The one place where everything that delays an eviction is asked.
+"""Whether a pod may be evicted now: everything that delays an eviction.
 
 In this order: tolerations and pauses (the verdict of `domain/eviction/judge.py`), the freshness of
-the caches, the rates of the taints, and the budgets, whose answer comes from the API. A delay is a
-value; whoever shows it words it.
+the caches, the rates of the taints, and the budgets, whose answer comes from the API.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ from sully.evictor.settings import EvictionOptions
 from sully.runtime.backoff import Backoff
 
 REFUSED = Backoff(base=1.0, cap=300.0, jitter=0.0)
-"""When to ask a budget again that refused an eviction, if it is not seen to allow more before."""
+"""When to retry an eviction that a budget refused, if no event shows that it allows more."""
 
 
 # -- why a pod is not evicted yet -----------------------------------------------------------------
 
 
 class Tolerated(msgspec.Struct, frozen=True, gc=False):
-    """Its tolerations have not ended."""
+    """Its tolerations have not expired."""
 
 
 class Paused(msgspec.Struct, frozen=True, gc=False):
@@ -49,7 +48,7 @@ class RateLimited(msgspec.Struct, frozen=True, gc=False):
 
 
 class BudgetExhausted(msgspec.Struct, frozen=True, gc=False):
-    """Its PodDisruptionBudgets do not allow it; no key if the budget is not known yet."""
+    """Its PodDisruptionBudgets do not allow it; no key if the budget is not in the cache yet."""
 
     budgets: tuple[Key, ...]
 
@@ -63,7 +62,7 @@ class Delayed(msgspec.Struct, frozen=True, gc=False):
 
     cause: DelayCause
     until: datetime | None = None
-    """When to ask again; None if whatever the cause is requeues it."""
+    """When to retry; None if an event requeues it."""
 
 
 class Admitted(msgspec.Struct, frozen=True, gc=False):
@@ -89,10 +88,10 @@ class DueEviction:
         self._due = 0
         self.limits: tuple[Limit, ...] = ()
         self.within_budget = True
-        """Whether all that is due asks the budgets."""
+        """Whether all taints that are due honor budgets."""
 
     def update(self, now: datetime) -> None:
-        """Take in what is due by now."""
+        """Update what is due by now."""
         if self._due < len(self.verdict.because):
             due = self.verdict.due(now)
             self._due = len(due)
@@ -134,7 +133,7 @@ class Admission:
                 return Delayed(TOLERATED, decision.until)
             return Delayed(Paused(decision.because))
         if not self.freshness.is_fresh(key):
-            # Others are first meanwhile.
+            # Other pods may use the token meanwhile.
             self._rates.release(key)
             return Delayed(STALE_CACHE)
         decision.update(now)
@@ -144,7 +143,7 @@ class Admission:
         return _WITHIN_BUDGET if decision.within_budget else _ADMITTED
 
     def refuse(self, answer: EvictionRefused, verdict: Evict, now: datetime) -> Delayed:
-        """Take the answer of a budget: others are first until it allows more, or has no say."""
+        """Handle the refusal of a budget: the pod waits until it allows more, or is not asked."""
         key = answer.key
         self._rates.release(key)
         budgets = self._budgets.add(answer)
@@ -157,17 +156,17 @@ class Admission:
         return Delayed(BudgetExhausted(budgets), min(later, default=None))
 
     def budget_changed(self, old: Budget | None, new: Budget | None) -> None:
-        """Take a change of a budget."""
+        """Handle a change of a budget."""
         self._budgets.budget_changed(old, new)
 
     def evicted(self, key: Key) -> None:
-        """Note that a pod was evicted, with what it was admitted for."""
+        """Note that a pod was evicted: its token is used."""
         self._refusals.pop(key, None)
         self._rates.evicted(key)
         self._budgets.evicted(key)
 
     def release(self, key: Key) -> None:
-        """Let others have what a pod was admitted for, or waited for: it is not evicted now."""
+        """Release the token and the queue positions of a pod that is not evicted now."""
         self._refusals.pop(key, None)
         self._rates.release(key)
         self._budgets.release(key)

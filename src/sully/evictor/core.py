@@ -1,14 +1,14 @@
-"""The evictor: takes events, keeps which pods are to be evicted, and returns effects.
+"""The evictor: takes events, keeps the pods to be evicted, and returns effects.
 
 One eviction is a sequence of effects, each of which waits for its answer:
 
-    ReadPod -> TryEviction -> RecordEviction -> MarkPod -> DeletePod     a budget has no say: no
-                                                        -> EvictPod      TryEviction, and DeletePod
+    ReadPod -> RecordEviction -> MarkPod -> DeletePod          no budget is asked
+    ReadPod -> TryEviction -> RecordEviction -> EvictPod       only as budgets allow
 
 Before each write (the record, the mark, the deletion) the pod is admitted again, because the
 cluster may have changed while the answer was awaited. An effect that fails is not answered; the
-next `PodChanged` starts over, and finds the rate token and the record that are there already.
-With an authoritative cache, as in plans, there is nothing to read, record or mark.
+next `PodChanged` starts over, with the rate token and the record that exist already. With an
+authoritative cache, as in plans, there is nothing to read, record or mark.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from sully.views.devices.exposures import Exposures
 
 
 class Evictor:
-    """Decides about evictions: `step` takes all that happens."""
+    """Decides about evictions: `step` takes every event."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Evictor:
             refresh=lambda cache: self._effects.append(RefreshCache(cache)),
         )
 
-    # -- asking -----------------------------------------------------------------------------------
+    # -- state ------------------------------------------------------------------------------------
 
     @property
     def waiting_for_caches(self) -> int:
@@ -163,7 +163,7 @@ class Evictor:
     def _requeued(self, key: Key, now: datetime) -> None:
         pending = self._pending.get(key)
         if pending is not None and isinstance(pending.decision, DueEviction):
-            # Time takes no reason away; it only makes more of them due.
+            # As time passes no reason goes away; only more of them become due.
             self._admit(key, pending, now)
         else:
             self._pod_changed(key, now)
@@ -183,9 +183,9 @@ class Evictor:
                 self._record(key, self._admit_again(key, pending, now), now)
             case EvictionRecorded():
                 self.records.created(key, pending.uid, verdict.because, now)
-                self._remove(key, self._admit_again(key, pending, now), now)
+                self._mark(key, self._admit_again(key, pending, now), now)
             case PodMarked():
-                self._remove(key, self._admit_again(key, pending, now), now, marked=True)
+                self._delete(key, self._admit_again(key, pending, now), now)
             case EvictionRefused():
                 self._withdraw(key, now)
                 self._delay(key, pending, self._admission.refuse(event, verdict, now))
@@ -232,7 +232,7 @@ class Evictor:
 
     def _keep(self, key: Key, pod: Pod, now: datetime) -> None:
         pending = self._forget(key)
-        if not pod.leaving:
+        if not pod.is_terminating:
             self._withdraw(key, now)
             if pending is not None:
                 self._effects.append(Announce(key, pending.uid, "Cancelling deletion"))
@@ -260,7 +260,7 @@ class Evictor:
     def _read(self, key: Key, verdict: Evict, read: PodRead, now: datetime) -> None:
         pending = self._pending[key]
         if read.terminating:
-            # Somebody else deleted it. Kubernetes counts that as well.
+            # Another client deleted it. Kubernetes counts that as well.
             if not self._options.compat.ignores_finished_pods:
                 self._evicted(key, pending, verdict, now)
             else:
@@ -298,31 +298,39 @@ class Evictor:
         pending = self._pending.get(key)
         if admitted is None or pending is None:
             return
-        known, verdict = self.records.open(key, now), pending.verdict
-        if not self.records.enabled or (known is not None and known.uid == pending.uid):
-            self._remove(key, admitted, now)
+        record, verdict = self.records.open(key, now), pending.verdict
+        if not self.records.enabled or (record is not None and record.uid == pending.uid):
+            self._mark(key, admitted, now)
         elif isinstance(verdict, Evict):
             self._effects.append(self.records.record_of(key, pending.pod, verdict, now))
 
-    def _remove(
-        self, key: Key, admitted: Admitted | None, now: datetime, *, marked: bool = False
-    ) -> None:
-        """Mark a pod that is admitted, unless that is done, and then delete it."""
+    def _mark(self, key: Key, admitted: Admitted | None, now: datetime) -> None:
+        """Mark a pod that is admitted, or delete it if it is marked or its budgets are asked.
+
+        The pod was admitted again for this after its record was written: a pod that is kept must
+        not get the condition DisruptionTarget, which owners act on and which nothing removes soon,
+        and a pod that budgets now decide about gets it from the eviction subresource.
+        """
         pending = self._pending.get(key)
         if admitted is None or pending is None:
             return
-        uid, read = pending.uid, pending.read
-        if not marked:
-            self._effects.append(Announce(key, uid, "Marking for deletion"))
-            if not admitted.within_budget and read is not None and not read.marked:
-                self._effects.append(MarkPod(key, uid))
-                return
-        known = self.records.open(key, now)
-        if known is not None:
-            known.sent = True
-        reasons = pending.verdict.because
+        self._effects.append(Announce(key, pending.uid, "Marking for deletion"))
+        if not admitted.within_budget and pending.read is not None and not pending.read.marked:
+            self._effects.append(MarkPod(key, pending.uid))
+        else:
+            self._delete(key, admitted, now)
+
+    def _delete(self, key: Key, admitted: Admitted | None, now: datetime) -> None:
+        """Delete a pod that is admitted."""
+        pending = self._pending.get(key)
+        if admitted is None or pending is None:
+            return
+        record = self.records.open(key, now)
+        if record is not None:
+            record.sent = True
+        uid, reasons = pending.uid, pending.verdict.because
         if admitted.within_budget:
-            self._effects.append(EvictPod(key, uid, reasons, read))
+            self._effects.append(EvictPod(key, uid, reasons, pending.read))
         else:
             self._effects.append(DeletePod(key, uid, reasons))
 
@@ -337,7 +345,7 @@ class Evictor:
         self._report(pending)
 
     def _gone(self, key: Key, pending: PendingEviction) -> None:
-        """Note that a pod was deleted by somebody else."""
+        """Note that another client deleted a pod."""
         self._exposures.note_evicted(pending.uid)
         self._forget(key)
 
@@ -345,24 +353,24 @@ class Evictor:
 
     def _settle_record(self, key: Key, pod: Pod | None, now: datetime) -> None:
         """Close or withdraw the open record of a pod that was deleted meanwhile."""
-        known = self.records.open(key, now)
-        if known is None or still_runs(pod, known.uid):
+        record = self.records.open(key, now)
+        if record is None or still_runs(pod, record.uid):
             return
-        if not known.sent:
+        if not record.sent:
             self._withdraw(key, now)
             return
         self.records.close(key, now)
-        self.records.count(known.rules, ours=known.ours)
-        if known.ours:
+        self.records.count(record.rules, ours=record.ours)
+        if record.ours:
             self._effects.append(CountEviction(key, 0.0))
-        self._effects.append(ReportProgress(known.rules))
+        self._effects.append(ReportProgress(record.rules))
 
     def _withdraw(self, key: Key, now: datetime) -> None:
-        known = self.records.open(key, now)
-        if known is not None:
-            # Should this fail, and the pod be deleted later, that is not our doing.
-            known.sent = False
-            withdraw = WithdrawRecord(key, known.uid)
+        record = self.records.open(key, now)
+        if record is not None:
+            # If this fails and the pod is deleted later, that is not an eviction of ours.
+            record.sent = False
+            withdraw = WithdrawRecord(key, record.uid)
             if withdraw not in self._effects:
                 self._effects.append(withdraw)
 

@@ -1,4 +1,4 @@
-"""What the evictor wants done; events.py has the answers it expects.
+"""The effects of the evictor, for the caller to execute; events.py has their answers.
 
 The first group needs no answer and cannot fail. Of the second, an effect that fails is not
 answered: the next `PodChanged` of its pod starts over, with the rate token and the record it has.

@@ -1,6 +1,6 @@
-"""What the evictor is told: changes of the cluster, and the answers to its effects.
+"""The events of the evictor: changes of the cluster, and the answers to its effects.
 
-`controllers/eviction` sends them as its caches and the API report them, `planning/evicting.py` as
+`controllers/eviction` sends them as its caches and the API report them, `planning/evictor.py` as
 its copy of the cluster changes.
 """
 

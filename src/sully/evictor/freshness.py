@@ -3,7 +3,7 @@
 A pod is evicted only if the server has confirmed every cache within the bound, over a watch that
 has not failed since. Servers send a bookmark every minute, so a bound above that costs nothing.
 Otherwise the caches are relisted, once for all pods that wait, and then the pods are judged again.
-How current a cache is says `client/informers/freshness.py`.
+How current a cache is, is measured in `client/informers/freshness.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sully.client.transport import Key
 
 
 class Cache(Protocol):
-    """How fresh a cache is; `InformerFreshness` says so."""
+    """The freshness of a cache; `InformerFreshness` is one."""
 
     def is_fresh(self, within: float) -> bool:
         """Report whether it is no older than this many seconds."""
@@ -23,7 +23,7 @@ class Cache(Protocol):
 
 
 class CacheFreshness:
-    """Knows how current the caches are, and which pods wait for that."""
+    """The caches that evictions depend on, and the pods that wait until they are fresh."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class CacheFreshness:
         return len(self._waiting)
 
     def is_fresh(self, key: Key) -> bool:
-        """Report whether a pod may be evicted on what is known; if not, it is requeued later."""
+        """Report whether the caches are fresh enough to evict a pod; if not, requeue it later."""
         if not self._caches:
             return True
         stale = [

@@ -24,10 +24,10 @@ NOT_FIRST = datetime.max.replace(tzinfo=UTC)
 
 
 class EvictionTimes(Protocol):
-    """Knows when pods were evicted within the last minute before this process started."""
+    """The evictions within the last minute before this process started."""
 
     def times(self, now: datetime, source: Source | None = None) -> Iterable[datetime]:
-        """Return when they were evicted because of a source, or at all."""
+        """Return when pods were evicted because of a source, or at all."""
         ...
 
 
@@ -40,7 +40,7 @@ class _Token:
 
 
 class EvictionRateLimiter:
-    """Hands out tokens for evictions."""
+    """Grants tokens for evictions."""
 
     def __init__(
         self,
@@ -54,14 +54,14 @@ class EvictionRateLimiter:
         self._max_per_minute = max_per_minute
         self._cap: Cap | None = None
         self._buckets: dict[Limit, Bucket] = {}
-        # Which pod is first is asked all the time, and a plain dict skips all deleted entries.
+        # The first pod is needed often, and a plain dict skips all deleted entries.
         self._queues: dict[Limit, OrderedDict[Key, None]] = {}
         self._limits: dict[Key, tuple[Limit, ...]] = {}
         """The queues that a pod is in."""
         self._tokens: dict[Key, _Token] = {}
 
     def take(self, key: Key, limits: Sequence[Limit], now: datetime) -> datetime | None:
-        """Take a token for a pod under these limits, or return from when on there may be one.
+        """Take a token for a pod under these limits, or return when one may be available.
 
         A pod keeps its token until `evicted` or `release`: an eviction that is retried costs one.
         """
@@ -69,12 +69,12 @@ class EvictionRateLimiter:
             return None
         if self._cap is None and self._max_per_minute is not None:
             self._cap = Cap(self._max_per_minute, self._past.times(now))
-        wanted = tuple(limits) or (NO_LIMIT,)
-        if wanted == (NO_LIMIT,) and self._cap is None:
+        queues = tuple(limits) or (NO_LIMIT,)
+        if queues == (NO_LIMIT,) and self._cap is None:
             self._leave_queues(key)
             return None
-        self._join_queues(key, wanted)
-        at, limit = self._first_token(key, wanted, now)
+        self._join_queues(key, queues)
+        at, limit = self._first_token(key, queues, now)
         if limit is None or at > now:
             return at
         self._grant(key, limit, now)
@@ -98,11 +98,11 @@ class EvictionRateLimiter:
         return len(self._buckets)
 
     def _first_token(
-        self, key: Key, wanted: Iterable[Limit], now: datetime
+        self, key: Key, queues: Iterable[Limit], now: datetime
     ) -> tuple[datetime, Limit | None]:
         open_at = [
             (self._bucket(limit, now).opens_at(), limit)
-            for limit in wanted
+            for limit in queues
             if next(iter(self._queues[limit])) == key
         ]
         if not open_at:
@@ -127,19 +127,19 @@ class EvictionRateLimiter:
             self._buckets[token.limit] = bucket.put_back()
         if self._cap is not None:
             self._cap.put_back(token.at)
-        # The first pods may be evicted earlier than they know; with a cap, those of every queue.
+        # The first pods may now be evicted earlier; with a cap, those of every queue.
         for limit, queue in self._queues.items():
             if self._cap is not None or limit == token.limit:
                 self._requeue_first(queue)
 
-    def _join_queues(self, key: Key, wanted: tuple[Limit, ...]) -> None:
-        if self._limits.get(key) == wanted:
+    def _join_queues(self, key: Key, queues: tuple[Limit, ...]) -> None:
+        if self._limits.get(key) == queues:
             return
-        for limit in set(self._limits.get(key, ())) - set(wanted):
+        for limit in set(self._limits.get(key, ())) - set(queues):
             self._leave_queue(key, limit)
-        for limit in wanted:
+        for limit in queues:
             self._queues.setdefault(limit, OrderedDict())[key] = None
-        self._limits[key] = wanted
+        self._limits[key] = queues
 
     def _leave_queues(self, key: Key) -> None:
         for limit in self._limits.pop(key, ()):

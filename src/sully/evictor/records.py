@@ -1,7 +1,7 @@
 """The records of evictions, and the counts that follow from them.
 
 A record is created before its pod is deleted, so an eviction that was started is known after a
-crash, and counts survive restarts. A record is open while nobody knows whether its pod was
+crash, and counts survive restarts. A record is open while it is unknown whether its pod was
 evicted: it is closed when the pod is deleted, and withdrawn when the pod stays. What a record
 contains is `domain/eviction/records.py`.
 """
@@ -30,17 +30,17 @@ def _no_totals() -> Mapping[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class RecordSources:
-    """What is recorded on the server, as caches have it when the process starts."""
+    """The records on the server, as caches have them when the process starts."""
 
     past: Callable[[], Iterable[PastEviction]]
     totals: Callable[[], Mapping[str, int]] = _no_totals
-    """How many pods each rule evicted by its TaintRecord, by uid: more than there are records of
-    evictions, for those are deleted after a while, or with their namespace."""
+    """How many pods each rule evicted by its TaintRecord, by uid: more than there are
+    EvictionRecords, which are deleted after a while, or with their namespace."""
 
 
 @dataclass(slots=True)
 class OpenRecord:
-    """A record of which nobody knows yet whether its pod was evicted."""
+    """A record whose pod may or may not be evicted yet."""
 
     uid: str
     rules: Rules
@@ -135,27 +135,27 @@ class EvictionRecords:
     # -- what was recorded before -----------------------------------------------------------------
 
     def _known(self, now: datetime) -> _Known:
-        # Not earlier than somebody asks: until then the caches may still be filling.
+        # Loaded when needed: before that the caches may not be synced.
         if self._loaded is None:
             self._loaded = self._load(self._sources, now) if self._sources else _Known()
         return self._loaded
 
     def _load(self, sources: RecordSources, now: datetime) -> _Known:
-        known, under_way = _Known(), Counter[str]()
+        loaded, under_way = _Known(), Counter[str]()
         for past in sources.past():
             key, uid = Key(past.metadata.namespace, past.spec.pod.name), past.metadata.name
             rules = frozenset((cause.name, cause.uid) for cause in past.rules())
             if still_runs(self._exposures.usage.pod(key), uid):
-                known.open[key] = OpenRecord(uid, rules, sent=True, ours=False)
+                loaded.open[key] = OpenRecord(uid, rules, sent=True, ours=False)
                 under_way.update(rule for _, rule in rules)
                 continue
-            known.before.update(rule for _, rule in rules)
+            loaded.before.update(rule for _, rule in rules)
             if past.spec.evicted_time > now - MINUTE:
-                known.recent.append((past.spec.evicted_time, past.spec.causes))
+                loaded.recent.append((past.spec.evicted_time, past.spec.causes))
         for rule, total in sources.totals().items():
             # A total also counts records whose pods have not been deleted.
-            known.before[rule] = max(known.before[rule], total - under_way[rule])
-        return known
+            loaded.before[rule] = max(loaded.before[rule], total - under_way[rule])
+        return loaded
 
     def _is_of(self, cause: Cause, source: Source) -> bool:
         if (cause.kind == "DeviceTaintRule") != source.is_rule:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sully.domain.eviction.judge import EVICTING, EVICTING_WITH_BUDGETS, USUAL, Terms
+from sully.domain.devices.taints import EVICTING_EFFECTS, enabled_effects
+from sully.domain.eviction.judge import DEFAULT_POLICY, EvictionPolicy
 from sully.machinery.compat import Compat
 from sully.machinery.gates import Gates
 
@@ -28,7 +29,7 @@ class EvictionSettings:
 class EvictionOptions:
     """How one evictor works."""
 
-    terms: Terms = USUAL
+    policy: EvictionPolicy = DEFAULT_POLICY
     rates: bool = True
     """Whether taints may have a rate."""
     pauses: bool = True
@@ -48,7 +49,7 @@ class EvictionOptions:
     @property
     def compat(self) -> Compat:
         """Return which decisions differ from Kubernetes."""
-        return self.terms.compat
+        return self.policy.compat
 
 
 def eviction_options(
@@ -62,10 +63,11 @@ def eviction_options(
     """Return what the gates enable of the settings; Kubernetes has none of them."""
     rates = gates["SullyEvictionRate"] and compat.limits_evictions
     guards = gates["SullyEvictionGuards"] and compat.limits_evictions
-    budgets = gates["SullyNoExecuteWithPodDisruptionBudget"] and compat.limits_evictions
-    effects = EVICTING_WITH_BUDGETS if budgets else EVICTING
+    effects = DEFAULT_POLICY.effects
+    if compat.limits_evictions:
+        effects = enabled_effects(EVICTING_EFFECTS, gates)
     return EvictionOptions(
-        terms=Terms(compat=compat, effects=effects),
+        policy=EvictionPolicy(compat=compat, effects=effects),
         rates=rates,
         pauses=guards,
         records=records and compat.records_evictions,

@@ -15,7 +15,7 @@ from sully.client.transport import Kind
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.rules import recorded, sourced
 from sully.domain.devices.taints import SourcedTaint
-from sully.domain.eviction.judge import Terms
+from sully.domain.eviction.judge import EvictionPolicy
 from sully.explain.facts.allocations import AllocatedDevice
 from sully.explain.facts.cluster_taints import ClusterTaints
 from sully.explain.sources import Sources
@@ -38,15 +38,15 @@ class Reader:
 
     def _hides(self, kind: Kind[Any]) -> bool:
         gap = self.snapshot.gap(kind)
-        return gap is not None and gap.why == "not allowed"
+        return gap is not None and gap.reason == "not allowed"
 
     @property
     def now(self) -> datetime:
         return self.snapshot.taken
 
     @property
-    def terms(self) -> Terms:
-        return self.snapshot.terms
+    def policy(self) -> EvictionPolicy:
+        return self.snapshot.policy
 
     @property
     def exposures(self) -> Exposures:
@@ -108,7 +108,7 @@ class Reader:
         self, claim: ResourceClaim, result: DeviceRequestAllocationResult
     ) -> AllocatedDevice:
         device = DeviceId(result.driver, result.pool, result.device)
-        pods = [pod for pod in self.snapshot.usage.holders(claim) if not pod.finished]
+        pods = [pod for pod in self.snapshot.usage.consumers(claim) if not pod.finished]
         return AllocatedDevice(
             device=device,
             claim=str(key_of(claim)),
@@ -117,7 +117,7 @@ class Reader:
             # Whoever may not see slices cannot know.
             published=self._hides(SLICES) or self.snapshot.inventory.published(device) is not None,
             pods=tuple(str(key_of(pod)) for pod in pods),
-            terminating=tuple(str(key_of(pod)) for pod in pods if pod.leaving),
+            terminating=tuple(str(key_of(pod)) for pod in pods if pod.is_terminating),
             admin_access=bool(result.admin_access),
         )
 

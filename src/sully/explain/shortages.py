@@ -21,9 +21,9 @@ from sully.api.resource.types import (
 from sully.domain.allocation.requests import claim_key
 from sully.domain.allocation.toleration_expiry import expires
 from sully.domain.devices.rules import Classes
-from sully.domain.scheduling.diagnosis import Asked, Diagnosis, Selector, Taint
+from sully.domain.scheduling.diagnosis import Diagnosis, RequestAccount, Selector, Taint
 from sully.domain.scheduling.extended import NAMELESS, Extension
-from sully.domain.tolerations import difference
+from sully.domain.tolerations import mismatched_field
 from sully.explain.causes import Note, note
 from sully.explain.explanation import Table
 from sully.explain.sources import Sources
@@ -125,7 +125,7 @@ def _constraints(request: str, constraints: Iterable[DeviceConstraint]) -> Itera
             yield constraint_text(constraint)
 
 
-def merged_taints(requests: Iterable[Asked]) -> list[Taint]:
+def merged_taints(requests: Iterable[RequestAccount]) -> list[Taint]:
     """Return the taints that any request does not tolerate, the one on the most devices first."""
     merged: dict[tuple[str, str], Taint] = {}
     for request in requests:
@@ -138,7 +138,7 @@ def merged_taints(requests: Iterable[Asked]) -> list[Taint]:
     )
 
 
-def merged_holders(requests: Iterable[Asked]) -> dict[str, int]:
+def merged_holders(requests: Iterable[RequestAccount]) -> dict[str, int]:
     """Return the claims with devices that any request could use and how many, the most first."""
     merged: dict[str, int] = {}
     for request in requests:
@@ -147,7 +147,7 @@ def merged_holders(requests: Iterable[Asked]) -> dict[str, int]:
     return dict(sorted(merged.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _devices(request: Asked, spec: RequestSpec, reason: str) -> Note:
+def _devices(request: RequestAccount, spec: RequestSpec, reason: str) -> Note:
     """Return how many devices a request cannot have for a reason, and what that is about."""
     own = next((selector for selector in request.selectors if not selector.device_class), None)
     holders = request.holders
@@ -177,10 +177,10 @@ class ShortageReader:
     specs: RequestSpecs
     sources: Sources
 
-    def _spec(self, request: Asked) -> RequestSpec:
+    def _spec(self, request: RequestAccount) -> RequestSpec:
         return self.specs.get((request.claim, request.request), _UNKNOWN)
 
-    def resource(self, request: Asked) -> str:
+    def resource(self, request: RequestAccount) -> str:
         return self._spec(request).resource
 
     def shortage(self, reason: str = "") -> Note:
@@ -223,7 +223,7 @@ class ShortageReader:
         for pool, error in diagnosis.invalid_pools.items():
             yield note("InvalidPool", pool=pool, error=error)
 
-    def _request(self, request: Asked) -> Note:
+    def _request(self, request: RequestAccount) -> Note:
         spec = self._spec(request)
         return note(
             "RequestShortage",
@@ -238,13 +238,13 @@ class ShortageReader:
             refused=[_devices(request, spec, x) for x in _REASONS if request.refused.get(x)],
         )
 
-    def _mismatches(self, short: Iterable[Asked]) -> Iterator[Note]:
+    def _mismatches(self, short: Iterable[RequestAccount]) -> Iterator[Note]:
         """Yield tolerations that were written for a taint, and do not tolerate it."""
         for request in short:
             for taint in request.taints:
                 for toleration in self._spec(request).tolerations:
-                    differs = difference(toleration, taint)
-                    expired = differs is None and taint.lapsed and expires(toleration)
+                    differs = mismatched_field(toleration, taint)
+                    expired = differs is None and taint.expired and expires(toleration)
                     if expired or (differs is not None and toleration.key == taint.key):
                         yield note(
                             "TolerationMismatch",
@@ -269,7 +269,7 @@ class ShortageReader:
         if not diagnosis.lacking and diagnosis.requests:
             yield note("RequestsTogether")
 
-    def _advice(self, request: Asked) -> Note | None:
+    def _advice(self, request: RequestAccount) -> Note | None:
         spec, refused = self._spec(request), request.refused
         selector = next(map(spec.expression, request.selectors), "")
         about = {"request": request.request, "resource": spec.resource}
@@ -318,7 +318,7 @@ class ShortageReader:
             ),
         )
 
-    def _row(self, request: Asked) -> tuple[str, ...]:
+    def _row(self, request: RequestAccount) -> tuple[str, ...]:
         return (
             request.claim,
             request.request,

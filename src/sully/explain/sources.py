@@ -118,5 +118,5 @@ def _of_record(record: TaintRecord) -> Source:
         by=record.spec.created_by,
         why=record.status.description or record.spec.description,
         since=record.spec.added_time,
-        deleted=record.status.lifted_time,
+        deleted=record.status.deleted_time,
     )

@@ -1,8 +1,8 @@
 """Our kinds as custom resource definitions, for servers that are not ours.
 
-They are the same kinds with the same fields, all in the group `sully.dev`: nobody but Kubernetes
-may add to `resource.k8s.io`, where our own server has ResourceSlicePatch. What a strategy does on
-a write, such as stamping `timeAdded`, does not happen there; readers must do without.
+They are the same kinds with the same fields, all in the group `sully.dev`: only Kubernetes may
+add to `resource.k8s.io`, where our own server has ResourceSlicePatch. What a strategy does on a
+write, such as setting `timeAdded`, does not happen there; readers must do without.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ COLUMNS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("Taint", "string", ".spec.taint.key"),
         ("By", "string", ".spec.createdBy"),
         ("Evicted", "integer", ".status.evicted"),
-        ("Lifted", "date", ".status.liftedTime"),
+        ("Deleted", "date", ".status.deletedTime"),
         _AGE,
     ),
     "ClusterTaintPolicy": (_AGE,),
@@ -52,9 +52,9 @@ COLUMNS: dict[str, tuple[tuple[str, str, str], ...]] = {
 def definitions() -> Iterator[Obj]:
     """Yield the definition of each of our kinds."""
     scheme = build_scheme()
-    known = {resource.kind: resource for resource in scheme.resources()}
+    resources = {resource.kind: resource for resource in scheme.resources()}
     for kind in OWN_KINDS.values():
-        yield _definition(scheme, known[kind])
+        yield _definition(scheme, resources[kind])
 
 
 def _definition(scheme: Scheme, resource: ResourceType) -> Obj:

@@ -1,6 +1,6 @@
 """The manifests as kustomize folders: a base, and components that an overlay may add.
 
-`make generate` writes them to `deploy/`, and a test holds that they are what `sully install` does.
+`make generate` writes them to `deploy/`, and a test checks that they match `sully install`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def files() -> dict[str, str]:
     written["kustomization.yaml"] = _folder(["base"])
     written["monitoring/monitoring.yaml"] = to_text(manifests(Settings())[_OPTIONAL])
     written["monitoring/kustomization.yaml"] = _component(["monitoring.yaml"])
-    written["evictor/rights.yaml"] = to_text(_of_evictor())
-    written["evictor/kustomization.yaml"] = _component(["rights.yaml"], patches=[_evicting()])
+    written["evictor/rbac.yaml"] = to_text(_of_evictor())
+    written["evictor/kustomization.yaml"] = _component(["rbac.yaml"], patches=[_evicting()])
     return {path: HEADER + text for path, text in written.items()}
 
 
@@ -36,10 +36,10 @@ def _base() -> dict[str, list[Obj]]:
 
 
 def _of_evictor() -> list[Obj]:
-    plain = manifests(Settings())["rights"]
+    plain = manifests(Settings())["rbac"]
     return [
         manifest
-        for manifest in manifests(Settings(evictor="sully"))["rights"]
+        for manifest in manifests(Settings(evictor="sully"))["rbac"]
         if manifest not in plain
     ]
 
@@ -47,9 +47,9 @@ def _of_evictor() -> list[Obj]:
 def _evicting() -> Obj:
     """Return the patch that lets Sully evict: one argument of the program."""
     before, after = arguments(Settings()), arguments(Settings(evictor="sully"))
-    place = next(at for at, text in enumerate(before) if text != after[at])
-    path = f"/spec/template/spec/containers/0/args/{place}"
-    change = [{"op": "replace", "path": path, "value": after[place]}]
+    index = next(at for at, text in enumerate(before) if text != after[at])
+    path = f"/spec/template/spec/containers/0/args/{index}"
+    change = [{"op": "replace", "path": path, "value": after[index]}]
     return {"target": {"kind": "Deployment", "name": NAME}, "patch": json.dumps(change)}
 
 

@@ -1,7 +1,7 @@
-"""What our own server checks on a write, as far as the schema of a definition can say it.
+"""The validation of our own server, as far as the schema of a definition can express it.
 
-There a strategy validates; a server that is not ours has only the schema. What it cannot say, such
-as whether an expression compiles, is found out by the readers of the object.
+Other servers have no strategies, only the schema. What it cannot express, such as whether an
+expression compiles, readers of the object check.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LABEL_KEY: Obj = {
     "pattern": f"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?{_NAME}$",
 }
 _LABEL_VALUE: Obj = {"maxLength": 63, "pattern": f"^({_NAME})?$"}
-_GIVEN: Obj = {"minLength": 1}
+_NOT_EMPTY: Obj = {"minLength": 1}
 _DELAY: Obj = {"minimum": 0, "maximum": LONGEST_DELAY}
 _DEVICE: Obj = {"pattern": "^[^/]+/.+/[^/]+$"}
 
@@ -39,7 +39,7 @@ def _size(name: str) -> str:
     return f"(has(self.{name}) ? self.{name}.size() : 0)"
 
 
-_STAYS = _rule("self == oldSelf", "what happened cannot be changed")
+_IMMUTABLE = _rule("self == oldSelf", "what happened cannot be changed")
 
 LIMITS: Mapping[str, Obj] = {
     # ResourceSlicePatch
@@ -61,23 +61,23 @@ LIMITS: Mapping[str, Obj] = {
     "DeviceTaint.value": _LABEL_VALUE,
     "ResourceSlicePatchStatus.conditions": {"maxItems": CONDITIONS_MAX},
     # EvictionRecord
-    "EvictionRecordSpec": _STAYS,
+    "EvictionRecordSpec": _IMMUTABLE,
     "EvictionRecordSpec.causes": {"minItems": 1, "maxItems": CAUSES_MAX},
     "EvictionRecordSpec.claims": {"maxItems": CLAIMS_MAX},
     "EvictionRecordSpec.devices": {"maxItems": DEVICES_MAX},
-    "EvictedPod.name": _GIVEN,
-    "EvictedPod.uid": _GIVEN,
+    "EvictedPod.name": _NOT_EMPTY,
+    "EvictedPod.uid": _NOT_EMPTY,
     "EvictionCause.description": {"maxLength": TEXT_MAX},
     "EvictionCause.device": _DEVICE,
-    "EvictionCause.effect": _GIVEN,
+    "EvictionCause.effect": _NOT_EMPTY,
     "EvictionCause.key": _LABEL_KEY,
-    "EvictionCause.name": _GIVEN,
+    "EvictionCause.name": _NOT_EMPTY,
     "EvictionCause.value": _LABEL_VALUE,
     # TaintRecord
-    "TaintRecordSpec": _STAYS,
+    "TaintRecordSpec": _IMMUTABLE,
     "TaintRecordSpec.description": {"maxLength": TEXT_MAX},
-    "TaintRecordRule.name": _GIVEN,
-    "TaintRecordRule.uid": _GIVEN,
+    "TaintRecordRule.name": _NOT_EMPTY,
+    "TaintRecordRule.uid": _NOT_EMPTY,
     "TaintRecordStatus.evicted": {"minimum": 0},
     "TaintRecordStatus.changes": {"maxItems": CHANGES_MAX},
     "TaintChange.what": {"minLength": 1, "maxLength": TEXT_MAX},
@@ -85,7 +85,7 @@ LIMITS: Mapping[str, Obj] = {
     "ClusterTaintPolicySpec.rules": {"minItems": 1, "maxItems": RULES_MAX},
     "ClusterTaintPolicyRule.setAfterSeconds": _DELAY,
     "ClusterTaintPolicyRule.clearAfterSeconds": _DELAY,
-    "ClusterTaintPolicyCondition.type": _GIVEN,
+    "ClusterTaintPolicyCondition.type": _NOT_EMPTY,
     "ClusterTaintPolicyTaint.key": _LABEL_KEY,
     "ClusterTaintPolicyTaint.value": _LABEL_VALUE,
 }

@@ -1,6 +1,6 @@
-"""Everything `sully install` brings to a cluster, in the order in which it must come.
+"""Everything that `sully install` creates, in the order of creation.
 
-folders.py lays the same out as kustomize folders.
+folders.py writes the same as kustomize folders.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from sully.install.crds import definitions
-from sully.install.rights import leading, looking, reviewing, rules_of
+from sully.install.rbac import discovery_rules, lease_rules, review_rules, rules_of
 from sully.install.workload import (
     NAME,
     Settings,
@@ -22,20 +22,20 @@ from sully.install.workload import (
     network_policy,
     service,
 )
-from sully.server.authorization.policy.writing import RBAC, on_paths
+from sully.server.authorization.policy.builders import RBAC, on_paths
 
 Obj = dict[str, Any]
 
 OPTIONAL = frozenset(("NetworkPolicy", "ServiceMonitor"))
-"""Kinds that a server need not have: everything works without them."""
+"""Kinds that a server may lack: everything works without them."""
 
 
 def manifests(settings: Settings) -> dict[str, list[Obj]]:
     """Return all objects by subject, in order."""
     return {
         "namespace": [_namespace(settings)],
-        "kinds": list(definitions()),
-        "rights": list(_rights(settings)),
+        "crds": list(definitions()),
+        "rbac": list(_rbac(settings)),
         "controllers": [
             service(settings),
             deployment(settings),
@@ -56,11 +56,11 @@ def _namespace(settings: Settings) -> Obj:
     }
 
 
-def _rights(settings: Settings) -> Iterator[Obj]:
+def _rbac(settings: Settings) -> Iterator[Obj]:
     yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(NAME, settings)}
-    yield _role("Role", metadata(NAME, settings), leading(NAME))
+    yield _role("Role", metadata(NAME, settings), lease_rules(NAME))
     yield _binding("Role", metadata(NAME, settings), settings)
-    roles = {"sully:capabilities": looking(), "sully:metrics-auth": reviewing()}
+    roles = {"sully:capabilities": discovery_rules(), "sully:metrics-auth": review_rules()}
     roles |= {f"sully:{name}": rules_of(name, settings.gates) for name in settings.running}
     for name, rules in roles.items():
         yield _role("ClusterRole", metadata(name), rules)
@@ -85,15 +85,15 @@ def _binding(kind: str, named: Obj, settings: Settings) -> Obj:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes what is used twice twice: not every reader of manifests knows references."""
+    """Writes no YAML aliases: not every reader of manifests supports them."""
 
     def ignore_aliases(self, _data: Any) -> bool:
-        """Say that nothing is referred to."""
+        """Return True: write values again instead of aliases."""
         return True
 
 
 def to_text(objects: Iterable[Any]) -> str:
-    """Write values as one YAML stream, in the order in which their fields were given."""
+    """Write values as one YAML stream, with fields in their order."""
     return yaml.dump_all(
         objects, Dumper=_Dumper, sort_keys=False, explicit_start=True, allow_unicode=True, width=100
     )

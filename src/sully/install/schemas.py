@@ -2,7 +2,7 @@
 
 Those are OpenAPI version 3 without references: every type is written out where it is used, and
 every value has a type. What our own server checks when it validates is in limits.py, as far as a
-schema can say it. `server.openapi` writes the same tables for clients.
+schema can express it. `server.openapi` writes the same tables for clients.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ AMOUNT = (
     r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
     r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
 )
-"""An amount as text; what matches it and is none all the same counts as no amount."""
+"""A quantity as text; what matches but is not a quantity is ignored."""
 _ANY_AMOUNT: Obj = {
     "anyOf": [{"type": "integer"}, {"type": "string"}],
     "x-kubernetes-int-or-string": True,
@@ -34,7 +34,7 @@ _SCALARS: dict[str, Obj] = {
 
 
 def schema_of(kind: ObjectType) -> Obj:
-    """Return the schema of a whole kind; what every object carries is the server's business."""
+    """Return the schema of a whole kind; the metadata is left to the server."""
     schema = _object(kind)
     schema["properties"]["metadata"] = {"type": "object"}
     return schema
@@ -42,7 +42,7 @@ def schema_of(kind: ObjectType) -> Obj:
 
 def _object(kind: ObjectType) -> Obj:
     schema: Obj = {"description": kind.doc, "type": "object", **LIMITS.get(kind.name, {})}
-    if required := sorted(one.name for one in kind.fields.values() if one.required):
+    if required := sorted(field.name for field in kind.fields.values() if field.required):
         schema["required"] = required
     if kind.fields:
         schema["properties"] = {
@@ -53,13 +53,13 @@ def _object(kind: ObjectType) -> Obj:
     return schema
 
 
-def _property(owner: ObjectType, one: Field) -> Obj:
-    # Not into a metadata: the server has its own schema for it, and takes no other.
-    found = {"type": "object"} if one.name == "metadata" else _type(one.type)
-    schema = {**found, **_merging(one), **LIMITS.get(f"{owner.name}.{one.name}", {})}
-    if one.choices:
-        schema.get("items", schema)["enum"] = list(one.choices)
-    return schema | ({"description": one.doc} if one.doc else {})
+def _property(owner: ObjectType, field: Field) -> Obj:
+    # Not of metadata: the server has its own schema for it, and accepts no other.
+    base = {"type": "object"} if field.name == "metadata" else _type(field.type)
+    schema = {**base, **_merging(field), **LIMITS.get(f"{owner.name}.{field.name}", {})}
+    if field.choices:
+        schema.get("items", schema)["enum"] = list(field.choices)
+    return schema | ({"description": field.doc} if field.doc else {})
 
 
 def _type(kind: Type) -> Obj:
@@ -74,11 +74,11 @@ def _type(kind: Type) -> Obj:
             return _object(kind)
 
 
-def _merging(one: Field) -> Obj:
-    found: Obj = {}
-    if one.list_type:
-        subject = "list" if isinstance(one.type, ListOf) else "map"
-        found[f"x-kubernetes-{subject}-type"] = one.list_type
-    if one.map_keys:
-        found["x-kubernetes-list-map-keys"] = list(one.map_keys)
-    return found
+def _merging(field: Field) -> Obj:
+    extensions: Obj = {}
+    if field.list_type:
+        subject = "list" if isinstance(field.type, ListOf) else "map"
+        extensions[f"x-kubernetes-{subject}-type"] = field.list_type
+    if field.map_keys:
+        extensions["x-kubernetes-list-map-keys"] = list(field.map_keys)
+    return extensions

@@ -1,4 +1,4 @@
-"""The controllers as a workload: two of them, of which one leads, with no rights on their node."""
+"""The Deployment of the controllers: two replicas, of which one leads, without privileges."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEFAULT = ("eviction", "history", "expiry", "patchstatus", "scheduling")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What an admin may choose."""
+    """The options of `sully install`."""
 
     namespace: str = "sully-system"
     image: str = f"sully:{__version__}"
@@ -28,19 +28,17 @@ class Settings:
     evictor: Evictor = "server"
     controllers: tuple[str, ...] = DEFAULT
     named: bool = False
-    """Whether the controllers were asked for by name, and not left to what the server is."""
+    """Whether the controllers were selected by name, not by what the server supports."""
     gates: Gates = field(default_factory=Gates)
     """The features that are on, which decide what the controllers need."""
     feature_gates: str = ""
-    """The same as it was given, for the program in the container."""
+    """The same as the flag, for the program in the container."""
 
     @property
     def running(self) -> tuple[str, ...]:
-        """Return the controllers that get rights: no evictor where it is not to evict."""
-        kept = self.evictor == "sully"
-        return tuple(
-            controller for controller in self.controllers if controller != "eviction" or kept
-        )
+        """Return the controllers that run: no evictor where the server evicts."""
+        evicts = self.evictor == "sully"
+        return tuple(name for name in self.controllers if name != "eviction" or evicts)
 
 
 def metadata(name: str, settings: Settings | None = None) -> Obj:
@@ -107,7 +105,7 @@ def _container(settings: Settings) -> Obj:
 
 def arguments(settings: Settings) -> list[str]:
     """Return the command line of the program in the container."""
-    given = [
+    flags = [
         "controllers",
         f"--evictor={settings.evictor}",
         f"--lease={settings.namespace}/{NAME}",
@@ -115,8 +113,8 @@ def arguments(settings: Settings) -> list[str]:
         "--log-format=json",
     ]
     if settings.feature_gates:
-        given.append(f"--feature-gates={settings.feature_gates}")
-    return [*given, f"--only={','.join(settings.running)}"] if settings.named else given
+        flags.append(f"--feature-gates={settings.feature_gates}")
+    return [*flags, f"--only={','.join(settings.running)}"] if settings.named else flags
 
 
 def _probe(path: str, *, period: int) -> Obj:
@@ -125,7 +123,7 @@ def _probe(path: str, *, period: int) -> Obj:
 
 
 def service(settings: Settings) -> Obj:
-    """Return the Service through which the metrics of both are found."""
+    """Return the Service for the metrics of all replicas."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -139,7 +137,7 @@ def service(settings: Settings) -> Obj:
 
 
 def network_policy(settings: Settings) -> Obj:
-    """Return who reaches the controllers: the collectors of metrics only."""
+    """Return the policy that allows only collectors of metrics to connect."""
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
@@ -181,7 +179,7 @@ def monitor(settings: Settings) -> Obj:
                     "interval": "30s",
                     "scheme": "https",
                     "bearerTokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token",
-                    # Each pod makes its own certificate when it starts.
+                    # Each pod creates its own certificate when it starts.
                     "tlsConfig": {"insecureSkipVerify": True},
                 }
             ],

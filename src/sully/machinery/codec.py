@@ -17,7 +17,7 @@ MAX_VALUES = 50_000
 """How many fields and list items a body may have: reading one takes longer than sending it."""
 MAX_REPEATED = 100
 """How many repeated keys are reported, as Kubernetes."""
-_LONGEST_PATH = 1024
+_MAX_PATH = 1024
 Trail = tuple[Any, ...]  # (parent trail, name); a linked list, since most walks never print it
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SURROGATE_ESCAPE = re.compile(rb"\\[uU](?:0000)?[dD][89a-fA-F]")
@@ -44,13 +44,13 @@ class TooManyValuesError(BodyError):
 
 
 def check_values(body: bytes, limit: int = MAX_VALUES) -> None:
-    """Refuse JSON with too many values, without reading it."""
+    """Reject JSON with too many values, without parsing it."""
     if len(body) > 2 * limit and _marks(body) > limit and _values(body) > limit:
         raise TooManyValuesError(limit)
 
 
 def _values(body: bytes) -> int:
-    """Count the fields and items of JSON, or more; what stands in quotes does not count."""
+    """Return an upper bound of the fields and items of JSON; quoted text does not count."""
     plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     # A field has its name and its value in quotes.
     quotes = plain.count(b'"')
@@ -63,12 +63,12 @@ def _marks(text: bytes) -> int:
 
 def count_values(value: Any, limit: int) -> int:
     """Count the fields and items of a JSON value, until there are more than a limit."""
-    level, found = [value] if type(value) in (dict, list) else [], 0
-    while level and found <= limit:
-        found += sum(map(len, level))
-        # What is too large is not looked through.
-        level = _containers(level) if found <= limit else []
-    return found
+    level, count = [value] if type(value) in (dict, list) else [], 0
+    while level and count <= limit:
+        count += sum(map(len, level))
+        # A value that is too large is not counted further.
+        level = _containers(level) if count <= limit else []
+    return count
 
 
 def has_more_values(value: Any, limit: int) -> bool:
@@ -87,24 +87,24 @@ def parse_json(body: bytes) -> tuple[Any, list[str]]:
 
     def pairs_to_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         nonlocal repeated
-        found = dict(pairs)
-        repeated = repeated or len(found) != len(pairs)
-        return found
+        obj = dict(pairs)
+        repeated = repeated or len(obj) != len(pairs)
+        return obj
 
-    value = _settled(_load(text, pairs_to_dict), body)
+    value = _normalized(_load(text, pairs_to_dict), body)
     return value, _repeated_keys(_load(text, _Pairs)) if repeated else []
 
 
 def _plain(body: bytes) -> Any | None:
-    """Read a body that says everything once and in the plainest way; None for any other.
+    """Read a body in canonical form; None for any other.
 
-    It is one if writing the value gives the body back, but for the spaces that many encoders put
-    behind colons and commas. Then no key can stand there twice, and no number was too long.
+    It is one if encoding the value returns the body, except for the spaces that many encoders add
+    after colons and commas. Then it has no repeated keys and no numbers that are too long.
     """
     try:
         value = _decoder.decode(body)
-        again = _encoder.encode(value)
-        if again != body and again != body.replace(b'": ', b'":').replace(b", ", b","):
+        encoded = _encoder.encode(value)
+        if encoded != body and encoded != body.replace(b'": ', b'":').replace(b", ", b","):
             return None
         # So few brackets cannot nest too deeply.
         if body.count(b"{") + body.count(b"[") > MAX_DEPTH and _is_deep(value):
@@ -156,8 +156,8 @@ def _text(body: bytes) -> str:
     return body.decode("utf-8", errors="replace")
 
 
-def _settled(value: Any, body: bytes) -> Any:
-    """Replace what JSON can say and Go cannot hold: half characters, numbers beyond 64 bits."""
+def _normalized(value: Any, body: bytes) -> Any:
+    """Replace what JSON allows and Go does not: lone surrogates, numbers beyond 64 bits."""
     halves = b"\\" in body and _SURROGATE_ESCAPE.search(body)
     return _held(value) if halves or _LONG_NUMBER in body.translate(_DIGITS) else value
 
@@ -241,7 +241,7 @@ def written(trail: Trail) -> str:
     Of a path longer than anybody reads the beginning is left out.
     """
     steps: list[str] = []
-    room = _LONGEST_PATH
+    room = _MAX_PATH
     while trail and room > 0:
         trail, step = trail
         text = f"[{step}]" if type(step) is int else f"{step}"[:room]
@@ -251,22 +251,22 @@ def written(trail: Trail) -> str:
 
 
 def _repeated_keys(value: Any) -> list[str]:
-    """Return the paths of keys that stand twice in an object, each once and not too many."""
-    found: dict[str, None] = {}
+    """Return the paths of repeated keys, without duplicates and up to a limit."""
+    paths: dict[str, None] = {}
     for trail in _repetitions(value, ()):
-        found[written(trail)] = None
-        if len(found) == MAX_REPEATED:
+        paths[written(trail)] = None
+        if len(paths) == MAX_REPEATED:
             break
-    return list(found)
+    return list(paths)
 
 
 def _repetitions(value: Any, at: Trail) -> Iterator[Trail]:
     if isinstance(value, _Pairs):
         seen: set[str] = set()
-        told: set[str] = set()
+        reported: set[str] = set()
         for key, item in value:
-            if key in seen and key not in told:
-                told.add(key)
+            if key in seen and key not in reported:
+                reported.add(key)
                 yield at, key
             seen.add(key)
             if isinstance(item, list):
@@ -288,7 +288,7 @@ def parse_yaml(body: bytes) -> tuple[Any, list[str]]:
     from sully.machinery import yamltext  # late: most bodies are JSON
 
     value, repeated = yamltext.read(_text(body))
-    return _settled(value, body), repeated
+    return _normalized(value, body), repeated
 
 
 def to_json(value: Any) -> bytes:
@@ -316,5 +316,5 @@ def to_yaml(value: Any) -> bytes:
 
 
 def copy(value: Any) -> Any:
-    """Copy a JSON value deeply, at the speed of C; there is nothing but JSON in it."""
+    """Copy a JSON value deeply, in C; it must contain only JSON."""
     return msgspec.to_builtins(value)

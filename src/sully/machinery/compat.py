@@ -89,9 +89,9 @@ class Compat:
     admin_access_is_free: bool = True
     """Admin access consumes neither counters nor capacity."""
     explains_pending_pods: bool = True
-    """Pods without devices get the condition sully.dev/DeviceAccount."""
+    """Pods without devices get the condition sully.dev/DeviceDiagnosis."""
     explains_cost_budget: bool = True
-    """A pod whose selectors exceed the cost budget is told so."""
+    """The status of a pod whose selectors exceed the cost budget has that reason."""
     reports_failed_scheduling_on_change: bool = True
     """FailedScheduling is reported when its message changes, not on each attempt."""
 
@@ -127,17 +127,17 @@ class Compat:
     requeues_on_scores: bool = True
     """A placement is requeued when an add-on score expires or is read by an expression."""
     reports_failed_decisions: bool = True
-    """PlacementSatisfied says which decision could not be written. OCM reports success."""
+    """PlacementSatisfied reports which decision could not be written. OCM reports success."""
     reports_long_names: bool = True
     """A placement whose name exceeds 63 characters is misconfigured. OCM reports nothing."""
     extends_placement_debug: bool = True
-    """/debug/placements/ also answers why, and evaluates hypothetical changes."""
+    """/debug/placements/ also has reasons, and simulates changes."""
 
     @classmethod
     def named(cls, flag: str) -> Compat:
-        """Return what a value of `--compat` stands for."""
+        """Return the Compat of a value of `--compat`."""
         return cls.KUBERNETES if flag == "reference" else cls.SULLY
 
 
 Compat.SULLY = Compat()
-Compat.KUBERNETES = Compat(**dict.fromkeys((each.name for each in fields(Compat)), False))
+Compat.KUBERNETES = Compat(**dict.fromkeys((compat.name for compat in fields(Compat)), False))

@@ -29,11 +29,11 @@ _INT_RANGE = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 
 
 class DecodeError(ValueError):
-    """A body whose types do not fit; the message is what Go would say."""
+    """A body with wrong types; the message is that of Go."""
 
 
 def decode(value: Any, kind: ObjectType, unknown: list[str]) -> Obj:
-    """Return the object in its normal form; names of unknown fields go to `unknown`."""
+    """Return the object in its normal form; names of unknown fields are added to `unknown`."""
     try:
         return object_reader(kind).read(value)
     except FallbackError:
@@ -41,8 +41,8 @@ def decode(value: Any, kind: ObjectType, unknown: list[str]) -> Obj:
 
 
 def walk(value: Any, kind: ObjectType, unknown: list[str]) -> Obj:
-    """Do what `decode` does step by step, with an account of where each value sits."""
-    return _object(value, kind, (), _Place(kind, None), unknown)
+    """Decode step by step, with the path of each value."""
+    return _object(value, kind, (), _GoField(kind, None), unknown)
 
 
 def empty_object(kind: ObjectType) -> Obj:
@@ -56,8 +56,8 @@ class _Key(str):
     __slots__ = ()
 
 
-class _Place:
-    """Where a value sits in terms of Go types, for error texts."""
+class _GoField:
+    """The Go type and field of a value, for error texts."""
 
     __slots__ = ("field", "owner")
 
@@ -65,20 +65,20 @@ class _Place:
         self.owner, self.field = owner, field
 
 
-def _object(value: Any, kind: ObjectType, at: Trail, place: _Place, unknown: list[str]) -> Obj:
+def _object(value: Any, kind: ObjectType, at: Trail, go_field: _GoField, unknown: list[str]) -> Obj:
     if not isinstance(value, dict):
-        raise _mismatch(value, kind, at, place)
+        raise _mismatch(value, kind, at, go_field)
     result: Obj = {}
     fields = kind.fields
-    for name, given in value.items():
+    for name, field_value in value.items():
         field = fields.get(name)
         if field is None:
             if len(unknown) < MAX_UNKNOWN:
                 unknown.append(written((at, name)))
             continue
-        if given is None:
+        if field_value is None:
             continue
-        _put(result, field, given, ((at, name), kind), unknown)
+        _put(result, field, field_value, ((at, name), kind), unknown)
     for field in _always_written(kind):
         if field.name not in result:
             result[field.name] = _zero_of(field)
@@ -86,44 +86,44 @@ def _object(value: Any, kind: ObjectType, at: Trail, place: _Place, unknown: lis
 
 
 def _put(
-    result: Obj, field: Field, given: Any, where: tuple[Trail, ObjectType], unknown: list[str]
+    result: Obj, field: Field, value: Any, where: tuple[Trail, ObjectType], unknown: list[str]
 ) -> None:
     at, owner = where
-    found = _value(given, field.type, at, _Place(owner, field), unknown)
-    if found or field.emit or field.null or field.ptr or _keeps_empty(field, found):
-        result[field.name] = found
+    decoded = _value(value, field.type, at, _GoField(owner, field), unknown)
+    if decoded or field.emit or field.null or field.ptr or _keeps_empty(field, decoded):
+        result[field.name] = decoded
 
 
-def _keeps_empty(field: Field, found: Any) -> bool:
+def _keeps_empty(field: Field, decoded: Any) -> bool:
     # An empty struct behind a pointer, a raw value and a written quantity are not "zero" to Go.
     if isinstance(field.type, ObjectType):
         return True
     return (
         isinstance(field.type, Scalar)
         and field.type.name in ("object", "IntOrString")
-        and (found is not None)
+        and (decoded is not None)
     )
 
 
-def _value(given: Any, kind: Type, at: Trail, place: _Place, unknown: list[str]) -> Any:
+def _value(value: Any, kind: Type, at: Trail, go_field: _GoField, unknown: list[str]) -> Any:
     if isinstance(kind, Scalar):
-        return _SCALAR[kind.name](given, kind, at, place)
+        return _SCALAR[kind.name](value, kind, at, go_field)
     if isinstance(kind, ObjectType):
-        if given is None:
-            given = {}
-        return _object(given, kind, at, place, unknown)
+        if value is None:
+            value = {}
+        return _object(value, kind, at, go_field, unknown)
     if isinstance(kind, ListOf):
-        if not isinstance(given, list):
-            raise _mismatch(given, kind, at, place)
+        if not isinstance(value, list):
+            raise _mismatch(value, kind, at, go_field)
         return [
-            _value(_or_zero(item, kind.item), kind.item, (at, index), place, unknown)
-            for index, item in enumerate(given)
+            _value(_or_zero(item, kind.item), kind.item, (at, index), go_field, unknown)
+            for index, item in enumerate(value)
         ]
-    if not isinstance(given, dict):
-        raise _mismatch(given, kind, at, place)
+    if not isinstance(value, dict):
+        raise _mismatch(value, kind, at, go_field)
     return {
-        key: _value(_or_zero(item, kind.value), kind.value, (at, _Key(key)), place, unknown)
-        for key, item in given.items()
+        key: _value(_or_zero(item, kind.value), kind.value, (at, _Key(key)), go_field, unknown)
+        for key, item in value.items()
     }
 
 
@@ -135,86 +135,86 @@ def _or_zero(item: Any, kind: Type) -> Any:
     return [] if isinstance(kind, ListOf) else {}
 
 
-def _string(given: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
-    if type(given) is not str:
-        raise _mismatch(given, kind, at, place)
-    return given
+def _string(value: Any, kind: Scalar, at: Trail, go_field: _GoField) -> Any:
+    if type(value) is not str:
+        raise _mismatch(value, kind, at, go_field)
+    return value
 
 
-def _integer(given: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
-    if type(given) is not int:
-        raise _mismatch(given, kind, at, place)
+def _integer(value: Any, kind: Scalar, at: Trail, go_field: _GoField) -> Any:
+    if type(value) is not int:
+        raise _mismatch(value, kind, at, go_field)
     low, high = _INT_RANGE[kind.name]
-    if not low <= given <= high:
-        raise _mismatch(given, kind, at, place)
-    return given
+    if not low <= value <= high:
+        raise _mismatch(value, kind, at, go_field)
+    return value
 
 
-def _bool(given: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
-    if type(given) is not bool:
-        raise _mismatch(given, kind, at, place)
-    return given
+def _bool(value: Any, kind: Scalar, at: Trail, go_field: _GoField) -> Any:
+    if type(value) is not bool:
+        raise _mismatch(value, kind, at, go_field)
+    return value
 
 
-def _number(given: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
-    if type(given) not in (int, float):
-        raise _mismatch(given, kind, at, place)
-    return given
+def _number(value: Any, kind: Scalar, at: Trail, go_field: _GoField) -> Any:
+    if type(value) not in (int, float):
+        raise _mismatch(value, kind, at, go_field)
+    return value
 
 
-def _bytes(given: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
-    if type(given) is not str:
-        raise _mismatch(given, kind, at, place)
+def _bytes(value: Any, kind: Scalar, at: Trail, go_field: _GoField) -> Any:
+    if type(value) is not str:
+        raise _mismatch(value, kind, at, go_field)
     try:
-        raw = base64.b64decode(given.replace("\n", "").replace("\r", ""), validate=True)
+        raw = base64.b64decode(value.replace("\n", "").replace("\r", ""), validate=True)
     except (binascii.Error, ValueError):
-        raise DecodeError(f"illegal base64 data at input byte {_bad_base64(given)}") from None
+        raise DecodeError(f"illegal base64 data at input byte {_bad_base64(value)}") from None
     return base64.b64encode(raw).decode()
 
 
 def _bad_base64(text: str) -> int:
-    found = _NOT_BASE64.search(text)
-    return found.start() if found else len(text) - len(text) % 4
+    match = _NOT_BASE64.search(text)
+    return match.start() if match else len(text) - len(text) % 4
 
 
-def _time(given: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
-    if given is None:
+def _time(value: Any, kind: Scalar, at: Trail, go_field: _GoField) -> Any:
+    if value is None:
         return None
-    if type(given) is not str:
-        raise _mismatch(given, Scalar("string"), at, place)
+    if type(value) is not str:
+        raise _mismatch(value, Scalar("string"), at, go_field)
     try:
-        return canonical_time(given) if kind.name == "Time" else canonical_micro_time(given)
+        return canonical_time(value) if kind.name == "Time" else canonical_micro_time(value)
     except TimeError as error:
         raise DecodeError(str(error)) from None
 
 
-def _quantity(given: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
-    if type(given) is str:
-        text = given.strip()
-    elif type(given) in (int, float):
-        text = repr(given)
+def _quantity(value: Any, kind: Scalar, at: Trail, go_field: _GoField) -> Any:
+    if type(value) is str:
+        text = value.strip()
+    elif type(value) in (int, float):
+        text = repr(value)
     else:
-        raise _mismatch(given, kind, at, place)
+        raise _mismatch(value, kind, at, go_field)
     try:
         return canonical(text)
     except QuantityError as error:
         raise DecodeError(str(error)) from None
 
 
-def _int_or_string(given: Any, _: Scalar, at: Trail, place: _Place) -> Any:
-    if type(given) is int and not -(2**31) <= given < 2**31:
-        raise _mismatch(given, Scalar("int32"), at, place)
-    if type(given) not in (int, str):
-        raise _mismatch(given, Scalar("int32"), at, place)
-    return given
+def _int_or_string(value: Any, _: Scalar, at: Trail, go_field: _GoField) -> Any:
+    if type(value) is int and not -(2**31) <= value < 2**31:
+        raise _mismatch(value, Scalar("int32"), at, go_field)
+    if type(value) not in (int, str):
+        raise _mismatch(value, Scalar("int32"), at, go_field)
+    return value
 
 
-def _raw(given: Any, *_: object) -> Any:
+def _raw(value: Any, *_: object) -> Any:
     # A caller in this process may go on changing what it sent.
-    return copy(given)
+    return copy(value)
 
 
-_SCALAR: dict[str, Callable[[Any, Scalar, Trail, _Place], Any]] = {
+_SCALAR: dict[str, Callable[[Any, Scalar, Trail, _GoField], Any]] = {
     "string": _string,
     "int32": _integer,
     "int64": _integer,
@@ -250,31 +250,32 @@ def _zero_of(field: Field) -> Any:
     return None
 
 
-def _mismatch(given: Any, kind: Type, at: Trail, place: _Place) -> DecodeError:
+def _mismatch(value: Any, kind: Type, at: Trail, go_field: _GoField) -> DecodeError:
     names: list[Any] = []
     while at:
         at, name = at
         names.append(name)
     # Go names fields, not the entries of lists and maps on the way.
     known: list[str] = [name for name in reversed(names) if type(name) is str]
-    if place.field is not None and place.field.name in known:
-        last = len(known) - 1 - known[::-1].index(place.field.name)
+    if go_field.field is not None and go_field.field.name in known:
+        last = len(known) - 1 - known[::-1].index(go_field.field.name)
         known = known[: last + 1]
-    target = f"Go struct field {place.owner.name}.{'.'.join(known)}" if known else "Go value"
+    target = f"Go struct field {go_field.owner.name}.{'.'.join(known)}" if known else "Go value"
     return DecodeError(
-        f"json: cannot unmarshal {_json_kind(given, kind)} into {target} of type {_go(kind, place)}"
+        f"json: cannot unmarshal {_json_kind(value, kind)} into {target}"
+        f" of type {_go(kind, go_field)}"
     )
 
 
-def _json_kind(given: Any, kind: Type) -> str:
-    if isinstance(given, bool):
+def _json_kind(value: Any, kind: Type) -> str:
+    if isinstance(value, bool):
         return "bool"
-    if isinstance(given, int | float):
+    if isinstance(value, int | float):
         integral = isinstance(kind, Scalar) and kind.name in ("int32", "int64")
-        return f"number {given!r}" if integral else "number"
-    if isinstance(given, str):
+        return f"number {value!r}" if integral else "number"
+    if isinstance(value, str):
         return "string"
-    return "array" if isinstance(given, list) else "object"
+    return "array" if isinstance(value, list) else "object"
 
 
 _GO_SCALAR = {
@@ -287,13 +288,13 @@ _GO_SCALAR = {
 }
 
 
-def _go(kind: Type, place: _Place) -> str:
+def _go(kind: Type, go_field: _GoField) -> str:
     if isinstance(kind, ListOf):
-        return "[]" + _go(kind.item, place)
+        return "[]" + _go(kind.item, go_field)
     if isinstance(kind, MapOf):
-        return "map[string]" + _go(kind.value, place)
+        return "map[string]" + _go(kind.value, go_field)
     if isinstance(kind, ObjectType):
         return f"{kind.package.rsplit('.', 1)[-1]}.{kind.name}"
-    if kind.name == "string" and place.field is not None and place.field.go_type:
-        return place.field.go_type
+    if kind.name == "string" and go_field.field is not None and go_field.field.go_type:
+        return go_field.field.go_type
     return _GO_SCALAR.get(kind.name, "string")

@@ -47,12 +47,12 @@ class ApiError(Exception):
         self.message = message
         self.details = dict(details) if details is not None else None
         self.headers = dict(headers or {})
-        # Rarely an answer says something in its own metadata, such as where a list goes on.
+        # A few errors have metadata, such as a continue token.
         self.list_metadata: dict[str, Any] = {}
         self.warnings: list[str] = []
 
     def to_status(self) -> dict[str, Any]:
-        """Return the Status object that goes over the wire."""
+        """Return the Status object."""
         status: dict[str, Any] = {
             "kind": "Status",
             "apiVersion": "v1",
@@ -87,7 +87,7 @@ class Forbidden(ApiError):  # noqa: N818 - wire reason
 
 
 class NotFound(ApiError):  # noqa: N818 - wire reason
-    """There is no such thing."""
+    """The object or path does not exist."""
 
     code, reason = 404, "NotFound"
 
@@ -111,25 +111,25 @@ class Conflict(ApiError):  # noqa: N818 - wire reason
 
 
 class AlreadyExists(Conflict):
-    """The name is taken."""
+    """An object with this name exists."""
 
     reason = "AlreadyExists"
 
 
 class Gone(ApiError):  # noqa: N818 - wire reason
-    """The thing was here and will not come back."""
+    """The resource existed and is permanently gone."""
 
     code, reason = 410, "Gone"
 
 
 class Expired(Gone):
-    """The version asked for is no longer kept."""
+    """The requested resource version was compacted."""
 
     reason = "Expired"
 
 
 class RequestEntityTooLarge(ApiError):  # noqa: N818 - wire reason
-    """The body is larger than the server takes."""
+    """The body exceeds a limit of the server."""
 
     code, reason = 413, "RequestEntityTooLarge"
 
@@ -147,7 +147,7 @@ class Invalid(ApiError):  # noqa: N818 - wire reason
 
 
 class TooManyRequests(ApiError):  # noqa: N818 - wire reason
-    """Come back later."""
+    """The client must retry later."""
 
     code, reason = 429, "TooManyRequests"
 
@@ -187,31 +187,31 @@ def _details(name: str, group: str, kind: str) -> dict[str, Any]:
 
 
 def not_found(resource: str, group: str, name: str) -> NotFound:
-    """Say that one object does not exist."""
+    """Return the error for an object that does not exist."""
     message = f"{qualified(resource, group)} {quote(name)} not found"
     return NotFound(message, details=_details(name, group, resource))
 
 
 def already_exists(resource: str, group: str, name: str) -> AlreadyExists:
-    """Say that the name is taken."""
+    """Return the error for a name that is in use."""
     message = f"{qualified(resource, group)} {quote(name)} already exists"
     return AlreadyExists(message, details=_details(name, group, resource))
 
 
 def conflict(resource: str, group: str, name: str, why: str) -> Conflict:
-    """Say that the write does not fit the present state."""
+    """Return the error for a write that conflicts with the current state."""
     message = f"Operation cannot be fulfilled on {qualified(resource, group)} {quote(name)}: {why}"
     return Conflict(message, details=_details(name, group, resource))
 
 
 def forbidden(resource: str, group: str, name: str, why: str) -> Forbidden:
-    """Say that this write is not allowed, and why."""
+    """Return the error for a write that is not allowed."""
     subject = f"{qualified(resource, group)} {quote(name)}" if name else qualified(resource, group)
     return Forbidden(f"{subject} is forbidden: {why}", details=_details(name, group, resource))
 
 
 def invalid(kind: str, group: str, name: str, problems: Sequence[FieldError]) -> Invalid:
-    """Collect field errors into one answer; repeated texts are said once in the message."""
+    """Return one error for field errors; the message has each text once."""
     causes = [{"reason": p.reason, "message": p.body, "field": p.field} for p in problems]
     details = _details(name, group, kind) | ({"causes": causes} if causes else {})
     message = f"{qualified(kind, group)} {quote(name)} is invalid: {aggregate(problems)}"
@@ -239,5 +239,5 @@ def method_not_allowed() -> MethodNotAllowed:
 
 
 def client_error(message: str, compat: Compat) -> ApiError:
-    """Answer a bad request that Kubernetes takes for its own failure: with 500 and no reason."""
+    """Return the error for a bad request to which Kubernetes responds with 500 and no reason."""
     return BadRequest(message) if compat.client_errors_are_400 else ApiError(message)

@@ -55,23 +55,23 @@ class Path(msgspec.Struct, frozen=True, gc=False):
         return Path(f"{self.text}[{name}]")
 
     def required(self, detail: str = "") -> FieldError:
-        """Say that a value must be given."""
+        """Return the error for a missing value."""
         return FieldError("FieldValueRequired", str(self), _text("Required value", None, detail))
 
     def invalid(self, value: Any, detail: str) -> FieldError:
-        """Say that the value is malformed."""
+        """Return the error for an invalid value."""
         return FieldError(
             "FieldValueInvalid", str(self), _text("Invalid value", show(value), detail)
         )
 
     def type_invalid(self, value: Any, detail: str) -> FieldError:
-        """Say that the value has the wrong type."""
+        """Return the error for a value of the wrong type."""
         return FieldError(
             "FieldValueTypeInvalid", str(self), _text("Invalid value", show(value), detail)
         )
 
     def not_supported(self, value: Any, supported: Iterable[str]) -> FieldError:
-        """Say that the value is not one of an enumeration; the list is printed as given."""
+        """Return the error for an unknown value of an enumeration; the list is not sorted."""
         choices = ", ".join(quote(choice) for choice in supported)
         detail = f"supported values: {choices}" if choices else ""
         return FieldError(
@@ -79,26 +79,26 @@ class Path(msgspec.Struct, frozen=True, gc=False):
         )
 
     def duplicate(self, value: Any) -> FieldError:
-        """Say that the value stands there twice."""
+        """Return the error for a repeated value."""
         return FieldError(
             "FieldValueDuplicate", str(self), _text("Duplicate value", show(value), "")
         )
 
     def forbidden(self, detail: str) -> FieldError:
-        """Say that a value may not be given here."""
+        """Return the error for a field that must not be set."""
         return FieldError("FieldValueForbidden", str(self), _text("Forbidden", None, detail))
 
     def too_long(self, limit: int) -> FieldError:
-        """Say that the value has too many bytes."""
+        """Return the error for a value with too many bytes."""
         detail = f"may not be more than {limit} bytes"
         return FieldError("FieldValueTooLong", str(self), _text("Too long", None, detail))
 
     def too_many(self, count: int, limit: int) -> FieldError:
-        """Say that the list has too many entries."""
+        """Return the error for a list with too many entries."""
         noun = "item" if limit == 1 else "items"
         detail = f"must have at most {limit} {noun}"
         return FieldError("FieldValueTooMany", str(self), _text("Too many", str(count), detail))
 
     def not_found(self, value: Any) -> FieldError:
-        """Say that what the value refers to does not exist."""
+        """Return the error for a reference to something that does not exist."""
         return FieldError("FieldValueNotFound", str(self), _text("Not found", show(value), ""))

@@ -1,6 +1,6 @@
 """Field selectors: `metadata.name=a,spec.nodeName!=b`.
 
-Only what a kind declares as selectable can be asked for (ResourceType.selectable); this module
+Only fields that a kind declares as selectable can be used (ResourceType.selectable); this module
 reads and evaluates the text and leaves it to the server to refuse unknown fields. Selectors over
 labels are in labels.py.
 """
@@ -34,7 +34,7 @@ class FieldSelector:
     requirements: tuple[FieldRequirement, ...] = ()
 
     def matches(self, values: Mapping[str, str]) -> bool:
-        """Report whether an object with these fields is meant."""
+        """Report whether an object with these fields matches."""
         return all(requirement.matches(values) for requirement in self.requirements)
 
     def exact(self, field: str) -> str | None:
@@ -46,7 +46,7 @@ class FieldSelector:
 
     @property
     def everything(self) -> bool:
-        """Report whether every object is meant."""
+        """Report whether every object matches."""
         return not self.requirements
 
     def __str__(self) -> str:

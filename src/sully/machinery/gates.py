@@ -59,8 +59,8 @@ class Gates:
     overrides: Mapping[str, bool] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> bool:
-        found = self.overrides.get(name)
-        return DEFAULTS[name] if found is None else found
+        override = self.overrides.get(name)
+        return DEFAULTS[name] if override is None else override
 
     def all(self) -> dict[str, bool]:
         """Return every switch with its position."""
@@ -87,9 +87,9 @@ def parse_gates(text: str, compat: Compat = Compat.SULLY) -> Gates:
 
 def _settled(overrides: dict[str, bool]) -> dict[str, bool]:
     """Switch off what needs a gate that is off, unless it was switched on explicitly."""
-    given = Gates(overrides)
-    lacking = {name: needed for name, needed in NEEDS.items() if not given[needed]}
-    for name, needed in lacking.items():
+    gates = Gates(overrides)
+    disabled = {name: needed for name, needed in NEEDS.items() if not gates[needed]}
+    for name, needed in disabled.items():
         if overrides.get(name):
             raise GateError(f"feature gate {name} needs {needed}, which is switched off")
-    return overrides | dict.fromkeys(lacking, False)
+    return overrides | dict.fromkeys(disabled, False)

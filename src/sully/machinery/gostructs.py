@@ -13,8 +13,8 @@ from typing import Any, Final
 from sully.machinery.codec import has_more_values
 from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Scalar, Type
 
-MOST_VALUES: Final = 1500
-"""Of an object that is compared: many times those of usual pods."""
+MAX_VALUES: Final = 1500
+"""Of an object that is compared: many times those of typical pods."""
 
 # What Go writes in capitals at the start of a name.
 _INITIALS: Final = re.compile(
@@ -60,15 +60,15 @@ def diff(before: Any, after: Any, kind: ObjectType) -> str:
     Objects that are too large for that are only said to be: comparing takes longer than anybody
     else should wait for.
     """
-    if has_more_values(before, MOST_VALUES) or has_more_values(after, MOST_VALUES):
-        return f"(too large to compare: more than {MOST_VALUES} fields and list items)\n"
+    if has_more_values(before, MAX_VALUES) or has_more_values(after, MAX_VALUES):
+        return f"(too large to compare: more than {MAX_VALUES} fields and list items)\n"
     old, new = (_lines(internal(value, kind)) for value in (before, after))
     # Without names of files there is no head.
     return "".join(list(difflib.unified_diff(old, new))[2:])
 
 
 def _lines(value: Any) -> list[str]:
-    # Go escapes what HTML gives a meaning to.
+    # Go escapes the special characters of HTML.
     text = json.dumps(value, indent=1, ensure_ascii=False)
     for char in "<>&":
         text = text.replace(char, f"\\u{ord(char):04x}")

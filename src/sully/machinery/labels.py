@@ -33,7 +33,7 @@ class SelectorError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One condition on one label. Operators are the words of the string form, gt, lt and exists."""
+    """One condition on one label. Operators are those of the string form, gt, lt and exists."""
 
     key: str
     operator: str
@@ -81,14 +81,14 @@ class Selector:
     never: bool = False
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Report whether an object with these labels is meant."""
+        """Report whether an object with these labels matches."""
         if self.never:
             return False
         return all(requirement.matches(labels) for requirement in self.requirements)
 
     @property
     def everything(self) -> bool:
-        """Report whether every object is meant."""
+        """Report whether every object matches."""
         return not self.requirements and not self.never
 
     def __str__(self) -> str:
@@ -117,7 +117,7 @@ def parse(text: str) -> Selector:
 
 
 def check_size(text: str, terms: int) -> None:
-    """Refuse a selector that takes long to read, before it is read."""
+    """Reject a selector that is too large, before it is parsed."""
     if text.count(",") >= terms:
         raise SelectorError(f"too many terms in a selector: at most {terms}")
 
@@ -126,7 +126,7 @@ def from_object(selector: Mapping[str, Any] | None) -> Selector:
     """Read a LabelSelector object; an absent one means nothing, an empty one everything."""
     if selector is None:
         return NOTHING
-    found = [
+    requirements = [
         requirement(key, "=", (value,))
         for key, value in (selector.get("matchLabels") or {}).items()
     ]
@@ -136,12 +136,12 @@ def from_object(selector: Mapping[str, Any] | None) -> Selector:
             raise SelectorError(f"{quote(operator)} is not a valid label selector operator")
         # Kubernetes copies the list, and so quotes an empty one as null; the texts are on the wire.
         values = tuple(expression.get("values") or ()) or None
-        found.append(requirement(expression.get("key", ""), _EXPRESSIONS[operator], values))
-    return _ordered(found)
+        requirements.append(requirement(expression.get("key", ""), _EXPRESSIONS[operator], values))
+    return _ordered(requirements)
 
 
 def from_labels(labels: Mapping[str, str]) -> Selector:
-    """Select objects that carry all these labels; they are taken as they are."""
+    """Return a selector of objects with all these labels, which are not validated."""
     return _ordered(Requirement(key, "=", (value,)) for key, value in labels.items())
 
 
@@ -153,16 +153,18 @@ def requirement(key: str, operator: str, values: Sequence[str] | None) -> Requir
     return Requirement(key, operator, tuple(values or ()))
 
 
-def _ordered(found: Iterable[Requirement]) -> Selector:
-    return Selector(tuple(sorted(found, key=lambda one: one.key)))
+def _ordered(requirements: Iterable[Requirement]) -> Selector:
+    return Selector(tuple(sorted(requirements, key=lambda item: item.key)))
 
 
-def _problems(key: str, operator: str, given: Sequence[str] | None) -> Iterable[FieldError]:
+def _problems(
+    key: str, operator: str, requirement_values: Sequence[str] | None
+) -> Iterable[FieldError]:
     if problem := _key_problem(key, Path("key")):
         yield problem
-    at, values = Path("values"), given or ()
+    at, values = Path("values"), requirement_values or ()
     if operator in ("in", "notin") and not values:
-        empty = None if given is None else [*given]
+        empty = None if requirement_values is None else [*requirement_values]
         yield at.invalid(empty, "for 'in', 'notin' operators, values set can't be empty")
     elif operator in ("=", "==", "!=") and len(values) != 1:
         yield at.invalid([*values], "exact-match compatibility requires one single value")
@@ -199,7 +201,7 @@ class _Token:
 
     @property
     def names(self) -> bool:
-        # `in` and `notin` are operators only where an operator can stand.
+        # `in` and `notin` are operators only in the position of an operator.
         return self.kind in ("name", "in", "notin")
 
 
@@ -225,18 +227,18 @@ class _Parser:
         self._at = 0
 
     def parse(self) -> list[Requirement]:
-        found: list[Requirement] = []
+        requirements: list[Requirement] = []
         if self._peek().kind == "end":
-            return found
+            return requirements
         if not self._starts_requirement():
             raise SelectorError(
                 f"found '{self._peek().text}', expected: !, identifier, or 'end of string'"
             )
         while True:
-            found.append(self._requirement())
+            requirements.append(self._requirement())
             after = self._next()
             if after.kind == "end":
-                return found
+                return requirements
             if after.kind != ",":
                 raise SelectorError(f"found '{after.text}', expected: ',' or 'end of string'")
             if not self._starts_requirement():
@@ -300,7 +302,7 @@ class _Parser:
             raise SelectorError(f"found '{first.text}', expected: ',', ')' or identifier")
         values = self._values()
         if self._next().kind != ")":
-            # The text names the first value, not what stands there: clients know it so.
+            # The text has the first value, not the current one, as in Kubernetes.
             raise SelectorError(f"found '{first.text}', expected: ')'")
         return values
 
@@ -321,7 +323,7 @@ class _Parser:
                 raise SelectorError(f"found '{token.text}', expected: ',', or identifier")
 
     def _after_comma(self, values: set[str]) -> bool:
-        """Add the empty value where a comma has nothing on one side; say whether the set ends."""
+        """Add the empty value next to a comma without one; report whether the set ends."""
         if not values:
             values.add("")
         if self._peek().kind == ")":

@@ -18,11 +18,11 @@ LONGEST = 512
 """Characters of a text that is remembered: names, quantities and times are shorter."""
 
 
-def remembered(most: int) -> Callable[[Callable[[str], V]], Callable[[str], V]]:
+def memoized(max_entries: int) -> Callable[[Callable[[str], V]], Callable[[str], V]]:
     """Remember what a function returned for the latest texts, of those that are short."""
 
     def decorate(function: Callable[[str], V]) -> Callable[[str], V]:
-        known = lru_cache(maxsize=most)(function)
+        known = lru_cache(maxsize=max_entries)(function)
 
         @wraps(function)
         def call(text: str) -> V:
@@ -40,15 +40,15 @@ class Memo(dict[K, V]):
     needs more than fits gains nothing from remembering either way.
     """
 
-    __slots__ = ("_most",)
+    __slots__ = ("_max_entries",)
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, max_entries: int) -> None:
         super().__init__()
-        self._most = most
+        self._max_entries = max_entries
 
     def keep(self, key: K, value: V) -> V:
         """Remember a value, and return it."""
-        if len(self) >= self._most:
+        if len(self) >= self._max_entries:
             self.clear()
         self[key] = value
         return value

@@ -54,17 +54,17 @@ def _fields(kind: type[msgspec.Struct], above: set[Any]) -> Rewrite | None:
         # Within itself: what rewrites the whole is known by the time it is called.
         return lambda value: (rewriter(kind) or _unchanged)(value)
     fields = msgspec.structs.fields(kind)
-    found = [(field.encode_name, _of(field.type, above | {kind})) for field in fields]
-    known = tuple((name, change) for name, change in found if change is not None)
+    rewriters = [(field.encode_name, _of(field.type, above | {kind})) for field in fields]
+    used = tuple((name, change) for name, change in rewriters if change is not None)
 
     def change_fields(value: dict[str, Any]) -> Any:
-        for name, change in known:
-            given = value.get(name)
-            if given is not None:
-                value[name] = change(given)
+        for name, change in used:
+            field_value = value.get(name)
+            if field_value is not None:
+                value[name] = change(field_value)
         return value
 
-    return change_fields if known else None
+    return change_fields if used else None
 
 
 def _unchanged(value: Any) -> Any:

@@ -5,7 +5,7 @@ Each function returns what is wrong with a value: an empty list means nothing.
 
 import re
 
-from sully.machinery.memo import remembered
+from sully.machinery.memo import memoized
 
 DNS_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _DNS_LABEL = re.compile(DNS_LABEL)
@@ -90,8 +90,8 @@ def caseless_subdomain_problems(value: str) -> list[str]:
     return problems
 
 
-# The same few keys come with every object; the list is never changed.
-@remembered(8192)
+# Objects have the same few keys; the list is never changed.
+@memoized(8192)
 def label_key_problems(value: str) -> list[str]:
     """Check `[prefix/]name`, as label keys, taint keys and condition types are written."""
     parts = value.split("/")
@@ -105,8 +105,8 @@ def label_key_problems(value: str) -> list[str]:
         if not parts[0]:
             problems.append("prefix part must be non-empty")
         else:
-            found = dns_subdomain_problems(parts[0], unit="bytes")
-            problems += [f"prefix part {text}" for text in found]
+            prefix_problems = dns_subdomain_problems(parts[0], unit="bytes")
+            problems += [f"prefix part {text}" for text in prefix_problems]
     return problems + _name_part_problems(parts[-1])
 
 
@@ -153,7 +153,7 @@ def label_value_problems(value: str) -> list[str]:
 
 
 def c_identifier_problems(value: str) -> list[str]:
-    """Check a C identifier; its length is the caller's business."""
+    """Check a C identifier, but not its length."""
     if _C_IDENTIFIER.fullmatch(value):
         return []
     return [
@@ -169,7 +169,7 @@ def c_identifier_problems(value: str) -> list[str]:
 
 
 def path_segment_problems(name: str) -> list[str]:
-    """Check that a name can stand in a URL path."""
+    """Check that a name is valid in a URL path."""
     if name in (".", ".."):
         return [f"may not be '{name}'"]
     return [f"may not contain '{char}'" for char in ("/", "%") if char in name]

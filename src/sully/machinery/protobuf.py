@@ -1,6 +1,6 @@
-"""Kubernetes objects in protobuf, read into the values that JSON bodies give.
+"""Kubernetes objects in protobuf, decoded into the same values as JSON bodies.
 
-Go clients write the core kinds in this form unless told otherwise. A message is walked along the
+Go clients send the core kinds in this form by default. A message is walked along the
 same field table as JSON (schema.py), which also has the numbers of the fields; protobuf_wire.py
 takes bytes apart. The result goes to decode.py like any parsed body, so that defaults, checks and
 error texts are the same. Answers are never written in this form: every client that sends it also
@@ -43,7 +43,7 @@ class Envelope:
 
 
 def read_envelope(body: bytes) -> Envelope:
-    """Take an object out of its envelope."""
+    """Decode the envelope of an object."""
     if not body:
         raise ProtobufError("empty data")
     if not body.startswith(MAGIC):
@@ -59,7 +59,7 @@ def read_envelope(body: bytes) -> Envelope:
 
 
 Slot = Field | dict[int, "Slot"]
-"""What a number stands for: a field, or a message that Go embeds, with its own numbers."""
+"""The field of a number, or a message that Go embeds, with its own numbers."""
 
 
 @lru_cache(maxsize=4096)
@@ -94,56 +94,58 @@ class _Reader:
         return into
 
     def _fill(self, raw: bytes, slots: dict[int, Slot], into: Obj, depth: int) -> None:
-        for number, wire, found in fields_of(raw):
+        for number, wire, content in fields_of(raw):
             self._count()
             slot = slots.get(number)
             if isinstance(slot, Field):
-                self._put(slot, wire, found, into, depth)
+                self._put(slot, wire, content, into, depth)
             elif slot is not None:
                 # What Go embeds is a message of its own here, but not in JSON.
-                self._fill(_bytes(found, number), slot, into, depth)
+                self._fill(_bytes(content, number), slot, into, depth)
 
     def _count(self, values: int = 1) -> None:
         self._left -= values
         if self._left < 0:
             raise codec.TooManyValuesError
 
-    def _put(self, field: Field, wire: WireType, found: int | bytes, into: Obj, depth: int) -> None:
+    def _put(
+        self, field: Field, wire: WireType, content: int | bytes, into: Obj, depth: int
+    ) -> None:
         kind, name = field.type, field.name
         if isinstance(kind, ListOf):
-            into.setdefault(name, []).extend(self._items(kind.item, wire, found, name, depth))
+            into.setdefault(name, []).extend(self._items(kind.item, wire, content, name, depth))
         elif isinstance(kind, MapOf):
-            key, value = self._entry(kind.value, _bytes(found, name), name, depth)
+            key, value = self._entry(kind.value, _bytes(content, name), name, depth)
             into.setdefault(name, {})[key] = value
         elif isinstance(kind, ObjectType):
-            # A message that comes twice is one message in two parts.
-            self.message(_bytes(found, name), kind, into.setdefault(name, {}), depth + 1)
+            # A repeated message is one message in two parts.
+            self.message(_bytes(content, name), kind, into.setdefault(name, {}), depth + 1)
         else:
-            into[name] = _scalar(kind, found, name)
+            into[name] = _scalar(kind, content, name)
 
     def _items(
-        self, kind: Type, wire: WireType, found: int | bytes, name: str, depth: int
+        self, kind: Type, wire: WireType, content: int | bytes, name: str, depth: int
     ) -> list[Any]:
         if isinstance(kind, Scalar) and kind.name in _VARINTS and wire is WireType.CHUNK:
-            packed = _bytes(found, name)
+            packed = _bytes(content, name)
             self._count(len(packed))
             return [_scalar(kind, number, name) for number in numbers_of(packed)]
-        return [self._value(kind, found, name, depth)]
+        return [self._value(kind, content, name, depth)]
 
     def _entry(self, kind: Type, raw: bytes, name: str, depth: int) -> tuple[str, Any]:
         key, value = "", _missing(kind)
-        for number, _, found in fields_of(raw):
+        for number, _, content in fields_of(raw):
             self._count()
             if number == 1:
-                key = text_of(_bytes(found, name))
+                key = text_of(_bytes(content, name))
             elif number == 2:
-                value = self._value(kind, found, name, depth)
+                value = self._value(kind, content, name, depth)
         return key, value
 
-    def _value(self, kind: Type, found: int | bytes, name: str, depth: int) -> Any:
+    def _value(self, kind: Type, content: int | bytes, name: str, depth: int) -> Any:
         if isinstance(kind, Scalar):
-            return _scalar(kind, found, name)
-        raw = _bytes(found, name)
+            return _scalar(kind, content, name)
+        raw = _bytes(content, name)
         if isinstance(kind, ObjectType):
             return self.message(raw, kind, {}, depth + 1)
         # A list or map inside a list or map has no place in protobuf: Go wraps it in a message.
@@ -159,12 +161,12 @@ def _missing(kind: Type) -> Any:
     return [] if isinstance(kind, ListOf) else {}
 
 
-def _scalar(kind: Scalar, found: int | bytes, name: str) -> Any:
+def _scalar(kind: Scalar, content: int | bytes, name: str) -> Any:
     if kind.name in _VARINTS:
-        if not isinstance(found, int):
+        if not isinstance(content, int):
             raise _wrong(name)
-        return bool(found) if kind.name == "bool" else signed(found, int(kind.name[3:]))
-    raw = _bytes(found, name)
+        return bool(content) if kind.name == "bool" else signed(content, int(kind.name[3:]))
+    raw = _bytes(content, name)
     match kind.name:
         case "string":
             return text_of(raw)
@@ -185,7 +187,7 @@ def _scalar(kind: Scalar, found: int | bytes, name: str) -> Any:
 def _time(raw: bytes, *, micro: bool) -> str | None:
     if not raw:
         return None  # how Go writes the time that is not set
-    parts = {number: found for number, _, found in fields_of(raw) if isinstance(found, int)}
+    parts = {number: content for number, _, content in fields_of(raw) if isinstance(content, int)}
     seconds, nanos = signed(parts.get(1, 0), 64), signed(parts.get(2, 0), 32)
     try:
         # JSON has no finer times than these, so the rest must not be kept either.
@@ -196,7 +198,7 @@ def _time(raw: bytes, *, micro: bool) -> str | None:
 
 
 def _int_or_string(raw: bytes) -> int | str:
-    parts: dict[int, int | bytes] = {number: found for number, _, found in fields_of(raw)}
+    parts: dict[int, int | bytes] = {number: content for number, _, content in fields_of(raw)}
     is_text, number, text = parts.get(1, 0), parts.get(2, 0), parts.get(3, b"")
     if not (isinstance(is_text, int) and isinstance(number, int) and isinstance(text, bytes)):
         raise _wrong("IntOrString")
@@ -215,18 +217,18 @@ def _raw_value(raw: bytes) -> Any:
         raise ProtobufError(str(error)) from None
 
 
-def _chunks(raw: bytes, wanted: tuple[int, ...]) -> dict[int, bytes]:
-    found: dict[int, bytes] = {}
+def _chunks(raw: bytes, numbers: tuple[int, ...]) -> dict[int, bytes]:
+    chunks: dict[int, bytes] = {}
     for number, _, value in fields_of(raw):
-        if number in wanted:
-            found[number] = _bytes(value, number)
-    return found
+        if number in numbers:
+            chunks[number] = _bytes(value, number)
+    return chunks
 
 
-def _bytes(found: int | bytes, name: object) -> bytes:
-    if not isinstance(found, bytes):
+def _bytes(content: int | bytes, name: object) -> bytes:
+    if not isinstance(content, bytes):
         raise _wrong(name)
-    return found
+    return content
 
 
 def _wrong(name: object) -> ProtobufError:

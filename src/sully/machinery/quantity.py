@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from sully.machinery.memo import remembered
+from sully.machinery.memo import memoized
 
 NANO: Final = 10**9
 MAX_INT64: Final = 2**63 - 1
@@ -58,7 +58,7 @@ _BINARY_DIGITS: Final = 15
 
 
 class QuantityError(ValueError):
-    """Say why a text is not a quantity, in the words of the API."""
+    """The reason why a text is not a quantity, in the text of the API."""
 
 
 class Quantity:
@@ -99,7 +99,7 @@ class Quantity:
         return rest == 0 and MIN_INT64 <= whole <= MAX_INT64
 
     def as_int64(self) -> int | None:
-        """Return the whole number, or None when there is none that fits into 64 bits."""
+        """Return the integer, or None if it is none or exceeds 64 bits."""
         return self._nanos // NANO if self.is_integer() else None
 
     def ceil(self) -> int:
@@ -158,10 +158,10 @@ class Quantity:
         return self._text if self._text is not None else _print(self._nanos, self._style)
 
 
-# The same few amounts stand in thousands of pods.
-@remembered(8192)
+# Thousands of pods have the same few quantities.
+@memoized(8192)
 def parse_quantity(text: str) -> Quantity:
-    """Read a quantity as the API does; raise QuantityError with the API's words."""
+    """Parse a quantity as the API does; raises QuantityError with the API's text."""
     shape = _SHAPE.fullmatch(text)
     if shape is None or not text:
         raise QuantityError(FORMAT_ERROR)
@@ -177,14 +177,14 @@ def parse_quantity(text: str) -> Quantity:
     return Quantity(-nanos if sign == "-" else nanos, style, kept)
 
 
-@remembered(8192)
+@memoized(8192)
 def canonical(text: str) -> str:
-    """Return the form in which the API gives a quantity back."""
+    """Return the canonical form of a quantity."""
     return str(parse_quantity(text))
 
 
 def _interpret(suffix: str) -> tuple[str, int]:
-    """Return the style and the power of two or ten that a suffix stands for."""
+    """Return the style and the power of two or ten of a suffix."""
     if suffix in _BINARY:
         return BINARY_SI, _BINARY[suffix]
     if suffix in _DECIMAL:
@@ -212,7 +212,7 @@ def _ten_to(power: int) -> int:
 
 
 def _keeps_text(digits: str, places: int, style: str, power: int) -> bool:
-    """Report whether the text is given back as it came.
+    """Report whether the text is returned unchanged.
 
     Kubernetes looks quickly whether a number is canonical and then does not print it again. Its
     look is generous (`1.500` and `+5` pass), and clients see the result, so the same look is taken

@@ -1,4 +1,4 @@
-"""Reads objects that are as their table says, fast; all others are decode.py's business.
+"""Decodes objects that conform to their table, fast; decode.py decodes all others.
 
 Nearly every body is well formed, so nothing is prepared here for the case that one is not: no trail
 of names, no place for an error text. Anything unexpected ends the reading, and decode.py walks the
@@ -29,7 +29,7 @@ ZERO: dict[str, Any] = {
     "IntOrString": 0,
     "object": None,
 }
-"""What stands for a value that is always written and was not given."""
+"""The value of an absent field that is always written."""
 
 
 class FallbackError(Exception):
@@ -66,19 +66,19 @@ class ObjectReader:
             raise FallbackError
         result: Obj = {}
         fields = self._fields
-        for name, given in value.items():
+        for name, item in value.items():
             known = fields.get(name)
             if known is None:
                 raise FallbackError
-            if given is None:
+            if item is None:
                 continue
             reader, keeps_empty = known
             if reader is not None:
-                given = reader(given)
-            elif type(given) is not str:
+                item = reader(item)
+            elif type(item) is not str:
                 raise FallbackError
-            if given or keeps_empty:
-                result[name] = given
+            if item or keeps_empty:
+                result[name] = item
         for name, zero in self._zeros:
             if name not in result:
                 result[name] = zero
@@ -115,10 +115,10 @@ def _list_reader(read: Reader | None) -> Reader:
     if read is None:
         return _strings
 
-    def items(given: Any) -> list[Any]:
-        if type(given) is not list:
+    def items(value: Any) -> list[Any]:
+        if type(value) is not list:
             raise FallbackError
-        return [read(item) for item in given]
+        return [read(item) for item in value]
 
     return items
 
@@ -127,31 +127,31 @@ def _map_reader(read: Reader | None) -> Reader:
     if read is None:
         return _string_map
 
-    def entries(given: Any) -> Obj:
-        if type(given) is not dict:
+    def entries(value: Any) -> Obj:
+        if type(value) is not dict:
             raise FallbackError
-        return {key: read(item) for key, item in given.items()}
+        return {key: read(item) for key, item in value.items()}
 
     return entries
 
 
-def _strings(given: Any) -> list[str]:
-    if type(given) is not list or any(type(item) is not str for item in given):
+def _strings(value: Any) -> list[str]:
+    if type(value) is not list or any(type(item) is not str for item in value):
         raise FallbackError
-    return list(given)
+    return list(value)
 
 
-def _string_map(given: Any) -> dict[str, str]:
-    if type(given) is not dict or any(type(item) is not str for item in given.values()):
+def _string_map(value: Any) -> dict[str, str]:
+    if type(value) is not dict or any(type(item) is not str for item in value.values()):
         raise FallbackError
-    return dict(given)
+    return dict(value)
 
 
 def _keeps_empty(field: Field) -> bool:
     # An empty struct behind a pointer, a raw value and a written IntOrString are not zero to Go.
     kind = field.type
-    given = isinstance(kind, Scalar) and kind.name in ("object", "IntOrString")
-    return field.emit or field.null or field.ptr or isinstance(kind, ObjectType) or given
+    value = isinstance(kind, Scalar) and kind.name in ("object", "IntOrString")
+    return field.emit or field.null or field.ptr or isinstance(kind, ObjectType) or value
 
 
 def _zero(field: Field) -> Any:
@@ -161,47 +161,47 @@ def _zero(field: Field) -> Any:
 
 
 def _integer(low: int, high: int) -> Reader:
-    def integer(given: Any) -> int:
-        if type(given) is not int or not low <= given <= high:
+    def integer(value: Any) -> int:
+        if type(value) is not int or not low <= value <= high:
             raise FallbackError
-        return given
+        return value
 
     return integer
 
 
-def _bool(given: Any) -> bool:
-    if type(given) is not bool:
+def _bool(value: Any) -> bool:
+    if type(value) is not bool:
         raise FallbackError
-    return given
+    return value
 
 
-def _number(given: Any) -> float:
-    if type(given) is not int and type(given) is not float:
+def _number(value: Any) -> float:
+    if type(value) is not int and type(value) is not float:
         raise FallbackError
-    return given
+    return value
 
 
 def _text(convert: Callable[[str], str], refusal: type[Exception]) -> Reader:
-    def text(given: Any) -> str:
-        if type(given) is not str:
+    def text(value: Any) -> str:
+        if type(value) is not str:
             raise FallbackError
         try:
-            return convert(given)
+            return convert(value)
         except refusal:
             raise FallbackError from None
 
     return text
 
 
-def _int_or_string(given: Any) -> int | str:
-    if type(given) is str or (type(given) is int and -(2**31) <= given < 2**31):
-        return given
+def _int_or_string(value: Any) -> int | str:
+    if type(value) is str or (type(value) is int and -(2**31) <= value < 2**31):
+        return value
     raise FallbackError
 
 
-def _raw(given: Any) -> Any:
+def _raw(value: Any) -> Any:
     # A caller in this process may go on changing what it sent.
-    return copy(given)
+    return copy(value)
 
 
 def _bytes(_: Any) -> str:

@@ -27,40 +27,40 @@ class RuntimeConfigError(ValueError):
 class RuntimeConfig:
     """The versions as switched for this process, by `group/version` or by `api/stage`."""
 
-    wanted: Mapping[str, bool] = field(default_factory=dict)
+    requested: Mapping[str, bool] = field(default_factory=dict)
 
     def applied(self, resource: ResourceType) -> ResourceType:
         """Return a resource with the versions in which it is to be served."""
-        if not self.wanted:
+        if not self.requested:
             return resource
         hub, *others = resource.versions
         switched = (replace(other, enabled=self._serves(resource.group, other)) for other in others)
         return replace(resource, versions=(hub, *switched))
 
     def _serves(self, group: str, version: Version) -> bool:
-        found = self.wanted.get(f"{group}/{version.name}")
-        if found is not None or version.structural:
+        explicit = self.requested.get(f"{group}/{version.name}")
+        if explicit is not None or version.structural:
             # Stages are of what Kubernetes has built in; these kinds are custom resources there.
-            return found is not False
+            return explicit is not False
         stage = next((name for name in ("alpha", "beta") if name in version.name), "ga")
-        return self.wanted.get(f"api/{stage}", self.wanted.get("api/all", True))
+        return self.requested.get(f"api/{stage}", self.requested.get("api/all", True))
 
     def check(self, resources: Iterable[ResourceType]) -> None:
         """Refuse names of versions that there are not, and what cannot be switched off."""
         hubs: set[str] = set()
         others: set[str] = set()
         for resource in resources:
-            for place, version in enumerate(resource.versions):
-                known = others if place else hubs
+            for index, version in enumerate(resource.versions):
+                known = others if index else hubs
                 known.add(f"{resource.group}/{version.name}")
-        for name, on in self.wanted.items():
+        for name, on in self.requested.items():
             if name in _STAGES or name in others:
                 continue
             if name not in hubs:
                 choices = ", ".join(sorted(others))
                 raise RuntimeConfigError(
-                    f"--runtime-config: there is no {shown(name)}; can be switched: {choices},"
-                    f" {', '.join(_STAGES)}"
+                    f"--runtime-config: unknown version {shown(name)} (one of: {choices},"
+                    f" {', '.join(_STAGES)})"
                 )
             if not on:
                 raise RuntimeConfigError(
@@ -75,8 +75,8 @@ def shown(name: str) -> str:
 
 
 def parse_runtime_config(text: str) -> RuntimeConfig:
-    """Read `a/v1=true,api/beta=false`; a name alone stands for true."""
-    wanted = {}
+    """Parse `a/v1=true,api/beta=false`; a name alone means true."""
+    requested = {}
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         name, _, value = part.partition("=")
         if value.lower() not in _VALUES:
@@ -84,5 +84,5 @@ def parse_runtime_config(text: str) -> RuntimeConfig:
                 f'--runtime-config: {name} must be true or false, not "{value}"'
             )
         core = name.startswith("api/v")
-        wanted[name.removeprefix("api") if core else name] = _VALUES[value.lower()]
-    return RuntimeConfig(wanted)
+        requested[name.removeprefix("api") if core else name] = _VALUES[value.lower()]
+    return RuntimeConfig(requested)

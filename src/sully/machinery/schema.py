@@ -125,7 +125,7 @@ class Field:
     replace: bool = False  # an object that such a patch does not merge
     default: str | None = None
     go_type: str = ""
-    choices: tuple[str, ...] = ()  # of an enumeration, for documents; validation has its own say
+    choices: tuple[str, ...] = ()  # of an enumeration, for documents; not for validation
     nullable: bool = (
         False  # null is a value of its own; only structural.py distinguishes it from absent
     )
@@ -135,7 +135,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a table itself says about values; only structural.py holds kinds to it."""
+    """The constraints of a table on values; only structural.py enforces them."""
 
     pattern: str = ""
     min_length: int | None = None
@@ -165,7 +165,7 @@ class _Entry:
 
 
 class Tables:
-    """All object types by package; references resolve when first asked for."""
+    """All object types by package; references are resolved on first use."""
 
     def __init__(self) -> None:
         self._raw: dict[str, dict[str, tuple[_Entry, list[_Entry]]]] = {}
@@ -185,7 +185,7 @@ class Tables:
                 types[head.name] = (head, entries)
 
     def leave_out(self, fields: Mapping[str, Iterable[str]]) -> None:
-        """Forget fields of types, in every package; before anything was asked for."""
+        """Remove fields of types, in every package; before the first use."""
         for types in self._raw.values():
             for name, gone in fields.items():
                 if name in types:
@@ -201,18 +201,18 @@ class Tables:
             head, entries = self._raw[package][name]
         except KeyError:
             raise TableError(f"no type {name} in package {package}") from None
-        made = ObjectType(
+        object_type = ObjectType(
             package,
             name,
             _prose(head.doc),
             atomic="atomic" in head.flags,
             union="union" in head.flags,
         )
-        self._built[package, name] = made
-        made.order = tuple(entry.name for entry in entries)
+        self._built[package, name] = object_type
+        object_type.order = tuple(entry.name for entry in entries)
         for entry in sorted(entries, key=lambda entry: entry.name):
-            made.fields[entry.name] = self._field(package, entry)
-        return made
+            object_type.fields[entry.name] = self._field(package, entry)
+        return object_type
 
     def types(self, package: str) -> Iterator[ObjectType]:
         """Go through every type of a package."""
@@ -247,7 +247,7 @@ class Tables:
 
 
 def _read(text: str) -> Iterable[tuple[_Entry, list[_Entry]]]:
-    found: list[tuple[_Entry, list[_Entry]]] = []
+    types: list[tuple[_Entry, list[_Entry]]] = []
     last: _Entry | None = None
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):
@@ -256,13 +256,13 @@ def _read(text: str) -> Iterable[tuple[_Entry, list[_Entry]]]:
             last.doc.append(line.strip())
         elif match := _FIELD_LINE.match(line):
             last = _Entry(match[1], match[2] or "", match[3], tuple(match[4].split()), [match[5]])
-            found[-1][1].append(last)
+            types[-1][1].append(last)
         elif match := _TYPE_LINE.match(line):
             last = _Entry(match[1], "", "", tuple(match[2].split()), [match[3]])
-            found.append((last, []))
+            types.append((last, []))
         else:
             raise TableError(f"line {number} is neither a type nor a field: {line!r}")
-    return found
+    return types
 
 
 def _flag(flag: str) -> dict[str, object]:

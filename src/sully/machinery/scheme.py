@@ -68,10 +68,10 @@ class Scheme:
 
     def schema(self, resource: ResourceType, version: str) -> ObjectType:
         """Return the table of a resource's kind in a version."""
-        found = resource.version(version)
-        if found is None:
+        served = resource.version(version)
+        if served is None:
             raise KeyError(f"{resource.plural} is not served in {version}")
-        return self.tables.get(found.package, resource.kind)
+        return self.tables.get(served.package, resource.kind)
 
 
 def version_priority(name: str) -> tuple[int, int, int]:

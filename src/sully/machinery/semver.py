@@ -10,7 +10,7 @@ import re
 from functools import total_ordering
 from typing import Final
 
-from sully.machinery.memo import remembered
+from sully.machinery.memo import memoized
 
 _IDENTIFIER: Final = r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*"
 _VERSION: Final = re.compile(
@@ -22,12 +22,12 @@ _MAX_DIGITS: Final = 20
 
 
 class SemverError(ValueError):
-    """Say why a text is not a semantic version."""
+    """The reason why a text is not a semantic version."""
 
 
 @total_ordering
 class Semver:
-    """A version; build metadata is kept, but plays no part in equality and order."""
+    """A version; build metadata is kept, but ignored by comparisons."""
 
     __slots__ = ("_order", "build", "major", "minor", "patch", "prerelease")
 
@@ -70,7 +70,7 @@ class Semver:
 
 
 def _rank(identifier: str) -> tuple[bool, int, str]:
-    """Return what orders one part of a prerelease: numbers first, by amount, then words."""
+    """Return the sort key of one part of a prerelease: numbers first, then text."""
     if identifier.isdigit():
         # A longer number is a larger one: identifiers have no leading zeros.
         return False, len(identifier), identifier
@@ -85,7 +85,7 @@ def parse_semver(text: str, *, normalize: bool = False) -> Semver:
     return _parse(_normalized(text) if normalize else text)
 
 
-@remembered(4096)
+@memoized(4096)
 def _parse(text: str) -> Semver:
     match = _VERSION.fullmatch(text)
     if match is None:
@@ -106,7 +106,7 @@ def _parse(text: str) -> Semver:
 
 
 def _problem(text: str) -> str:
-    """Return the words of the library that Kubernetes uses, for the mistakes it distinguishes."""
+    """Return the error text of the library that Kubernetes uses."""
     if not text:
         return "Version string empty"
     parts = text.split(".", 2)

@@ -54,7 +54,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """The steps of a write with their usual behaviour; kinds override what they need.
+    """The steps of a write with their default behavior; kinds override what they need.
 
     reset: paths that this endpoint does not own for field management, as tuples of field names.
     """
@@ -100,7 +100,7 @@ class Strategy:
         return ()
 
     def validate_name(self, name: str) -> Sequence[str]:
-        """Return what is wrong with an object name; usual: a DNS subdomain."""
+        """Return the problems of an object name; default: a DNS subdomain."""
         from sully.machinery.names import dns_subdomain_problems  # late: names is rarely needed
 
         return dns_subdomain_problems(name)
@@ -148,7 +148,7 @@ class ResourceType:
     columns: tuple[Column, ...] = ()
     # Field labels for fieldSelector besides metadata.name(space): label → value of the object.
     selectable: Mapping[str, Callable[[Obj], str]] = field(default_factory=dict)
-    # Builds the 400 text for an unknown label from (group, version, kind, label); None: the usual.
+    # Returns the 400 text for an unknown label (group, version, kind, label); None: the default.
     unknown_label: Callable[[str, str, str, str], str] | None = None
     create_on_update: bool = False  # PUT of what does not exist creates it
     grace_period: Callable[[Obj], int] | None = None  # seconds a deletion waits (pods)

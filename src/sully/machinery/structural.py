@@ -36,45 +36,45 @@ _SHAPE_REASONS: Final = frozenset(
 
 
 def read(value: Any, kind: ObjectType, unknown: list[str]) -> Obj:
-    """Return the object without what its schema does not know; such names go to `unknown`."""
+    """Return the object without fields that are not in its schema; adds them to `unknown`."""
     head = {name: value[name] for name in _HEAD if name in value}
-    found = decode(head, kind, unknown)
-    rest = {name: given for name, given in value.items() if name not in _HEAD}
-    return found | _pruned_object(rest, kind, (), unknown)
+    decoded = decode(head, kind, unknown)
+    rest = {name: field_value for name, field_value in value.items() if name not in _HEAD}
+    return decoded | _pruned_object(rest, kind, (), unknown)
 
 
 def _pruned_object(value: Obj, kind: ObjectType, at: Trail, unknown: list[str]) -> Obj:
     result: Obj = {}
-    for name, given in value.items():
+    for name, field_value in value.items():
         field = kind.fields.get(name)
         if field is None:
             if len(unknown) < MAX_UNKNOWN:
                 unknown.append(written((at, name)))
-        elif given is not None or field.nullable:
+        elif field_value is not None or field.nullable:
             # Null where it is no value counts as absent.
-            result[name] = _pruned(given, field.type, (at, name), unknown)
+            result[name] = _pruned(field_value, field.type, (at, name), unknown)
     return result
 
 
-def _pruned(given: Any, kind: Type, at: Trail, unknown: list[str]) -> Any:
+def _pruned(value: Any, kind: Type, at: Trail, unknown: list[str]) -> Any:
     match kind:
-        case ObjectType() if isinstance(given, dict):
-            return _pruned_object(given, kind, at, unknown)
-        case ListOf() if isinstance(given, list):
+        case ObjectType() if isinstance(value, dict):
+            return _pruned_object(value, kind, at, unknown)
+        case ListOf() if isinstance(value, list):
             return [
-                _pruned(item, kind.item, (at, index), unknown) for index, item in enumerate(given)
+                _pruned(item, kind.item, (at, index), unknown) for index, item in enumerate(value)
             ]
-        case MapOf() if isinstance(given, dict):
-            present = ((key, item) for key, item in given.items() if item is not None)
+        case MapOf() if isinstance(value, dict):
+            present = ((key, item) for key, item in value.items() if item is not None)
             return {key: _pruned(item, kind.value, (at, key), unknown) for key, item in present}
-        case Scalar() if isinstance(given, float) and _whole(given, kind):
-            return int(given)
-    return given
+        case Scalar() if isinstance(value, float) and _whole(value, kind):
+            return int(value)
+    return value
 
 
-def _whole(given: float, kind: Scalar) -> bool:
+def _whole(value: float, kind: Scalar) -> bool:
     bound = _INTEGERS.get(kind.name)
-    return bound is not None and given.is_integer() and -bound <= given < bound
+    return bound is not None and value.is_integer() and -bound <= value < bound
 
 
 # -- defaults -------------------------------------------------------------------------------------
@@ -117,9 +117,9 @@ def problems(obj: Obj, kind: ObjectType) -> Iterator[FieldError]:
             yield from _field(obj[field.name], field, Path(field.name))
 
 
-def is_misshapen(found: Iterable[FieldError]) -> bool:
+def is_misshapen(errors: Iterable[FieldError]) -> bool:
     """Report whether an object is so malformed that nothing else of it can be checked."""
-    return any(one.reason in _SHAPE_REASONS or one.field == "<nil>" for one in found)
+    return any(error.reason in _SHAPE_REASONS or error.field == "<nil>" for error in errors)
 
 
 def _field(value: Any, field: Field, at: Path) -> Iterator[FieldError]:
@@ -136,9 +136,9 @@ def _field(value: Any, field: Field, at: Path) -> Iterator[FieldError]:
 
 
 def _listed(value: list[Any], field: Field, at: Path) -> Iterator[FieldError]:
-    most = field.limits.max_items if field.limits is not None else None
-    if most is not None and len(value) > most:
-        yield at.too_many(len(value), most)
+    bound = field.limits.max_items if field.limits is not None else None
+    if bound is not None and len(value) > bound:
+        yield at.too_many(len(value), bound)
     if not field.map_keys:
         return
     seen: set[str] = set()
@@ -191,9 +191,9 @@ def _scalar(value: Any, name: str, at: Path) -> Iterator[FieldError]:
         elif name == "Quantity":
             yield from _within(value, _QUANTITY, at)
     elif type(value) is not str:
-        wanted = _FORMATS.get(name)
-        plain = wanted is None or value is None or isinstance(value, list)
-        yield _mistyped(at, wanted or "string", _type(value) if plain else _go_format(value))
+        expected = _FORMATS.get(name)
+        plain = expected is None or value is None or isinstance(value, list)
+        yield _mistyped(at, expected or "string", _type(value) if plain else _go_format(value))
     elif not _is_formatted(value, name):
         yield at.type_invalid(
             value, f"{at} in body must be of type {_FORMATS[name]}: {quote(value)}"
@@ -212,8 +212,8 @@ def _integer(value: Any, name: str, at: Path) -> Iterator[FieldError]:
         yield Path().invalid("", text)
 
 
-def _mistyped(at: Path, wanted: str, found: str) -> FieldError:
-    return at.type_invalid(found, f"{at} in body must be of type {wanted}: {quote(found)}")
+def _mistyped(at: Path, expected: str, actual: str) -> FieldError:
+    return at.type_invalid(actual, f"{at} in body must be of type {expected}: {quote(actual)}")
 
 
 def _type(value: Any) -> str:

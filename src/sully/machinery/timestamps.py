@@ -7,14 +7,14 @@ import re
 from datetime import UTC, datetime, timedelta, timezone
 
 from sully.machinery.gotext import quote
-from sully.machinery.memo import remembered
+from sully.machinery.memo import memoized
 
 _LAYOUT = "2006-01-02T15:04:05Z07:00"
 _MICRO_LAYOUT = "2006-01-02T15:04:05.000000Z07:00"
 _SHAPE = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[T](\d\d):(\d\d):(\d\d)([.,]\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII
 )
-# What Go's parser expects piece by piece, to say where a text goes wrong.
+# What Go's parser expects piece by piece, for its error texts.
 _PIECES = tuple(
     (re.compile(pattern, re.ASCII), name)
     for pattern, name in (
@@ -86,7 +86,7 @@ def _zone(text: str) -> timezone:
 
 
 def _complaint(text: str, layout: str, *, fraction: bool) -> str:
-    """Say where a text stops being a time, piece by piece as Go reads it."""
+    """Return the error of Go's parser, which reads piece by piece."""
     rest = text
     for pattern, name in _PIECES:
         match = pattern.match(rest)
@@ -107,7 +107,7 @@ def _cannot_parse(text: str, layout: str, rest: str, name: str) -> str:
 
 
 def later(moment: datetime, seconds: int) -> datetime:
-    """Return a time so much later; people and broken clocks ask for more than there is."""
+    """Add seconds to a time, up to the last date that can be represented."""
     try:
         return moment + timedelta(seconds=seconds)
     except OverflowError:
@@ -135,11 +135,11 @@ def _utc(moment: datetime) -> datetime:
     return moment if moment.tzinfo is UTC else moment.astimezone(UTC)
 
 
-# The times of an object come back with every write of it.
-@remembered(8192)
+# Every write of an object repeats its times.
+@memoized(8192)
 def canonical_time(text: str) -> str:
     """Bring a time into the form the server writes."""
-    # Most times come back from where they were written: nothing to parse then.
+    # Most times are in canonical form already and need no parsing.
     if len(text) == 20 and text[-1] == "Z" and text[10] == "T" and "." not in text:
         parse_time(text)
         return text
@@ -152,7 +152,7 @@ def canonical_micro_time(text: str) -> str:
 
 
 def age(since: datetime, now: datetime) -> str:
-    """Say how long ago something was, as tables do: 42s, 3m10s, 5h, 12d, 2y30d."""
+    """Return an age as tables print it: 42s, 3m10s, 5h, 12d, 2y30d."""
     seconds = int((now - since).total_seconds())
     if seconds < -1:
         return "<invalid>"

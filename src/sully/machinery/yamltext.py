@@ -21,9 +21,9 @@ from sully.machinery.codec import (
     Trail,
     written,
 )
-from sully.machinery.memo import remembered
+from sully.machinery.memo import memoized
 
-# How many values the aliases of one document may stand for: a few lines can mean billions.
+# How many values the aliases of one document may expand to: a few lines can mean billions.
 MAX_ALIASED = 20_000
 # How many fields and items a body may have: half of what JSON may, which is read ten times faster.
 MAX_VALUES = 25_000
@@ -46,12 +46,12 @@ def read(text: str) -> tuple[Any, list[str]]:
     documents = _documents(text, MAX_VALUES)
     try:
         first = next(documents, None)
-        found = (None, []) if first is None else (first.read(), first.repeated)
+        result = (None, []) if first is None else (first.read(), first.repeated)
         if next(documents, None) is not None:
             raise BodyError("yaml: expected a single document in the stream")
     except yaml.YAMLError as error:
         raise BodyError(_complaint(error)) from None
-    return found
+    return result
 
 
 def read_all(text: str) -> Iterator[tuple[Any, list[str]]]:
@@ -67,7 +67,7 @@ def read_all(text: str) -> Iterator[tuple[Any, list[str]]]:
 
 
 def _documents(text: str, limit: int) -> Iterator["_Document"]:
-    """Yield the documents in a text; each is read before the next one is asked for."""
+    """Yield the documents in a text; read each before the next."""
     events = yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     next(events)  # the stream
     while not isinstance(next(events), yaml.StreamEndEvent):
@@ -116,14 +116,14 @@ class _Document:
         if event.anchor is not None:
             self._anchors[event.anchor] = _OPEN
         if isinstance(event, yaml.ScalarEvent):
-            found = _read_scalar(event)
+            value = _read_scalar(event)
         elif isinstance(event, yaml.SequenceStartEvent):
-            found = self._sequence(path, depth)
+            value = self._sequence(path, depth)
         else:
-            found = self._mapping(path, depth)
+            value = self._mapping(path, depth)
         if event.anchor is not None:
-            self._anchors[event.anchor] = found
-        return found
+            self._anchors[event.anchor] = value
+        return value
 
     def _alias(self, name: str) -> Any:
         if name not in self._anchors:
@@ -133,7 +133,7 @@ class _Document:
         return self._copied(self._anchors[name])
 
     def _copied(self, value: Any) -> Any:
-        """Copy what an alias stands for: callers do not expect shared parts."""
+        """Copy the value of an alias: callers do not expect shared parts."""
         self._aliased += 1
         if self._aliased > MAX_ALIASED:
             raise BodyError("yaml: document contains excessive aliasing")
@@ -142,28 +142,28 @@ class _Document:
         return [self._copied(item) for item in value] if isinstance(value, list) else value
 
     def _sequence(self, path: Trail, depth: int) -> list[Any]:
-        found: list[Any] = []
+        items: list[Any] = []
         while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
-            found.append(self._value(event, (path, len(found)), depth + 1))
-        return found
+            items.append(self._value(event, (path, len(items)), depth + 1))
+        return items
 
     def _mapping(self, path: Trail, depth: int) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        mapping: dict[str, Any] = {}
         merged: dict[str, Any] = {}
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             if not isinstance(event, yaml.ScalarEvent):
                 raise BodyError("yaml: invalid map key: it must be a plain value")
             key = str(event.value)
             value = self._value(next(self._events), (path, key), depth + 1)
-            # Only of this text is it asked: that takes longer than all the rest.
+            # Only for this text: the check takes longer than all the rest.
             if key == "<<" and _tag(event) == _MERGE:
                 merged |= _merged(value)
                 continue
-            if key in found and len(self._repeated) < MAX_REPEATED:
+            if key in mapping and len(self._repeated) < MAX_REPEATED:
                 self._repeated[written((path, key))] = None
-            found[key] = value
-        # What a mapping says itself wins over what it merges in.
-        return {**merged, **found} if merged else found
+            mapping[key] = value
+        # The keys of a mapping override merged ones.
+        return {**merged, **mapping} if merged else mapping
 
 
 def _read_scalar(event: Any) -> Any:
@@ -173,9 +173,9 @@ def _read_scalar(event: Any) -> Any:
     return event.value if event.tag is None and quoted else _scalar(event.value, _tag(event))
 
 
-@remembered(10_000)
+@memoized(10_000)
 def _read_plain(text: str) -> Any:
-    """Return what a text without quotes and tag means; objects say the same things many times."""
+    """Return the value of a plain scalar; objects repeat the same ones many times."""
     return _scalar(text, _tag(yaml.ScalarEvent(None, None, (True, False), text)))
 
 
@@ -191,10 +191,10 @@ def _merged(value: Any) -> dict[str, Any]:
     maps = value if isinstance(value, list) else [value]
     if not all(isinstance(item, dict) for item in maps):
         raise BodyError("yaml: map merge requires map or sequence of maps as the value")
-    found: dict[str, Any] = {}
+    mapping: dict[str, Any] = {}
     for item in reversed(maps):
-        found |= item
-    return found
+        mapping |= item
+    return mapping
 
 
 def _scalar(text: str, full_tag: str) -> Any:

@@ -1,8 +1,8 @@
-"""What `kubectl apply` would send for a manifest: its fields, and null for those that were removed.
+"""The patch that `kubectl apply` sends for a manifest: its fields, and null for removed ones.
 
 A field that was applied before and is missing now is deleted, and for a rule that may mean every
-device instead of one. The object has what was applied: client-side apply stores the manifest in an
-annotation, server-side apply the names of the fields.
+device instead of one. The object shows what was applied: client-side apply stores the manifest in
+an annotation, server-side apply the names of the fields.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,66 +13,66 @@ Obj = dict[str, Any]
 Tree = Mapping[str, Any]
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-_ITSELF = ("apiVersion", "kind", "status")
-_IN_METADATA = ("labels", "annotations")
-"""What people write there; the rest names the object, or is the server's."""
+_NOT_PATCHED = ("apiVersion", "kind", "status")
+_METADATA = ("labels", "annotations")
+"""The metadata that users set."""
 
 
 def last_applied(live: Obj) -> Obj | None:
-    """Return the manifest that client-side apply has kept; None if it did not apply this."""
+    """Return the manifest in the annotation of client-side apply; None if there is none."""
     text = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED)
     try:
-        found = loads(text) if text else None
+        manifest = loads(text) if text else None
     except (ValueError, RecursionError):
-        return None  # Somebody wrote something else there.
-    return found if isinstance(found, dict) else None
+        return None  # It was written by something else.
+    return manifest if isinstance(manifest, dict) else None
 
 
-def as_applied(body: Obj, live: Obj, before: Obj | None) -> Obj:
-    """Return the merge patch that makes a live object what a manifest says.
+def apply_patch(body: Obj, live: Obj, before: Obj | None) -> Obj:
+    """Return the merge patch that applies a manifest to a live object.
 
     `before` is the manifest that was applied last, in the version of the new one.
     """
-    return _joined(_gone(before, body) if before is not None else _released(live, body), body)
+    return _merge(_removed(before, body) if before is not None else _released(live, body), body)
 
 
-def _joined(nulls: Obj, body: Obj) -> Obj:
-    found = {**nulls, **body}
+def _merge(nulls: Obj, body: Obj) -> Obj:
+    patch = {**nulls, **body}
     for name in nulls.keys() & body.keys():
         if isinstance(nulls[name], dict) and isinstance(body[name], dict):
-            found[name] = _joined(nulls[name], body[name])
-    return found
+            patch[name] = _merge(nulls[name], body[name])
+    return patch
 
 
 # -- client-side ----------------------------------------------------------------------------------
 
 
-def _gone(before: Obj, body: Obj) -> Obj:
-    """Return null for all that an old manifest says and a new one does not."""
-    found = {
+def _removed(before: Obj, body: Obj) -> Obj:
+    """Return null for the fields that an old manifest has and a new one does not."""
+    fields = {
         name: _missing(value, body.get(name))
         for name, value in before.items()
-        if name not in (*_ITSELF, "metadata")
+        if name not in (*_NOT_PATCHED, "metadata")
     }
     metadata = {
-        # Never as a whole: others write into both.
+        # Never as a whole: others write to both.
         name: _missing(before["metadata"].get(name) or {}, body["metadata"].get(name) or {})
-        for name in _IN_METADATA
+        for name in _METADATA
         if isinstance(before.get("metadata"), dict)
     }
-    return _filled({**found, "metadata": _filled(metadata)})
+    return _without_empty({**fields, "metadata": _without_empty(metadata)})
 
 
 def _missing(old: Any, new: Any) -> Any:
-    """Return null, or where in two mappings something is missing; nothing if nothing is."""
+    """Return null for what is missing, at any depth; an empty mapping if nothing is."""
     if new is None:
         return None
     if not (isinstance(old, dict) and isinstance(new, dict)):
         return {}
-    return _filled({name: _missing(value, new.get(name)) for name, value in old.items()})
+    return _without_empty({name: _missing(value, new.get(name)) for name, value in old.items()})
 
 
-def _filled(nulls: Obj) -> Obj:
+def _without_empty(nulls: Obj) -> Obj:
     return {name: value for name, value in nulls.items() if value != {}}
 
 
@@ -80,38 +80,39 @@ def _filled(nulls: Obj) -> Obj:
 
 
 def _released(live: Obj, body: Obj) -> Obj:
-    """Return null for what whoever applies has applied and says no more, and nobody else holds."""
-    entries = [each for each in live["metadata"].get("managedFields") or () if _is_whole(each)]
-    appliers = [each for each in entries if each.get("operation") == "Apply"]
-    mine = next((each for each in appliers if each.get("manager") == "kubectl"), None)
-    if mine is None and len(appliers) == 1:
-        (mine,) = appliers
-    if mine is None:
+    """Return null for applied fields that the manifest omits and no other manager owns."""
+    entries = live["metadata"].get("managedFields") or ()
+    managers = [entry for entry in entries if _owns_fields(entry)]
+    appliers = [entry for entry in managers if entry.get("operation") == "Apply"]
+    own = next((entry for entry in appliers if entry.get("manager") == "kubectl"), None)
+    if own is None and len(appliers) == 1:
+        (own,) = appliers
+    if own is None:
         return {}
-    others = [each["fieldsV1"] for each in entries if each is not mine]
-    return _unheld(mine["fieldsV1"], others, body)
+    others = [entry["fieldsV1"] for entry in managers if entry is not own]
+    return _unowned(own["fieldsV1"], others, body)
 
 
-def _is_whole(entry: Any) -> bool:
-    """Report whether somebody has written the object itself, not its status."""
+def _owns_fields(entry: Any) -> bool:
+    """Report whether a manager owns fields of the object itself, not of its status."""
     plain = isinstance(entry, Mapping) and isinstance(entry.get("fieldsV1"), Mapping)
     return plain and not entry.get("subresource")
 
 
-def _unheld(mine: Tree, others: Sequence[Tree], body: Any) -> Obj:
-    found: Obj = {}
-    for field, below in mine.items():
+def _unowned(own: Tree, others: Sequence[Tree], body: Any) -> Obj:
+    nulls: Obj = {}
+    for field, subfields in own.items():
         name = field.removeprefix("f:")
         if name == field:
-            continue  # An item of a list: lists are said as a whole.
-        theirs = [each[field] for each in others if field in each]
-        said = body.get(name) if isinstance(body, dict) else None
-        if said is None and not theirs:
-            found[name] = None
-        elif _has_fields(below):
-            found[name] = _unheld(below, [each for each in theirs if each], said)
-    return _filled(found)
+            continue  # An item of a list: lists are applied as a whole.
+        owned = [tree[field] for tree in others if field in tree]
+        value = body.get(name) if isinstance(body, dict) else None
+        if value is None and not owned:
+            nulls[name] = None
+        elif _has_fields(subfields):
+            nulls[name] = _unowned(subfields, [tree for tree in owned if tree], value)
+    return _without_empty(nulls)
 
 
 def _has_fields(tree: Iterable[str]) -> bool:
-    return any(each.startswith("f:") for each in tree)
+    return any(field.startswith("f:") for field in tree)

@@ -1,8 +1,8 @@
 """PodDisruptionBudgets in a plan: the counts of their controller, and the eviction subresource.
 
 The numbers start as the status of a budget has them. Whether a pod may be evicted is decided as the
-server does it (`api/policy/eviction.py`). A pod that gets a node counts as healthy from then on;
-whether it starts, no plan can know.
+server does it (`api/policy/eviction.py`). A pod counts as healthy from the
+time it is bound; whether it becomes ready is not known.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from sully.api.policy.protection import UNPROTECTED, lets_unready_go
+from sully.api.policy.protection import UNPROTECTED, allows_unready_eviction
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.planning.objects import PlannedPod
@@ -23,15 +23,15 @@ from sully.machinery.labels import Selector
 
 
 @dataclass(slots=True)
-class _Count:
+class _BudgetCount:
     """What one budget counts."""
 
-    known: Budget
+    source: Budget
     selector: Selector
     spare: int
     """How many healthy pods there are beyond those required; below zero if there are too few."""
     fixed: bool
-    """Its numbers cannot be known, so it never allows a disruption."""
+    """It cannot be evaluated, so it never allows a disruption."""
 
     @property
     def allowed(self) -> int:
@@ -39,46 +39,46 @@ class _Count:
 
     @property
     def healthy(self) -> int:
-        return self.known.status.desired_healthy + self.spare
+        return self.source.status.desired_healthy + self.spare
 
     @property
-    def lets_unready_go(self) -> bool:
-        policy = self.known.spec.unhealthy_pod_eviction_policy
-        return lets_unready_go(
-            policy, healthy=self.healthy, desired=self.known.status.desired_healthy
+    def allows_unready_eviction(self) -> bool:
+        policy = self.source.spec.unhealthy_pod_eviction_policy
+        return allows_unready_eviction(
+            policy, healthy=self.healthy, desired=self.source.status.desired_healthy
         )
 
     def allows(self, *, ready: bool) -> bool:
         """Report whether a pod may be evicted now."""
-        return self.allowed > 0 or (not ready and self.lets_unready_go)
+        return self.allowed > 0 or (not ready and self.allows_unready_eviction)
 
     def budget(self) -> Budget:
         """Return the budget as its controller would have counted it by now."""
         status = msgspec.structs.replace(
-            self.known.status, disruptions_allowed=self.allowed, current_healthy=self.healthy
+            self.source.status, disruptions_allowed=self.allowed, current_healthy=self.healthy
         )
-        return msgspec.structs.replace(self.known, status=status)
+        return msgspec.structs.replace(self.source, status=status)
 
 
 class Budgets:
-    """The budgets of a plan."""
+    """The PodDisruptionBudgets of a plan, and the decisions of the eviction subresource."""
 
     def __init__(self, budgets: Iterable[Budget]) -> None:
-        self._by_namespace: dict[str, list[_Count]] = {}
+        self._by_namespace: dict[str, list[_BudgetCount]] = {}
         for budget in sorted(budgets, key=key_of):
             counts = self._by_namespace.setdefault(budget.metadata.namespace, [])
-            counts.append(_counted(budget))
-        self._selecting: dict[str, list[_Count]] = {}
+            counts.append(_count(budget))
+        self._selecting: dict[str, list[_BudgetCount]] = {}
         """The budgets that select a pod, by its uid."""
         self._scheduled: set[str] = set()
 
-    def added(self) -> Iterator[BudgetChanged]:
-        """Yield all budgets, as they are at the start."""
+    def initial_events(self) -> Iterator[BudgetChanged]:
+        """Yield all budgets as they are at the start."""
         for counts in self._by_namespace.values():
             for count in counts:
                 yield BudgetChanged(None, count.budget())
 
-    def refuses(self, key: Key, pod: PlannedPod) -> EvictionRefused | None:
+    def check(self, key: Key, pod: PlannedPod) -> EvictionRefused | None:
         """Return the refusal of a pod's eviction, or None if it is allowed.
 
         As on a server, a pod under several budgets cannot be evicted at all.
@@ -89,7 +89,7 @@ class Budgets:
         ready = self._is_ready(pod) if len(counts) == 1 else None
         if ready is not None and counts[0].allows(ready=ready):
             return None
-        budgets = tuple(key_of(count.known) for count in counts)
+        budgets = tuple(key_of(count.source) for count in counts)
         return EvictionRefused(key, pod.metadata.labels, ready, budgets)
 
     def evicted(self, pod: PlannedPod) -> None:
@@ -100,7 +100,7 @@ class Budgets:
                 count.spare -= 1
 
     def scheduled(self, pod: PlannedPod) -> Iterator[BudgetChanged]:
-        """Note that a pod got a node; yield how its budgets change."""
+        """Note that a pod was bound; yield how its budgets change."""
         self._scheduled.add(pod.metadata.uid)
         for count in self._of(pod):
             before = count.budget()
@@ -113,7 +113,7 @@ class Budgets:
         condition = pod.condition("Ready")
         return condition is not None and condition.status == "True"
 
-    def _of(self, pod: PlannedPod) -> list[_Count]:
+    def _of(self, pod: PlannedPod) -> list[_BudgetCount]:
         """Return the budgets that select a pod."""
         uid = pod.metadata.uid
         if uid not in self._selecting:
@@ -123,15 +123,15 @@ class Budgets:
         return self._selecting[uid]
 
 
-def _counted(budget: Budget) -> _Count:
+def _count(budget: Budget) -> _BudgetCount:
     status = budget.status
     spare = status.current_healthy - status.desired_healthy
     failed = any(
         condition.type == ALLOWED and condition.reason == "SyncFailed"
         for condition in status.conditions
     )
-    return _Count(
-        known=budget,
+    return _BudgetCount(
+        source=budget,
         selector=selector_of(budget),
         # A disruption may just have been allowed to a pod that still counts as healthy.
         spare=min(spare, status.disruptions_allowed),

@@ -1,4 +1,4 @@
-"""What is tried out: objects that are put into the cluster, or taken away from it."""
+"""The changes that a plan is about: objects that are created, updated or deleted."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from sully.client.informers.cache import Cache
 from sully.client.objects import key_of
 from sully.client.transport import Key, Kind
 from sully.domain.workloads.revisions import LAST_APPLIED
-from sully.planning.timeline import Action
-from sully.planning.world import World
+from sully.planning.cluster_copy import ClusterCopy
+from sully.planning.virtual_clock import Callback
 from sully.views.fleet_kinds import BINDINGS, CLUSTERS, PLACEMENTS, POLICIES, SETS
 from sully.views.kinds import CLASSES, PATCHES, RULES, SLICES
 
-ABOUT_DEVICES: tuple[Kind[Any], ...] = (RULES, PATCHES, SLICES, CLASSES)
-ABOUT_FLEET: tuple[Kind[Any], ...] = (CLUSTERS, PLACEMENTS, BINDINGS, SETS, POLICIES)
-"""The kinds that a change can be about; a plan is about one sort or the other."""
+DEVICE_KINDS: tuple[Kind[Any], ...] = (RULES, PATCHES, SLICES, CLASSES)
+PLACEMENT_KINDS: tuple[Kind[Any], ...] = (CLUSTERS, PLACEMENTS, BINDINGS, SETS, POLICIES)
+"""The kinds that a change can be about; a plan is about kinds of one tuple."""
 
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """An object that is created or changed."""
+    """An object that is created or updated."""
 
     kind: Kind[Any]
     obj: Any
 
     @property
     def key(self) -> Key:
-        """Return which object it is."""
+        """Return the namespace and name of the object."""
         return key_of(self.obj)
 
 
@@ -50,47 +50,49 @@ class Remove:
 
 
 Change = Put | Remove
-_ENDING = frozenset((RULES.plural, PATCHES.plural))
-"""What is deleted at the time that it names itself."""
-_SOON = timedelta(minutes=1)
-"""What is stamped later than this was meant to begin later."""
+_EXPIRING = frozenset((RULES.plural, PATCHES.plural))
+"""The resources that are deleted at the time of their expiry annotation."""
+_MAX_SKEW = timedelta(minutes=1)
+"""A `timeAdded` later than this is intended to be in the future."""
 
 
-def is_about_fleet(change: Change) -> bool:
+def is_about_placements(change: Change) -> bool:
     """Report whether a change is about clusters and placements, not about devices."""
-    return any(change.kind.plural == each.plural for each in ABOUT_FLEET)
+    return any(change.kind.plural == kind.plural for kind in PLACEMENT_KINDS)
 
 
-def apply(world: World, change: Change, on_end: Action = lambda: None) -> None:
-    """Let a change happen to a world, and put the end that it names itself on the agenda."""
-    copy = copies(world)[change.kind.plural]
+def apply_change(cluster: ClusterCopy, change: Change, on_expiry: Callback = lambda: None) -> None:
+    """Apply a change to a copy of the cluster, and delete the object when it expires."""
+    cache = caches_of(cluster)[change.kind.plural]
     if isinstance(change, Remove):
-        world.remove(copy, change.key)
+        cluster.remove(cache, change.key)
         return
-    _let_expire(world, copy, world.put(copy, change.obj), on_end)
+    _schedule_expiry(cluster, cache, cluster.put(cache, change.obj), on_expiry)
 
 
-def _let_expire(world: World, copy: Cache[Any], obj: Any, on_end: Action = lambda: None) -> None:
-    end = expiry(obj.metadata.annotations) if copy.kind.plural in _ENDING else None
-    if end is None:
+def _schedule_expiry(
+    cluster: ClusterCopy, cache: Cache[Any], obj: Any, on_expiry: Callback = lambda: None
+) -> None:
+    time = expiry(obj.metadata.annotations) if cache.kind.plural in _EXPIRING else None
+    if time is None:
         return
     version, key = obj.metadata.resource_version, key_of(obj)
 
-    def lift() -> None:
-        known = copy.get(key)
-        # Another state of it has an end of its own.
-        if known is not None and known.metadata.resource_version == version:
-            on_end()
-            world.remove(copy, key)
+    def expire() -> None:
+        current = cache.get(key)
+        # A changed object may expire at another time.
+        if current is not None and current.metadata.resource_version == version:
+            on_expiry()
+            cluster.remove(cache, key)
 
-    world.timeline.at(end, lift)
+    cluster.clock.call_at(time, expire)
 
 
-def begins(changes: Iterable[Change], taken: datetime) -> datetime:
-    """Return when the changes happen: a server may have stamped a taint after we looked."""
-    puts = [each.obj for each in changes if isinstance(each, Put)]
-    times = [taint.time_added for obj in puts for taint in _taints(obj)]
-    late = [each for each in times if each is not None and taken < each <= taken + _SOON]
+def start_time(changes: Iterable[Change], taken: datetime) -> datetime:
+    """Return when the changes are made: `timeAdded` may be later than the snapshot."""
+    objects = [change.obj for change in changes if isinstance(change, Put)]
+    times = [taint.time_added for obj in objects for taint in _taints(obj)]
+    late = [time for time in times if time is not None and taken < time <= taken + _MAX_SKEW]
     return max(late, default=taken)
 
 
@@ -102,38 +104,40 @@ def _taints(obj: Any) -> Iterator[DeviceTaint]:
         yield from obj.spec.devices.taints
     elif isinstance(obj, ResourceSlice):
         yield from (taint for device in obj.spec.devices for taint in device.taints)
-        yield from (each.taint for each in obj.spec.taints)
+        yield from (entry.taint for entry in obj.spec.taints)
 
 
-def let_expire(world: World) -> None:
-    """Put the ends of all that is there on the agenda."""
-    for copy in copies(world).values():
-        for obj in list(copy.values()):
-            _let_expire(world, copy, obj)
+def schedule_expiry(cluster: ClusterCopy) -> None:
+    """Delete all existing objects when they expire."""
+    for cache in caches_of(cluster).values():
+        for obj in list(cache.values()):
+            _schedule_expiry(cluster, cache, obj)
 
 
-def copies(world: World) -> Mapping[str, Cache[Any]]:
-    """Return the collections that a change may be about, by plural."""
+def caches_of(cluster: ClusterCopy) -> Mapping[str, Cache[Any]]:
+    """Return the caches that a change may be about, by plural."""
     return {
-        RULES.plural: world.rules,
-        PATCHES.plural: world.patches,
-        SLICES.plural: world.slices,
-        CLASSES.plural: world.classes,
+        RULES.plural: cluster.rules,
+        PATCHES.plural: cluster.patches,
+        SLICES.plural: cluster.slices,
+        CLASSES.plural: cluster.classes,
     }
 
 
-def told(change: Change, known: Any | None) -> str:
-    """Say what a change does to what is known under its name, in a few words."""
+def describe(change: Change, existing: Any | None) -> str:
+    """Return what a change does to the existing object, as kubectl prints it."""
+    name = f"{change.kind.kind}/{change.key}"
     if isinstance(change, Remove):
-        return f"{change.kind.kind}/{change.key} deleted"
-    if known is None:
-        return f"{change.kind.kind}/{change.key} created"
-    same = _said(known) == _said(change.obj)
-    return f"{change.kind.kind}/{change.key} {'unchanged' if same else 'changed'}"
+        return f"{name} deleted"
+    if existing is None:
+        return f"{name} created"
+    same = _user_fields(existing) == _user_fields(change.obj)
+    return f"{name} {'unchanged' if same else 'changed'}"
 
 
-def _said(obj: Any) -> tuple[Any, ...]:
-    """Return what people write in an object; the rest is a server's."""
-    theirs = (LAST_APPLIED, CREATED_BY)
-    notes = {name: each for name, each in obj.metadata.annotations.items() if name not in theirs}
-    return obj.spec, obj.metadata.labels, notes
+def _user_fields(obj: Any) -> tuple[Any, ...]:
+    """Return the fields of an object that users set."""
+    managed = (LAST_APPLIED, CREATED_BY)
+    annotations = obj.metadata.annotations.items()
+    set_by_users = {name: value for name, value in annotations if name not in managed}
+    return obj.spec, obj.metadata.labels, set_by_users

@@ -1,7 +1,7 @@
-"""Finds out how objects would be stored: with defaults, and validated.
+"""Returns objects as they would be stored: with defaults, and validated.
 
-A server is asked with a dry run, so that defaults and errors are its own. Without one, or where the
-user may not write, the same code runs here on an empty store in memory.
+A dry run on the server uses its own defaults and errors. Without a server, or where the user may
+not write, the same code runs here on an empty store in memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sully.client.transport import Key, Kind, Transport
 from sully.machinery.errors import AlreadyExists, Forbidden, NotFound
 from sully.machinery.gates import Gates
 from sully.machinery.scheme import Scheme
-from sully.planning.apply import as_applied, last_applied
+from sully.planning.apply import apply_patch, last_applied
 from sully.runtime.ids import Ids
 from sully.server.api import Api, Env
 from sully.server.inprocess import InProcess
@@ -47,16 +47,16 @@ class DryRun:
         self._snapshot = snapshot
         self._transport = transport
         self._apply = apply
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._local: Transport | None = None
         self._written: set[tuple[Kind[Any], Key]] = set()
 
     async def stored(self, kind: Kind[Any], body: Obj) -> Any:
         """Return an object as it would be stored; raise `ApiError` if it would be refused."""
-        known = self._snapshot.get(kind, key_of(body))
-        live = None if known is None else to_body(kind, known)
+        existing = self._snapshot.get(kind, key_of(body))
+        live = None if existing is None else to_body(kind, existing)
         if self._apply and live is not None:
-            body = _applied(kind, body, live)
+            body = _apply_patch(kind, body, live)
         return from_body(kind, await self._stored(kind, body, live))
 
     async def _stored(self, kind: Kind[Any], body: Obj, live: Obj | None) -> Obj:
@@ -64,7 +64,7 @@ class DryRun:
             # Users without write access can still plan.
             with suppress(Forbidden, NotFound):
                 return await self._write(self._transport, kind, body, exists=live is not None)
-        async with self._turn:
+        async with self._lock:
             return await self._stored_locally(kind, body, live)
 
     async def _stored_locally(self, kind: Kind[Any], body: Obj, live: Obj | None) -> Obj:
@@ -78,8 +78,8 @@ class DryRun:
         await transport.create(kind.read_as(dict), _without(live, "resourceVersion"))
         # Versions and uids are those of another server.
         change = _without(body, "resourceVersion", "uid")
-        made = await self._write(transport, kind, change, exists=True, dry=False)
-        return _as_updated(made, live)
+        updated = await self._write(transport, kind, change, exists=True, dry=False)
+        return _with_immutable_fields(updated, live)
 
     async def _write(
         self, transport: Transport, kind: Kind[Any], body: Obj, *, exists: bool, dry: bool = True
@@ -92,7 +92,7 @@ class DryRun:
         return await transport.patch(plain, key_of(body), body, options=options)
 
     def _server_for(self, kind: Kind[Any], key: Key) -> Transport:
-        """Return a server without the object: files may repeat it."""
+        """Return a server that does not have the object: files may repeat it."""
         if self._local is None or (kind, key) in self._written:
             self._local = _local_server(self._snapshot)
             self._written.clear()
@@ -106,33 +106,33 @@ def _scheme() -> Scheme:
 
 
 def _local_server(snapshot: Snapshot) -> Transport:
-    chance = Random(0)
+    random = Random(0)
     api = Api(
         scheme=_scheme(),
         store=MemoryStore(),
-        env=Env(StoppedClock(snapshot.taken), Ids(chance), chance),
+        env=Env(StoppedClock(snapshot.taken), Ids(random), random),
         gates=Gates(dict.fromkeys(_EFFECTS, True)),
     )
     return DirectTransport(InProcess(api, User("plan", ("system:masters",)), agent="sully-plan"))
 
 
-def _applied(kind: Kind[Any], body: Obj, live: Obj) -> Obj:
-    """Return what an apply would send, given the live object."""
+def _apply_patch(kind: Kind[Any], body: Obj, live: Obj) -> Obj:
+    """Return what `kubectl apply` would send for the live object."""
     before = last_applied(live)
     if before is not None:
         # If it cannot be converted, it is compared as it is.
         with suppress(SnapshotError, LookupError, TypeError):
             before = in_hub_version(before, kind)
-    return as_applied(body, live, before)
+    return apply_patch(body, live, before)
 
 
-def _as_updated(made: Obj, live: Obj) -> Obj:
-    """Return an updated object with what no update changes, and another server lost."""
-    kept = {name: live["metadata"][name] for name in _IMMUTABLE if name in live["metadata"]}
+def _with_immutable_fields(updated: Obj, live: Obj) -> Obj:
+    """Return an updated object with the metadata and status of the live one."""
+    immutable = {name: live["metadata"][name] for name in _IMMUTABLE if name in live["metadata"]}
     status = {"status": live["status"]} if "status" in live else {}
-    return made | {"metadata": made["metadata"] | kept} | status
+    return updated | {"metadata": updated["metadata"] | immutable} | status
 
 
 def _without(obj: Obj, *names: str) -> Obj:
-    metadata = {name: each for name, each in obj["metadata"].items() if name not in names}
+    metadata = {name: value for name, value in obj["metadata"].items() if name not in names}
     return {**obj, "metadata": metadata}

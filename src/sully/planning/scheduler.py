@@ -1,4 +1,8 @@
-"""Executes the scheduling core on the copy of a plan: effects change the copy immediately."""
+"""Scheduling in a plan: runs the scheduling core on a copy of the cluster.
+
+Which node and devices a pod gets is decided by `sully/scheduler/core.py`, as in
+`controllers/scheduling`; here its effects change the copy immediately.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +20,11 @@ from sully.domain.claims.reservations import reserved_for
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import DeviceId
 from sully.domain.planning.objects import PlannedPod
-from sully.domain.planning.replacing import MARK, Replacement
+from sully.domain.planning.replacements import SIMULATED_MARK, ReplacementPod
 from sully.domain.scheduling.decisions import ANY_EVENT, FitError
 from sully.domain.scheduling.diagnosis import Diagnosis
 from sully.domain.scheduling.objects import ExtendedClaimStatus
-from sully.planning.world import World
+from sully.planning.cluster_copy import ClusterCopy
 from sully.scheduler.binding_conditions import Readiness, readiness
 from sully.scheduler.claim_resolution import ClaimsNotReady, claim_keys, resolve
 from sully.scheduler.core import SchedulingCore
@@ -38,15 +42,15 @@ from sully.scheduler.queue import Rank, SchedulingQueue
 
 
 class Binding(msgspec.Struct, frozen=True):
-    """Where a pod was scheduled to."""
+    """The node and devices of a scheduled pod."""
 
-    at: datetime
+    time: datetime
     node: str
     devices: tuple[DeviceId, ...]
 
 
 class DevicesNotReady:
-    """The devices of a pod wait for their binding conditions."""
+    """The binding conditions of the devices of a pod are not true."""
 
     message = "its driver has not made its devices ready"
 
@@ -60,63 +64,63 @@ class Pending:
 
     @property
     def message(self) -> str:
-        """Return it as text."""
+        """Return the message of the scheduler."""
         return self.cause.message
 
 
 class PlannedIds:
-    """Identifiers for what exists only in a plan."""
+    """Generates the uids and names of objects that exist only in a plan."""
 
     def __init__(self) -> None:
         self._numbers = count()
 
     def uid(self) -> str:
-        """Return an id that no other object has."""
-        return f"{MARK}{next(self._numbers)}"
+        """Return a unique uid."""
+        return f"{SIMULATED_MARK}{next(self._numbers)}"
 
     def suffix(self) -> str:
-        """Return the end of a generated name."""
-        return MARK
+        """Return the suffix of a generated name."""
+        return SIMULATED_MARK
 
 
 class PlannedScheduler:
-    """Schedules the pods of a plan."""
+    """Runs the scheduling core on a copy of the cluster."""
 
-    def __init__(self, world: World, on_bound: Callable[[PlannedPod], None]) -> None:
-        self._world = world
+    def __init__(self, cluster: ClusterCopy, on_bound: Callable[[PlannedPod], None]) -> None:
+        self._cluster = cluster
         self._on_bound = on_bound
         self.bindings: dict[str, Binding] = {}
         """By uid, of all pods that were bound in this plan."""
         self.pending: dict[str, Pending] = {}
-        self._deferred: dict[Key, Replacement] = {}
+        self._deferred: dict[Key, ReplacementPod] = {}
         self.core = SchedulingCore(
-            world.inventory,
-            SchedulingQueue(world.timeline.monotonic),
-            options=world.settings.scheduling,
+            cluster.inventory,
+            SchedulingQueue(cluster.clock.monotonic),
+            options=cluster.scheduling,
             ids=PlannedIds(),
             one_per_class=True,
         )
         handlers = self.core.handlers
-        world.nodes.on_change(handlers.node_changed)
-        world.claims.on_change(handlers.claim_changed)
-        world.classes.on_change(handlers.class_changed)
-        world.inventory.on_change(handlers.devices_changed)
-        world.pods.on_change(handlers.pod_changed)
+        cluster.nodes.on_change(handlers.node_changed)
+        cluster.claims.on_change(handlers.claim_changed)
+        cluster.classes.on_change(handlers.class_changed)
+        cluster.inventory.on_change(handlers.devices_changed)
+        cluster.pods.on_change(handlers.pod_changed)
 
-    def create(self, replacements: Iterable[Replacement]) -> None:
+    def create(self, replacements: Iterable[ReplacementPod]) -> None:
         """Create pods with their claims, in the order of the queue.
 
-        A pod that gets a node is created with it, which saves half of the events; one that is
-        equal to an unschedulable pod is created when that one is scheduled.
+        A pod that is scheduled is created with its node, which saves half of the events; one that
+        is equal to an unschedulable pod is created when that one is scheduled.
         """
-        ranked: list[tuple[Rank, Replacement]] = []
+        ranked: list[tuple[Rank, ReplacementPod]] = []
         for replacement in replacements:
             pod = replacement.pod
             if pod.waits:
                 ranked.append((self.core.queue.expect(key_of(pod), pod), replacement))
             else:
                 self._create(replacement)
-        now = self._world.timeline.now()
+        now = self._cluster.clock.now()
         for rank, replacement in sorted(ranked, key=itemgetter(0)):
             pod, claims = replacement.pod, replacement.claims
             if not _has_own_claims(replacement):
@@ -130,19 +134,19 @@ class PlannedScheduler:
                 self._create(replacement)
             self.settle(until=rank)
 
-    def _create(self, replacement: Replacement) -> None:
+    def _create(self, replacement: ReplacementPod) -> None:
         for claim in replacement.claims:
-            self._world.put(self._world.claims, claim)
-        self._world.put(self._world.pods, replacement.pod)
+            self._cluster.put(self._cluster.claims, claim)
+        self._cluster.put(self._cluster.pods, replacement.pod)
 
     def settle(self, *, until: Rank | None = None, diagnose: bool = False) -> None:
         """Schedule until no pod is active; with a rank, only pods up to it."""
-        schedule_one, now = self.core.schedule_one, self._world.timeline.now()
+        schedule_one, now = self.core.schedule_one, self._cluster.clock.now()
         while (effect := schedule_one(now, until=until, diagnose=diagnose)) is not None:
             self._execute(effect)
 
     def diagnose(self) -> None:
-        """Find out why each pending pod is unschedulable by now."""
+        """Find out why each pending pod is unschedulable."""
         self.core.queue.move_to_active_queue(ANY_EVENT)
         self.settle(diagnose=True)
         for follower, leader in self.core.groups.followers() if self.core.groups else ():
@@ -150,17 +154,17 @@ class PlannedScheduler:
 
     def _diagnose_as(self, follower: Key, leader: Key) -> None:
         """Give a pod the result of the equal pod that represents it."""
-        deferred, first = self._deferred.get(follower), self._world.pods.get(leader)
-        pod = deferred.pod if deferred is not None else self._world.pods.get(follower)
+        deferred, first = self._deferred.get(follower), self._cluster.pods.get(leader)
+        pod = deferred.pod if deferred is not None else self._cluster.pods.get(follower)
         if pod is None or first is None:
             return
-        known = self.pending[first.metadata.uid]
-        diagnosis = known.diagnosis
-        claims = deferred.claims if deferred else resolve(pod, self._world.claims.get)
+        pending = self.pending[first.metadata.uid]
+        diagnosis = pending.diagnosis
+        claims = deferred.claims if deferred else resolve(pod, self._cluster.claims.get)
         if diagnosis is not None and not isinstance(claims, ClaimsNotReady):
             names = [str(key) for key in claim_keys(first)]
             diagnosis = for_claims_of(diagnosis, names, claims)
-        self.pending[pod.metadata.uid] = Pending(known.cause, diagnosis)
+        self.pending[pod.metadata.uid] = Pending(pending.cause, diagnosis)
 
     def _execute(self, effect: Effect) -> None:
         match effect:
@@ -169,9 +173,9 @@ class PlannedScheduler:
             case MarkUnschedulable(pod=pod, result=result):
                 self.pending[pod.metadata.uid] = Pending(result.error, result.diagnosis)
                 if result.deallocate is not None:
-                    self._world.deallocate(result.deallocate)
+                    self._cluster.deallocate(result.deallocate)
                 if effect.leftover is not None:
-                    self._world.remove(self._world.claims, key_of(effect.leftover))
+                    self._cluster.remove(self._cluster.claims, key_of(effect.leftover))
             case WaitForClaims(pod=pod, problem=problem):
                 self.pending[pod.metadata.uid] = Pending(problem)
             case CreateDeferred():
@@ -180,15 +184,15 @@ class PlannedScheduler:
                 raise AssertionError("a plan evaluates selectors without a pause")
 
     def _pre_bind(self, bind: Bind) -> None:
-        pod = self._world.pods.get(bind.key)
+        pod = self._cluster.pods.get(bind.key)
         if pod is None:
             return
-        uid, claims = pod.metadata.uid, map(self._world.claims.get, claim_keys(pod))
+        uid, claims = pod.metadata.uid, map(self._cluster.claims.get, claim_keys(pod))
         reserved = [claim for claim in claims if claim and reserved_for(claim, uid=uid)]
         if readiness(reserved) is Readiness.READY:
             self._bind(bind, pod)
         else:
-            # It stays in progress: its driver decides what becomes of it.
+            # It stays in progress: its driver decides whether it is bound.
             self.pending[uid] = Pending(DevicesNotReady())
 
     def _bind(self, bind: Bind, pod: PlannedPod) -> None:
@@ -196,22 +200,22 @@ class PlannedScheduler:
         devices: list[EffectiveDevice] = []
         for reservation in bind.claims:
             allocation = reservation.allocation or reservation.claim.status.allocation
-            self._world.reserve(reservation.claim, pod, allocation=allocation)
+            self._cluster.reserve(reservation.claim, pod, allocation=allocation)
             devices += reservation.devices
         if bind.extended is not None:
             pod = self._create_extended(pod, bind.extended)
             devices += bind.extended.devices
         self.pending.pop(uid, None)
-        now, ids = self._world.timeline.now(), tuple(device.id for device in devices)
+        now, ids = self._cluster.clock.now(), tuple(device.id for device in devices)
         self.bindings[uid] = Binding(now, bind.node, ids)
         spec = msgspec.structs.replace(pod.spec, node_name=bind.node)
-        bound = self._world.put(self._world.pods, msgspec.structs.replace(pod, spec=spec))
+        bound = self._cluster.put(self._cluster.pods, msgspec.structs.replace(pod, spec=spec))
         self.core.finish_binding(bind.key)
         self._on_bound(bound)
 
     def _create_extended(self, pod: PlannedPod, extended: ExtendedResourceClaim) -> PlannedPod:
         """Create the claim for the extended resources of a pod."""
-        self._world.reserve(extended.claim, pod, allocation=extended.allocation)
+        self._cluster.reserve(extended.claim, pod, allocation=extended.allocation)
         name = extended.claim.metadata.name
         status = msgspec.structs.replace(
             pod.status,
@@ -220,8 +224,8 @@ class PlannedScheduler:
         return msgspec.structs.replace(pod, status=status)
 
 
-def _has_own_claims(replacement: Replacement) -> bool:
+def _has_own_claims(replacement: ReplacementPod) -> bool:
     """Report whether all claims of a new pod are created with it."""
-    return not replacement.missing and len(replacement.claims) == len(
+    return not replacement.missing_template and len(replacement.claims) == len(
         replacement.pod.spec.resource_claims
     )

@@ -1,7 +1,7 @@
-"""How long to wait before trying again: longer with each failure, up to a bound.
+"""How long to wait before a retry: longer with each failure, up to a bound.
 
-The work queue uses it per key, the client per connection. It keeps no state: who counts the
-failures asks for a delay.
+The work queue uses it per key, the client per connection. It keeps no state: the caller counts
+the failures.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 class Backoff:
     """Exponential delays with jitter.
 
-    The jitter only adds, so the first delay is never shorter than `base`, and it spreads those
-    who failed together so that they do not come back together.
+    The jitter only adds, so the first delay is never shorter than `base`, and it spreads clients
+    that failed together, so that they do not retry together.
     """
 
     base: float = 0.005
@@ -24,7 +24,7 @@ class Backoff:
     factor: float = 2.0
     jitter: float = 0.1
     """The largest part of a delay that is added to it at random."""
-    chance: random.Random = field(default_factory=random.Random, repr=False, compare=False)
+    rng: random.Random = field(default_factory=random.Random, repr=False, compare=False)
 
     def delay(self, failures: int) -> float:
         """Return the seconds to wait after this many failures in a row; none without one."""
@@ -33,4 +33,4 @@ class Backoff:
         # Beyond this the cap holds anyway, and the power would overflow a float.
         limit = math.log(max(self.cap / self.base, 1.0), self.factor)
         plain = self.base * math.pow(self.factor, min(failures - 1, limit))
-        return min(plain, self.cap) * (1.0 + self.jitter * self.chance.random())
+        return min(plain, self.cap) * (1.0 + self.jitter * self.rng.random())

@@ -1,4 +1,4 @@
-"""What time it is, and how to wait: the only place that asks the machine.
+"""The clock: the only module that reads the system time.
 
 Everything else takes a `Clock` from `app.py`, so that tests control time with
 `sully.testing.clock.FakeClock`.
@@ -21,7 +21,7 @@ class Clock(Protocol):
         ...
 
     def monotonic(self) -> float:
-        """Return seconds since some moment; it never goes back, so durations are right."""
+        """Return seconds since some moment; they never decrease, so durations are right."""
         ...
 
     async def sleep(self, seconds: float) -> None:
@@ -60,7 +60,7 @@ class Moment:
     def since(self, clock: Clock) -> float:
         """Return the seconds since then.
 
-        The larger of two: the steady clock may stand still while the machine sleeps, and the
+        The larger of two: the monotonic clock may stop while the machine sleeps, and the
         other may be set back.
         """
         return max(clock.monotonic() - self.monotonic, (clock.now() - self.now).total_seconds())

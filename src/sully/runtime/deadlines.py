@@ -1,7 +1,7 @@
 """A deadline for writes that travels with the task, as the context of Go.
 
 A controller may write only while its process is the leader. A store that retries when a member of
-etcd does not answer must stop in time, though everything in between knows nothing of leader
+etcd does not answer must stop in time, though everything in between does not know about leader
 election. client/direct.py sets the deadline, store/etcd/client.py reads it.
 """
 

@@ -6,7 +6,7 @@ import contextlib
 
 MOST = 65_536
 """Beyond this a process has other limits."""
-_USUAL = 1024
+_DEFAULT = 1024
 
 
 def limit() -> int:
@@ -14,7 +14,7 @@ def limit() -> int:
     try:
         import resource
     except ImportError:  # not on every system
-        return _USUAL
+        return _DEFAULT
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MOST if soft == resource.RLIM_INFINITY else min(soft, MOST)
 
@@ -28,7 +28,7 @@ def raise_limit(most: int = MOST) -> int:
         import resource
 
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        wanted = most if hard == resource.RLIM_INFINITY else min(hard, most)
-        if soft != resource.RLIM_INFINITY and soft < wanted:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        target = most if hard == resource.RLIM_INFINITY else min(hard, most)
+        if soft != resource.RLIM_INFINITY and soft < target:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
     return limit()

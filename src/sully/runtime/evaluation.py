@@ -16,7 +16,7 @@ from sully.machinery.cel import UnfinishedError
 from sully.runtime.clock import Clock
 
 UNITS_PER_SECOND: Final = 5_000_000
-"""An expression that is slower than its units say is charged for its processor time."""
+"""An expression that takes longer than its units allow is charged for its CPU time."""
 
 
 class Evaluator:
@@ -26,7 +26,7 @@ class Evaluator:
         self._clock = clock
         self._busy = asyncio.Lock()
 
-    async def go_on(self, unfinished: UnfinishedError, took: float = 0.0) -> None:
+    async def resume(self, unfinished: UnfinishedError, took: float = 0.0) -> None:
         """Evaluate what a decision waits for, pause, and begin the next slice of its budget.
 
         `took` is how many seconds the last slice took.
@@ -47,7 +47,7 @@ class Evaluator:
 
 
 def _timed(work: Callable[[], None]) -> float:
-    """Return the processor time that work takes, in seconds."""
+    """Return the CPU time that work takes, in seconds."""
     began = time.thread_time()
     work()
     return time.thread_time() - began

@@ -66,7 +66,7 @@ class MemoryReturner:
         self._memory = memory
         self._sweep = sweep
         self._clock = clock
-        # The lowest there was, what the last return left, and what the last sweep left.
+        # The minimum, and the memory in use after the last return and the last sweep.
         self._floor = self._left = self._swept = memory.resident()
         self._wait = WATCH_SECONDS
         self._next = self._next_sweep = clock.monotonic()

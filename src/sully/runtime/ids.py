@@ -17,19 +17,19 @@ _LETTERS = bytes(ord(ALPHABET[byte % len(ALPHABET)]) for byte in range(256))
 
 
 class Ids:
-    """Makes identifiers."""
+    """Generates identifiers."""
 
-    def __init__(self, chance: random.Random | None = None) -> None:
-        # Uids must not repeat across restarts or replicas, so the default asks the system.
-        self._chance = chance or random.SystemRandom()
-        self._seeded = chance is not None
+    def __init__(self, rng: random.Random | None = None) -> None:
+        # Uids must not repeat across restarts or replicas, so the default is that of the system.
+        self._rng = rng or random.SystemRandom()
+        self._seeded = rng is not None
         self._bytes = bytearray()
 
     def uid(self) -> str:
         """Return a new random (version 4) UUID, as `metadata.uid` shows it."""
         if self._seeded:
-            return str(UUID(int=self._chance.getrandbits(128), version=4))
-        # The system is asked for many at a time: a call for each costs more than the rest of it.
+            return str(UUID(int=self._rng.getrandbits(128), version=4))
+        # Read for many at a time: a system call for each costs more than the rest.
         if not self._bytes:
             self._bytes += os.urandom(16 * 64)
         raw = self._bytes[-16:]
@@ -41,8 +41,8 @@ class Ids:
     def suffix(self, length: int = 5) -> str:
         """Return what follows `metadata.generateName`."""
         if self._seeded:
-            return "".join(self._chance.choices(ALPHABET, k=length))
-        # Bytes that would make some letters likelier than others are thrown away.
+            return "".join(self._rng.choices(ALPHABET, k=length))
+        # Bytes that would make some letters likelier than others are dropped.
         letters = os.urandom(length + 8).translate(_LETTERS, _UNEVEN)[:length]
         while len(letters) < length:
             letters += os.urandom(length).translate(_LETTERS, _UNEVEN)[: length - len(letters)]

@@ -52,7 +52,7 @@ class Tally:
 
 
 class _Lazy:
-    """Stands for a logger until the first line, because structlog takes long to import."""
+    """A logger that imports structlog with its first line, because the import takes long."""
 
     __slots__ = ("_bound", "_fields", "_setup")
 

@@ -1,7 +1,7 @@
 """The metrics at `/metrics`, under the names of Kubernetes.
 
 Each `Metrics` has its own registry, so that two control planes in one process, as in tests, do
-not mix. Only the composition roots make one. Labels are few and bounded: a series per device
+not mix. Only app.py and remote.py create one. Labels are few and bounded: a series per device
 would take longer to print than anyone waits for it.
 """
 
@@ -58,29 +58,29 @@ class Metrics:
 
     def counter(self, name: str, text: str, labels: Sequence[str] = ()) -> Counter:
         """Return a counter, the same one each time; its name ends in `_total`."""
-        made = self._library.Counter
-        return self._once(name, lambda: made(name, text, labels, registry=self.registry))
+        new = self._library.Counter
+        return self._once(name, lambda: new(name, text, labels, registry=self.registry))
 
     def gauge(self, name: str, text: str, labels: Sequence[str] = ()) -> Gauge:
         """Return a gauge, the same one each time."""
-        made = self._library.Gauge
-        return self._once(name, lambda: made(name, text, labels, registry=self.registry))
+        new = self._library.Gauge
+        return self._once(name, lambda: new(name, text, labels, registry=self.registry))
 
     def histogram(
         self, name: str, text: str, labels: Sequence[str] = (), *, buckets: Sequence[float]
     ) -> Histogram:
         """Return a histogram, the same one each time."""
-        made = self._library.Histogram
+        new = self._library.Histogram
         return self._once(
-            name, lambda: made(name, text, labels, registry=self.registry, buckets=buckets)
+            name, lambda: new(name, text, labels, registry=self.registry, buckets=buckets)
         )
 
-    def _once(self, name: str, make: Callable[[], Metric]) -> Metric:
+    def _once(self, name: str, new: Callable[[], Metric]) -> Metric:
         # Controllers are constructed again each time they are elected.
-        known = self._registered.get(name)
-        if known is None:
-            known = self._registered[name] = make()
-        return cast("Metric", known)
+        metric = self._registered.get(name)
+        if metric is None:
+            metric = self._registered[name] = new()
+        return cast("Metric", metric)
 
     def queue(self, name: str) -> QueueMetrics:
         """Return the observer of the work queue with this name."""
@@ -128,7 +128,7 @@ class RequestMetrics:
         timer.observe(seconds)
 
     def counted(self, labels: RequestLabels, code: int) -> None:
-        """Count one request whose duration says nothing, such as a watch."""
+        """Count one request whose duration has no meaning, such as a watch."""
         counter = self._counters.get((labels, code))
         if counter is None:
             counter = self._counters[labels, code] = self._total.labels(*labels, str(code))
@@ -145,28 +145,28 @@ class _QueueFamilies:
 
     def __init__(self, metrics: Metrics) -> None:
         label = ("name",)
-        self.depth = metrics.gauge("workqueue_depth", "Keys that wait.", label)
+        self.depth = metrics.gauge("workqueue_depth", "Keys in the queue.", label)
         self.adds = metrics.counter("workqueue_adds_total", "Keys queued.", label)
-        self.retries = metrics.counter("workqueue_retries_total", "Keys that came back.", label)
+        self.retries = metrics.counter("workqueue_retries_total", "Keys that were retried.", label)
         self.unfinished = metrics.gauge(
             "workqueue_unfinished_work_seconds",
-            "Seconds spent so far on keys that are being dealt with.",
+            "Seconds spent so far on keys that are being processed.",
             label,
         )
         self.longest = metrics.gauge(
             "workqueue_longest_running_processor_seconds",
-            "Seconds spent so far on the key that has been dealt with longest.",
+            "Seconds spent so far on the key that has been processed longest.",
             label,
         )
         self.waited = metrics.histogram(
             "workqueue_queue_duration_seconds",
-            "Seconds a key waited.",
+            "Seconds a key was queued.",
             label,
             buckets=QUEUE_BUCKETS,
         )
         self.worked = metrics.histogram(
             "workqueue_work_duration_seconds",
-            "Seconds it took to deal with a key.",
+            "Seconds it took to process a key.",
             label,
             buckets=QUEUE_BUCKETS,
         )
@@ -211,7 +211,7 @@ class QueueMetrics:
         """Count a retry."""
         self._retries.inc()
 
-    def under_way(self, queue: Running) -> None:
+    def observe(self, queue: Running) -> None:
         """Publish the unfinished work of a queue."""
         self._unfinished.set_function(queue.unfinished)
         self._longest.set_function(queue.longest)

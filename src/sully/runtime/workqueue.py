@@ -47,7 +47,7 @@ class QueueObserver(Protocol):
         """Count a retry."""
         ...
 
-    def under_way(self, queue: Running) -> None:
+    def observe(self, queue: Running) -> None:
         """Publish the unfinished work of a queue."""
         ...
 
@@ -89,7 +89,7 @@ class WorkQueue(Generic[K]):
         self._drained: list[asyncio.Future[None]] = []
         self._closed = False
         if observer is not None:
-            observer.under_way(self)
+            observer.observe(self)
 
     def __len__(self) -> int:
         """Return how many keys are queued."""

@@ -10,15 +10,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sully.api.resource.types import AllocationResult, ResourceClaim, ResourceSlice
-from sully.domain.allocation.catalogue import Catalogue
 from sully.domain.allocation.ledger import Ledger
+from sully.domain.allocation.node_pools import NodePoolsCache
 from sully.domain.allocation.requests import claim_key
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import DeviceId, PoolId, pool_of
 from sully.domain.devices.rules import sourced
 from sully.domain.devices.taints import SourcedTaint
 from sully.scheduler.options import ExcludeDevice
-from sully.views.devices.changes import Change
+from sully.views.devices.changes import InventoryChange
 from sully.views.devices.inventory import Inventory
 
 
@@ -76,15 +76,15 @@ class DeviceCache:
 
     def __init__(self, inventory: Inventory, exclude: ExcludeDevice | None = None) -> None:
         self.inventory = inventory
-        self.catalogue = Catalogue(AllocatableDevices(inventory, exclude))
+        self.node_pools = NodePoolsCache(AllocatableDevices(inventory, exclude))
         self.ledger = Ledger()
         self._assumed: dict[str, _Assumed] = {}
         self._versions: dict[str, int] = {}
         """The last version that was seen of claims whose allocation is assumed."""
 
-    def devices_changed(self, change: Change) -> None:
+    def devices_changed(self, change: InventoryChange) -> None:
         """Handle a change of the inventory."""
-        self.catalogue.touch(change.pools)
+        self.node_pools.invalidate(change.pools)
 
     def taints(self, device: DeviceId) -> tuple[SourcedTaint, ...]:
         """Return the taints of a device; of one that is not published, those of rules."""

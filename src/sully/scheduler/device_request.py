@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from sully.api.resource.types import DeviceClass, DeviceToleration, ResourceClaim
 from sully.domain.allocation.allocator import allocate
-from sully.domain.allocation.rechecks import usable_on
+from sully.domain.allocation.nodes import is_usable_on
 from sully.domain.allocation.requests import Demand, claim_key, prepare
 from sully.domain.allocation.toleration_expiry import tolerated_temporarily
 from sully.domain.allocation.verdicts import (
@@ -18,7 +18,7 @@ from sully.domain.allocation.verdicts import (
     Unresolved,
 )
 from sully.domain.devices.device import EffectiveDevice
-from sully.domain.devices.taints import discouraging
+from sully.domain.devices.taints import untolerated_preferences
 from sully.domain.scheduling.decisions import NO_DEVICES
 from sully.domain.scheduling.extended import Extension, extend
 from sully.domain.scheduling.filters import NodeInfo
@@ -82,7 +82,7 @@ class PodDeviceRequest:
             return NO_DEVICES
         return allocate(
             demand,
-            self._devices.catalogue.offer(node.target),
+            self._devices.node_pools.get(node.target),
             self._devices.ledger,
             compat=self._options.compat,
             explain=False,
@@ -142,7 +142,9 @@ class PodDeviceRequest:
 
     def _penalty(self, device: EffectiveDevice, tolerations: tuple[DeviceToleration, ...]) -> int:
         options = self._options
-        penalty = discouraging(device.taints, tolerations) if options.prefer_no_schedule else 0
+        penalty = (
+            untolerated_preferences(device.taints, tolerations) if options.prefer_no_schedule else 0
+        )
         if options.tolerations_expire:
             penalty += tolerated_temporarily(device.taints, tolerations)
         return penalty
@@ -158,4 +160,4 @@ class PodDeviceRequest:
 
 def _is_usable(claim: ResourceClaim, node: NodeInfo) -> bool:
     allocation = claim.status.allocation
-    return allocation is not None and usable_on(allocation, node.target)
+    return allocation is not None and is_usable_on(allocation, node.target)

@@ -19,7 +19,7 @@ from sully.api.resource.types import (
     ResourceClaim,
     ResourceClaimSpec,
 )
-from sully.domain.allocation.requests import claim_key, for_good
+from sully.domain.allocation.requests import claim_key, without_seconds
 from sully.domain.allocation.toleration_expiry import AsOf, Expiries
 from sully.domain.scheduling.diagnosis import Diagnosis, for_claims
 from sully.domain.scheduling.objects import Pod
@@ -62,7 +62,7 @@ def equivalence_class(
         spec.resources,
         [_needs(container) for container in spec.init_containers],
         [_needs(container) for container in spec.containers],
-        [_without_seconds(claim.spec) for claim in wanted],
+        [_spec_without_seconds(claim.spec) for claim in wanted],
         list(_expiries(wanted, as_of)) if as_of is not None else None,
     ]
     return msgspec.json.encode(fields, order="deterministic")
@@ -80,7 +80,7 @@ def _needs(container: Any) -> tuple[Any, Any]:
     return container.get("resources"), container.get("restartPolicy")
 
 
-def _without_seconds(spec: ResourceClaimSpec) -> ResourceClaimSpec:
+def _spec_without_seconds(spec: ResourceClaimSpec) -> ResourceClaimSpec:
     """Return a claim without tolerationSeconds: `_expiries` has what they mean now."""
     requests = spec.devices.requests or ()
     if not any(map(_is_limited, requests)):
@@ -93,7 +93,7 @@ def _expiries(wanted: Sequence[ResourceClaim], as_of: AsOf) -> Iterator[Expiries
     for claim in wanted:
         for request in claim.spec.devices.requests or ():
             if _is_limited(request):
-                yield from (as_of.ends(given.tolerations) for given in _alternatives(request))
+                yield from (as_of.expiries(given.tolerations) for given in _alternatives(request))
 
 
 def _alternatives(
@@ -120,4 +120,4 @@ def _unlimited(request: DeviceRequest) -> DeviceRequest:
 
 
 def _tolerating(given: Exact) -> Exact:
-    return msgspec.structs.replace(given, tolerations=for_good(given.tolerations))
+    return msgspec.structs.replace(given, tolerations=without_seconds(given.tolerations))

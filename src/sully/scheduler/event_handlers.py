@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from sully.api.resource.types import DeviceClass, DeviceToleration, ResourceClaim
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.domain.allocation.requests import for_good
+from sully.domain.allocation.requests import without_seconds
 from sully.domain.claims.lifecycle import EXTENDED
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.taints import untolerated
@@ -25,7 +25,7 @@ from sully.scheduler.device_cache import DeviceCache
 from sully.scheduler.equivalence_groups import EquivalenceGroups
 from sully.scheduler.node_cache import NodeCache
 from sully.scheduler.queue import SchedulingQueue
-from sully.views.devices.changes import Change
+from sully.views.devices.changes import InventoryChange
 
 
 class ClaimCache:
@@ -148,7 +148,7 @@ class EventHandlers:
         if new is None:
             if old is not None:
                 self._nodes.remove_node(old.metadata.name)
-                self._devices.catalogue.forget(old.metadata.name)
+                self._devices.node_pools.remove_node(old.metadata.name)
         elif old is None or not new.offers_as(old):
             self._nodes.update_node(new)
             if old is None or new.may_take_more(old):
@@ -177,7 +177,7 @@ class EventHandlers:
         if new is not None and (old is None or old.spec != new.spec):
             self._queue.move_to_active_queue(ClusterEvent.DEVICE_CLASS_UPDATE)
 
-    def devices_changed(self, change: Change) -> None:
+    def devices_changed(self, change: InventoryChange) -> None:
         """Handle a change of the inventory."""
         self._devices.devices_changed(change)
         if _only_adds_rules(change):
@@ -227,7 +227,7 @@ def _requests_as(pod: Pod, other: Pod) -> bool:
     )
 
 
-def _only_adds_rules(change: Change) -> bool:
+def _only_adds_rules(change: InventoryChange) -> bool:
     """Report whether a change only adds taint rules: that helps no pod."""
     return bool(change.rules) and all(rule.old is None for rule in change.rules)
 
@@ -242,9 +242,9 @@ def extended_owner(claim: ResourceClaim) -> OwnerReference | None:
 def _tolerations(claim: ResourceClaim) -> Iterator[DeviceToleration]:
     for request in claim.spec.devices.requests or ():
         if request.exactly is not None:
-            yield from for_good(request.exactly.tolerations)
+            yield from without_seconds(request.exactly.tolerations)
         for alternative in request.first_available:
-            yield from for_good(alternative.tolerations)
+            yield from without_seconds(alternative.tolerations)
 
 
 def _differs(old: ResourceClaim, new: ResourceClaim) -> bool:

@@ -15,11 +15,11 @@ import msgspec
 
 from sully.api.resource.types import ResourceClaim
 from sully.domain.allocation.diagnosis import MOST_NODES, Survey, diagnose
-from sully.domain.allocation.rechecks import evicting_taints
 from sully.domain.allocation.requests import Demand, claim_key, prepare
 from sully.domain.allocation.toleration_expiry import AsOf
 from sully.domain.allocation.verdicts import Allocated, Failed, Unresolved
 from sully.domain.claims.reservations import reserved_for
+from sully.domain.eviction.judge import evicting_taints
 from sully.domain.scheduling.causes import (
     ClaimInProgress,
     ClaimTainted,
@@ -95,8 +95,8 @@ class Judge:
         self._backings = backings
         self._options = options
         self._honored = options.honored_taints
-        self._unfit = UnfitNodes(devices.catalogue)
-        self._unschedulable = UnschedulableCache(devices.catalogue)
+        self._unfit = UnfitNodes(devices.node_pools)
+        self._unschedulable = UnschedulableCache(devices.node_pools)
         for cache in (self._unfit, self._unschedulable):
             nodes.on_gain(cache.gained)
             devices.ledger.on_release(cache.released)
@@ -148,7 +148,7 @@ class Judge:
     def _as_of(self, now: datetime) -> AsOf | None:
         if not self._options.tolerations_expire:
             return None
-        return AsOf(now, self._devices.inventory.times)
+        return AsOf(now, self._devices.inventory.taint_times)
 
     def _evaluate_all(self, query: PodQuery, demand: Demand) -> ScheduleResult | Unschedulable:
         result = self._evaluate(query.pod, query.wanted, demand, query, diagnose=query.diagnose)
@@ -185,7 +185,7 @@ class Judge:
         self, query: PodQuery, demand: Demand
     ) -> ScheduleResult | Unschedulable | None:
         """Evaluate nodes that gained something since all nodes were unfit, if they were."""
-        self._unschedulable.in_state(self._devices.catalogue.version, self._backings.version)
+        self._unschedulable.in_state(self._devices.node_pools.version, self._backings.version)
         known = self._unschedulable.get(query.equivalence) if self._unschedulable else None
         if known is None:
             return None
@@ -205,7 +205,7 @@ class Judge:
 
     def _skip_unfit(self, query: PodQuery, demand: Demand) -> ScheduleResult | None:
         """Evaluate only nodes that may have gained something since equal pods did not fit."""
-        self._unfit.in_state(self._devices.catalogue.version, self._backings.version)
+        self._unfit.in_state(self._devices.node_pools.version, self._backings.version)
         known = self._unfit.get(query.equivalence) if self._unfit else ()
         if not known:
             return None
@@ -275,7 +275,9 @@ class Judge:
             return None
         if reserved_for(claim, uid=pod.metadata.uid):
             return None
-        taints = evicting_taints(allocation, self._devices.taints, now=now, terms=options.eviction)
+        taints = evicting_taints(
+            allocation, self._devices.taints, now=now, policy=options.eviction_policy
+        )
         return tainted_claim(claim_key(claim), taints) if taints else None
 
     # -- why no node fits -------------------------------------------------------------------------
@@ -302,7 +304,7 @@ class Judge:
         for node in islice(self._nodes.by_load(), MOST_NODES):
             rejected = rejects(node, pod, requests, wanted.backed) is not None
             offers = survey.others if rejected else survey.reached
-            offers.append(self._devices.catalogue.offer(node.target))
+            offers.append(self._devices.node_pools.get(node.target))
         return survey
 
     # -- results of equal pods --------------------------------------------------------------------
@@ -312,7 +314,7 @@ class Judge:
         versions = (
             self._nodes.version,
             self._devices.ledger.version,
-            self._devices.catalogue.version,
+            self._devices.node_pools.version,
             self._backings.version,
         )
         if versions != self._versions:

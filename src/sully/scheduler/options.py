@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sully.domain.allocation.requests import HonoredTaints
+from sully.domain.capabilities.control_plane import ControlPlane
 from sully.domain.devices.device import EffectiveDevice
-from sully.domain.devices.taints import NO_EXECUTE_WITH_BUDGET
-from sully.domain.eviction.judge import USUAL, Terms
+from sully.domain.devices.taints import BLOCKING_EFFECTS, EVICTING_EFFECTS
+from sully.domain.eviction.judge import DEFAULT_POLICY, EvictionPolicy
 from sully.domain.scheduling.objects import SCHEDULERS
 from sully.machinery.cel import COST_BUDGET
 from sully.machinery.compat import Compat
@@ -27,7 +28,7 @@ class Options:
     binding_conditions: bool = True
     partitionable_devices: bool = True
     consumable_capacity: bool = True
-    eviction: Terms = USUAL
+    eviction_policy: EvictionPolicy = DEFAULT_POLICY
     """How to decide whether a pod would be evicted immediately."""
     schedulers: frozenset[str] = SCHEDULERS
     """The values of `schedulerName` whose pods to schedule; fewer beside another scheduler."""
@@ -42,8 +43,10 @@ class Options:
     @property
     def honored_taints(self) -> HonoredTaints:
         """Return which taints the selection of devices honors."""
-        budgets = NO_EXECUTE_WITH_BUDGET in self.eviction.effects
-        return HonoredTaints(taints=self.taints, budgets=budgets, advice=self.prefer_no_schedule)
+        # What evicts no pod, because its gate is off, does not prevent scheduling either.
+        disabled = EVICTING_EFFECTS - self.eviction_policy.effects
+        blocking = BLOCKING_EFFECTS - disabled if self.taints else frozenset[str]()
+        return HonoredTaints(blocking, preference=self.prefer_no_schedule)
 
     @property
     def exclude_device(self) -> ExcludeDevice | None:
@@ -60,3 +63,12 @@ class Options:
         if not self.partitionable_devices and partition:
             return True
         return not self.consumable_capacity and bool(published.allow_multiple_allocations)
+
+
+def options_for(control_plane: ControlPlane) -> Options:
+    """Return the options of the scheduler that acts on a cluster."""
+    return Options(
+        compat=control_plane.scheduling,
+        taints=control_plane.is_enabled("DRADeviceTaints"),
+        eviction_policy=control_plane.eviction,
+    )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from sully.domain.allocation.catalogue import Catalogue
+from sully.domain.allocation.node_pools import NodePoolsCache
 from sully.domain.devices.pools import PoolId
 from sully.scheduler.equivalence import EquivalenceClass
 
@@ -22,8 +22,8 @@ _MOST_CLASSES: Final = 64
 class UnfitNodes:
     """Unfit nodes by equivalence class."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
-        self._catalogue = catalogue
+    def __init__(self, node_pools: NodePoolsCache) -> None:
+        self._node_pools = node_pools
         self._nodes: dict[EquivalenceClass, set[str]] = {}
         self._versions: tuple[int, ...] = ()
 
@@ -55,5 +55,5 @@ class UnfitNodes:
     def released(self, pool: PoolId) -> None:
         """Evaluate the nodes again that see a pool."""
         if self._nodes:
-            for node in self._catalogue.viewers(pool):
+            for node in self._node_pools.nodes_seeing(pool):
                 self.gained(node)

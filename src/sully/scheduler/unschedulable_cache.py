@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Final
 
-from sully.domain.allocation.catalogue import Catalogue
+from sully.domain.allocation.node_pools import NodePoolsCache
 from sully.domain.devices.pools import PoolId
 from sully.domain.scheduling.decisions import ClusterEvent
 from sully.scheduler.equivalence import EquivalenceClass
@@ -33,8 +33,8 @@ class UnschedulableClass:
 class UnschedulableCache:
     """Equivalence classes that no node fits."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
-        self._catalogue = catalogue
+    def __init__(self, node_pools: NodePoolsCache) -> None:
+        self._node_pools = node_pools
         self._classes: dict[EquivalenceClass, UnschedulableClass] = {}
         self._gains: list[str] = []
         self._versions: tuple[int, ...] = ()
@@ -82,7 +82,7 @@ class UnschedulableCache:
     def released(self, pool: PoolId) -> None:
         """Evaluate the nodes again that see a pool."""
         if self._classes:
-            for node in self._catalogue.viewers(pool):
+            for node in self._node_pools.nodes_seeing(pool):
                 self.gained(node)
 
     def _forget(self) -> None:

@@ -46,7 +46,7 @@ from sully.store.base import Record, Store
 
 @dataclass(frozen=True, slots=True)
 class Env:
-    """What does not come from requests: the clock, identifiers, randomness."""
+    """The environment: the clock, identifiers, randomness."""
 
     clock: Clock
     ids: Ids
@@ -157,7 +157,7 @@ class Api:
         return await self._deleter.delete(with_dry_run(request, options), options)
 
     async def delete_collection(self, request: Request, body: Obj | None) -> Listing:
-        """Delete every object that the request selects; return what there was."""
+        """Delete every object that the request selects; return them."""
         self._allow(request, "deletecollection")
         options = delete_options(request, body, self._delete_schema)
         with store_errors():

@@ -1,7 +1,7 @@
-"""Discovery: the documents by which clients learn what is served, made from the scheme alone.
+"""Discovery documents, generated from the scheme.
 
 There are two forms. The older one is a tree of small documents (`/api`, `/apis`, `/apis/apps`,
-`/apis/apps/v1`); the aggregated one says all of it in two answers (`/api` and `/apis` for clients
+`/apis/apps/v1`); the aggregated one has all of it in two responses (`/api` and `/apis` for clients
 that accept `as=APIGroupDiscoveryList`) with an ETag, so that nothing is sent twice.
 openapi/ describes what the kinds look like.
 """
@@ -19,8 +19,8 @@ from sully.machinery.strategy import ResourceType
 
 Obj = dict[str, Any]
 
-# Clients that look for a kind by its bare name take the first group that has it, so groups which
-# Kubernetes has too come in its order; all others follow by name.
+# Clients that resolve a kind by its bare name take the first group that has it, so groups of
+# Kubernetes are in its order; all others follow by name.
 _GROUP_ORDER = {
     name: position
     for position, name in enumerate(
@@ -63,7 +63,7 @@ class Subresource:
 
 
 _CHANGE = ("get", "patch", "update")
-# Where kind or verbs are not the usual ones: the parent's kind, and get, patch and update.
+# Subresources with another kind than the parent's, or other verbs than get, patch and update.
 _SPECIAL: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "binding": ("", "", "Binding", ("create",)),
     "eviction": ("policy", "v1", "Eviction", ("create",)),
@@ -104,7 +104,7 @@ def named_groups(scheme: Scheme) -> list[tuple[str, list[str]]]:
 
 
 def api_versions(server_address: str) -> Obj:
-    """Answer `/api`: the versions of the core group and where to reach the server."""
+    """Return `/api`: the versions of the core group and the address of the server."""
     return {
         "kind": "APIVersions",
         "versions": ["v1"],
@@ -115,13 +115,13 @@ def api_versions(server_address: str) -> Obj:
 
 
 def api_group_list(scheme: Scheme) -> Obj:
-    """Answer `/apis`: every group with its versions."""
+    """Return `/apis`: every group with its versions."""
     groups = [_group(name, versions) for name, versions in named_groups(scheme)]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
 
 def api_group(scheme: Scheme, group: str) -> Obj | None:
-    """Answer `/apis/<group>`, or None for a group that is not served."""
+    """Return `/apis/<group>`, or None for a group that is not served."""
     versions = scheme.groups().get(group)
     if not group or not versions:
         return None
@@ -134,7 +134,7 @@ def _group(name: str, versions: list[str]) -> Obj:
 
 
 def api_resource_list(scheme: Scheme, group: str, version: str) -> Obj | None:
-    """Answer `/api/v1` or `/apis/<group>/<version>`, or None for what is not served."""
+    """Return `/api/v1` or `/apis/<group>/<version>`, or None for what is not served."""
     if not scheme.serves(group, version):
         return None
     rows = [row for resource in served(scheme, group, version) for row in _rows(resource)]
@@ -197,7 +197,7 @@ def storage_version_hash(resource: ResourceType) -> str:
 
 
 def aggregated(scheme: Scheme, *, core: bool, form: str = "v2") -> Obj:
-    """Answer `/api` (core) or `/apis` as an APIGroupDiscoveryList in form v2 or v2beta1."""
+    """Return `/api` (core) or `/apis` as an APIGroupDiscoveryList of version v2 or v2beta1."""
     groups = [("", scheme.groups().get("", []))] if core else named_groups(scheme)
     return {
         "kind": "APIGroupDiscoveryList",
@@ -247,7 +247,7 @@ def _response_kind(group: str, version: str, kind: str) -> Obj:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A finished answer with its ETag, quotes included."""
+    """An encoded document with its ETag, quotes included."""
 
     body: bytes
     etag: str
@@ -259,22 +259,22 @@ class Document:
 
 
 def document(content: Any) -> Document:
-    """Encode an answer that never changes while the server runs."""
+    """Encode a document that never changes while the server runs."""
     body = msgspec.json.encode(content)
     return Document(body, f'"{hashlib.sha512(body).hexdigest().upper()}"')
 
 
 class AggregatedDiscovery:
-    """The aggregated documents of one scheme, made when first asked for."""
+    """The aggregated documents of one scheme, generated on the first request."""
 
     def __init__(self, scheme: Scheme) -> None:
         self._scheme = scheme
-        self._made: dict[tuple[bool, str], Document] = {}
+        self._documents: dict[tuple[bool, str], Document] = {}
 
     def get(self, *, core: bool, form: str) -> Document:
         """Return `/api` (core) or `/apis` in form v2 or v2beta1."""
-        made = self._made.get((core, form))
-        if made is None:
-            made = document(aggregated(self._scheme, core=core, form=form))
-            self._made[core, form] = made
-        return made
+        cached = self._documents.get((core, form))
+        if cached is None:
+            cached = document(aggregated(self._scheme, core=core, form=form))
+            self._documents[core, form] = cached
+        return cached

@@ -57,17 +57,17 @@ class StoredFleet:
         self.options = options
         self._fleet = Fleet(options)
         self._informer = StoreInformer(store, objects, _sinks(self._fleet))
-        self._asking = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
-    async def evaluate(self, question: Callable[[Fleet], R]) -> R:
+    async def evaluate(self, evaluation: Callable[[Fleet], R]) -> R:
         """Evaluate a function on the current fleet, in a thread."""
-        async with self._asking:
+        async with self._lock:
             await self._informer.catch_up()
-            return await asyncio.to_thread(question, self._fleet)
+            return await asyncio.to_thread(evaluation, self._fleet)
 
 
 def _sinks(fleet: Fleet) -> dict[str, ObjectHandler]:
-    """Return the handlers by resource; sets come first, for what refers to them."""
+    """Return the handlers by resource; sets come first, since others refer to them."""
     handlers: dict[str, ObjectHandler] = {
         "managedclustersets": _Typed(
             ManagedClusterSet, fleet.put_set, lambda _, name: fleet.remove_set(name)

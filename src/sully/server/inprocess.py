@@ -17,8 +17,8 @@ from sully.server.api import Api
 from sully.server.audit.log import RequestAudit
 from sully.server.authorization.attributes import on_target
 from sully.server.authorization.enforce import require
-from sully.server.forms import list_kind
 from sully.server.http.objects import list_metadata
+from sully.server.negotiation import list_kind
 from sully.server.registry.bodies import Body
 from sully.server.registry.writes import Result
 from sully.server.requests import Request, Target, User, has_subresource
@@ -81,11 +81,11 @@ class InProcess:
             self._require_read(right, request)
             return await self._run(verb, request, body, patch_type)
         note = RequestAudit(self._api.audit, self._api.clock, self._api.writer.ids, request)
-        with note.taken(right):
+        with note.recording(right):
             self._require(right, request)
             note.allowed = True
             reply = await self._run(verb, request, body, patch_type)
-            note.answered(verb, reply.obj)
+            note.succeeded(verb, reply.obj)
         return reply
 
     async def _run(self, verb: str, request: Request, body: Any, patch_type: str) -> Reply:
@@ -142,12 +142,12 @@ class InProcess:
         except Forbidden:
             if self._api.audit is not None:
                 note = RequestAudit(self._api.audit, self._api.clock, self._api.writer.ids, request)
-                note.refused(verb)
+                note.forbidden(verb)
             raise
 
     def _require(self, verb: str, request: Request) -> None:
-        asked = on_target(verb, request.target, request.options)
-        require(self._api.authorizer, self._user, asked)
+        attributes = on_target(verb, request.target, request.options)
+        require(self._api.authorizer, self._user, attributes)
 
     def _request(self, ref: ResourceNames, options: Mapping[str, str]) -> Request:
         resource = self._api.scheme.find(ref.group, ref.version, ref.plural)

@@ -1,4 +1,4 @@
-"""What a client asks for: the parsed path and options, independent of the transport.
+"""A request as values: the parsed path and options, independent of the transport.
 
 `parse_path` knows the URL layout of the API; the verbs (api.py) get a `Request` from the HTTP
 layer or from the in-process transport alike.
@@ -20,7 +20,7 @@ _OF_CONTAINERS = {
     "pods": ("attach", "exec", "log", "portforward", "proxy"),
     "nodes": ("proxy",),
 }
-"""Ways to a process in a container, for which kubectl asks by name."""
+"""Subresources that need a running container, which kubectl requests by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class ResourceRef:
-    """A resource or object by its names, before anyone has looked it up."""
+    """A resource or object by its names, before it is looked up."""
 
     group: str
     version: str
@@ -46,7 +46,7 @@ class ResourceRef:
 
 
 class Target(msgspec.Struct, frozen=True):
-    """What a path names: a resource, perhaps one object, perhaps a part of it."""
+    """What a path addresses: a resource, an object or a subresource."""
 
     resource: ResourceType
     version: str
@@ -57,13 +57,13 @@ class Target(msgspec.Struct, frozen=True):
 
     @property
     def group_version(self) -> str:
-        """Return what `apiVersion` says for objects of this target."""
+        """Return the `apiVersion` of objects of this target."""
         group = self.resource.group
         return f"{group}/{self.version}" if group else self.version
 
     @property
     def names(self) -> tuple[str, str, str]:
-        """Return resource, group and name: what errors say they are about."""
+        """Return resource, group and name, for errors."""
         return self.resource.plural, self.resource.group, self.name
 
 
@@ -76,7 +76,7 @@ class Request(msgspec.Struct, frozen=True):
     user_agent: str = ""
 
     def option(self, name: str) -> str:
-        """Return an option, empty when it was not given."""
+        """Return an option, or an empty string."""
         return self.options.get(name, "")
 
     def flag(self, name: str) -> bool:
@@ -86,9 +86,8 @@ class Request(msgspec.Struct, frozen=True):
 
     @property
     def manager(self) -> str:
-        """Return the field manager: as given, or the program's name in the user agent."""
-        given = self.option("fieldManager")
-        return given or (self.user_agent.split("/", 1)[0][:128] or "unknown")
+        """Return the field manager: as requested, or the program's name in the user agent."""
+        return self.option("fieldManager") or (self.user_agent.split("/", 1)[0][:128] or "unknown")
 
 
 def split_path(path: str) -> tuple[str, str, list[str]] | None:
@@ -104,7 +103,7 @@ def split_path(path: str) -> tuple[str, str, list[str]] | None:
 
 
 def parse_path(scheme: Scheme, path: str) -> Target | None:
-    """Find what a path names; None when its group is not served, or for a version's own page."""
+    """Return the target of a path; None if its group is not served, or for a version's own page."""
     split = split_path(path)
     if split is None or not scheme.has_group(split[0]):
         return None
@@ -129,9 +128,9 @@ def _has(scheme: Scheme, group: str, version: str, plural: str) -> bool:
 
 
 def _target(
-    scheme: Scheme, place: tuple[str, str], namespace: str, rest: list[str], *, watch: bool
+    scheme: Scheme, group_version: tuple[str, str], namespace: str, rest: list[str], *, watch: bool
 ) -> Target:
-    resource = scheme.find(*place, rest[0]) if rest else None
+    resource = scheme.find(*group_version, rest[0]) if rest else None
     if resource is None or len(rest) > 3 or "" in rest:
         raise route_not_found()
     if namespace and not resource.namespaced:
@@ -142,7 +141,7 @@ def _target(
     subresource = rest[2] if len(rest) > 2 else ""
     if subresource and not has_subresource(resource, subresource):
         raise _not_served(resource, subresource)
-    return Target(resource, place[1], namespace, name, subresource, watch)
+    return Target(resource, group_version[1], namespace, name, subresource, watch)
 
 
 def _not_served(resource: ResourceType, subresource: str) -> NotFound:

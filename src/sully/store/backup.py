@@ -1,4 +1,4 @@
-"""Archives of a data directory: what is in one, and how one is made.
+"""Archives of a data directory: their content, and how they are created.
 
 An archive is a tar file: `manifest.json` first, then the database, then the certificates and keys
 of the directory. The keys are in it because without them no kubeconfig that was handed out would
@@ -38,11 +38,11 @@ _CHUNK = 1 << 20
 
 
 class BackupError(StoreError):
-    """A backup cannot be made, or is not one."""
+    """A backup cannot be created, or an archive is invalid."""
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What an archive says about itself."""
+    """The manifest of an archive."""
 
     format: int
     revision: int
@@ -53,7 +53,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class BackupResult:
     """An archive that was written."""
 
     path: Path
@@ -62,19 +62,19 @@ class Made:
 
 
 @contextmanager
-def copy_of_stopped(directory: Path) -> Iterator[BinaryIO]:
+def back_up_stopped(directory: Path) -> Iterator[BinaryIO]:
     """Copy the database of a directory that no server uses; the block gets the copy.
 
     Raises `InUseError` if one does: then that server has to make the copy.
     """
     if not (directory / DATABASE_FILE).is_file():
         raise BackupError(f"{directory} has no {DATABASE_FILE}: there is nothing to back up")
-    held = DataDirectory(directory)
+    data_directory = DataDirectory(directory)
     try:
-        with closing(Database(held.database())) as database:
+        with closing(Database(data_directory.database())) as database:
             # Read all of it: a backup of a damaged file would be found out too late.
             database.load()
-            path = held.copy()
+            path = data_directory.copy()
             try:
                 copying = database.copy(path)
                 while not database.copy_more(copying, path):
@@ -84,12 +84,12 @@ def copy_of_stopped(directory: Path) -> Iterator[BinaryIO]:
             finally:
                 path.unlink(missing_ok=True)
     finally:
-        held.release()
+        data_directory.release()
 
 
 def write_archive(
     target: Path, database: BinaryIO, directory: Path, *, now: datetime, program: str
-) -> Made:
+) -> BackupResult:
     """Write an archive of a database and of the keys in a directory, whole or not at all."""
     contents = {path.name: path.read_bytes() for path in _identity(directory)}
     temporary, scratch = scratch_name(target), scratch_name(target)
@@ -111,7 +111,7 @@ def write_archive(
     finally:
         temporary.unlink(missing_ok=True)
         scratch.unlink(missing_ok=True)
-    return Made(target, manifest.revision, target.stat().st_size)
+    return BackupResult(target, manifest.revision, target.stat().st_size)
 
 
 def check_database(path: Path) -> int:

@@ -7,7 +7,7 @@ object from `Record.revision` when it encodes it.
 
 See `errors.py` (what can go wrong), `memory.py` (nothing survives a restart),
 `sqlite.py` (one durable node), `etcd/` (shared by several), `compaction.py` (how much history is
-kept). The suite in `tests/contract` holds for every implementation. All methods belong to one
+kept). The suite in `tests/contract` tests every implementation. All methods belong to one
 event loop.
 """
 
@@ -57,7 +57,7 @@ class Record:
     key: StoreKey
     value: bytes = field(repr=False)
     create_revision: int
-    """When the key came into existence; it restarts after a deletion."""
+    """The revision at which the key was created, also after an earlier deletion."""
     revision: int
     """When this state was written."""
     derived: Derived = field(default_factory=dict, repr=False)
@@ -103,7 +103,7 @@ class Delete:
 
 @dataclass(slots=True, eq=False)
 class Check:
-    """Hold the transaction to the state of a key that it does not write."""
+    """Require the state of a key that the transaction does not write."""
 
     key: StoreKey
     expect: int
@@ -128,15 +128,15 @@ class RecordPage:
 
     records: list[Record]
     revision: int
-    """The state of the store that the list shows; give it as `at` to read the next page."""
+    """The revision of the list; pass it as `at` to read the next page."""
     remaining: int
     """How many records follow this page; 0 means that the list is complete."""
 
 
 class Subscription(ABC):
-    """A place in the events of one resource, for one reader.
+    """A position in the events of one resource, for one reader.
 
-    It holds no events, so a slow reader costs nothing.
+    It contains no events, so a slow reader costs nothing.
     """
 
     __slots__ = ()
@@ -154,7 +154,7 @@ class Subscription(ABC):
 
     @abstractmethod
     def wake(self) -> None:
-        """End a `wait` early, though nothing happened: for timers, which need no task then."""
+        """End a `wait` early, without an event: for timers, which then need no task."""
 
     @property
     @abstractmethod
@@ -167,7 +167,7 @@ class Subscription(ABC):
 
 
 class Store(ABC):
-    """Keeps records, in order, and the events of their changes."""
+    """Stores records, in order, and the events of their changes."""
 
     @property
     @abstractmethod
@@ -185,7 +185,7 @@ class Store(ABC):
 
     @abstractmethod
     def horizon(self, *, events: int, size: int) -> int:
-        """Return the oldest revision after which came no more events, and bytes, than this."""
+        """Return the oldest revision after which there are at most this many events and bytes."""
 
     @property
     @abstractmethod
@@ -195,7 +195,7 @@ class Store(ABC):
     @property
     @abstractmethod
     def shared(self) -> bool:
-        """Return whether other processes may write, so that `newest` need not be all there is.
+        """Report whether other processes may write, so that `newest` may be outdated.
 
         Then a decision by more keys than it writes must be part of the transaction: by a
         `Check`, or by a `Put` with an expectation if two such decisions exclude each other.
@@ -223,8 +223,8 @@ class Store(ABC):
         """Return the newest state, including writes that are accepted but not yet durable.
 
         Only for computing the next write, so that read-modify-write loops need not wait for the
-        disk: a commit that builds on it fails if the write it builds on does. Never show it to
-        anyone. Nothing can come between this call and a `commit` that follows without `await`.
+        disk: a commit that builds on it fails if the write it builds on does. Never return it to
+        clients. Nothing can come between this call and a `commit` that follows without `await`.
         """
 
     @abstractmethod
@@ -245,25 +245,25 @@ class Store(ABC):
 
     @abstractmethod
     async def commit(self, ops: Sequence[Op]) -> Commit:
-        """Do all operations at one new revision, or none of them.
+        """Apply all operations at one new revision, or none of them.
 
         Returns once the writes are durable and visible to every reader. Expectations are judged
         when this is called, against `newest`. Raises `ConflictError` for the first one that does
         not hold, `InvalidTransactionError` for an invalid transaction, and
-        `UnavailableError` if it could not be written. To be cancelled while it waits does
-        not take the write back.
+        `UnavailableError` if it could not be written. Cancelling the caller does
+        not cancel the write.
         """
 
     @abstractmethod
     def watch(self, resource: str, namespace: str | None = None, *, after: int) -> Subscription:
-        """Follow a resource: each event with a greater revision, in order, exactly once.
+        """Watch a resource: each event with a greater revision, in order, exactly once.
 
-        Raises `CompactedError` or `FutureRevisionError` where that cannot be promised.
+        Raises `CompactedError` or `FutureRevisionError` if that is impossible.
         """
 
     @abstractmethod
     async def compact(self, revision: int) -> None:
-        """Forget the history up to and including this revision; current records stay."""
+        """Compact the history up to and including this revision; current records stay."""
 
     @abstractmethod
     async def snapshot(self) -> BinaryIO:
@@ -279,8 +279,8 @@ class Store(ABC):
         """Finish what was accepted, wake every waiter, release everything.
 
         When it returns, nothing is in progress: what was not acknowledged will never
-        happen, except what was reported as uncertain (`UncertainError`). Who calls it
-        again, also after a call that was cancelled, waits for the same end.
+        happen, except what was reported as uncertain (`UncertainError`). Later
+        calls, also after a cancelled one, wait for the same end.
         """
 
     async def __aenter__(self) -> Self:

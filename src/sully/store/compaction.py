@@ -27,7 +27,7 @@ class Retention:
     events: int = 50_000
     """Never keep more, however young they are."""
     size: int = 256 << 20
-    """Never keep more bytes of values; what others derive from them comes on top."""
+    """The maximum of bytes of values, without what others derive from them."""
     interval: float = 5.0
     """How often to look; history exceeds the bounds by at most what happens in between."""
 

@@ -50,6 +50,6 @@ class Copying:
         return done
 
     def abandon(self) -> None:
-        """Give up; what is in the file is worth nothing."""
+        """Cancel the copy; the file is incomplete."""
         self._backup.close(True)
         self._target.close()

@@ -31,7 +31,7 @@ FORMAT = 2
 
 _APPLICATION_ID = 0x53756C6C  # "Sull": distinguishes our files from other databases
 _OLDEST_SQLITE = (3, 51, 3)  # before it, a WAL reset could corrupt the file
-_MOST_ROWS = 64
+_MAX_ROWS = 64
 
 _SCHEMA = f"""
 CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
@@ -74,37 +74,37 @@ def _insert(rows: int) -> str:
 
 # One statement for many rows: each statement gives up the interpreter lock and must win it back
 # from a busy event loop. Powers of two keep the number of statements to prepare small.
-_INSERTS = {1 << bit: _insert(1 << bit) for bit in range(_MOST_ROWS.bit_length())}
+_INSERTS = {1 << bit: _insert(1 << bit) for bit in range(_MAX_ROWS.bit_length())}
 
 
-SummedRow = tuple[int, str, str, str, int, bytes | None, int | None]
+ChecksummedRow = tuple[int, str, str, str, int, bytes | None, int | None]
 """A row of the log as it is in the file."""
 
 
-def _sum(row: Row) -> int:
+def _checksum(row: Row) -> int:
     identity, resource, namespace, name, created, value = row
     head = f"{identity}/{resource}/{namespace}/{name}/{created}/{value is None}"
     return crc32(value or b"", crc32(head.encode()))
 
 
-def _summed(*row: *Row) -> SummedRow:
-    return (*row, _sum(row))
+def _with_checksum(*row: *Row) -> ChecksummedRow:
+    return (*row, _checksum(row))
 
 
-def _row(event: Event, place: int) -> SummedRow:
-    return _summed(
-        event.revision * PLACES + place,
+def _row(event: Event, index: int) -> ChecksummedRow:
+    return _with_checksum(
+        event.revision * PLACES + index,
         *event.record.key,
         event.record.create_revision,
         None if event.kind == "DELETED" else event.record.value,
     )
 
 
-def _checked(rows: Iterable[SummedRow]) -> Iterator[Row]:
+def _verified(rows: Iterable[ChecksummedRow]) -> Iterator[Row]:
     """Yield rows that are as they were written: SQLite does not notice a changed byte in one."""
     for row in rows:
         bare, checksum = row[:6], row[6]
-        if checksum is not None and checksum != _sum(bare):
+        if checksum is not None and checksum != _checksum(bare):
             where = "/".join(part for part in bare[1:4] if part)
             raise ReplayError(f"{where} at {bare[0] // PLACES} is not as it was written")
         yield bare
@@ -114,7 +114,7 @@ class Database:
     """An open database file."""
 
     def __init__(self, path: Path) -> None:
-        """Open the file, or give it its schema if it is new."""
+        """Open the file; create the schema if it is new."""
         self._path = path
         self._last = 0
         self._suspect = False
@@ -147,10 +147,10 @@ class Database:
             self._last = self._integer("SELECT coalesce(max(id), 0) FROM log")
             compacted = self._integer("SELECT value FROM meta WHERE name = 'compacted'")
             rows = self._connection.execute("SELECT * FROM log ORDER BY id")
-            state, leftover = replay(_checked(rows), compacted)
+            state, leftover = replay(_verified(rows), compacted)
         except (apsw.Error, ReplayError) as error:
             raise _unusable(self._path, "is damaged", error) from error
-        # A disk that is full must not keep anyone from reading; it takes nothing but space.
+        # A full disk must not prevent reading; the leftover only takes space.
         with contextlib.suppress(UnavailableError):
             if leftover:
                 self.trim(compacted, leftover)
@@ -160,7 +160,7 @@ class Database:
         """Make these transactions durable together; return about how many bytes it took."""
         try:
             rows = [
-                _row(event, place) for events in transactions for place, event in enumerate(events)
+                _row(event, index) for events in transactions for index, event in enumerate(events)
             ]
             self._insert(rows)
         except (apsw.Error, UnicodeError) as error:
@@ -170,15 +170,15 @@ class Database:
 
     def trim(self, compacted: int, versions: Sequence[Version]) -> None:
         """Delete rows that a later one superseded before this revision, and note the revision."""
-        gone = msgspec.json.encode([(revision, *key) for revision, key in versions])
+        row_ids = msgspec.json.encode([(revision, *key) for revision, key in versions])
         try:
             with self._connection:
-                # The deletions may take the newest row of all, whose revision must not be
-                # given again: it is why both are one transaction.
+                # The deletions may include the newest row, whose revision must not be
+                # reused: therefore both are one transaction.
                 self._connection.execute(
                     "UPDATE meta SET value = max(value, ?) WHERE name = 'compacted'", (compacted,)
                 )
-                self._connection.execute(_DELETE, (gone.decode(),))
+                self._connection.execute(_DELETE, (row_ids.decode(),))
         except apsw.Error as error:
             raise self._failed(error) from error
 
@@ -187,7 +187,7 @@ class Database:
         try:
             return Copying(self._connection, path)
         except apsw.Error as error:
-            raise _not_copied(path, error) from error
+            raise _copy_error(path, error) from error
 
     def copy_more(self, copying: Copying, path: Path) -> bool:
         """Copy a little more; return whether that was the end of it."""
@@ -195,7 +195,7 @@ class Database:
             return copying.step()
         except apsw.Error as error:
             copying.abandon()
-            raise _not_copied(path, error) from error
+            raise _copy_error(path, error) from error
 
     def checkpoint(self) -> None:
         """Move what the write-ahead log holds into the database file."""
@@ -224,7 +224,7 @@ class Database:
             )
         connection.pragma("locking_mode", "exclusive")
         connection.pragma("journal_mode", "wal")
-        # Without the flush at every commit, a power cut can take acknowledged writes along.
+        # Without a flush at every commit, a power failure can lose acknowledged writes.
         connection.pragma("synchronous", "full")
         connection.pragma("fullfsync", True)  # only where a flush alone does not reach the disk
         # The writer thread does it when no write waits.
@@ -239,17 +239,17 @@ class Database:
                 for _ in connection.execute(_SCHEMA):
                     raise AssertionError("the schema yields no rows")
 
-    def _insert(self, rows: list[SummedRow]) -> None:
+    def _insert(self, rows: list[ChecksummedRow]) -> None:
         if len(rows) in _INSERTS and not self._suspect:
             # A lone statement is a transaction already.
             self._connection.execute(_INSERTS[len(rows)], tuple(chain.from_iterable(rows)))
             return
         with self._connection:
             if self._suspect:
-                # What failed before was reported as not written, so it must not be there.
+                # What failed before was reported as not written, so it must not exist.
                 self._connection.execute("DELETE FROM log WHERE id > ?", (self._last,))
             while rows:
-                count = min(_MOST_ROWS, 1 << (len(rows).bit_length() - 1))
+                count = min(_MAX_ROWS, 1 << (len(rows).bit_length() - 1))
                 bindings = tuple(chain.from_iterable(rows[:count]))
                 self._connection.execute(_INSERTS[count], bindings)
                 rows = rows[count:]
@@ -282,7 +282,7 @@ def _unusable(path: Path, what: str, error: Exception) -> OpenError:
     )
 
 
-def _not_copied(path: Path, error: apsw.Error) -> UnavailableError:
+def _copy_error(path: Path, error: apsw.Error) -> UnavailableError:
     return UnavailableError(f"cannot copy the database to {path}: {_reason(error)}")
 
 

@@ -20,7 +20,7 @@ _OURS = os.O_CLOEXEC | os.O_NOFOLLOW
 DATABASE_FILE = "store.db"
 LOCK_FILE = "lock"
 COPY_FILE = "store.db.copy"
-"""What a backup is made from; it has a name only until it is complete."""
+"""The copy for a backup; it has a name only until it is complete."""
 
 
 class DataDirectory:
@@ -51,13 +51,13 @@ class DataDirectory:
         return path
 
     def _check_emptied(self, path: Path) -> None:
-        """Reject an empty file that was not always empty: SQLite would throw its log away."""
+        """Reject a file that was emptied: SQLite would discard its log."""
         log = path.with_name(f"{path.name}-wal")
         # Keys are created after the store, so there was one.
-        kept = path.is_file() and any(self.path.glob("*.key"))
-        if _size(path) == 0 and (_size(log) or kept):
+        has_keys = path.is_file() and any(self.path.glob("*.key"))
+        if _size(path) == 0 and (_size(log) or has_keys):
             raise OpenError(
-                f"{path} is empty, though there was something in it. Nothing was changed. Restore"
+                f"{path} is empty, but has been used before. Nothing was changed. Restore"
                 f" a backup with 'sully restore', or remove {path.name} and {log.name} to"
                 " start with an empty store"
             )
@@ -65,7 +65,7 @@ class DataDirectory:
     def copy(self) -> Path:
         """Return the path of an empty private file to copy the database into."""
         path = self.path / COPY_FILE
-        # One that is there was left behind by a crash; its mode is not ours to trust.
+        # An existing one is left over from a crash; its mode cannot be trusted.
         path.unlink(missing_ok=True)
         create_private(path).close()
         return path
@@ -127,7 +127,7 @@ def _restrict(path: Path) -> None:
         path.chmod(mode & ~0o077)
     except PermissionError:
         # A mounted volume may belong to another user. The files in it are private anyway.
-        if os.access(path, os.W_OK | os.X_OK):  # else it cannot be used, which is said elsewhere
+        if os.access(path, os.W_OK | os.X_OK):  # else opening it fails later
             _log.warning(
                 "data directory is accessible to other users", path=str(path), mode=f"{mode:04o}"
             )

@@ -34,9 +34,9 @@ class ConflictError(StoreError):
         self.key = key
         self.expect = expect
         self.current = current
-        wanted = {None: "any revision", 0: "no record"}.get(expect, f"revision {expect}")
+        expected = {None: "any revision", 0: "no record"}.get(expect, f"revision {expect}")
         state = "does not exist" if current is None else f"is at revision {current.revision}"
-        super().__init__(f"{key} {state}, expected {wanted}")
+        super().__init__(f"{key} {state}, expected {expected}")
 
 
 class InvalidTransactionError(StoreError):
@@ -78,16 +78,16 @@ class DuplicateKeyError(InvalidTransactionError):
 
 
 class CompactedError(StoreError):
-    """The history that was asked for has been compacted."""
+    """The requested revision has been compacted."""
 
     def __init__(self, requested: int, *, compacted: int) -> None:
         self.requested = requested
         self.compacted = compacted
-        super().__init__(f"revision {requested} is gone: history begins at {compacted}")
+        super().__init__(f"revision {requested} has been compacted: history starts at {compacted}")
 
 
 class FutureRevisionError(StoreError):
-    """The revision that was asked for has not happened yet."""
+    """The requested revision is in the future."""
 
     def __init__(self, requested: int, *, current: int) -> None:
         self.requested = requested

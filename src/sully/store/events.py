@@ -118,7 +118,7 @@ class Cursor(Subscription):
         return [event for event in events if event.record.key.namespace == self._namespace]
 
     async def wait(self) -> None:
-        """Wait until `take` has something to say: events, or that it is over."""
+        """Wait until `take` returns events or raises."""
         if self._position != self._log.end or self._closed or self._horizon.closed:
             return
         self._waiter = waiter = self._log.waiter()

@@ -16,7 +16,7 @@ CallLater = Callable[[float, Callable[[int], None], int], object]
 """The part of an event loop that is needed."""
 
 _TURN = 0.001
-"""The longest the event loop stands still for the writer at a time."""
+"""The longest that the event loop blocks for the writer at a time."""
 _SHORTEST = 0.001
 _LONGEST = 0.064
 

@@ -63,7 +63,7 @@ class ReadSide(Store):
         return self._state.resources()
 
     def horizon(self, *, events: int, size: int) -> int:
-        """Return the oldest revision after which came no more events, and bytes, than this."""
+        """Return the oldest revision after which there are at most this many events and bytes."""
         return self._state.oldest_within(events=events, size=size)
 
     async def get(self, key: StoreKey) -> Record | None:
@@ -81,12 +81,12 @@ class ReadSide(Store):
     ) -> RecordPage:
         """Return the records of a resource, or of one namespace of it, in order."""
         if limit is not None and limit < 1:
-            raise ValueError(f"a page holds at least one record, not {limit}")
+            raise ValueError(f"invalid limit {limit}: must be at least 1")
         revision = self._state.revision if at is None else at
         return self._state.page(resource, namespace, at=revision, start=start, limit=limit)
 
     def watch(self, resource: str, namespace: str | None = None, *, after: int) -> Subscription:
-        """Follow a resource: each event with a greater revision, in order, exactly once."""
+        """Watch a resource: each event with a greater revision, in order, exactly once."""
         self._check_open()
         return self._state.watch(resource, namespace, after=after)
 

@@ -18,17 +18,17 @@ from sully.store.database import Database
 from sully.store.directory import DATABASE_FILE, DataDirectory
 from sully.store.errors import OpenError, StoreError
 
-_MOST_OBJECTS = 100
-_MOST_BYTES = 1 << 20
-"""Per transaction: what any store takes, however large its objects are."""
+_MAX_OBJECTS = 100
+_MAX_BYTES = 1 << 20
+"""Per transaction: within the limits of every store."""
 
 
 class MigrationError(StoreError):
-    """The copy was not made, or is not one."""
+    """The copy failed, or differs from its source."""
 
 
 @dataclass(frozen=True, slots=True)
-class Migrated:
+class MigrationResult:
     """What was copied and compared."""
 
     objects: int
@@ -41,19 +41,19 @@ class Migrated:
 
 def begin_sqlite(directory: Path, revision: int) -> None:
     """Create an empty database that continues from a revision; fail if one exists."""
-    held = DataDirectory(directory)
+    data_directory = DataDirectory(directory)
     try:
         path = directory / DATABASE_FILE
         try:
             create_private(path).close()
         except FileExistsError:
             raise OpenError(
-                f"{path} exists: a copy goes into an empty store; move it away first"
+                f"{path} exists: the target must be empty; move it away first"
             ) from None
         with closing(Database(path)) as database:
             database.trim(revision, ())
     finally:
-        held.release()
+        data_directory.release()
 
 
 async def everything(store: Store) -> dict[StoreKey, bytes]:
@@ -69,10 +69,10 @@ async def check_empty(store: Store) -> None:
     """Fail if the target is not empty."""
     count = len(await everything(store))
     if count:
-        raise MigrationError(f"the target holds {count} objects: a copy goes into an empty store")
+        raise MigrationError(f"the target has {count} objects: the target must be empty")
 
 
-async def migrate(source: Store, target: Store) -> Migrated:
+async def migrate(source: Store, target: Store) -> MigrationResult:
     """Copy all objects, then read both stores again and compare them one by one."""
     await source.catch_up()
     before = source.revision
@@ -92,7 +92,7 @@ async def migrate(source: Store, target: Store) -> Migrated:
             "the source was written to meanwhile: stop what uses it and start again"
         )
     count = await compare(source, target)
-    return Migrated(count, len(source.resources()), before, target.revision)
+    return MigrationResult(count, len(source.resources()), before, target.revision)
 
 
 async def compare(source: Store, target: Store) -> int:
@@ -112,7 +112,7 @@ def _batches(records: list[Record]) -> Iterator[list[Record]]:
     batch: list[Record] = []
     size = 0
     for record in records:
-        if batch and (len(batch) == _MOST_OBJECTS or size + len(record.value) > _MOST_BYTES):
+        if batch and (len(batch) == _MAX_OBJECTS or size + len(record.value) > _MAX_BYTES):
             yield batch
             batch, size = [], 0
         batch.append(record)

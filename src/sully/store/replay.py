@@ -71,7 +71,7 @@ def replay(rows: Iterable[Row], compacted: int) -> tuple[State, list[Version]]:
 
 
 def _event(row: Row, key: StoreKey, previous: Record | None, revision: int) -> Event | None:
-    """Return what a row says happened; `None` if it deletes what is not there."""
+    """Return the event of a row; `None` if it deletes a key that does not exist."""
     *_, created, value = row
     if value is None:
         return None if previous is None else Event("DELETED", previous, previous, revision)

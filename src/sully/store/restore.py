@@ -5,7 +5,7 @@ A restored store does not go on at the revision it was saved at, but far above i
 Clients may hold revisions that the archive never saw, and those would be given again to other
 states: a watch that resumes there would miss changes without knowing. So it must find them gone.
 
-`backup.py` says what an archive holds.
+`backup.py` has the format of archives.
 """
 
 from __future__ import annotations
@@ -41,43 +41,43 @@ REVISIONS_SKIPPED = 1_000_000_000
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
-_MOST_MANIFEST = 1 << 20
+_MAX_MANIFEST = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
-    """What came back."""
+class RestoreResult:
+    """What was restored."""
 
     manifest: Manifest
     replaced: Path | None
     """Where the former content of the directory is now."""
 
 
-def restore(archive: Path, directory: Path, *, force: bool = False) -> Restored:
-    """Make a directory what an archive says; with `force` also one that has something in it."""
+def restore(archive: Path, directory: Path, *, force: bool = False) -> RestoreResult:
+    """Restore an archive into a directory; with `force` also into one that is not empty."""
     directory = directory.absolute()
     _check_target(directory, force=force)
     directory.parent.mkdir(parents=True, exist_ok=True)
-    fresh = scratch_name(directory)
+    staging = scratch_name(directory)
     try:
         # It must not exist: an existing file is not ours.
-        fresh.mkdir(mode=0o700)
+        staging.mkdir(mode=0o700)
     except OSError as error:
         raise BackupError(f"cannot restore to {directory}: {error.strerror or error}") from error
     try:
-        manifest = unpack(archive, fresh)
-        _skip_revisions(fresh / DATABASE_FILE)
-        flush_directory(fresh)
-        replaced = _take_place(fresh, directory)
+        manifest = unpack(archive, staging)
+        _skip_revisions(staging / DATABASE_FILE)
+        flush_directory(staging)
+        replaced = _replace_directory(staging, directory)
     except OSError as error:
         raise BackupError(f"cannot restore to {directory}: {error.strerror or error}") from error
     finally:
-        shutil.rmtree(fresh, ignore_errors=True)
-    return Restored(manifest, replaced)
+        shutil.rmtree(staging, ignore_errors=True)
+    return RestoreResult(manifest, replaced)
 
 
 def unpack(archive: Path, folder: Path) -> Manifest:
-    """Unpack an archive into an empty folder and check that everything is there and whole."""
+    """Unpack an archive into an empty directory and verify it."""
     try:
         with archive.open("rb") as file, tarfile.open(fileobj=file, mode="r:") as members:
             manifest = _read_manifest(archive, members)
@@ -98,7 +98,7 @@ def unpack(archive: Path, folder: Path) -> Manifest:
     if revision != manifest.revision:
         raise BackupError(
             f"{archive} is damaged: its database is at revision {revision},"
-            f" its manifest says {manifest.revision}"
+            f" its manifest has {manifest.revision}"
         )
     return manifest
 
@@ -106,8 +106,8 @@ def unpack(archive: Path, folder: Path) -> Manifest:
 def _read_manifest(archive: Path, members: tarfile.TarFile) -> Manifest:
     first = members.next()
     content = members.extractfile(first) if first and first.name == MANIFEST else None
-    if content is None or first is None or first.size > _MOST_MANIFEST:
-        raise BackupError(f"{archive} is no backup made by `sully backup`")
+    if content is None or first is None or first.size > _MAX_MANIFEST:
+        raise BackupError(f"{archive} is not a backup of `sully backup`")
     try:
         manifest = msgspec.json.decode(content.read(), type=Manifest)
     except msgspec.MsgspecError as error:
@@ -133,7 +133,7 @@ def _extract(
     # A name with a path in it is in no manifest that we wrote.
     plain = Path(member.name).name == member.name and member.name != LOCK_FILE
     if content is None or not plain or member.name not in manifest.files:
-        raise BackupError(f"{archive} is damaged: {member.name!r} does not belong there")
+        raise BackupError(f"{archive} is damaged: unexpected file {member.name!r}")
     with create_private(folder / member.name) as file:
         digest = _copied(content, file)
     if digest != manifest.files[member.name]:
@@ -152,7 +152,7 @@ def _skip_revisions(path: Path) -> None:
 
 def _check_target(directory: Path, *, force: bool) -> None:
     if directory.exists() and not directory.is_dir():
-        raise BackupError(f"{directory} is no directory")
+        raise BackupError(f"{directory} is not a directory")
     if directory.is_dir() and any(directory.iterdir()) and not force:
         raise BackupError(
             f"{directory} is not empty; give another --data-dir,"
@@ -160,46 +160,46 @@ def _check_target(directory: Path, *, force: bool) -> None:
         )
 
 
-def _take_place(fresh: Path, directory: Path) -> Path | None:
+def _replace_directory(staging: Path, directory: Path) -> Path | None:
     """Replace a directory by another; return where the old one is now."""
     if not directory.exists() or not any(directory.iterdir()):
-        fresh.replace(directory)
+        staging.replace(directory)
         flush_directory(directory.parent)
         return None
-    # Held until it has moved, so that no server starts on what goes away.
-    held = DataDirectory(directory)
+    # Locked until it is renamed, so that no server starts on it.
+    data_directory = DataDirectory(directory)
     try:
-        aside = _free_name(directory)
-        _exchange(fresh, directory)
-        fresh.rename(aside)
+        replaced_path = _free_name(directory)
+        _exchange(staging, directory)
+        staging.rename(replaced_path)
         flush_directory(directory.parent)
     finally:
-        held.release()
-    return aside
+        data_directory.release()
+    return replaced_path
 
 
 def _free_name(directory: Path) -> Path:
     number = 1
-    while (found := directory.with_name(f"{directory.name}.replaced-{number}")).exists():
+    while (candidate := directory.with_name(f"{directory.name}.replaced-{number}")).exists():
         number += 1
-    return found
+    return candidate
 
 
-def _exchange(one: Path, other: Path) -> None:
+def _exchange(first_path: Path, second_path: Path) -> None:
     """Swap two directories in one step, or in three where the system knows no better."""
     rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if rename is not None:
-        names = os.fsencode(one), os.fsencode(other)
+        names = os.fsencode(first_path), os.fsencode(second_path)
         if rename(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) == 0:
             return
         number = ctypes.get_errno()
         if number not in (errno.ENOSYS, errno.EINVAL):
-            raise OSError(number, os.strerror(number), str(other))
-    between = other.with_name(f"{one.name}-old")
-    other.rename(between)
+            raise OSError(number, os.strerror(number), str(second_path))
+    between = second_path.with_name(f"{first_path.name}-old")
+    second_path.rename(between)
     try:
-        one.rename(other)
+        first_path.rename(second_path)
     except BaseException:
-        between.rename(other)
+        between.rename(second_path)
         raise
-    between.rename(one)
+    between.rename(first_path)

@@ -55,7 +55,7 @@ class State:
         self._tables: dict[str, Table] = {}
         # The revision and size of each event still held, over all tables, so that a bound on
         # their number or size can be turned into a revision.
-        self._held: deque[tuple[int, int]] = deque()
+        self._event_sizes: deque[tuple[int, int]] = deque()
         self._size = 0
 
     @property
@@ -94,14 +94,14 @@ class State:
                 if table is None:
                     table = changed[resource] = self.table(resource)
                 table.apply(event)
-                self._hold(event)
+                self._track(event)
             if transaction.events:
                 self.horizon.revision = transaction.revision
         for table in changed.values():
             table.log.wake()
 
     def restore(self, records: Iterable[Record], history: Iterable[Event]) -> None:
-        """Fill an empty state with current records, in any order, and the events kept."""
+        """Fill an empty state with current records, in any order, and recent events."""
         for record in records:
             table = self.table(record.key.resource)
             table.records[record.key] = record
@@ -110,7 +110,7 @@ class State:
             table.keys.sort()
         for event in history:
             self.table(event.record.key.resource).log.events.append(event)
-            self._hold(event)
+            self._track(event)
 
     def reset(self, records: Iterable[Record], revision: int) -> None:
         """Replace all records; watchers must list again."""
@@ -118,7 +118,7 @@ class State:
             table.records.clear()
             table.keys.clear()
             table.log.forget()
-        self._held.clear()
+        self._event_sizes.clear()
         self._size = 0
         self.horizon.revision = self.horizon.compacted = revision
         self.restore(records, ())
@@ -149,26 +149,26 @@ class State:
         """Return one page of the records as they were at a revision."""
         self.check_revision(at)
         table = self.table(resource)
-        undone = _undone(table, at)
-        low, high = _window(table.keys, resource, namespace, start)
-        if not undone:
-            chosen = table.keys[low : high if limit is None else min(high, low + limit)]
-            records = [table.records[key] for key in chosen]
+        records_at = _records_at(table, at)
+        low, high = _bounds(table.keys, resource, namespace, start)
+        if not records_at:
+            selected = table.keys[low : high if limit is None else min(high, low + limit)]
+            records = [table.records[key] for key in selected]
             return RecordPage(records, at, high - low - len(records))
-        older = sorted(key for key, record in undone.items() if record is not None)
-        first, last = _window(older, resource, namespace, start)
-        keys = [key for key in islice(table.keys, low, high) if key not in undone]
+        older = sorted(key for key, record in records_at.items() if record is not None)
+        first, last = _bounds(older, resource, namespace, start)
+        keys = [key for key in islice(table.keys, low, high) if key not in records_at]
         # Two sorted runs, which sorting merges in linear time.
         keys = sorted(keys + older[first:last])
-        records = [undone.get(key) or table.records[key] for key in keys[:limit]]
+        records = [records_at.get(key) or table.records[key] for key in keys[:limit]]
         return RecordPage(records, at, len(keys) - len(records))
 
     def oldest_within(self, *, events: int, size: int) -> int:
-        """Return the oldest revision after which came no more events, and bytes, than this."""
+        """Return the oldest revision after which there are at most this many events and bytes."""
         oldest = self.compacted
-        count, total = len(self._held), self._size
-        # The oldest come first, and are what will be dropped: so this takes no longer than that.
-        for revision, length in self._held:
+        count, total = len(self._event_sizes), self._size
+        # From the oldest, which will be dropped: this takes no longer than dropping them.
+        for revision, length in self._event_sizes:
             if revision > oldest and count <= events and total <= size:
                 break
             oldest = revision
@@ -182,14 +182,14 @@ class State:
         if revision <= self.compacted:
             return []
         self.horizon.compacted = revision
-        while self._held and self._held[0][0] <= revision:
-            self._size -= self._held.popleft()[1]
+        while self._event_sizes and self._event_sizes[0][0] <= revision:
+            self._size -= self._event_sizes.popleft()[1]
         return [event for table in self._tables.values() for event in table.log.drop(revision)]
 
-    def _hold(self, event: Event) -> None:
+    def _track(self, event: Event) -> None:
         # A deletion keeps a value alive that an earlier event has counted.
         size = 0 if event.kind == "DELETED" else len(event.record.value)
-        self._held.append((event.revision, size))
+        self._event_sizes.append((event.revision, size))
         self._size += size
 
     def close(self) -> None:
@@ -199,18 +199,18 @@ class State:
             table.log.wake()
 
 
-def _undone(table: Table, at: int) -> dict[StoreKey, Record | None]:
-    """Return what the keys that changed after a revision held at it."""
-    undone: dict[StoreKey, Record | None] = {}
+def _records_at(table: Table, at: int) -> dict[StoreKey, Record | None]:
+    """Return the records at a revision of the keys that changed after it."""
+    records_at: dict[StoreKey, Record | None] = {}
     for event in reversed(table.log.since(table.log.position_after(at))):
-        undone[event.record.key] = event.previous
-    return undone
+        records_at[event.record.key] = event.previous
+    return records_at
 
 
-def _window(
+def _bounds(
     keys: list[StoreKey], resource: str, namespace: str | None, start: tuple[str, str] | None
 ) -> tuple[int, int]:
-    """Return where the wanted keys begin and end in a sorted list."""
+    """Return the range of the selected keys in a sorted list."""
     low, high = 0, len(keys)
     if namespace is not None:
         low = bisect_left(keys, StoreKey(resource, namespace, ""))

@@ -41,7 +41,7 @@ class Transaction:
 def plan(
     ops: Sequence[Op], newest: Callable[[StoreKey], Record | None], *, revision: int
 ) -> Transaction:
-    """Judge every expectation against the newest state and say what would change."""
+    """Check every expectation against the newest state and return what would change."""
     validate(ops)
     events: list[Event] = []
     records: list[Record | None] = []

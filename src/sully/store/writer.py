@@ -1,10 +1,10 @@
 """The thread that writes, and why many writers share one flush.
 
-A flush to disk takes as long for one transaction as for a hundred. So what comes while a batch is
-being written waits on the event loop, and goes to the thread as one. The thread reports back to
-the event loop, where `sqlite.py` shows the result to readers; those who waited for it run first, so
-what they write next is in the next batch too. Fewer, larger batches are also fewer fights between
-the two threads over the interpreter. Checkpoints happen here too, in pauses.
+A flush to disk takes as long for one transaction as for a hundred. So transactions that arrive
+while a batch is being written are collected, and sent to the thread as the next batch. The thread
+reports back to the event loop, where `sqlite.py` shows the result to readers; the waiting callers
+run first, so what they write next is in the next batch too. With fewer, larger batches the two
+threads also compete less for the interpreter. Checkpoints run here too, while there are no writes.
 
 A lone writer would be served a little sooner on the event loop itself (0.25 ms instead of 0.4 ms
 where a flush takes 0.2 ms), but then a disk that hangs would hang every reader and watcher.
@@ -34,12 +34,12 @@ T = TypeVar("T")
 
 _log = get_logger("store")
 
-_MOST_JOBS = 256
+_MAX_JOBS = 256
 _PAUSE = 0.05
 """After this many seconds without a write, a checkpoint delays no write."""
-_WORTH_A_CHECKPOINT = 1 << 20
-_FORCES_A_CHECKPOINT = 16 << 20
-"""Larger ones take no less time per byte, and writers wait for a whole one."""
+_CHECKPOINT_BYTES = 1 << 20
+_MAX_LOG_BYTES = 16 << 20
+"""Larger checkpoints are not faster per byte, and writers wait for a whole one."""
 
 
 @dataclass(slots=True, eq=False)
@@ -78,12 +78,12 @@ class WriterThread:
         self._loop = asyncio.get_running_loop()
         self._handover = Handover(self._loop.call_later)
         self._jobs: SimpleQueue[Job] = SimpleQueue()
-        self._gathered: list[Pending | Trim | Copy] = []
-        self._under_way = 0
+        self._next_batch: list[Pending | Trim | Copy] = []
+        self._in_progress = 0
         self._stopped: asyncio.Future[None] = self._loop.create_future()
         self._taken: list[Job] = []
         self._failed_epoch = -1
-        self._unchecked = 0
+        self._log_bytes = 0
         self._copying: tuple[Copy, Copying] | None = None
         # A daemon, so that a forgotten store does not keep the process alive: whatever was
         # acknowledged is durable without it.
@@ -97,8 +97,8 @@ class WriterThread:
         """Submit a job; jobs are done in order and reported on the event loop."""
         if self._stopped.done():
             raise UnavailableError("the store's writer has stopped")
-        self._gathered.append(job)
-        if not self._under_way:
+        self._next_batch.append(job)
+        if not self._in_progress:
             self._send()
 
     async def stop(self) -> None:
@@ -110,10 +110,10 @@ class WriterThread:
 
     def _send(self) -> None:
         """Send the gathered jobs to the thread."""
-        gathered, self._gathered = self._gathered, []
-        for job in gathered:
+        jobs, self._next_batch = self._next_batch, []
+        for job in jobs:
             # A copy takes long, and writes do not wait for it.
-            self._under_way += not isinstance(job, Copy)
+            self._in_progress += not isinstance(job, Copy)
             self._handover.submitted()
             self._jobs.put(job)
 
@@ -121,7 +121,7 @@ class WriterThread:
         try:
             while self._take():
                 for is_write, jobs in groupby(self._taken, lambda job: isinstance(job, Pending)):
-                    (self._write if is_write else self._tidy)(list(jobs))
+                    (self._write if is_write else self._maintain)(list(jobs))
                 self._taken = []
         finally:
             # Also where a bug ended the loop: nothing may wait indefinitely.
@@ -132,23 +132,23 @@ class WriterThread:
                 self._post(self._end)
 
     def _take(self) -> bool:
-        """Wait for jobs and take all there are; return whether to go on."""
+        """Wait for jobs and take all of them; report whether to continue."""
         if self._copying is not None:
             self._copy_more()
             if self._jobs.empty():
                 return True
         try:
-            is_worth_it = self._unchecked >= _WORTH_A_CHECKPOINT
-            job = self._jobs.get(timeout=self._pause if is_worth_it else None)
+            is_due = self._log_bytes >= _CHECKPOINT_BYTES
+            job = self._jobs.get(timeout=self._pause if is_due else None)
         except Empty:
             self._checkpoint()
             job = self._jobs.get()
         while job is not None:
             self._taken.append(job)
-            if len(self._taken) == _MOST_JOBS or self._jobs.empty():
+            if len(self._taken) == _MAX_JOBS or self._jobs.empty():
                 return True
             job = self._jobs.get_nowait()
-        # The stop comes last; what came with it is done first, in another turn.
+        # The stop is the last job; those before it are done first, in another iteration.
         self._jobs.put(None)
         return bool(self._taken)
 
@@ -161,16 +161,16 @@ class WriterThread:
         error: UnavailableError | None = None
         try:
             if any(job.transaction.events for job in alive):
-                self._unchecked += self._database.write(job.transaction.events for job in alive)
+                self._log_bytes += self._database.write(job.transaction.events for job in alive)
         except UnavailableError as failure:
             error = failure
             self._failed_epoch = alive[-1].epoch
         if alive:
             self._reply(alive, error)
-        if self._unchecked >= _FORCES_A_CHECKPOINT:
+        if self._log_bytes >= _MAX_LOG_BYTES:
             self._checkpoint()
 
-    def _tidy(self, jobs: Sequence[Job]) -> None:
+    def _maintain(self, jobs: Sequence[Job]) -> None:
         for job in jobs:
             if isinstance(job, Trim):
                 error: UnavailableError | None = None
@@ -178,7 +178,7 @@ class WriterThread:
                     self._database.trim(job.compacted, job.versions)
                 except UnavailableError as failure:
                     error = failure
-                self._unchecked += 100 * len(job.versions)
+                self._log_bytes += 100 * len(job.versions)
                 self._reply([job], error)
             elif isinstance(job, Copy):
                 self._begin_copy(job)
@@ -214,9 +214,9 @@ class WriterThread:
         try:
             self._database.checkpoint()
         except UnavailableError as error:
-            # Nothing is lost: the log keeps what could not be moved, until the next try.
+            # Nothing is lost: the log keeps what could not be moved, until the next attempt.
             _log.warning("checkpoint failed", error=str(error))
-        self._unchecked = 0
+        self._log_bytes = 0
 
     def _reply(self, jobs: Sequence[Pending | Trim | Copy], error: StoreError | None) -> None:
         self._post(self._done, jobs, error)
@@ -225,12 +225,12 @@ class WriterThread:
     def _done(self, jobs: Sequence[Pending | Trim | Copy], error: StoreError | None) -> None:
         """Report the result of jobs, on the event loop."""
         self._handover.reported(len(jobs))
-        self._under_way -= sum(not isinstance(job, Copy) for job in jobs)
+        self._in_progress -= sum(not isinstance(job, Copy) for job in jobs)
         self._report([job for job in jobs if isinstance(job, Pending)], error)
         for job in jobs:
             if not isinstance(job, Pending):
                 settle(job.future, None, error)
-        if self._gathered and not self._under_way:
+        if self._next_batch and not self._in_progress:
             # Not immediately: callers of these jobs run first, and may write more.
             self._loop.call_soon(self._send)
 
@@ -243,11 +243,11 @@ class WriterThread:
         """Fail what is left, on the event loop; after a proper stop nothing is."""
         self._stopped.set_result(None)
         self._send()
-        left = self._taken
+        remaining = self._taken
         while not self._jobs.empty():
-            left.append(self._jobs.get_nowait())
+            remaining.append(self._jobs.get_nowait())
         error = UnavailableError("the store's writer has stopped")
-        self._done([job for job in left if job is not None], error)
+        self._done([job for job in remaining if job is not None], error)
 
 
 def settle(future: asyncio.Future[T], result: T, error: StoreError | None) -> None:

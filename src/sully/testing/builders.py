@@ -8,7 +8,7 @@
 >>> manifest(cluster("eu-1"))["apiVersion"]
 'cluster.open-cluster-management.io/v1'
 
-They return the types that informers and decisions work with; `manifest` makes of each what `kubectl
+They return the types that informers and decisions use; `manifest` converts them to what `kubectl
 apply` or a `Transport` takes. An object `x` has the uid `uid-x`, and times count from `NOON`.
 """
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -42,6 +42,7 @@ from sully.api.resource.types import (
     DeviceClass,
     DeviceClassSpec,
     DevicePatch,
+    DeviceRequest,
     DeviceSelector,
     DeviceTaint,
     DeviceTaintRule,
@@ -62,6 +63,7 @@ from sully.client.objects import to_body
 from sully.client.transport import Kind
 from sully.domain.claims.pods import Pod
 from sully.domain.devices.pools import DeviceId
+from sully.domain.scheduling.objects import Node
 from sully.machinery.meta import Condition, ObjectMeta
 from sully.testing.clock import NOON
 from sully.views import fleet_kinds, kinds
@@ -70,6 +72,7 @@ DRIVER = "gpu.example.com"
 KEY = "example.com/broken"
 NAMESPACE, SET = "apps", "fleet"
 GPU = DeviceId(DRIVER, "pool-1", "gpu-0")
+PodT = TypeVar("PodT")
 
 
 def meta(name: str, *, uid: str = "", version: str = "1", **more: Any) -> ObjectMeta:
@@ -83,10 +86,11 @@ def taint(
     value: str = "",
     after: float = 0,
     time: datetime | None = NOON,
+    **more: Any,
 ) -> DeviceTaint:
-    """Return a taint that was added at noon, or so many seconds after."""
+    """Return a taint that was added at noon, or so many seconds later."""
     added = time + timedelta(seconds=after) if time is not None else None
-    return DeviceTaint(key=key, value=value, effect=effect, time_added=added)
+    return DeviceTaint(key=key, value=value, effect=effect, time_added=added, **more)
 
 
 def exists(
@@ -104,7 +108,7 @@ def equal(
 
 
 def cel(*expressions: str) -> tuple[DeviceSelector, ...]:
-    return tuple(DeviceSelector(cel=CELDeviceSelector(expression=each)) for each in expressions)
+    return tuple(DeviceSelector(cel=CELDeviceSelector(expression=text)) for text in expressions)
 
 
 def select(**criteria: Any) -> DeviceTaintSelector:
@@ -114,12 +118,12 @@ def select(**criteria: Any) -> DeviceTaintSelector:
 def rule(
     name: str = "rule",
     selector: DeviceTaintSelector | None = None,
-    marks: DeviceTaint | None = None,
+    with_taint: DeviceTaint | None = None,
     **more: Any,
 ) -> DeviceTaintRule:
     return DeviceTaintRule(
-        metadata=meta(name, generation=1, **more),
-        spec=DeviceTaintRuleSpec(device_selector=selector, taint=marks or taint()),
+        metadata=meta(name, **{"generation": 1} | more),
+        spec=DeviceTaintRuleSpec(device_selector=selector, taint=with_taint or taint()),
     )
 
 
@@ -131,6 +135,11 @@ def device(name: str = "gpu-0", *taints: DeviceTaint, **attributes: DeviceAttrib
     return Device(name=name, taints=taints, attributes=attributes)
 
 
+def devices(count: int) -> tuple[Device, ...]:
+    """Return devices `gpu-0`, `gpu-1` and so on."""
+    return tuple(device(f"gpu-{index}") for index in range(count))
+
+
 def slice_(
     name: str = "slice-1",
     *devices: Device,
@@ -139,19 +148,19 @@ def slice_(
     count: int = 1,
     driver: str = DRIVER,
     node: str | None = "node-1",
-    marks: tuple[tuple[str, DeviceTaint], ...] = (),
+    device_taints: tuple[tuple[str, DeviceTaint], ...] = (),
     version: str = "1",
+    **spec: Any,
 ) -> ResourceSlice:
-    """Return a slice of devices; with `marks`, pairs of device and taint, a slice of taints."""
+    """Return a slice of devices, or of taints: `device_taints` are pairs of device and taint."""
     return ResourceSlice(
         metadata=meta(name, version=version),
         spec=ResourceSliceSpec(
             driver=driver,
             pool=ResourcePool(name=pool, generation=generation, resource_slice_count=count),
-            node_name=node,
-            all_nodes=None if node else True,
             devices=devices,
-            taints=tuple(SliceTaint(device=each, taint=mark) for each, mark in marks),
+            taints=tuple(SliceTaint(device=name, taint=entry) for name, entry in device_taints),
+            **({"node_name": node} if node else {"all_nodes": True}) | spec,
         ),
     )
 
@@ -169,8 +178,8 @@ def patch(
     capacity: dict[str, str] | None = None,
     taints: tuple[DeviceTaint, ...] = (),
 ) -> ResourceSlicePatch:
-    """Return a patch that was made at noon, or so many seconds after."""
-    amounts = {each: DeviceCapacity(value=value) for each, value in (capacity or {}).items()}
+    """Return a patch that was created at noon, or so many seconds later."""
+    amounts = {key: DeviceCapacity(value=value) for key, value in (capacity or {}).items()}
     return ResourceSlicePatch(
         metadata=meta(name, creation_timestamp=NOON + timedelta(seconds=after)),
         spec=ResourceSlicePatchSpec(
@@ -189,8 +198,10 @@ def set_to(value: str) -> NullableDeviceAttribute:
     return NullableDeviceAttribute(string_value=value)
 
 
-def class_(name: str, *expressions: str) -> DeviceClass:
-    return DeviceClass(metadata=meta(name), spec=DeviceClassSpec(selectors=cel(*expressions)))
+def class_(name: str = "gpu", *expressions: str, **spec: Any) -> DeviceClass:
+    return DeviceClass(
+        metadata=meta(name), spec=DeviceClassSpec(selectors=cel(*expressions), **spec)
+    )
 
 
 def claim(
@@ -203,8 +214,9 @@ def claim(
     annotations: dict[str, str] | None = None,
     version: str = "1",
     consumers: tuple[dict[str, str], ...] = (),
+    requests: tuple[DeviceRequest, ...] = (),
 ) -> ResourceClaim:
-    """Return a claim that holds devices, reserved for pods; the uid of pod `p` is `uid-p`."""
+    """Return a claim with allocated devices, reserved for pods; the uid of pod `p` is `uid-p`."""
     metadata: dict[str, Any] = {
         "name": name,
         "namespace": namespace,
@@ -218,62 +230,90 @@ def claim(
         ]
     status: dict[str, Any] = {}
     if devices:
-        status["allocation"] = {"devices": {"results": [_result(each) for each in devices]}}
+        status["allocation"] = {"devices": {"results": [_result(device) for device in devices]}}
     reserved = [{"resource": "pods", "name": pod, "uid": f"uid-{pod}"} for pod in pods]
     status["reservedFor"] = [*reserved, *consumers]
-    body = {"metadata": metadata, "spec": {"devices": {}}, "status": status}
+    spec = {"devices": {"requests": msgspec.to_builtins(requests)} if requests else {}}
+    body = {"metadata": metadata, "spec": spec, "status": status}
     return msgspec.convert(body, ResourceClaim)
 
 
+def request(name: str = "r", class_name: str = "gpu", **exactly: Any) -> DeviceRequest:
+    """Return a request for one device of a class; `exactly` has fields as a manifest has them."""
+    spec = {"deviceClassName": class_name, "count": 1, **exactly}
+    return msgspec.convert({"name": name, "exactly": spec}, DeviceRequest)
+
+
 def _result(
-    held: DeviceId | tuple[DeviceId, tuple[DeviceToleration, ...]],
+    allocated: DeviceId | tuple[DeviceId, tuple[DeviceToleration, ...]],
 ) -> dict[str, Any]:
-    id_, tolerations = held if isinstance(held[1], tuple) else (held, ())
+    id_, tolerations = allocated if isinstance(allocated[1], tuple) else (allocated, ())
     return {
         "request": "r",
         "driver": id_[0],
         "pool": id_[1],
         "device": id_[2],
-        "tolerations": [msgspec.to_builtins(each) for each in tolerations],
+        "tolerations": msgspec.to_builtins(tolerations),
     }
 
 
-def pod(
+def pod(name: str = "pod", *claims: str, **more: Any) -> Pod:
+    """Return a pod that references claims; `more` as for `pod_as`."""
+    return pod_as(Pod, name, *claims, **more)
+
+
+def pod_as(
+    type_: type[PodT],
     name: str = "pod",
     *claims: str,
     namespace: str = "default",
     node: str = "node-1",
-    templates: dict[str, str | None] | None = None,
+    templates: Mapping[str, str | None] | None = None,
+    requests: Mapping[str, str] | None = None,
     uid: str = "",
     version: str = "1",
-    **more: Any,
-) -> Pod:
-    """Return a pod that names claims, and claims made from templates by name in the pod."""
-    made = templates or {}
-    body: dict[str, Any] = {
+    **more: Mapping[str, Any],
+) -> PodT:
+    """Return a pod as a type that has the fields somebody reads, for example the scheduler's.
+
+    `templates` maps claims from templates, by their names in the pod, to the created claims;
+    `requests` are those of its container; `metadata`, `spec` and `status` are added as they are.
+    """
+    created = templates or {}
+    container = {"name": "main", "resources": {"requests": requests or {}}}
+    body: dict[str, dict[str, Any]] = {
         "metadata": {
             "name": name,
             "namespace": namespace,
             "uid": uid or f"uid-{name}",
             "resourceVersion": version,
-        }
-        | more.pop("metadata", {}),
+        },
         "spec": {
             "nodeName": node,
+            "containers": [container],
             "resourceClaims": [
-                *({"name": each, "resourceClaimName": each} for each in claims),
-                *({"name": each, "resourceClaimTemplateName": "t"} for each in made),
+                *({"name": claim, "resourceClaimName": claim} for claim in claims),
+                *({"name": claim, "resourceClaimTemplateName": "t"} for claim in created),
             ],
-        }
-        | more.pop("spec", {}),
+        },
         "status": {
             "resourceClaimStatuses": [
-                {"name": each, "resourceClaimName": found} for each, found in made.items()
+                {"name": claim, "resourceClaimName": name} for claim, name in created.items()
             ]
-        }
-        | more.pop("status", {}),
+        },
     }
-    return msgspec.convert(body, Pod)
+    return msgspec.convert({part: {**body[part], **more.get(part, {})} for part in body}, type_)
+
+
+def node(name: str = "node-1", cpu: str = "4", **more: Mapping[str, Any]) -> Node:
+    """Return a node with allocatable resources; `metadata` and `spec` are added as they are."""
+    allocatable = {"cpu": cpu, "memory": "8Gi", "pods": "110"}
+    body = {
+        "metadata": {"name": name, **more.get("metadata", {})},
+        "spec": more.get("spec", {}),
+        "status": {"allocatable": allocatable},
+    }
+    return msgspec.convert(body, Node)
 
 
 def cluster_taint(
@@ -292,17 +332,17 @@ def cluster(
     claims: Mapping[str, str] | None = None,
     amounts: Mapping[str, str | int] | None = None,
     conditions: Mapping[str, str] | None = None,
-    leaving: bool = False,
+    terminating: bool = False,
     **metadata: Any,
 ) -> ManagedCluster:
-    """Return a cluster in a set; with `leaving`, one that is being deleted."""
+    """Return a cluster in a set; with `terminating`, one that is being deleted."""
     own = {SET_LABEL: sets} if sets is not None else {}
     return ManagedCluster(
         metadata=ObjectMeta(
             name=name,
             uid=f"uid-{name}",
             labels={**own, **(labels or {})},
-            deletion_timestamp=NOON if leaving else None,
+            deletion_timestamp=NOON if terminating else None,
             **metadata,
         ),
         spec=ManagedClusterSpec(taints=taints),
@@ -328,15 +368,15 @@ def cluster_set(
 ) -> ManagedClusterSet:
     """Return a set by its label, or by a selector."""
     kind = kind or ("LabelSelector" if selector is not None else "ExclusiveClusterSetLabel")
-    found = ManagedClusterSelector(selector_type=kind, label_selector=selector)
+    cluster_selector = ManagedClusterSelector(selector_type=kind, label_selector=selector)
     return ManagedClusterSet(
         metadata=ObjectMeta(name=name, uid=f"uid-{name}"),
-        spec=ManagedClusterSetSpec(cluster_selector=found),
+        spec=ManagedClusterSetSpec(cluster_selector=cluster_selector),
     )
 
 
 def set_binding(name: str = SET, namespace: str = NAMESPACE) -> ManagedClusterSetBinding:
-    """Return what lets a namespace place on the clusters of a set."""
+    """Return the binding that lets placements of a namespace select from a set."""
     return ManagedClusterSetBinding(
         metadata=ObjectMeta(namespace=namespace, name=name, uid=f"uid-{namespace}-{name}"),
         spec=ManagedClusterSetBindingSpec(cluster_set=name),
@@ -358,7 +398,7 @@ def manifest(obj: msgspec.Struct) -> dict[str, Any]:
     for name in ("uid", "resourceVersion", "generation", "creationTimestamp"):
         body["metadata"].pop(name, None)
     if isinstance(obj, Pod):
-        # Controllers read no containers, so that this type has none; a server wants one.
+        # Controllers read no containers, so this type has none; a server requires one.
         body["spec"] = {"containers": [{"name": "main", "image": "example.com/app:1"}]} | body[
             "spec"
         ]

@@ -1,4 +1,4 @@
-"""A clock that stands still until a test moves it.
+"""A clock that stops until a test advances it.
 
 Fulfils `sully.runtime.clock.Clock`. Time passes only in `advance`, so a test of an hour takes
 no time and has no races: wait with `sleepers` until the code under test sleeps, then advance.
@@ -64,7 +64,7 @@ class FakeClock:
 
     @property
     def next_wake(self) -> float | None:
-        """Return in how many seconds the next sleeper wakes; None if nobody sleeps."""
+        """Return in how many seconds the next sleeper wakes; None if no task sleeps."""
         wakes = (at for at, _, future in self._sleeping if not future.done())
         first = min(wakes, default=None)
         return None if first is None else first - self._elapsed

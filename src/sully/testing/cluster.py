@@ -58,7 +58,7 @@ class Process:
     child: subprocess.Popen[str]
     data_dir: Path
     url: str
-    said: "SimpleQueue[str]"  # what it says once it is ready; an empty text is the end
+    lines: "SimpleQueue[str]"  # its output once it is ready; an empty text is the end
 
     @property
     def kubeconfig(self) -> Path:
@@ -66,8 +66,8 @@ class Process:
         return self.data_dir / "kubeconfig"
 
     def output(self) -> Iterator[str]:
-        """Read what it says, line by line, until it ends."""
-        return iter(self.said.get, "")
+        """Read its output, line by line, until it ends."""
+        return iter(self.lines.get, "")
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> int:
         """Ask it to end; return its exit code."""
@@ -107,28 +107,28 @@ def process(*arguments: str, data_dir: Path | None = None) -> Iterator[Process]:
 
 
 def _follow(child: "subprocess.Popen[str]") -> "SimpleQueue[str]":
-    """Go on reading what a process says: it would stop once the pipe is full."""
-    said: SimpleQueue[str] = SimpleQueue()
+    """Keep reading the output of a process: it would block once the pipe is full."""
+    lines: SimpleQueue[str] = SimpleQueue()
 
     def read() -> None:
         with suppress(ValueError):  # closed at the end
             for line in child.stdout or ():
-                said.put(line)
-        said.put("")
+                lines.put(line)
+        lines.put("")
 
     threading.Thread(target=read, daemon=True).start()
-    return said
+    return lines
 
 
 def _ready(child: "subprocess.Popen[str]") -> str:
-    """Read its output up to the line that says it is ready; return where it listens."""
+    """Read its output up to the line that it is ready; return its URL."""
     if child.stdout is None:
         raise RuntimeError("the process has no output to read")
-    url, said = "", []
+    url, lines = "", []
     for line in child.stdout:
-        said.append(line)
-        if found := re.search(r"https://\S+", line):
-            url = url or found[0]
+        lines.append(line)
+        if match := re.search(r"https://\S+", line):
+            url = url or match[0]
         if line.startswith("ready after"):
             return url
-    raise RuntimeError("sully up ended before it was ready:\n" + "".join(said))
+    raise RuntimeError("sully up ended before it was ready:\n" + "".join(lines))

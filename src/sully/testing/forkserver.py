@@ -52,16 +52,16 @@ class _Order(NamedTuple):
 class ForkedProcess(subprocess.Popen[Any]):
     """A `Popen` of a `sully` command that is forked where that makes no difference."""
 
-    def _execute_child(self, args: list[str], *given: Any) -> None:
+    def _execute_child(self, args: list[str], *arguments: Any) -> None:
         # As `subprocess` passes them since Python 3.11.
-        _, preexec, _, pass_fds, cwd, env = given[:6]
-        stdin, to_stdin, from_stdout, stdout, from_stderr, stderr = given[9:15]
-        gid, gids, uid, umask, new_session, group = given[16:]
+        _, preexec, _, pass_fds, cwd, env = arguments[:6]
+        stdin, to_stdin, from_stdout, stdout, from_stderr, stderr = arguments[9:15]
+        gid, gids, uid, umask, new_session, group = arguments[16:]
         environment = dict(os.environ if env is None else env)
         changed = any(value is not None for value in (preexec, gid, gids, uid))
         if changed or pass_fds or umask >= 0 or group != -1 or not _can_fork(environment):
             start_new = super()._execute_child  # type: ignore[misc]  # private: not in the stubs
-            start_new(args, *given)
+            start_new(args, *arguments)
             return
         directory = os.path.abspath(cwd or os.curdir)
         order = _Order(args[len(COMMAND) :], environment, directory, bool(new_session))
@@ -79,14 +79,14 @@ def start(*arguments: str, **options: Any) -> ForkedProcess:
 
 
 def run(
-    *arguments: str, given: str | None = None, timeout: float | None = None, **options: Any
+    *arguments: str, stdin_text: str | None = None, timeout: float | None = None, **options: Any
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end; return what it printed. The options are those of `Popen`."""
-    options.setdefault("stdin", None if given is None else subprocess.PIPE)
+    options.setdefault("stdin", None if stdin_text is None else subprocess.PIPE)
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with start(*arguments, **pipes | options) as child:
         try:
-            printed, failure = child.communicate(given, timeout=timeout)
+            printed, failure = child.communicate(stdin_text, timeout=timeout)
         except BaseException:
             child.kill()
             raise
@@ -132,7 +132,7 @@ class _ForkServer:
         return int(answer)
 
     def close(self) -> None:
-        """End the fork server; commands that still run are not touched."""
+        """End the fork server; commands that still run are not stopped."""
         self._socket.close()
         self._child.wait()
 
@@ -193,7 +193,7 @@ def _serve(connection: socket.socket) -> _Order | None:
 
 
 def _take_over(order: _Order, streams: list[int]) -> None:
-    """Make of a forked process what a new interpreter would be."""
+    """Bring a forked process into the state of a new interpreter."""
     if order.new_session:
         os.setsid()
     for number, stream in enumerate(streams):

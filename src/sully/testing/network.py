@@ -1,4 +1,4 @@
-"""A network of machines in this computer that a test can cut: without a word, as real ones are.
+"""A network of machines in this computer that a test can partition.
 
 Each machine is a network namespace with one interface in each of the nets, which are bridges that
 this process is on too:
@@ -7,7 +7,7 @@ this process is on too:
     back    10.77.1.0/24   where the machines are among themselves
 
 A program that wants such a network runs inside a namespace itself, see `entered`, so that nothing
-of it is left behind whatever happens, and no other network of this computer is touched.
+of it is left behind whatever happens, and no other network of this computer is changed.
 """
 
 import os
@@ -25,7 +25,7 @@ NETS: tuple[Net, ...] = ("front", "back")
 INSIDE = "SULLY_NETWORK"
 """Set in the environment of a program that `entered` has started."""
 HERE = 254
-"""Our own place in each net."""
+"""Our own address in each net."""
 _WAYS_IN = (("unshare", "--net"), ("unshare", "--user", "--map-root-user", "--net"))
 SYSTEM = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 """Where `ip` lies; the PATH of an ordinary user may lack it."""
@@ -40,30 +40,30 @@ _PROBE = "ip link add probe type bridge && ip link add one type veth peer name o
 
 
 class NetworkError(Exception):
-    """This computer does not let us have a network; the text says what would help."""
+    """No network can be created here; the message contains what would help."""
 
 
 def entered(
-    command: Sequence[str], *, places: Sequence[str] = SYSTEM
+    command: Sequence[str], *, paths: Sequence[str] = SYSTEM
 ) -> tuple[list[str], dict[str, str]]:
     """Return how to run a program where it may build networks, and with which environment.
 
-    Programs are looked for in `places` too. Raises `NetworkError` if they or the rights lack.
+    Programs are also searched in `paths`. Raises `NetworkError` without them or the permissions.
     """
-    path = os.pathsep.join([os.environ.get("PATH", os.defpath), *places])
+    path = os.pathsep.join([os.environ.get("PATH", os.defpath), *paths])
     for name, package in _NEEDED.items():
         if shutil.which(name, path=path) is None:
             raise NetworkError(f"there is no `{name}`: install {package}")
     environment = {**os.environ, INSIDE: "yes", "PATH": path}
-    said = []
+    errors = []
     for way in _WAYS_IN:
         probe = [*way, "sh", "-c", _PROBE]
         tried = subprocess.run(probe, env=environment, capture_output=True, text=True, check=False)
         if tried.returncode == 0:
             return [*way, *command], environment
-        said.append(f"{' '.join(way)}: {tried.stderr.strip()}")
+        errors.append(f"{' '.join(way)}: {tried.stderr.strip()}")
     raise NetworkError(
-        f"no network namespaces for us ({'; '.join(said)}): run it as root, or allow them to"
+        f"no network namespaces for us ({'; '.join(errors)}): run it as root, or allow them to"
         " everybody (sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces=10000"
         " and kernel.apparmor_restrict_unprivileged_userns=0, as far as they exist); a container"
         " needs the capabilities SYS_ADMIN and NET_ADMIN"
@@ -88,7 +88,7 @@ class Host:
         return [*enter, "setpriv", "--pdeathsig", "KILL", *command]
 
     def cut(self, net: Net, way: Way = "both") -> None:
-        """Lose all that comes or goes, from now on; nobody is told."""
+        """Drop all packets from now on, without an error."""
         self._cut.add(net)
         swallow = ["tc", "qdisc", "replace", "dev"]
         if way != "inbound":
@@ -123,9 +123,9 @@ class Network:
         if INSIDE not in os.environ:
             raise NetworkError("this program was not started by `entered`")
         _run("ip", "link", "set", "lo", "up")
-        for place, net in enumerate(NETS):
+        for number, net in enumerate(NETS):
             _run("ip", "link", "add", net, "type", "bridge")
-            _run("ip", "address", "add", f"10.77.{place}.{HERE}/24", "dev", net)
+            _run("ip", "address", "add", f"10.77.{number}.{HERE}/24", "dev", net)
             _run("ip", "link", "set", net, "up")
         with ExitStack() as stack:
             for number in range(self._size):
@@ -136,11 +136,11 @@ class Network:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Let the machines go."""
+        """Remove the machines."""
         self._stack.close()
 
     def part(self, one: Host, other: Host, net: Net = "back") -> None:
-        """Keep two machines from each other, while both still have all the others."""
+        """Partition two machines from each other; both still reach all the others."""
         for host in (one, other):
             self._parted.append(host.port(net))
             _run("ip", "link", "set", host.port(net), "type", "bridge_slave", "isolated", "on")
@@ -166,8 +166,8 @@ class Network:
 
 @contextmanager
 def _namespace() -> Iterator["subprocess.Popen[bytes]"]:
-    """Have a network namespace that lives as long as a process which waits for our end."""
-    # It says a line as soon as it runs inside, and ends when our end of the pipe is closed.
+    """Create a network namespace that exists until our end of a pipe is closed."""
+    # It prints a line as soon as it runs inside, and ends when our end of the pipe is closed.
     command = ["unshare", "--net", "sh", "-c", "echo; exec cat"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe) as holder:

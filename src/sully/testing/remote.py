@@ -1,7 +1,7 @@
 """`sully controllers` as users run it, for tests: beside a server that cluster.py started.
 
-with process("--disable-controllers") as up, controllers(up.kubeconfig) as crew:
-    crew.wait_for("leading since")
+with process("--disable-controllers") as up, controllers(up.kubeconfig) as process:
+    process.wait_for("leading since")
 """
 
 import os
@@ -21,30 +21,30 @@ _PATIENCE = 120.0
 
 
 @dataclass(slots=True)
-class Crew:
+class ControllersProcess:
     """A running `sully controllers`."""
 
     child: subprocess.Popen[str]
-    said: list[str] = field(default_factory=list)
+    output: list[str] = field(default_factory=list)
     _lines: "SimpleQueue[str]" = field(default_factory=SimpleQueue)  # an empty text is the end
 
     def follow(self) -> None:
-        """Go on reading what it says: it would stop once the pipe is full."""
+        """Keep reading the output: the process would block once the pipe is full."""
         with suppress(ValueError):  # closed at the end
             for line in self.child.stdout or ():
                 self._lines.put(line)
         self._lines.put("")
 
     def wait_for(self, text: str, seconds: float = _PATIENCE) -> str:
-        """Read what it says up to a line that contains this text; return that line."""
+        """Read the output up to a line that contains this text; return that line."""
         while True:
             try:
                 line = self._lines.get(timeout=seconds)
             except Empty:
                 line = ""
             if not line:
-                raise RuntimeError(f"it never said {text!r}:\n" + "".join(self.said))
-            self.said.append(line)
+                raise RuntimeError(f"no line contains {text!r}:\n" + "".join(self.output))
+            self.output.append(line)
             if text in line:
                 return line.strip()
 
@@ -56,7 +56,7 @@ class Crew:
 
 
 @contextmanager
-def controllers(kubeconfig: Path, *arguments: str) -> Iterator[Crew]:
+def controllers(kubeconfig: Path, *arguments: str) -> Iterator[ControllersProcess]:
     """Run `sully controllers` as a process of its own until the block ends."""
     child = start(
         "controllers",
@@ -68,13 +68,13 @@ def controllers(kubeconfig: Path, *arguments: str) -> Iterator[Crew]:
         text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )
-    crew = Crew(child)
-    threading.Thread(target=crew.follow, daemon=True).start()
+    process = ControllersProcess(child)
+    threading.Thread(target=process.follow, daemon=True).start()
     try:
-        yield crew
+        yield process
     finally:
         try:
-            crew.stop()
+            process.stop()
         except subprocess.TimeoutExpired:
             child.kill()
             child.wait()

@@ -1,6 +1,7 @@
-"""Owns what several controllers need to know at once: caches joined, and kept up to date.
+"""Informer caches joined into what several controllers and commands read, and kept up to date.
 
-Never writes, and never decides: questions about a value are answered in `domain`.
-Start at devices/inventory.py (devices and their taints), then devices/usage.py (who holds what) and
-fleet.py.
+Owns: devices with their taints, the pods and claims that use them, placements with their clusters.
+Never: writes, or decides; decisions about a value are in `domain`.
+Start at: devices/inventory.py (devices and taints), then devices/usage.py (pods and claims) and
+fleet.py (placements).
 """

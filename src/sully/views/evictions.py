@@ -1,8 +1,8 @@
-"""How far the eviction by each rule has come: who is still to leave, and when that ends.
+"""The progress of the evictions of each rule: which pods are pending, and when the last is evicted.
 
-For `sully evictions`. Who is to leave or on the way out is worked out from pods and claims as the
-controller does it (exposures.py), so it is also right where another controller evicts. How many are
-gone only that controller knows, and Kubernetes' own forgets when it restarts: then we say so.
+For `sully evictions`. Pending and terminating pods are found in pods and claims as the controller
+does it (devices/exposures.py), so they are also right where another controller evicts. How many
+were evicted only that controller knows, and that of Kubernetes only since it was started.
 """
 
 from __future__ import annotations
@@ -20,53 +20,54 @@ from sully.client.informers.cache import Cache
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.devices.rules import sourced
-from sully.domain.eviction.judge import leaves_at
+from sully.domain.eviction.judge import eviction_time
 from sully.domain.eviction.rates import BURST, Bucket, Source, source_of
-from sully.domain.eviction.status import Tally, tally
+from sully.domain.eviction.status import EvictedCount, evicted_count
 from sully.views.devices.exposures import Exposures
 from sully.views.devices.name_index import Names
 
-_Pace = tuple[Source, int | None]
-State = Literal["evicting", "waiting", "leaving", "paused", "done", "unknown"]
+_RateKey = tuple[Source, int | None]
+"""What rules have in common that share an eviction rate, and the rate."""
+State = Literal["evicting", "waiting", "terminating", "paused", "done", "unknown"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """A rule at work."""
+class EvictionProgress:
+    """The evictions of one rule."""
 
     rule: DeviceTaintRule
     pending: Mapping[Key, datetime]
-    """The pods that still have to leave, and from when on."""
+    """The pods that have yet to be evicted, and from when on they do not tolerate the taint."""
     times: Mapping[Key, datetime] = field(default_factory=dict)
-    """When each of them leaves at the pace that the rule has, alone or with others."""
-    leaving: Mapping[Key, datetime]
-    """The pods that were made to leave and are not gone yet, and when their grace ends."""
+    """When each of them is evicted at the rate of the rule, which it may share with others."""
+    terminating: Mapping[Key, datetime]
+    """The evicted pods that still terminate, and when their grace period ends."""
     evicted: int
-    """How many were made to leave."""
+    """How many pods were evicted."""
     complete: bool = True
-    """False: there may have been more, for whoever evicts here keeps no records."""
-    seen: bool = True
-    """False: whoever asks may not see pods or claims, so nobody can say who has to leave."""
+    """False: there may have been more, because the eviction controller keeps no records."""
+    visible: bool = True
+    """False: the user may not list pods or claims, so pending pods are not known."""
     devices: int
-    """How many devices it is on."""
+    """How many devices it taints."""
     state: State
     paused: str | None = None
     finish: datetime | None = None
-    """When the last one will have left, if nothing changes; None: nobody has to, or may.
+    """When the last pod is evicted, if nothing changes; None: no pod is pending, or it is paused.
 
-    Of pods on their way out it is the end of their grace.
+    Of terminating pods it is the end of their grace period.
     """
 
     @property
     def author(self) -> str:
-        """Return who made the rule, where the server says so."""
+        """Return the user who created the rule, where the server records it."""
         return self.rule.metadata.annotations.get(CREATED_BY, "")
 
     @property
     def description(self) -> str:
-        """Return why it is there."""
-        said = self.rule.spec.taint.description
-        return said or self.rule.metadata.annotations.get(DESCRIPTION, "")
+        """Return why the taint was set."""
+        description = self.rule.spec.taint.description
+        return description or self.rule.metadata.annotations.get(DESCRIPTION, "")
 
 
 def progress_of(
@@ -75,123 +76,131 @@ def progress_of(
     records: Cache[TaintRecord],
     now: datetime,
     *,
-    kept: bool = True,
-    seen: bool = True,
-) -> Iterator[Progress]:
-    """Yield the rules that make pods leave, by name.
+    has_records: bool = True,
+    visible: bool = True,
+) -> Iterator[EvictionProgress]:
+    """Yield the progress of the rules that evict pods, by name.
 
-    `kept`: the server has records; `seen`: whoever asks may see pods and claims.
+    `has_records`: the server keeps records; `visible`: the user may list pods and claims.
     """
-    known = {each.spec.rule.uid: each.status.evicted for each in records.values()}
-    found: list[Progress] = []
-    for rule in sorted(rules, key=lambda each: each.metadata.name):
-        if rule.spec.taint.effect in exposures.terms.effects:
-            recorded = known.get(rule.metadata.uid, 0)
-            counted = tally(rule.status.conditions, recorded, kept=kept)
-            found.append(_progress(rule, exposures, counted, seen=seen))
-    lines: dict[_Pace, list[Progress]] = {}
-    for each in found:
-        lines.setdefault(_pace(each.rule), []).append(each)
-    times = {pace: _times(together, pace[1], now) for pace, together in lines.items()}
-    for each in found:
-        yield _judged(replace(each, times=times[_pace(each.rule)]), now)
+    evicted = {record.spec.rule.uid: record.status.evicted for record in records.values()}
+    rules_progress: list[EvictionProgress] = []
+    for rule in sorted(rules, key=lambda rule: rule.metadata.name):
+        if rule.spec.taint.effect in exposures.policy.effects:
+            recorded = evicted.get(rule.metadata.uid, 0)
+            counted = evicted_count(rule.status.conditions, recorded, has_records=has_records)
+            rules_progress.append(_progress(rule, exposures, counted, visible=visible))
+    by_rate: dict[_RateKey, list[EvictionProgress]] = {}
+    for progress in rules_progress:
+        by_rate.setdefault(_rate_key(progress.rule), []).append(progress)
+    times = {key: _times(shared, key[1], now) for key, shared in by_rate.items()}
+    for progress in rules_progress:
+        yield _with_state(replace(progress, times=times[_rate_key(progress.rule)]), now)
 
 
-def _pace(rule: DeviceTaintRule) -> _Pace:
-    """Return what rules have in common that share a pace, and how fast that is."""
+def _rate_key(rule: DeviceTaintRule) -> _RateKey:
     return source_of(sourced(rule)), rule.spec.taint.evictions_per_second
 
 
 def _progress(
-    rule: DeviceTaintRule, exposures: Exposures, counted: Tally, *, seen: bool
-) -> Progress:
+    rule: DeviceTaintRule, exposures: Exposures, counted: EvictedCount, *, visible: bool
+) -> EvictionProgress:
     pending = dict(sorted(exposures.due(rule).items()))
-    leaving = dict(sorted(exposures.leaving(rule).items()))
-    evicted = counted.at_least(len(leaving))
-    return Progress(
+    terminating = dict(sorted(exposures.terminating(rule).items()))
+    return EvictionProgress(
         rule=rule,
         pending=pending,
-        leaving=leaving,
-        evicted=evicted,
+        terminating=terminating,
+        evicted=counted.at_least(len(terminating)),
         complete=counted.complete,
-        seen=seen,
+        visible=visible,
         devices=exposures.published(rule),
         state="done",
         paused=exposures.pause_reason(rule),
     )
 
 
-def _times(together: Sequence[Progress], rate: int | None, now: datetime) -> dict[Key, datetime]:
-    """Return when pods leave because of rules that share a pace; a pod leaves only once."""
-    line: dict[Key, datetime] = {}
-    for each in together:
-        for key, due in each.pending.items() if each.paused is None else ():
-            line[key] = min(due, line.get(key, due))
-    return in_line(line, rate, now, begun=any(each.evicted for each in together))
+def _times(
+    shared: Sequence[EvictionProgress], rate: int | None, now: datetime
+) -> dict[Key, datetime]:
+    """Return when the pods of rules that share a rate are evicted; each pod is evicted once."""
+    due: dict[Key, datetime] = {}
+    for progress in shared:
+        for key, time in progress.pending.items() if progress.paused is None else ():
+            due[key] = min(time, due.get(key, time))
+    return eviction_times(due, rate, now, started=any(progress.evicted for progress in shared))
 
 
-def _judged(progress: Progress, now: datetime) -> Progress:
-    """Say how a rule stands with these pods, and when that ends."""
+def _with_state(progress: EvictionProgress, now: datetime) -> EvictionProgress:
+    """Set the state of a rule, and when its last pod is evicted."""
     pending, last = progress.pending.values(), None
     state: State = "done"
     if progress.paused is not None:
         state = "paused"
-    elif not progress.seen:
+    elif not progress.visible:
         state = "unknown"
     elif pending:
         state = "evicting" if min(pending) <= now else "waiting"
         last = max(progress.times[key] for key in progress.pending)
-    elif progress.leaving:
-        state = "leaving"
-        last = max(progress.leaving.values())
+    elif progress.terminating:
+        state = "terminating"
+        last = max(progress.terminating.values())
     return replace(progress, state=state, finish=last if last is None or last >= now else None)
 
 
-def others_due(exposures: Exposures) -> set[Key]:
-    """Return the pods that must leave because of taints that drivers or patches set."""
-    effects, now = exposures.terms.effects, exposures.now()
-    found: set[Key] = set()
-    for held in exposures.usage.held(Names()):
-        device = exposures.inventory.device(held.device)
-        for each in device.taints if device is not None else ():
-            if each.taint.effect not in effects or each.origin.kind == "DeviceTaintRule":
+def due_without_rules(exposures: Exposures) -> set[Key]:
+    """Return the pods that are evicted because of taints that drivers or patches set."""
+    effects, now = exposures.policy.effects, exposures.now()
+    pods: set[Key] = set()
+    for allocated in exposures.usage.allocated(Names()):
+        device = exposures.inventory.device(allocated.device)
+        for taint in device.taints if device is not None else ():
+            if taint.taint.effect not in effects or taint.origin.kind == "DeviceTaintRule":
                 continue
-            due = leaves_at(each.taint, held.result.tolerations, now=now, terms=exposures.terms)
-            if due is not None:
-                found.update(map(key_of, exposures.running(held.claim)))
-    return found
+            tolerations = allocated.result.tolerations
+            if (
+                eviction_time(taint.taint, tolerations, now=now, policy=exposures.policy)
+                is not None
+            ):
+                pods.update(map(key_of, exposures.running(allocated.claim)))
+    return pods
 
 
-def left_in(namespace: str, records: Iterable[EvictionRecord]) -> Counter[str]:
-    """Count the pods of a namespace that were made to leave, by the uids of rules."""
+def count_evicted(namespace: str, records: Iterable[EvictionRecord]) -> Counter[str]:
+    """Count the evicted pods of a namespace, by the uids of rules."""
     return Counter(
-        uid for each in records if each.metadata.namespace == namespace for uid in rules_of(each)
+        uid
+        for record in records
+        if record.metadata.namespace == namespace
+        for uid in rules_of(record)
     )
 
 
-def only_in(namespace: str, progress: Progress, left: Mapping[str, int], now: datetime) -> Progress:
-    """Return how far a rule has come with the pods of one namespace, of which so many left."""
-    pending, leaving = (
-        {key: at for key, at in pods.items() if key.namespace == namespace}
-        for pods in (progress.pending, progress.leaving)
+def in_namespace(
+    namespace: str, progress: EvictionProgress, evicted: Mapping[str, int], now: datetime
+) -> EvictionProgress:
+    """Return the progress of a rule for the pods of one namespace, with its `count_evicted`."""
+    pending, terminating = (
+        {key: time for key, time in pods.items() if key.namespace == namespace}
+        for pods in (progress.pending, progress.terminating)
     )
-    evicted = max(left.get(progress.rule.metadata.uid, 0), len(leaving))
-    here = replace(progress, pending=pending, leaving=leaving, evicted=evicted)
-    return _judged(here, now)
+    count = max(evicted.get(progress.rule.metadata.uid, 0), len(terminating))
+    filtered = replace(progress, pending=pending, terminating=terminating, evicted=count)
+    return _with_state(filtered, now)
 
 
-def in_line(
-    dues: Mapping[Key, datetime], rate: int | None, now: datetime, *, begun: bool
+def eviction_times(
+    due: Mapping[Key, datetime], rate: int | None, now: datetime, *, started: bool
 ) -> dict[Key, datetime]:
-    """Return when each pod leaves at a pace, those first that have to leave first."""
+    """Return when each pod is evicted at a rate, those first that are due first."""
     if rate is None:
-        return {key: max(due, now) for key, due in dues.items()}
+        return {key: max(time, now) for key, time in due.items()}
     bucket = Bucket(rate)
-    if begun:
-        # Those that left have used up the first ones, which may go at once.
+    if started:
+        # Evicted pods have used the burst.
         bucket = Bucket(rate, full_at=now + BURST * bucket.interval)
     times: dict[Key, datetime] = {}
-    for due, key in sorted((due, key) for key, due in dues.items()):
-        times[key] = max(due, now, bucket.opens_at())
+    for time, key in sorted((time, key) for key, time in due.items()):
+        times[key] = max(time, now, bucket.opens_at())
         bucket = bucket.take(times[key])
     return times

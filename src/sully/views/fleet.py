@@ -1,7 +1,7 @@
-"""The fleet from caches: clusters, sets, bindings, placements, decisions and scores, joined.
+"""Clusters, sets, bindings, placements, decisions and scores, joined from caches.
 
-Feeds `domain/placement/fleet.py`, which does the work, and tells which placements a change may
-matter to. The placement controller asks `decide`; explanations, trials and what-if ask the rest.
+Feeds `domain/placement/fleet.py`, which selects clusters, and reports which placements a change
+affects. The placement controller calls `decide`; explanations and plans call the rest.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.placement.changes import Change
 from sully.domain.placement.deciding import decide, inputs, totals
-from sully.domain.placement.fleet import Fleet, Touched
+from sully.domain.placement.fleet import Fleet, PlacementKeys
 from sully.domain.placement.options import OCM, PlacementOptions
 from sully.domain.placement.outcome import Outcome
 from sully.domain.placement.verdicts import Explanation
@@ -48,13 +48,13 @@ class Caches:
 
 
 class FleetView:
-    """What placements should have, as of the caches and the clock."""
+    """The decisions of placements, as of the caches and the clock."""
 
     def __init__(self, caches: Caches, *, clock: Clock, options: PlacementOptions = OCM) -> None:
         fleet = self.fleet = Fleet(options)
         self._clock = clock
         self._listeners: list[Callable[[frozenset[Key]], None]] = []
-        # Sets first and decisions before placements: each then finds what it refers to.
+        # Sets first and decisions before placements, because of references.
         self._follow(caches.sets, fleet.put_set, lambda key: fleet.remove_set(key.name))
         self._follow(caches.bindings, fleet.put_binding, lambda key: fleet.remove_binding(*key))
         self._follow(caches.scores, fleet.put_score, lambda key: fleet.remove_score(*key))
@@ -73,15 +73,15 @@ class FleetView:
         return totals(self.fleet, key, self._clock.now(), first)
 
     def explain(self, placement: Placement) -> Explanation:
-        """Explain a placement: one that exists, or one that somebody tries out."""
+        """Explain a placement, which need not exist."""
         return Explanation(inputs(self.fleet, placement, self._clock.now()))
 
     def whatif(self, changes: Iterable[Change], until: datetime | None = None) -> Forecast:
-        """Say what changes would do to all decisions."""
+        """Return what changes would do to all decisions."""
         return whatif(self.fleet, changes, self._clock.now(), until)
 
     def enqueue(self, add: Callable[[Key], None]) -> Callable[[], None]:
-        """Add the keys of placements that may come out otherwise to a queue."""
+        """Add the keys of placements whose decisions may change to a queue."""
 
         def handle(keys: frozenset[Key]) -> None:
             for key in sorted(keys):
@@ -92,18 +92,21 @@ class FleetView:
         return lambda: self._listeners.remove(handle)
 
     def _follow(
-        self, informer: Cache[T], put: Callable[[T], Touched], remove: Callable[[Key], Touched]
+        self,
+        cache: Cache[T],
+        put: Callable[[T], PlacementKeys],
+        remove: Callable[[Key], PlacementKeys],
     ) -> None:
-        def changed(old: T | None, new: T | None) -> None:
+        def handle(old: T | None, new: T | None) -> None:
             if new is not None:
-                self._tell(put(new))
+                self._notify(put(new))
             elif old is not None:
-                self._tell(remove(key_of(old)))
+                self._notify(remove(key_of(old)))
 
-        informer.on_change(changed)
+        cache.on_change(handle)
 
-    def _tell(self, touched: Touched) -> None:
-        if touched:
-            keys = frozenset(Key(*key) for key in touched)
+    def _notify(self, affected: PlacementKeys) -> None:
+        if affected:
+            keys = frozenset(Key(*key) for key in affected)
             for listener in list(self._listeners):
                 listener(keys)

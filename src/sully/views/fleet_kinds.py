@@ -1,4 +1,4 @@
-"""The kinds that placement reads, and the policies that taint what it places on."""
+"""The kinds that placement reads, and the policies that taint clusters."""
 
 from __future__ import annotations
 

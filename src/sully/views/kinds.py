@@ -38,7 +38,7 @@ PATCHES: Kind[ResourceSlicePatch] = Kind(
 EVICTION_RECORDS: Kind[EvictionRecord] = Kind(
     SULLY, VERSION, "evictionrecords", "EvictionRecord", EvictionRecord
 )
-"""As they are written; a cache should hold `PAST_EVICTIONS`."""
+"""With all fields; a cache should have `PAST_EVICTIONS`."""
 PAST_EVICTIONS: Kind[PastEviction] = EVICTION_RECORDS.read_as(PastEviction)
 TAINT_RECORDS: Kind[TaintRecord] = Kind(
     SULLY, VERSION, "taintrecords", "TaintRecord", TaintRecord, namespaced=False

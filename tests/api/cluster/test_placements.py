@@ -71,7 +71,7 @@ DOUBTFUL: dict[str, tuple[Obj, str]] = {
     ),
     "no time at all": (
         {"tolerations": [{"key": "k", "tolerationSeconds": 0}]},
-        "spec.tolerations[0].tolerationSeconds: tolerates nothing: the time is over at once",
+        "spec.tolerations[0].tolerationSeconds: tolerates nothing: the time is over immediately",
     ),
     "an expression that is none": (
         _cel("true", "managedCluster.("),

@@ -1,6 +1,5 @@
 """The group as clients find it: names, versions, columns, and values for controllers."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -11,10 +10,10 @@ from embedded import SCHEME
 from sully.api.cluster import types
 from sully.api.cluster.schemas import schema
 from sully.machinery.schema import ObjectType
+from sully.testing.clock import NOON
 
 Obj = dict[str, Any]
 
-NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 RESOURCES = {
     resource.kind: resource for resource in SCHEME.resources() if resource.group == types.GROUP
 }

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from api.core.bodies import container, pod
+from api.core.bodies import Obj, container, pod
 from api.core.writing import HERE, World, create, update
 from sully.machinery.errors import Forbidden
 
@@ -143,7 +143,7 @@ def test_refused(spec: dict[str, Any], want: str) -> None:
 
 
 def test_what_a_runtime_class_says_is_taken_on_trust() -> None:
-    spec = {"runtimeClassName": "nvidia", "overhead": {"cpu": "100m"}}
+    spec: Obj = {"runtimeClassName": "nvidia", "overhead": {"cpu": "100m"}}
 
     assert create("pods", pod(**spec)).problems == []
     with pytest.raises(Forbidden) as refusal:

@@ -7,7 +7,12 @@ import pytest
 
 from api.core.bodies import pod
 from api.core.writing import HERE, World, create
-from sully.api.policy.eviction import Eviction, check_eviction, decide_eviction, marked
+from sully.api.policy.eviction import (
+    Eviction,
+    check_eviction,
+    decide_eviction,
+    with_disruption_target,
+)
 from sully.machinery.errors import ApiError, BadRequest, Forbidden, TooManyRequests
 
 Obj = dict[str, Any]
@@ -67,7 +72,7 @@ def test_granted(case: Granted) -> None:
 
 
 def test_mark() -> None:
-    got = marked(_pod(), HERE.now)
+    got = with_disruption_target(_pod(), HERE.now)
 
     assert got["status"]["conditions"][-1] == {
         "type": "DisruptionTarget",

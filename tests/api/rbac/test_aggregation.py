@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sully.api.rbac.aggregation import gathered
+from sully.api.rbac.aggregation import aggregated_rules
 
 Obj = dict[str, Any]
 
@@ -37,7 +37,7 @@ CASES = {
 @pytest.mark.parametrize(("selects", "want"), CASES.values(), ids=CASES.keys())
 def test_gathered(selects: str, want: list[str]) -> None:
     for roles in permutations(ROLES):
-        rules = gathered(role("sum", selects=selects), roles)
+        rules = aggregated_rules(role("sum", selects=selects), roles)
 
         assert [rule["verbs"][0] for rule in rules] == want
 
@@ -45,11 +45,11 @@ def test_gathered(selects: str, want: list[str]) -> None:
 def test_a_role_does_not_gather_from_itself() -> None:
     itself = role("sum", "old", labels="x", selects="x")
 
-    assert gathered(itself, [itself]) == []
+    assert aggregated_rules(itself, [itself]) == []
 
 
 def test_a_role_that_gathers_nothing_has_no_rules() -> None:
-    assert gathered(role("plain", "get"), ROLES) == []
+    assert aggregated_rules(role("plain", "get"), ROLES) == []
 
 
 def test_a_selector_nobody_can_read_selects_nothing() -> None:
@@ -57,4 +57,4 @@ def test_a_selector_nobody_can_read_selects_nothing() -> None:
     expression = {"key": "x", "operator": "Perhaps"}
     broken["aggregationRule"] = {"clusterRoleSelectors": [{"matchExpressions": [expression]}]}
 
-    assert gathered(broken, ROLES) == []
+    assert aggregated_rules(broken, ROLES) == []

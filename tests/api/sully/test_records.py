@@ -47,7 +47,10 @@ EVICTIONS: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "nothing but what must be": ({"claims": None, "devices": None}, []),
     "no time": ({"evictedTime": None}, ["spec.evictedTime: Required value"]),
-    "no cause": ({"causes": None}, ["spec.causes: Required value: no pod leaves without a reason"]),
+    "no cause": (
+        {"causes": None},
+        ["spec.causes: Required value: a record needs at least one cause"],
+    ),
     "another namespace": (
         {"pod": {"namespace": "other", "name": "p", "uid": "u"}},
         [
@@ -130,7 +133,7 @@ def test_rules(changes: dict[str, Any], want: list[str]) -> None:
 
 STATUSES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "nothing": ({}, []),
-    "lifted": ({"evicted": 3, "liftedTime": "2026-03-01T11:00:00.000000Z"}, []),
+    "lifted": ({"evicted": 3, "deletedTime": "2026-03-01T11:00:00.000000Z"}, []),
     "fewer than none": (
         {"evicted": -1},
         ["status.evicted: Invalid value: -1: must be greater than or equal to 0"],
@@ -200,18 +203,18 @@ def test_row_of_a_rule() -> None:
     record["status"] = {
         "taint": {"key": "example.com/hot", "effect": "NoSchedule"},
         "evicted": 4,
-        "liftedTime": "2026-03-01T11:30:00.000000Z",
+        "deletedTime": "2026-03-01T11:30:00.000000Z",
     }
     lifted = cells("taintrecords", record, group=GROUP)
 
-    assert [standing[name] for name in ("Rule", "Taint", "By", "Evicted", "Lifted")] == [
+    assert [standing[name] for name in ("Rule", "Taint", "By", "Evicted", "Deleted")] == [
         "hot",
         "example.com/hot:NoExecute",
         "alice",
         0,
         "<none>",
     ]
-    assert [lifted[name] for name in ("Taint", "Evicted", "Lifted")] == [
+    assert [lifted[name] for name in ("Taint", "Evicted", "Deleted")] == [
         "example.com/hot:NoSchedule",
         4,
         "30m",

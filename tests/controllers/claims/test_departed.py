@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sully.client.informers.informer import Informer
-from sully.client.transport import WatchEvent
-from sully.controllers.claims import departed
-from sully.controllers.claims.departed import Departed
+from sully.client.transport import EventType, WatchEvent
+from sully.controllers.claims import releasing
+from sully.controllers.claims.releasing import DeletedPods
 from sully.domain.claims.pods import Pod, PodMetadata
 from sully.testing.clock import FakeClock
 from sully.views.kinds import PODS
@@ -14,17 +16,18 @@ from sully.views.kinds import PODS
 class Feed:
     """An informer that a test feeds by hand."""
 
-    def __init__(self, world_transport: object = None) -> None:
-        self.informer: Informer[Pod] = Informer(world_transport, PODS, clock=FakeClock())
+    def __init__(self) -> None:
+        no_server: Any = None
+        self.informer: Informer[Any] = Informer(no_server, PODS, clock=FakeClock())
 
-    def tell(self, type_: str, uid: str) -> None:
+    def tell(self, type_: EventType, uid: str) -> None:
         pod = Pod(metadata=PodMetadata(name=uid, namespace="a", uid=uid, resource_version="1"))
         self.informer.change(WatchEvent(type_, pod, "1"))
 
 
 def test_who_went_is_remembered_until_it_comes_back() -> None:
     feed = Feed()
-    gone = Departed(feed.informer)
+    gone = DeletedPods(feed.informer)
 
     feed.tell("ADDED", "u")
     assert "u" not in gone
@@ -36,12 +39,12 @@ def test_who_went_is_remembered_until_it_comes_back() -> None:
 
 def test_the_longest_gone_are_forgotten() -> None:
     feed = Feed()
-    gone = Departed(feed.informer)
+    gone = DeletedPods(feed.informer)
 
-    for each in range(departed.REMEMBERED + 1):
+    for each in range(releasing.MAX_DELETED_PODS + 1):
         feed.tell("ADDED", str(each))
         feed.tell("DELETED", str(each))
 
-    assert len(gone) == departed.REMEMBERED
+    assert len(gone) == releasing.MAX_DELETED_PODS
     assert "0" not in gone
-    assert str(departed.REMEMBERED) in gone
+    assert str(releasing.MAX_DELETED_PODS) in gone

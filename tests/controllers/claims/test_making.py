@@ -29,13 +29,13 @@ from controllers.noted import broken
 from controllers.world import NAMESPACES, PODS, Obj, World
 from sully.client.options import DeleteOptions, WatchOptions, WriteOptions
 from sully.client.transport import Key, UnreachableError
-from sully.controllers.claims.names import names_for
-from sully.domain.claims.lifecycle import EXTENDED, POD_CLAIM, Wanted
+from sully.controllers.claims.creator import names_for
+from sully.domain.claims.lifecycle import EXTENDED, POD_CLAIM, ClaimToCreate
 
 
 def names_of(pod: Obj, claim: str = "g") -> list[str]:
     metadata = pod["metadata"]
-    wanted = Wanted(namespace="a", pod=metadata["name"], uid=metadata["uid"], claim=claim)
+    wanted = ClaimToCreate(namespace="a", pod=metadata["name"], uid=metadata["uid"], claim=claim)
     return list(names_for(wanted))
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from sully.controllers.claims.names import TRIES, names_for
-from sully.domain.claims.lifecycle import Wanted
+from sully.controllers.claims.creator import MAX_NAMES, names_for
+from sully.domain.claims.lifecycle import ClaimToCreate
 
 
 def names(uid: str = "u", claim: str = "g") -> list[str]:
-    return list(names_for(Wanted(namespace="a", pod="p", uid=uid, claim=claim)))
+    return list(names_for(ClaimToCreate(namespace="a", pod="p", uid=uid, claim=claim)))
 
 
 def test_names_look_as_if_the_server_had_made_them_up() -> None:
@@ -22,4 +22,4 @@ def test_the_same_claim_gets_the_same_name_every_time() -> None:
 
 
 def test_other_pods_and_claims_get_other_names() -> None:
-    assert len({*names(), *names(uid="v"), *names(claim="h")}) == 3 * TRIES
+    assert len({*names(), *names(uid="v"), *names(claim="h")}) == 3 * MAX_NAMES

@@ -7,14 +7,15 @@ from typing import Any
 
 from controllers.noted import Noted
 from controllers.world import ACCOUNTS, CALM, NAMESPACES, PODS, Make, Obj, World
+from manifests import claim_spec
 from sully.client.events import EVENTS, EventRecorder
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind
 from sully.controllers import workloads
 from sully.controllers.claims import lookups
 from sully.controllers.claims.controller import COMPONENT, NAME, PodClaimsController
+from sully.controllers.claims.creator import ClaimCreator
 from sully.controllers.claims.lookups import Lookups
-from sully.controllers.claims.maker import ClaimMaker
 from sully.controllers.claims.metrics import ClaimMetrics
 from sully.controllers.claims.releasing import ReleaseController
 from sully.controllers.manager import Manager
@@ -26,7 +27,7 @@ from sully.views import kinds
 CLAIMS: Kind[Obj] = kinds.CLAIMS.read_as(dict)
 TEMPLATES: Kind[Obj] = lookups.TEMPLATES.read_as(dict)
 NOW = DeleteOptions(grace_period_seconds=0)
-SPEC: Obj = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}
+SPEC = claim_spec()
 RESULT = {"request": "r", "driver": "gpu.example.com", "pool": "node-1", "device": "gpu-0"}
 
 
@@ -49,11 +50,11 @@ class Claiming:
         self._counted = self._counted or ClaimMetrics(self.metrics)
         self._counted.follow(found.claims)
         recorder = EventRecorder(self.transport, COMPONENT, clock=world.clock)
-        manager.alongside(recorder.run)
+        manager.add_runnable(recorder.run)
         manager.add(ReleaseController(lookups=found, transport=self.transport), backoff=CALM)
         return PodClaimsController(
             lookups=found,
-            maker=ClaimMaker(lookups=found, transport=self.transport, metrics=self._counted),
+            creator=ClaimCreator(lookups=found, transport=self.transport, metrics=self._counted),
             transport=self.transport,
             recorder=recorder,
         )

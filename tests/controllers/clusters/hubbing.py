@@ -12,7 +12,7 @@ from embedded import REFERENCE
 from sully.client.events import EVENTS, EventRecorder
 from sully.client.transport import Key, Kind, Transport
 from sully.controllers.clusters.kinds import POLICIES
-from sully.controllers.clusters.wiring import HubSettings, Listening, add_hub
+from sully.controllers.clusters.wiring import HubSettings, add_hub
 from sully.controllers.kinds import CLUSTER_LEASE, CLUSTER_LEASES
 from sully.controllers.manager import Manager
 from sully.machinery.compat import Compat
@@ -54,17 +54,17 @@ class HubWorld(World):
 
         def acting(name: str) -> tuple[Transport, EventRecorder]:
             recorder = EventRecorder(self.transport(name), name, clock=self.clock)
-            manager.alongside(recorder.run)
+            manager.add_runnable(recorder.run)
             return self.transport(name), recorder
 
         add_hub(
             manager,
-            acting=acting,
+            client=acting,
             access=self.transport,
             clock=self.clock,
             settings=HubSettings(
                 policies=not self.strict,
-                listening=None if self.strict else Listening(self.clock.now() if serving else None),
+                serving_since=self.clock.now() if serving else None,
                 compat=Compat.KUBERNETES if self.strict else Compat.SULLY,
             ),
         )

@@ -179,7 +179,7 @@ async def test_r3_already_unknown_is_left_alone(hub: HubWorld) -> None:
         await hub.until(renewed + GRACE)
         await hub.calm()
 
-        assert (await hub.condition("c1", AVAILABLE) or ())[1] == "Test"
+        assert (await hub.condition("c1", AVAILABLE) or ("", ""))[1] == "Test"
         assert await hub.said("c1", "AvailableUnknown") == []
 
 

@@ -16,7 +16,7 @@ from sully.domain.clusters.rights import agent_user
 from sully.domain.simulated.clusters import SILENT, Members, name_of
 from sully.machinery.compat import Compat
 from sully.machinery.errors import Forbidden
-from sully.server.authorization.attributes import Attributes, Verdict
+from sully.server.authorization.attributes import Attributes, Decision
 from sully.server.authorization.enforce import refusal
 from sully.server.inprocess import InProcess
 from sully.server.requests import User
@@ -29,17 +29,17 @@ NAME = name_of(0)
 def _refusals(plane: ControlPlane) -> list[str]:
     """Return a list that will hold whatever somebody is refused from now on."""
     found: list[str] = []
-    authorizer = plane.api.authorizer
-    decide = authorizer.decide
+    authorizer: Any = plane.api.authorizer
+    authorize = authorizer.authorize
 
-    def listening(user: User, attributes: Attributes) -> Verdict:
-        verdict = decide(user, attributes)
+    def listening(user: User, attributes: Attributes) -> Decision:
+        decision: Decision = authorize(user, attributes)
         # Who may not do these is asked next whether he has what he gives.
-        if not verdict.allowed and attributes.verb not in ("bind", "escalate"):
-            found.append(str(refusal(user, attributes, verdict)))
-        return verdict
+        if not decision.allowed and attributes.verb not in ("bind", "escalate"):
+            found.append(str(refusal(user, attributes, decision)))
+        return decision
 
-    authorizer.decide = listening
+    authorizer.authorize = listening
     return found
 
 
@@ -93,7 +93,7 @@ async def test_an_agent_may_report_on_its_own_cluster_only(tmp_path: Path) -> No
         await agent.get(WHOLE, Key("", NAME))
         with pytest.raises(Forbidden):
             await agent.get(WHOLE, Key("", name_of(1)))
-        patch = {"status": {"conditions": []}}
+        patch: dict[str, Any] = {"status": {"conditions": []}}
         with pytest.raises(Forbidden):
             await agent.patch(WHOLE, Key("", name_of(1)), patch, subresource="status")
         with pytest.raises(Forbidden):

@@ -13,7 +13,7 @@ from controllers.clusters.hubbing import (
     joined,
 )
 from sully.client.transport import Key
-from sully.controllers.clusters.kinds import TAINTING
+from sully.controllers.clusters.kinds import TAINT_CONTROLLER
 
 DOWN, GONE = f"{UNAVAILABLE}:NoSelect", f"{UNREACHABLE}:NoSelect"
 CASES = {
@@ -45,7 +45,7 @@ async def test_r1_a_cluster_that_is_gone_is_not_written(hub: HubWorld) -> None:
             await hub.calm()
 
         assert await hub.there(CLUSTERS, "", "c1") is None
-        assert [line for line in lines if line.get("controller") == TAINTING] == []
+        assert [line for line in lines if line.get("controller") == TAINT_CONTROLLER] == []
 
 
 async def test_r2_a_cluster_from_its_registration_to_its_silence(hub: HubWorld) -> None:

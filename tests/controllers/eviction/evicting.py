@@ -9,8 +9,10 @@ from typing import Any
 
 import msgspec
 
+import manifests
 from controllers.noted import Noted
 from controllers.world import ACCOUNTS, CALM, NAMESPACES, PODS, Make, Obj, World
+from manifests import DRIVER, claim_spec, gpus, slice_
 from sully.api.resource.types import DeviceTaintRule
 from sully.client.calls import Call
 from sully.client.events import EVENTS, EventRecorder
@@ -35,7 +37,7 @@ RULES: Kind[Obj] = kinds.RULES.read_as(dict)
 PATCHES: Kind[Obj] = kinds.PATCHES.read_as(dict)
 CLAIMS: Kind[Obj] = kinds.CLAIMS.read_as(dict)
 RECORDS: Kind[Obj] = EVICTION_RECORDS.read_as(dict)
-DRIVER, KEY = "gpu.example.com", "example.com/broken"
+KEY = "example.com/broken"
 NAME = EvictionController.name
 
 
@@ -78,7 +80,7 @@ class Evicting:
         )
         self.transport = self.transport or Asked(world)
         recorder = EventRecorder(self.transport, NAME, clock=world.clock)
-        manager.alongside(recorder.run)
+        manager.add_runnable(recorder.run)
         compat = Compat.KUBERNETES if self.strict else Compat.SULLY
         gates = parse_gates("", compat).overrides
         options = eviction_options(self.settings, Gates({**gates, **self.gates}), compat=compat)
@@ -140,8 +142,7 @@ async def bound_pod(
 
 
 async def claim(world: World, name: str, namespace: str = "a") -> Obj:
-    wanted = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
-    return await world.create(CLAIMS, namespace, name, spec={"devices": {"requests": [wanted]}})
+    return await world.create(CLAIMS, namespace, name, spec=claim_spec())
 
 
 async def allocate(
@@ -218,18 +219,8 @@ async def publish(
 
 
 def slice_body(taints: tuple[Obj, ...], name: str, devices: int, generation: int) -> Obj:
-    found: list[Obj] = [{"name": f"gpu-{index}"} for index in range(devices)]
-    if taints:
-        found[0]["taints"] = list(taints)
-    return {
-        "metadata": {"name": name},
-        "spec": {
-            "driver": DRIVER,
-            "pool": {"name": "pool-1", "generation": generation, "resourceSliceCount": 1},
-            "nodeName": "node-1",
-            "devices": found,
-        },
-    }
+    listed = gpus(devices, *taints)
+    return slice_(name, "pool-1", *listed, generation=generation, nodeName="node-1")
 
 
 async def retaint(world: World, *taints: Obj, name: str = "s") -> None:
@@ -248,14 +239,12 @@ async def rule(
     group: str = "",
     **selector: str,
 ) -> Obj:
-    taint = marked(effect) | ({"evictionsPerSecond": rate} if rate else {})
-    metadata: Obj = {"name": name}
-    if paused:
-        metadata["annotations"] = {"sully.dev/paused": paused}
-    if group:
-        metadata["labels"] = {"sully.dev/taint": group}
-    spec = {"deviceSelector": selector or {"driver": DRIVER}, "taint": taint}
-    return await world.admin.create(RULES, {"metadata": metadata, "spec": spec})
+    taint = {"evictionsPerSecond": rate} if rate else {}
+    metadata: Obj = {"annotations": {"sully.dev/paused": paused}} if paused else {}
+    metadata |= {"labels": {"sully.dev/taint": group}} if group else {}
+    chosen = selector or None
+    body = manifests.rule(name, effect, key=KEY, selector=chosen, taint=taint, **metadata)
+    return await world.admin.create(RULES, body)
 
 
 async def pause(world: World, value: str | None, name: str = "r") -> None:

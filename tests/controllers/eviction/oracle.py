@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from controllers.eviction.evicting import CLAIMS, RULES, SLICES
 from controllers.world import PODS, Obj, World
@@ -69,7 +70,9 @@ def result_names(result: Obj) -> dict[str, str]:
 
 
 def _end(taint: Obj, tolerations: Iterable[Obj]) -> Iterator[datetime]:
-    seconds = [each.get("tolerationSeconds") for each in tolerations if _covers(each, taint)]
+    seconds: list[Any] = [
+        each.get("tolerationSeconds") for each in tolerations if _covers(each, taint)
+    ]
     if None not in seconds:
         shortest = min((max(0, each) for each in seconds), default=0)
         yield parse_time(taint["timeAdded"]) + timedelta(seconds=shortest)

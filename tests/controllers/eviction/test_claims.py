@@ -18,6 +18,7 @@ from controllers.eviction.evicting import (
     said,
 )
 from controllers.world import PODS, Obj, World, orders, play
+from manifests import claim_spec, pod_spec
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key
 
@@ -28,19 +29,14 @@ TEAM = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "team"
 
 
 async def templated_pod(world: World) -> Obj:
-    spec = {
-        "nodeName": "node-1",
-        "containers": [{"name": "c", "image": "example.com/x:1"}],
-        "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}],
-    }
+    spec = pod_spec(template="t", nodeName="node-1")
     return await world.create(PODS, "a", "p", spec=spec)
 
 
 async def generated_claim(world: World, uid: str) -> None:
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid, "controller": True}
-    wanted = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
-    spec = {"devices": {"requests": [wanted]}}
-    await world.create(CLAIMS, "a", "p-gpu-x", metadata={"ownerReferences": [owner]}, spec=spec)
+    metadata = {"ownerReferences": [owner]}
+    await world.create(CLAIMS, "a", "p-gpu-x", metadata=metadata, spec=claim_spec())
     await allocate(world, "p-gpu-x", pods=("p",))
 
 

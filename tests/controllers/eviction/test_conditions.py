@@ -23,7 +23,7 @@ from controllers.eviction.evicting import (
     status,
     taint_record,
 )
-from controllers.world import PODS, World
+from controllers.world import PODS, Obj, World
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key
 from sully.domain.eviction.status import CONDITION, EVICTED, OURS, PAUSED, PREVIEW
@@ -245,7 +245,7 @@ SELECTORS = {
 
 @pytest.mark.parametrize(("selector", "want"), SELECTORS.values(), ids=SELECTORS.keys())
 async def test_a_preview_is_of_what_the_rule_selects(
-    world: World, selector: dict[str, str], want: int
+    world: World, selector: Obj, want: int
 ) -> None:
     await prepare(world)
     await holders(world, 3)

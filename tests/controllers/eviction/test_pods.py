@@ -31,11 +31,11 @@ from controllers.eviction.evicting import (
     unrule,
 )
 from controllers.world import PODS, Obj, World, orders, play
+from manifests import claim_spec
 from sully.client.events import EVENTS
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key
-from sully.controllers.eviction.controller import EvictionController
-from sully.controllers.framework import Result
+from sully.controllers.framework import Controller, Result
 from sully.controllers.manager import Manager
 from sully.views.devices.changes import Features
 
@@ -77,8 +77,8 @@ async def test_a_pod_on_a_tainted_device_is_told_marked_and_deleted(world: World
 async def test_pods_without_a_taint_wake_nobody(world: World) -> None:
     looked: list[str] = []
 
-    def make(world: World, manager: Manager) -> EvictionController:
-        controller = Evicting().make()(world, manager)
+    def make(world: World, manager: Manager) -> Controller:
+        controller: Any = Evicting().make()(world, manager)
         reconcile = controller.reconcile
 
         async def noted(key: Key) -> Result:
@@ -391,11 +391,8 @@ async def test_a_pod_with_an_extended_resource_is_evicted(world: World) -> None:
     pod = await bound_pod(world, "p")
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "controller": True}
     owner["uid"] = pod["metadata"]["uid"]
-    wanted = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
     metadata = {"ownerReferences": [owner]}
-    await world.create(
-        CLAIMS, "a", "x", metadata=metadata, spec={"devices": {"requests": [wanted]}}
-    )
+    await world.create(CLAIMS, "a", "x", metadata=metadata, spec=claim_spec())
     await allocate(world, "x", pods=("p",))
     mapping = [{"containerName": "c", "resourceName": "example.com/gpu", "requestName": "r"}]
     made = {"resourceClaimName": "x", "requestMappings": mapping}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from controllers.eviction.evicting import (
@@ -221,7 +223,7 @@ class Deaf(Asked):
 
     deaf = True
 
-    async def delete(self, *args: object, **more: object) -> None:
+    async def delete(self, *args: Any, **more: Any) -> None:
         await super().delete(*args, **more)
         if self.deaf:
             self.deaf = False
@@ -331,7 +333,7 @@ class Dying(Asked):
         super().__init__(world)
         self._left = calls
 
-    async def _call(self, call):
+    async def _call(self, call: Any) -> Any:
         if self._left <= 0:
             raise UnreachableError("killed")
         self._left -= 1

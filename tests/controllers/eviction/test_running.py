@@ -8,6 +8,7 @@ import pytest
 
 from controllers.eviction.evicting import CLAIMS, DRIVER, RECORDS, RULES
 from controllers.world import ACCOUNTS, NAMESPACES, PODS
+from manifests import claim_spec, pod_spec
 from sully.client.direct import DirectTransport
 from sully.client.events import EVENTS
 from sully.client.transport import Key, Kind
@@ -34,14 +35,9 @@ async def test_a_pod_is_evicted_and_the_rule_says_so(effect: str, gates: dict[st
         access = DirectTransport(plane.direct())
         await access.create(NAMESPACES, {"metadata": {"name": "a"}})
         await _until(access, ACCOUNTS, "a", lambda found: found["metadata"]["name"] == "default")
-        wanted = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
         key: dict[str, str] = {"name": "p", "namespace": "a"}
-        await access.create(CLAIMS, {"metadata": key, "spec": {"devices": {"requests": [wanted]}}})
-        spec = {
-            "nodeName": "node-1",
-            "containers": [{"name": "c", "image": "x"}],
-            "resourceClaims": [{"name": "r", "resourceClaimName": "p"}],
-        }
+        await access.create(CLAIMS, {"metadata": key, "spec": claim_spec()})
+        spec = pod_spec("p", nodeName="node-1")
         pod = await access.create(PODS, {"metadata": key, "spec": spec})
         result = {"request": "r", "driver": DRIVER, "pool": "p", "device": "d"}
         consumer = {"resource": "pods", "name": "p", "uid": pod["metadata"]["uid"]}

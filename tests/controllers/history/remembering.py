@@ -5,17 +5,17 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import manifests
 from controllers.world import NAMESPACES, Obj, World
 from sully.api.sully.types import EvictedPod
 from sully.client.transport import Key, Kind
 from sully.controllers.framework import Controller
-from sully.controllers.history.controller import NAME, TaintHistoryController
+from sully.controllers.history.controller import NAME, EvictionCounts, TaintHistoryController
 from sully.controllers.history.retention import (
     RetentionController,
+    deletion_time,
     evicted_since,
-    lifted_since,
 )
-from sully.controllers.history.tally import Tally
 from sully.controllers.manager import Manager
 from sully.controllers.workloads import PODS
 from sully.domain.devices.pools import DeviceId
@@ -36,7 +36,7 @@ def historian(world: World, manager: Manager) -> Controller:
     return TaintHistoryController(
         rules=manager.informer(kinds.RULES),
         records=manager.informer(TAINT_RECORDS),
-        tally=Tally(manager.informer(PAST_EVICTIONS), manager.informer(PODS)),
+        evictions=EvictionCounts(manager.informer(PAST_EVICTIONS), manager.informer(PODS)),
         transport=world.transport(NAME),
         clock=world.clock,
     )
@@ -55,7 +55,7 @@ def forgetting_evictions(world: World, manager: Manager) -> Controller:
 def forgetting_rules(world: World, manager: Manager) -> Controller:
     return RetentionController(
         manager.informer(TAINT_RECORDS),
-        lifted_since,
+        deletion_time,
         transport=world.transport(NAME),
         clock=world.clock,
         keep=KEEP,
@@ -63,9 +63,9 @@ def forgetting_rules(world: World, manager: Manager) -> Controller:
 
 
 async def rule(world: World, name: str = "hot", effect: str = "None", **metadata: Any) -> Obj:
-    taint = {"key": "example.com/hot", "effect": effect, "description": "it smokes"}
-    spec = {"deviceSelector": {"driver": "d.com"}, "taint": taint}
-    return await world.admin.create(RULES, {"metadata": {"name": name, **metadata}, "spec": spec})
+    more: Obj = {"selector": {"driver": "d.com"}, "taint": {"description": "it smokes"}, **metadata}
+    body = manifests.rule(name, effect, key="example.com/hot", **more)
+    return await world.admin.create(RULES, body)
 
 
 async def set_effect(world: World, effect: str, name: str = "hot") -> None:

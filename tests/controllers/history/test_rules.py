@@ -95,8 +95,8 @@ async def test_a_rule_that_goes_is_marked_as_lifted(world: World) -> None:
         await world.settle()
 
     status = (await the_record(world))["status"]
-    assert status["liftedTime"] == "2030-01-01T12:01:30.000000Z"
-    assert status["liftedBy"] == "admin"
+    assert status["deletedTime"] == "2030-01-01T12:01:30.000000Z"
+    assert status["deletedBy"] == "admin"
     assert status["taint"]["key"] == "example.com/hot"
 
 
@@ -109,7 +109,7 @@ async def test_a_rule_that_went_while_nobody_looked_is_marked_as_lifted(world: W
     async with world.controlled(historian):
         await world.settle()
 
-    assert "liftedTime" in (await the_record(world))["status"]
+    assert "deletedTime" in (await the_record(world))["status"]
 
 
 async def test_a_rule_that_is_deleted_after_its_time(world: World) -> None:
@@ -121,7 +121,7 @@ async def test_a_rule_that_is_deleted_after_its_time(world: World) -> None:
         await world.settle()
 
     # Its time had come, but it was somebody who deleted it.
-    assert (await the_record(world))["status"]["liftedBy"] == "admin"
+    assert (await the_record(world))["status"]["deletedBy"] == "admin"
 
 
 async def test_a_rule_that_ends_by_itself(world: World) -> None:
@@ -133,7 +133,7 @@ async def test_a_rule_that_ends_by_itself(world: World) -> None:
         await program.delete(RULES, Key("", "hot"))
         await world.settle()
 
-    assert (await the_record(world))["status"]["liftedBy"] == "expiry"
+    assert (await the_record(world))["status"]["deletedBy"] == "expiry"
 
 
 async def test_everybody_who_changed_a_rule_is_named(world: World) -> None:
@@ -158,7 +158,7 @@ async def test_everybody_who_changed_a_rule_is_named(world: World) -> None:
         ("resumed", "bob"),
         ("effect None -> NoExecute", "carol"),
     ]
-    assert status["liftedBy"] == "alice"
+    assert status["deletedBy"] == "alice"
 
 
 async def test_who_deleted_a_rule_with_a_finalizer(world: World) -> None:
@@ -167,14 +167,14 @@ async def test_who_deleted_a_rule_with_a_finalizer(world: World) -> None:
         await world.settle()
         await world.transport("alice").delete(RULES, Key("", "hot"))
         await world.settle()
-        assert "liftedTime" not in (await the_record(world))["status"]
+        assert "deletedTime" not in (await the_record(world))["status"]
         body = {"metadata": {"finalizers": None}}
         await world.transport("bob").patch(RULES, Key("", "hot"), body)
         await world.settle()
 
     status = (await the_record(world))["status"]
-    assert status["liftedBy"] == "alice"
-    assert "liftedTime" in status
+    assert status["deletedBy"] == "alice"
+    assert "deletedTime" in status
 
 
 async def test_a_rehearsed_deletion_is_not_noted(world: World) -> None:
@@ -199,7 +199,7 @@ async def test_a_rule_of_the_same_name_has_a_record_of_its_own(world: World) -> 
         await world.settle()
         records = (await world.admin.list(RECORDS)).items
 
-    lifted = {each["spec"]["taint"]["effect"]: "liftedTime" in each["status"] for each in records}
+    lifted = {each["spec"]["taint"]["effect"]: "deletedTime" in each["status"] for each in records}
     assert lifted == {"None": True, "NoExecute": False}
 
 
@@ -310,7 +310,7 @@ async def test_pods_that_leave_late_still_count_for_a_lifted_rule(world: World) 
 
     status = (await the_record(world))["status"]
     assert status["evicted"] == 1
-    assert "liftedTime" in status
+    assert "deletedTime" in status
 
 
 async def test_nothing_is_written_when_nothing_happens(world: World) -> None:
@@ -356,4 +356,4 @@ async def test_what_another_evictor_counted_outlives_it(world: World) -> None:
 
     assert counts == [2, 2]
     assert got["status"]["evicted"] == 2
-    assert "liftedTime" in got["status"]
+    assert "deletedTime" in got["status"]

@@ -10,6 +10,7 @@ import pytest
 
 from controllers.history.remembering import RECORDS, RULES
 from controllers.world import ACCOUNTS, NAMESPACES, PODS, Obj
+from manifests import claim_spec, node, pod_spec, slice_
 from sully.client.direct import DirectTransport
 from sully.client.events import EVENTS
 from sully.client.transport import Key, Kind
@@ -49,7 +50,7 @@ async def test_a_rule_that_ends_is_remembered() -> None:
 
         await access.patch(RULES, Key("", "hot"), {"metadata": metadata})
 
-        lifted = await until(access, RECORDS, lambda found: found["status"].get("liftedTime"))
+        lifted = await until(access, RECORDS, lambda found: found["status"].get("deletedTime"))
         event = await until(access, EVENTS, lambda found: found["reason"] == "Expired")
 
     assert lifted["spec"]["createdBy"] == "kubernetes-admin"
@@ -70,28 +71,13 @@ async def _fill(access: DirectTransport) -> None:
     """Make one device, a rule without a selector, and a pod that wants the device."""
     await access.create(NAMESPACES, {"metadata": {"name": "a"}})
     await until(access, ACCOUNTS, lambda found: found["metadata"]["name"] == "default", "a")
-    size = {"cpu": "1", "memory": "1Gi", "pods": "10"}
-    await access.create(
-        NODES,
-        {"metadata": {"name": "node-1"}, "status": {"capacity": size, "allocatable": size}},
-    )
+    await access.create(NODES, node("node-1"))
     await access.create(CLASSES, {"metadata": {"name": "gpu"}, "spec": {}})
-    spec = {
-        "driver": "gpu.example.com",
-        "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
-        "nodeName": "node-1",
-        "devices": [{"name": "gpu-0"}],
-    }
     await access.create(RULES, {"metadata": {"name": "none"}, "spec": {"taint": TAINT}})
-    await access.create(SLICES, {"metadata": {"name": "s"}, "spec": spec})
+    await access.create(SLICES, slice_("s", "p", nodeName="node-1"))
     key = {"name": "p", "namespace": "a"}
-    request = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
-    await access.create(CLAIMS, {"metadata": key, "spec": {"devices": {"requests": [request]}}})
-    wanting = {
-        "containers": [{"name": "c", "image": "x"}],
-        "resourceClaims": [{"name": "r", "resourceClaimName": "p"}],
-    }
-    await access.create(PODS, {"metadata": key, "spec": wanting})
+    await access.create(CLAIMS, {"metadata": key, "spec": claim_spec()})
+    await access.create(PODS, {"metadata": key, "spec": pod_spec("p")})
 
 
 def _judged(pod: Obj) -> bool:

@@ -1,4 +1,4 @@
-"""A world with hollow nodes in it."""
+"""A world with simulated nodes in it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from controllers.world import ACCOUNTS, NAMESPACES, PODS, Obj, World, running
 from sully.client.events import EVENTS, EventRecorder
 from sully.client.transport import Key, Kind
 from sully.controllers.manager import Manager
-from sully.controllers.simulatednodes.kinds import AGENT, LEASES
+from sully.controllers.simulatednodes.nodes import LEASES, USER_AGENT
 from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings, add_simulated_nodes
 from sully.domain.simulated.fleet import Fleet, Pace
 from sully.machinery.errors import NotFound
@@ -33,12 +33,12 @@ async def hollow(
     failing: tuple[str, ...] = (),
     **more: Any,
 ) -> AsyncIterator[Noted]:
-    """Run hollow nodes as long as the block lasts; what is `failing` does so once."""
+    """Run simulated nodes as long as the block lasts; what is `failing` does so once."""
     manager = Manager(world.transport("informers"), clock=world.clock)
-    transport = Noted(world, AGENT)
+    transport = Noted(world, USER_AGENT)
     transport.failures = {what: broken() for what in failing}
-    recorder = EventRecorder(transport, AGENT, clock=world.clock)
-    manager.alongside(recorder.run)
+    recorder = EventRecorder(transport, USER_AGENT, clock=world.clock)
+    manager.add_runnable(recorder.run)
     add_simulated_nodes(
         manager,
         transport=transport,
@@ -58,7 +58,7 @@ async def prepare(world: World) -> None:
 
 
 async def bound(
-    world: World, name: str, node: str = "hollow-0000", *, metadata: Obj | None = None, **spec: Any
+    world: World, name: str, node: str = "worker-0000", *, metadata: Obj | None = None, **spec: Any
 ) -> Obj:
     """Make a pod that has a node from the beginning."""
     wanted: Obj = {"containers": [{"name": "c", "image": "example.com/x:1"}], "nodeName": node}

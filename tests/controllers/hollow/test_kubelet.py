@@ -1,4 +1,4 @@
-"""Pods on hollow nodes start, run and end; pods on other nodes do not."""
+"""Pods on simulated nodes start, run and end; pods on other nodes do not."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from controllers.hollow.hollowing import (
     said,
 )
 from controllers.world import PODS, Obj, World, orders
+from manifests import claim_spec
 from sully.client.options import DeleteOptions, PatchType
 from sully.client.transport import Key
 from sully.domain.simulated.fleet import Pace
@@ -73,7 +74,7 @@ async def test_a_quick_start_costs_one_write(world: World) -> None:
 
 async def test_pods_of_one_node_have_addresses_of_their_own(world: World) -> None:
     async with hollow(world, 2, pace=AT_ONCE):
-        for name, node in (("p", "hollow-0000"), ("q", "hollow-0000"), ("r", "hollow-0001")):
+        for name, node in (("p", "worker-0000"), ("q", "worker-0000"), ("r", "worker-0001")):
             await bound(world, name, node)
         await bound(world, "h", hostNetwork=True)
         await world.settle()
@@ -98,7 +99,7 @@ async def test_pods_of_other_nodes_are_left_alone(world: World) -> None:
     await world.admin.create(NODES, {"metadata": {"name": "theirs"}})
     async with hollow(world, pace=AT_ONCE):
         await bound(world, "p", "theirs")
-        await bound(world, "q", "hollow-0099")
+        await bound(world, "q", "worker-0099")
         await world.settle()
         await world.admin.delete(PODS, Key("a", "p"))
         await world.pass_time(60)
@@ -137,8 +138,7 @@ async def test_a_gate_opens_and_closes(world: World) -> None:
 
 
 async def claim(world: World, name: str = "c") -> None:
-    wanted = {"name": "r", "exactly": {"deviceClassName": "gpu.sully.dev"}}
-    await world.create(CLAIMS, "a", name, spec={"devices": {"requests": [wanted]}})
+    await world.create(CLAIMS, "a", name, spec=claim_spec("gpu.sully.dev"))
 
 
 async def give(world: World, pod_name: str, name: str = "c") -> None:
@@ -148,7 +148,7 @@ async def give(world: World, pod_name: str, name: str = "c") -> None:
 
 
 async def reserve(world: World, consumer: Obj, name: str = "c") -> None:
-    result = {"request": "r", "driver": "gpu.sully.dev", "pool": "hollow-0000", "device": "gpu-0"}
+    result = {"request": "r", "driver": "gpu.sully.dev", "pool": "worker-0000", "device": "gpu-0"}
     status = {
         "allocation": {"devices": {"results": [result]}},
         "reservedFor": [consumer],
@@ -322,7 +322,7 @@ EXITS = {
 async def test_pods_that_end_by_themselves(world: World, case: str) -> None:
     wish, policy, want = EXITS[case]
     async with hollow(world, pace=AT_ONCE):
-        annotations = {"sully.dev/hollow-exit": wish}
+        annotations = {"sully.dev/simulated-exit": wish}
         await bound(world, "p", metadata={"annotations": annotations}, restartPolicy=policy)
         await world.pass_time(4)
         assert await phase(world, "p") == "Running"
@@ -333,7 +333,7 @@ async def test_pods_that_end_by_themselves(world: World, case: str) -> None:
 
 async def test_how_it_ended_is_told(world: World) -> None:
     async with hollow(world, pace=AT_ONCE):
-        annotations = {"sully.dev/hollow-exit": "3@5s"}
+        annotations = {"sully.dev/simulated-exit": "3@5s"}
         await bound(world, "p", metadata={"annotations": annotations}, restartPolicy="Never")
         await world.pass_time(5)
         found = await pod(world, "p")
@@ -351,13 +351,13 @@ async def test_how_it_ended_is_told(world: World) -> None:
 
 async def test_an_annotation_that_is_not_understood_is_told(world: World) -> None:
     async with hollow(world, pace=AT_ONCE):
-        annotations = {"sully.dev/hollow-exit": "soon"}
+        annotations = {"sully.dev/simulated-exit": "soon"}
         await bound(world, "p", metadata={"annotations": annotations}, restartPolicy="Never")
         await world.settle()
 
     assert await said(world) == [
-        "BadHollowExit: sully.dev/hollow-exit: 'soon' is not understood, so the pod runs on; for"
-        " example 0@5s"
+        "BadHollowExit: sully.dev/simulated-exit: invalid value 'soon' is ignored"
+        " (for example 0@5s)"
     ]
 
 
@@ -375,7 +375,7 @@ async def test_a_failed_write_is_tried_again(world: World) -> None:
 async def test_many_pods_cost_a_write_each_and_nothing_while_they_run(world: World) -> None:
     async with hollow(world, 20, 0, pace=Pace(start=0.5, stop=0.5)) as transport:
         for number in range(200):
-            await bound(world, f"p{number}", f"hollow-{number % 20:04}")
+            await bound(world, f"p{number}", f"worker-{number % 20:04}")
         await world.pass_time(1)
         assert transport.calls.count("patch pods/status") == 200
         transport.calls.clear()

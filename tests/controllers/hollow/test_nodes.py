@@ -7,7 +7,7 @@ import pytest
 from controllers.hollow.hollowing import NODES, SLICES, hollow, leases, prepare
 from controllers.world import Obj, World
 from sully.client.transport import Key
-from sully.controllers.simulatednodes.kinds import LEASES
+from sully.controllers.simulatednodes.nodes import LEASES
 from sully.views.kinds import CLASSES
 
 
@@ -26,8 +26,8 @@ async def test_a_fleet_appears(world: World) -> None:
     async with hollow(world, 3, 2):
         nodes = (await world.admin.list(NODES)).items
 
-    assert await world.names(NODES) == ["hollow-0000", "hollow-0001", "hollow-0002"]
-    assert {each["metadata"]["labels"]["sully.dev/hollow"] for each in nodes} == {"true"}
+    assert await world.names(NODES) == ["worker-0000", "worker-0001", "worker-0002"]
+    assert {each["metadata"]["labels"]["sully.dev/simulated"] for each in nodes} == {"true"}
     ready = [c for c in nodes[0]["status"]["conditions"] if c["type"] == "Ready"]
     assert [each["status"] for each in ready] == ["True"]
     assert nodes[0]["status"]["allocatable"]["pods"] == "110"
@@ -35,14 +35,14 @@ async def test_a_fleet_appears(world: World) -> None:
         f"10.64.0.{number}" for number in (1, 2, 3)
     }
     assert await world.names(CLASSES.read_as(dict)) == ["gpu.sully.dev"]
-    assert sorted(await leases(world)) == ["hollow-0000", "hollow-0001", "hollow-0002"]
+    assert sorted(await leases(world)) == ["worker-0000", "worker-0001", "worker-0002"]
 
 
 async def test_each_machine_has_a_pool_of_devices(world: World) -> None:
     async with hollow(world, 2, 2):
         found = await slices(world)
 
-    assert [each["spec"]["nodeName"] for each in found] == ["hollow-0000", "hollow-0001"]
+    assert [each["spec"]["nodeName"] for each in found] == ["worker-0000", "worker-0001"]
     assert {each["spec"]["pool"]["generation"] for each in found} == {1}
     names = [device["name"] for device in found[0]["spec"]["devices"]]
     assert names == ["gpu-0", "gpu-1"]
@@ -67,7 +67,7 @@ async def test_many_devices_are_several_slices_of_one_pool(world: World) -> None
 
 async def test_what_a_machine_owns_says_so(world: World) -> None:
     async with hollow(world, 1, 1):
-        node = await world.admin.get(NODES, Key("", "hollow-0000"))
+        node = await world.admin.get(NODES, Key("", "worker-0000"))
         owners = (await slices(world))[0]["metadata"]["ownerReferences"]
 
     assert [each["uid"] for each in owners] == [node["metadata"]["uid"]]
@@ -89,7 +89,7 @@ async def test_a_larger_fleet_adds_and_a_smaller_one_removes(world: World) -> No
     async with hollow(world, 4):
         assert len(await world.names(NODES)) == 4
     async with hollow(world, 1):
-        assert await world.names(NODES) == ["hollow-0000"]
+        assert await world.names(NODES) == ["worker-0000"]
 
 
 async def test_none_at_all_removes_those_that_are_left(world: World) -> None:
@@ -100,20 +100,20 @@ async def test_none_at_all_removes_those_that_are_left(world: World) -> None:
 
 
 async def test_nodes_of_others_are_left_alone(world: World) -> None:
-    theirs = {"metadata": {"name": "hollow-0007"}}
-    labelled = {"metadata": {"name": "mine", "labels": {"sully.dev/hollow": "true"}}}
+    theirs = {"metadata": {"name": "worker-0007"}}
+    labelled = {"metadata": {"name": "mine", "labels": {"sully.dev/simulated": "true"}}}
     for body in (theirs, labelled):
         await world.admin.create(NODES, body)
 
     async with hollow(world, 1):
-        assert await world.names(NODES) == ["hollow-0000", "hollow-0007", "mine"]
+        assert await world.names(NODES) == ["mine", "worker-0000", "worker-0007"]
 
 
 async def test_a_name_that_is_taken_is_not_published(world: World) -> None:
-    await world.admin.create(NODES, {"metadata": {"name": "hollow-0000"}})
+    await world.admin.create(NODES, {"metadata": {"name": "worker-0000"}})
 
     async with hollow(world, 2):
-        assert [each["spec"]["nodeName"] for each in await slices(world)] == ["hollow-0001"]
+        assert [each["spec"]["nodeName"] for each in await slices(world)] == ["worker-0001"]
 
 
 async def test_other_devices_are_a_new_generation(world: World) -> None:
@@ -147,11 +147,11 @@ async def test_what_people_changed_survives_a_restart(world: World) -> None:
     found["spec"]["devices"][0]["taints"] = [taint]
     await world.admin.update(SLICES, found)
     cordon = {"spec": {"unschedulable": True}}
-    await world.admin.patch(NODES, Key("", "hollow-0000"), cordon)
+    await world.admin.patch(NODES, Key("", "worker-0000"), cordon)
 
     async with hollow(world, 1):
         (found,) = await slices(world)
-        node = await world.admin.get(NODES, Key("", "hollow-0000"))
+        node = await world.admin.get(NODES, Key("", "worker-0000"))
 
     assert found["spec"]["devices"][0]["taints"][0]["key"] == "example.com/hot"
     assert node["spec"]["unschedulable"] is True
@@ -160,13 +160,13 @@ async def test_what_people_changed_survives_a_restart(world: World) -> None:
 async def test_a_node_that_was_published_differently_is_brought_up_to_date(world: World) -> None:
     async with hollow(world, 1):
         pass
-    old = {"metadata": {"annotations": {"sully.dev/hollow-digest": "of another release"}}}
-    await world.admin.patch(NODES, Key("", "hollow-0000"), old)
+    old = {"metadata": {"annotations": {"sully.dev/simulated-digest": "of another release"}}}
+    await world.admin.patch(NODES, Key("", "worker-0000"), old)
     less = {"status": {"allocatable": {"pods": "3"}}}
-    await world.admin.patch(NODES, Key("", "hollow-0000"), less, subresource="status")
+    await world.admin.patch(NODES, Key("", "worker-0000"), less, subresource="status")
 
     async with hollow(world, 1):
-        node = await world.admin.get(NODES, Key("", "hollow-0000"))
+        node = await world.admin.get(NODES, Key("", "worker-0000"))
 
     assert node["status"]["allocatable"]["pods"] == "110"
     async with hollow(world, 1) as transport:
@@ -175,13 +175,13 @@ async def test_a_node_that_was_published_differently_is_brought_up_to_date(world
 
 async def test_what_is_deleted_stays_away_until_the_next_start(world: World) -> None:
     async with hollow(world, 2):
-        await world.admin.delete(NODES, Key("", "hollow-0001"))
+        await world.admin.delete(NODES, Key("", "worker-0001"))
         await world.settle()
-        assert await world.names(NODES) == ["hollow-0000"]
+        assert await world.names(NODES) == ["worker-0000"]
     async with hollow(world, 2):
-        assert await world.names(NODES) == ["hollow-0000", "hollow-0001"]
+        assert await world.names(NODES) == ["worker-0000", "worker-0001"]
         # The slice of the former node would be collected; it belongs to the new one now.
-        node = await world.admin.get(NODES, Key("", "hollow-0001"))
+        node = await world.admin.get(NODES, Key("", "worker-0001"))
         owners = [each["metadata"]["ownerReferences"][0]["uid"] for each in await slices(world)]
 
     assert node["metadata"]["uid"] in owners
@@ -193,7 +193,7 @@ async def test_a_failure_is_made_up_for(world: World, what: str) -> None:
         await world.pass_time(10)
 
     assert len(await slices(world)) == 2
-    assert sorted(await leases(world)) == ["hollow-0000", "hollow-0001"]
+    assert sorted(await leases(world)) == ["worker-0000", "worker-0001"]
     assert await world.names(CLASSES.read_as(dict)) == ["gpu.sully.dev"]
 
 
@@ -205,11 +205,11 @@ async def test_leases_are_renewed_each_in_its_own_moment(world: World) -> None:
         await world.pass_time(5, step=1)
         after_all = await leases(world)
 
-    assert made["hollow-0000"]["leaseDurationSeconds"] == 40
-    assert after_half["hollow-0000"] != made["hollow-0000"]
-    assert after_half["hollow-0001"] == made["hollow-0001"]
-    assert after_all["hollow-0001"] != made["hollow-0001"]
-    assert after_all["hollow-0000"] == after_half["hollow-0000"]
+    assert made["worker-0000"]["leaseDurationSeconds"] == 40
+    assert after_half["worker-0000"] != made["worker-0000"]
+    assert after_half["worker-0001"] == made["worker-0001"]
+    assert after_all["worker-0001"] != made["worker-0001"]
+    assert after_all["worker-0000"] == after_half["worker-0000"]
 
 
 async def test_a_large_fleet_renews_less_often(world: World) -> None:
@@ -218,12 +218,12 @@ async def test_a_large_fleet_renews_less_often(world: World) -> None:
         await world.pass_time(30, step=1)
 
     assert transport.calls.count("patch leases") == 300
-    assert (await leases(world))["hollow-0000"]["leaseDurationSeconds"] == 120
+    assert (await leases(world))["worker-0000"]["leaseDurationSeconds"] == 120
 
 
 async def test_a_lease_that_was_deleted_is_made_anew(world: World) -> None:
     async with hollow(world, 1):
-        await world.admin.delete(LEASES, Key("kube-node-lease", "hollow-0000"))
+        await world.admin.delete(LEASES, Key("kube-node-lease", "worker-0000"))
         await world.pass_time(10)
 
-    assert sorted(await leases(world)) == ["hollow-0000"]
+    assert sorted(await leases(world)) == ["worker-0000"]

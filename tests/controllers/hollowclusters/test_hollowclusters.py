@@ -1,4 +1,4 @@
-"""Hollow clusters register, speak, fall silent and recover."""
+"""Simulated clusters register, speak, fall silent and recover."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from sully.client.events import EventRecorder
 from sully.client.transport import Key
 from sully.controllers.kinds import CLUSTER_LEASE
 from sully.controllers.manager import Manager
-from sully.controllers.simulatedclusters.kinds import AGENT
-from sully.controllers.simulatedclusters.wiring import add_simulated_clusters
+from sully.controllers.simulatedclusters import USER_AGENT, add_simulated_clusters
 from sully.domain.simulated.clusters import SILENT, UNHEALTHY, Members, facts, name_of
 
 C0, C1 = name_of(0), name_of(1)
@@ -28,15 +27,15 @@ C0, C1 = name_of(0), name_of(1)
 async def hollow(world: HubWorld, count: int, lease: int = 10) -> AsyncIterator[None]:
     """Run a hub and hollow clusters as long as the block lasts."""
     manager = Manager(world.transport("informers"), clock=world.clock)
-    recorder = EventRecorder(world.transport(AGENT), AGENT, clock=world.clock)
-    manager.alongside(recorder.run)
+    recorder = EventRecorder(world.transport(USER_AGENT), USER_AGENT, clock=world.clock)
+    manager.add_runnable(recorder.run)
     add_simulated_clusters(
         manager,
-        transport=world.transport(AGENT),
+        transport=world.transport(USER_AGENT),
         access=world.transport,
         recorder=recorder,
         clock=world.clock,
-        wanted=Members(count, lease),
+        members=Members(count, lease),
     )
     async with world.hub(), running(manager):
         await world.calm()

@@ -49,7 +49,7 @@ class Placing:
         def made(world: World, manager: Manager) -> PlacementController:
             self.transport = self.transport or Noted(world, NAME)
             recorder = EventRecorder(self.transport, NAME, clock=world.clock)
-            manager.alongside(recorder.run)
+            manager.add_runnable(recorder.run)
             return make_placement(
                 manager,
                 transport=self.transport,
@@ -89,7 +89,7 @@ class Placing:
         return found
 
 
-async def prepare(world: World, *clusters: str, **labels: str) -> None:
+async def prepare(world: World, *clusters: str, **labels: Any) -> None:
     """Make a namespace that may use a set, and clusters in it."""
     await world.admin.create(NAMESPACES, {"metadata": {"name": TEAM}})
     await make_set(world, SET)

@@ -116,7 +116,7 @@ GROUPS: dict[str, tuple[list[dict[str, str]], dict[str, Any], list[tuple[str, li
 
 @pytest.mark.parametrize(("labels", "strategy", "expected"), GROUPS.values(), ids=GROUPS)
 async def test_groups(
-    labels: list[dict[str, str]], strategy: dict[str, Any], expected: list[tuple[str, list[str]]]
+    labels: list[dict[str, Any]], strategy: dict[str, Any], expected: list[tuple[str, list[str]]]
 ) -> None:
     world, placing = World(), Placing()
     await prepare(world)

@@ -1,4 +1,4 @@
-"""Tolerations that run out, clusters that wait: I1 to I3, default tolerations, the leave budget."""
+"""Tolerations that expire (I1 to I3), default tolerations, and the removal budget."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sully.api.cluster.types import UNREACHABLE
 from sully.controllers.placement.settings import PlacementSettings
 from sully.domain.eviction.rates import BURST
 
-HELD = "sully.dev/LeavesHeld"
+HELD = "sully.dev/RemovalsDelayed"
 
 
 async def test_i1_two_of_three_taints_are_tolerated() -> None:
@@ -140,7 +140,7 @@ async def test_a_default_toleration(
 
 async def test_a_budget_lets_few_clusters_leave() -> None:
     world = World()
-    placing = Placing(False, PlacementSettings(leaves_per_minute=2))
+    placing = Placing(False, PlacementSettings(removals_per_minute=2))
     names = [f"c{number}" for number in range(6)]
     await prepare(world, *names)
     async with world.controlled(placing.make()):
@@ -153,7 +153,7 @@ async def test_a_budget_lets_few_clusters_leave() -> None:
         assert await decided(world) == [names[2:]]
         assert await decided(world, "other") == [names[2:]]
         found = await condition(world, HELD)
-        assert found[:2] == ("True", "LeaveBudget")
+        assert found[:2] == ("True", "RemovalBudget")
         assert found[2].endswith(": c2, c3, c4, c5")
         await world.pass_time(31, step=31)
         assert await decided(world) == [names[3:]]
@@ -164,12 +164,12 @@ async def test_a_budget_lets_few_clusters_leave() -> None:
             await taint(world, name)
         await world.settle()
     assert await decided(world) == [names]
-    assert (await condition(world, HELD))[:2] == ("False", "NoneHeld")
+    assert (await condition(world, HELD))[:2] == ("False", "NoneDelayed")
 
 
 async def test_maintenance_is_no_matter_of_the_budget() -> None:
     world = World()
-    placing = Placing(False, PlacementSettings(leaves_per_minute=0))
+    placing = Placing(False, PlacementSettings(removals_per_minute=0))
     await prepare(world, "a", "b")
     async with placing.placed(world):
         await taint(world, "a", no_select("maintenance"))

@@ -19,7 +19,7 @@ from controllers.placement.placing import (
     respec,
     status,
 )
-from controllers.world import World
+from controllers.world import Obj, World
 from sully.client.transport import Key
 from sully.machinery.errors import Forbidden, InternalError
 
@@ -84,7 +84,8 @@ async def test_i9_a_spec_that_breaks_and_is_mended(
         assert await decided(world) == clusters
         assert (await condition(world, MISCONFIGURED))[0] == misconfigured
         assert " ".join((await condition(world, SATISFIED))[:2]) == satisfied
-        await respec(world, **dict.fromkeys(spec, None))
+        unset: Obj = dict.fromkeys(spec)
+        await respec(world, **unset)
         await world.settle()
     assert await decided(world) == [["a", "b"]]
     assert (await condition(world, MISCONFIGURED))[0] == "False"

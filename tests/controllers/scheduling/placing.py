@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+import manifests
 from controllers.noted import Noted
 from controllers.world import ACCOUNTS, NAMESPACES, PODS, Obj, World, running
+from manifests import claim_spec, gpus, slice_
 from sully.client.events import EVENTS
 from sully.client.transport import Key, Kind
 from sully.controllers.manager import Manager
-from sully.controllers.scheduling import kinds as own
+from sully.controllers.scheduling import wiring as own
 from sully.controllers.scheduling.wiring import add_scheduler
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
@@ -27,7 +29,6 @@ SLICES: Kind[Obj] = kinds.SLICES.read_as(dict)
 CLASSES: Kind[Obj] = kinds.CLASSES.read_as(dict)
 CLAIMS: Kind[Obj] = kinds.CLAIMS.read_as(dict)
 RULES: Kind[Obj] = kinds.RULES.read_as(dict)
-DRIVER = "gpu.example.com"
 REFUSED = (
     "0/1 nodes are available: 1 cannot allocate all claims. preemption: 0/1 nodes are available:"
     " 1 Preemption is not helpful for scheduling."
@@ -73,7 +74,7 @@ class Scheduling:
             classes=manager.informer(kinds.CLASSES),
             rules=manager.informer(kinds.RULES),
         )
-        self.transport = self.transport or Noted(world, "system:kube-scheduler", own.AGENT)
+        self.transport = self.transport or Noted(world, "system:kube-scheduler", own.USER_AGENT)
         add_scheduler(
             manager,
             transport=self.transport,
@@ -108,21 +109,11 @@ async def node(world: World, name: str = "node-1", cpu: str = "8", **spec: Any) 
 
 
 async def publish(world: World, node: str, devices: int = 1, *taints: Obj) -> Obj:
-    found: list[Obj] = [{"name": f"gpu-{index}"} for index in range(devices)]
-    if taints:
-        found[0]["taints"] = list(taints)
-    spec = {
-        "driver": DRIVER,
-        "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
-        "nodeName": node,
-        "devices": found,
-    }
-    return await world.admin.create(SLICES, {"metadata": {"name": f"s-{node}"}, "spec": spec})
+    return await world.admin.create(SLICES, slice_(f"s-{node}", node, *gpus(devices, *taints)))
 
 
 async def claim(world: World, name: str, *, class_name: str = "gpu", **request: Any) -> Obj:
-    wanted = {"name": "r", "exactly": {"deviceClassName": class_name, **request}}
-    return await world.create(CLAIMS, "a", name, spec={"devices": {"requests": [wanted]}})
+    return await world.create(CLAIMS, "a", name, spec=claim_spec(class_name, **request))
 
 
 async def pod(
@@ -147,9 +138,7 @@ async def wanting(world: World, name: str, **request: Any) -> None:
 
 
 async def rule(world: World, effect: str = "NoSchedule", name: str = "rule") -> Obj:
-    taint = {"key": "example.com/broken", "effect": effect}
-    spec = {"deviceSelector": {"driver": DRIVER}, "taint": taint}
-    return await world.admin.create(RULES, {"metadata": {"name": name}, "spec": spec})
+    return await world.admin.create(RULES, manifests.rule(name, effect, key="example.com/broken"))
 
 
 async def join_late(world: World, scheduling: Scheduling) -> None:

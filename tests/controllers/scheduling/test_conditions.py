@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from controllers.scheduling.placing import (
     CLAIMS,
-    DRIVER,
     SLICES,
     Scheduling,
     held,
@@ -15,6 +14,7 @@ from controllers.scheduling.placing import (
     where,
 )
 from controllers.world import World
+from manifests import DRIVER, slice_
 from sully.client.transport import Key
 from sully.scheduler.options import Options
 
@@ -24,23 +24,13 @@ WAITING = Options(binding_conditions=True)
 
 async def attachable(world: World) -> None:
     await prepare(world, devices=0)
-    body = {
-        "metadata": {"name": "s"},
-        "spec": {
-            "driver": DRIVER,
-            "pool": {"name": "fabric", "generation": 1, "resourceSliceCount": 1},
-            "allNodes": True,
-            "devices": [
-                {
-                    "name": "gpu-0",
-                    "bindsToNode": True,
-                    "bindingConditions": [READY],
-                    "bindingFailureConditions": [BROKEN],
-                }
-            ],
-        },
+    device = {
+        "name": "gpu-0",
+        "bindsToNode": True,
+        "bindingConditions": [READY],
+        "bindingFailureConditions": [BROKEN],
     }
-    await world.admin.create(SLICES, body)
+    await world.admin.create(SLICES, slice_("s", "fabric", device, allNodes=True))
     await wanting(world, "p")
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from controllers.scheduling.placing import (
     CLAIMS,
-    DRIVER,
     SLICES,
     Scheduling,
     node,
@@ -17,6 +16,7 @@ from controllers.scheduling.placing import (
     where,
 )
 from controllers.world import World
+from manifests import DRIVER, gpus, slice_
 from sully.machinery.compat import Compat
 from sully.scheduler.options import Options
 
@@ -32,15 +32,8 @@ def loops(selectors: int) -> list[dict[str, Any]]:
 
 async def publish(world: World, devices: int) -> None:
     """Publish devices that all look different."""
-    spec = {
-        "driver": DRIVER,
-        "pool": {"name": "node-1", "generation": 1, "resourceSliceCount": 1},
-        "nodeName": "node-1",
-        "devices": [
-            {"name": f"gpu-{at}", "attributes": {"index": {"int": at}}} for at in range(devices)
-        ],
-    }
-    await world.admin.create(SLICES, {"metadata": {"name": "s"}, "spec": spec})
+    listed = ({**gpu, "attributes": {"index": {"int": at}}} for at, gpu in enumerate(gpus(devices)))
+    await world.admin.create(SLICES, slice_("s", "node-1", *listed))
 
 
 async def ready(world: World, devices: int) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from controllers.scheduling.placing import (
     CLAIMS,
-    DRIVER,
     SLICES,
     Scheduling,
     held,
@@ -19,6 +18,7 @@ from controllers.scheduling.placing import (
     where,
 )
 from controllers.world import Obj, World
+from manifests import DRIVER
 from sully.client.transport import Key
 from sully.machinery.gates import DEFAULTS, Gates
 from sully.scheduler.options import Options

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from controllers.scheduling.placing import CLAIMS, CLASSES, DRIVER, NODES, RULES, SLICES
+from controllers.scheduling.placing import CLAIMS, CLASSES, NODES, RULES, SLICES
 from controllers.world import ACCOUNTS, NAMESPACES, PODS, Obj
+from manifests import DRIVER, claim_spec, node, pod_spec, slice_
 from sully.client.direct import DirectTransport
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind
@@ -33,14 +34,9 @@ async def _furnish(access: DirectTransport, **class_spec: Any) -> None:
     """Make a namespace, a node with one device, and a class for it."""
     await access.create(NAMESPACES, {"metadata": {"name": "a"}})
     await _until(access, ACCOUNTS, "a", lambda found: found["metadata"]["name"] == "default")
-    room = {"cpu": "4", "memory": "8Gi", "pods": "10"}
-    status = {"capacity": room, "allocatable": room}
-    await access.create(NODES, {"metadata": {"name": "node-1"}, "status": status})
+    await access.create(NODES, node("node-1"))
     await access.create(CLASSES, {"metadata": {"name": "gpu"}, "spec": class_spec})
-    pool = {"name": "node-1", "generation": 1, "resourceSliceCount": 1}
-    devices = [{"name": "gpu-0"}]
-    slice_ = {"driver": DRIVER, "pool": pool, "nodeName": "node-1", "devices": devices}
-    await access.create(SLICES, {"metadata": {"name": "s"}, "spec": slice_})
+    await access.create(SLICES, slice_("s", "node-1"))
 
 
 async def test_a_pod_from_a_template_waits_for_a_rule_to_go() -> None:
@@ -50,13 +46,9 @@ async def test_a_pod_from_a_template_waits_for_a_rule_to_go() -> None:
         taint = {"key": "example.com/broken", "effect": "NoSchedule"}
         rule = {"deviceSelector": {"driver": DRIVER}, "taint": taint}
         await access.create(RULES, {"metadata": {"name": "r"}, "spec": rule})
-        wanted = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}
         key = {"name": "t", "namespace": "a"}
-        await access.create(TEMPLATES, {"metadata": key, "spec": {"spec": wanted}})
-        spec = {
-            "containers": [{"name": "c", "image": "x"}],
-            "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}],
-        }
+        await access.create(TEMPLATES, {"metadata": key, "spec": {"spec": claim_spec()}})
+        spec = pod_spec(template="t")
         await access.create(PODS, {"metadata": {"name": "p", "namespace": "a"}, "spec": spec})
 
         refused = await _until(access, PODS, "a", lambda found: _told(found))
@@ -107,14 +99,10 @@ async def test_an_account_comes_and_goes_with_the_rights_of_the_scheduler() -> N
     async with in_process() as plane:
         access = DirectTransport(plane.direct())
         await _furnish(access)
-        wanted = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}
         for name in ("p", "q"):
             key = {"name": name, "namespace": "a"}
-            await access.create(CLAIMS, {"metadata": key, "spec": wanted})
-            spec = {
-                "containers": [{"name": "c", "image": "x"}],
-                "resourceClaims": [{"name": "gpu", "resourceClaimName": name}],
-            }
+            await access.create(CLAIMS, {"metadata": key, "spec": claim_spec()})
+            spec = pod_spec(name)
             await access.create(PODS, {"metadata": key, "spec": spec})
 
         def types(found: Obj) -> set[str]:

@@ -23,14 +23,14 @@ from controllers.scheduling.placing import (
 from controllers.world import PODS, World
 from sully.client.calls import Call
 from sully.client.direct import Reply
-from sully.controllers.scheduling.kinds import AGENT
+from sully.controllers.scheduling.wiring import USER_AGENT
 
 
 class Slow(Noted):
     """A transport on which calls take their time, each another."""
 
     def __init__(self, world: World, seed: int) -> None:
-        super().__init__(world, "system:kube-scheduler", AGENT)
+        super().__init__(world, "system:kube-scheduler", USER_AGENT)
         self._chance = random.Random(seed)
 
     async def _call(self, call: Call) -> Reply:

@@ -71,7 +71,7 @@ async def test_the_account_says_that_it_is_over(world: World) -> None:
     assert told is not None
     (asked,) = json.loads(told["message"])["requests"]
     assert asked["refused"] == {"taint": 1}
-    assert [(each["origin"], each["lapsed"]) for each in asked["taints"]] == [
+    assert [(each["origin"], each["expired"]) for each in asked["taints"]] == [
         ("DeviceTaintRule/rule", True)
     ]
 

@@ -16,21 +16,20 @@ from sully.api.resource.types import (
     DeviceTaintRule,
     DeviceToleration,
     ResourceClaim,
-    ResourcePool,
     ResourceSlice,
-    ResourceSliceSpec,
 )
 from sully.domain.allocation.allocator import allocate
 from sully.domain.allocation.ledger import Ledger
+from sully.domain.allocation.node_pools import NodePools, gather_node, gather_pool
 from sully.domain.allocation.nodes import Node
-from sully.domain.allocation.offers import NodeOffer, offer_node, offer_pool
 from sully.domain.allocation.requests import Demand, HonoredTaints, prepare
 from sully.domain.allocation.verdicts import Allocated, Failed, Unallocatable, Unresolved, Verdict
 from sully.domain.devices.device import EffectiveDevice, Published
 from sully.domain.devices.patches import overlay
 from sully.domain.devices.pools import PoolId, pool_of
 from sully.domain.devices.rules import names_match, sourced
-from sully.testing.builders import DRIVER, class_, meta
+from sully.domain.devices.taints import BLOCKING_EFFECTS
+from sully.testing.builders import DRIVER, class_, slice_
 
 NODE = Node("node-1", {"zone": "a"})
 GPU = class_("gpu", f'device.driver == "{DRIVER}"')
@@ -43,22 +42,19 @@ def pool_slice(
     name: str = "",
     pool: str = "pool-1",
     driver: str = DRIVER,
+    counters: tuple[CounterSet, ...] = (),
     generation: int = 1,
     count: int = 1,
-    counters: tuple[CounterSet, ...] = (),
     **place: Any,
 ) -> ResourceSlice:
     """Return a slice for NODE, unless it is placed otherwise."""
-    return ResourceSlice(
-        metadata=meta(name or f"{driver}-{pool}"),
-        spec=ResourceSliceSpec(
-            driver=driver,
-            pool=ResourcePool(name=pool, generation=generation, resource_slice_count=count),
-            devices=devices,
-            shared_counters=counters,
-            **(place or {"node_name": NODE.name}),
-        ),
-    )
+    spec: dict[str, Any] = {
+        "shared_counters": counters,
+        "all_nodes": None,
+        **(place or {"node_name": NODE.name}),
+    }
+    known: dict[str, Any] = {"driver": driver, "generation": generation, "count": count}
+    return slice_(name or f"{driver}-{pool}", *devices, pool=pool, node=None, **known | spec)
 
 
 def merged(slice_: ResourceSlice, rules: Iterable[DeviceTaintRule] = ()) -> list[EffectiveDevice]:
@@ -76,15 +72,16 @@ def offer(
     *,
     node: Node = NODE,
     rules: Sequence[DeviceTaintRule] = (),
-) -> NodeOffer:
+) -> NodePools:
     """Return what a node is offered by these slices."""
     pools: dict[PoolId, list[ResourceSlice]] = {}
     for each in slices:
         pools.setdefault(pool_of(each), []).append(each)
     made = (
-        offer_pool(id_, known, lambda one: merged(one, rules), node) for id_, known in pools.items()
+        gather_pool(id_, known, lambda one: merged(one, rules), node)
+        for id_, known in pools.items()
     )
-    return offer_node(node, made)
+    return gather_node(node, made)
 
 
 def exactly(name: str = "r", class_name: str = "gpu", **more: Any) -> dict[str, Any]:
@@ -136,7 +133,7 @@ def demand(*claims: ResourceClaim, classes: Iterable[DeviceClass] = (), **option
 
 
 def attempt(
-    slices: Sequence[ResourceSlice] | NodeOffer,
+    slices: Sequence[ResourceSlice] | NodePools,
     *claims: ResourceClaim,
     use: Ledger | None = None,
     classes: Iterable[DeviceClass] = (),
@@ -145,8 +142,9 @@ def attempt(
     **options: Any,
 ) -> Verdict:
     """Allocate claims from slices, or from an offer."""
-    found = slices if isinstance(slices, NodeOffer) else offer(slices)
-    wanted = demand(*claims, classes=classes, taints=taints, advice=advice)
+    found = slices if isinstance(slices, NodePools) else offer(slices)
+    blocking = BLOCKING_EFFECTS if taints else frozenset[str]()
+    wanted = demand(*claims, classes=classes, blocking=blocking, preference=advice)
     held = use if use is not None else Ledger()
     got = allocate(wanted, found, held, **options)
     # Who asks many nodes goes another way, to the same end.

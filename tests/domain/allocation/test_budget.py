@@ -15,7 +15,7 @@ from domain.allocation.fixtures import demand, exactly, names, offer, pool_slice
 from sully.api.resource.types import DeviceConstraint
 from sully.domain.allocation.allocator import allocate
 from sully.domain.allocation.ledger import Ledger
-from sully.domain.allocation.offers import NodeOffer
+from sully.domain.allocation.node_pools import NodePools
 from sully.domain.allocation.requests import Demand
 from sully.domain.allocation.verdicts import Allocated, Failed, Verdict
 from sully.domain.devices.selectors import compile_all, content_of, mismatch
@@ -46,7 +46,7 @@ def attempt(models: list[str], wanted: list[str], budget: CostBudget) -> Verdict
     return finish(asked, offer([pool_slice(*devices)]), Ledger())[0]
 
 
-def finish(asked: Demand, offered: NodeOffer, use: Ledger) -> tuple[Verdict, int]:
+def finish(asked: Demand, offered: NodePools, use: Ledger) -> tuple[Verdict, int]:
     """Allocate; return how often that was interrupted, too."""
     for interruptions in count():
         try:
@@ -132,7 +132,7 @@ def test_texts(strict: bool, want: str) -> None:
 DISTINCT = DeviceConstraint(requests=("many",), distinct_attribute="gpu.example.com/index")
 
 
-def entangled(devices: int, wanted: int, last: int = 0) -> tuple[Demand, NodeOffer]:
+def entangled(devices: int, wanted: int, last: int = 0) -> tuple[Demand, NodePools]:
     """Return a claim for a number of devices, all different, and then for one of them."""
     offered = offer(
         [pool_slice(*(device(f"gpu-{at}", index=text(str(at))) for at in range(devices)))]

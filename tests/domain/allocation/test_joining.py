@@ -7,12 +7,17 @@ import pytest
 from domain.allocation.fixtures import pool_slice
 from domain.allocation.test_keeping import allocated
 from sully.api.resource.types import DeviceToleration
-from sully.domain.allocation.rechecks import evicting_taints
 from sully.domain.devices.pools import DeviceId
-from sully.domain.devices.taints import NO_EXECUTE_WITH_BUDGET, Origin, SourcedTaint
-from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS, Terms
+from sully.domain.devices.taints import (
+    EVICTING_EFFECTS,
+    NO_EXECUTE_WITH_BUDGET,
+    Origin,
+    SourcedTaint,
+)
+from sully.domain.eviction.judge import EvictionPolicy, evicting_taints
 from sully.testing.builders import GPU as FIRST
-from sully.testing.builders import NOON, device, equal, exists, taint
+from sully.testing.builders import device, equal, exists, taint
+from sully.testing.clock import NOON
 
 JOINING: dict[str, tuple[list[DeviceToleration], bool]] = {
     "nothing tolerated": ([], True),
@@ -42,8 +47,8 @@ def test_a_taint_that_waits_for_budgets_counts_where_it_evicts() -> None:
     waiting = SourcedTaint(taint(NO_EXECUTE_WITH_BUDGET), Origin("DeviceTaintRule", "r"))
     held = allocated([pool_slice(device(FIRST.device))])
 
-    def got(terms: Terms) -> bool:
-        return bool(evicting_taints(held, lambda _: (waiting,), now=NOON, terms=terms))
+    def got(policy: EvictionPolicy) -> bool:
+        return bool(evicting_taints(held, lambda _: (waiting,), now=NOON, policy=policy))
 
-    assert not got(Terms())
-    assert got(Terms(effects=EVICTING_WITH_BUDGETS))
+    assert not got(EvictionPolicy())
+    assert got(EvictionPolicy(effects=EVICTING_EFFECTS))

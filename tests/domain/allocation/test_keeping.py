@@ -20,8 +20,8 @@ from domain.allocation.fixtures import (
 )
 from sully.api.resource.types import AllocationResult, Device, ResourceSlice
 from sully.domain.allocation.allocator import allocate
-from sully.domain.allocation.catalogue import Catalogue
 from sully.domain.allocation.ledger import Ledger, PoolUse
+from sully.domain.allocation.node_pools import NodePoolsCache
 from sully.domain.allocation.nodes import Node
 from sully.domain.allocation.verdicts import Allocated
 from sully.domain.devices.device import EffectiveDevice
@@ -117,19 +117,19 @@ OTHER = Node("node-2", {})
 
 def test_an_offer_lasts_until_a_pool_of_it_is_touched() -> None:
     here, there = pool_slice(device("a")), pool_slice(device("b"), pool="z", node_name="node-2")
-    catalogue = Catalogue(Shelf(here, there))
-    before = catalogue.offer(NODE), catalogue.offer(OTHER)
-    assert (catalogue.offer(NODE), catalogue.offer(OTHER)) == before
+    node_pools = NodePoolsCache(Shelf(here, there))
+    before = node_pools.get(NODE), node_pools.get(OTHER)
+    assert (node_pools.get(NODE), node_pools.get(OTHER)) == before
 
-    catalogue.touch([pool_of(there)])
-    assert catalogue.offer(OTHER) is not before[1]
+    node_pools.invalidate([pool_of(there)])
+    assert node_pools.get(OTHER) is not before[1]
 
 
 def test_a_pool_for_all_nodes_is_one_offer() -> None:
     everywhere = pool_slice(device("a"), all_nodes=True)
-    catalogue = Catalogue(Shelf(everywhere))
+    node_pools = NodePoolsCache(Shelf(everywhere))
 
-    assert catalogue.offer(NODE).pools[0] is catalogue.offer(OTHER).pools[0]
+    assert node_pools.get(NODE).pools[0] is node_pools.get(OTHER).pools[0]
 
 
 def test_devices_placed_one_by_one_are_offered_one_by_one() -> None:
@@ -138,30 +138,30 @@ def test_devices_placed_one_by_one_are_offered_one_by_one() -> None:
         Device(name="b", node_name="node-1"),
         per_device_node_selection=True,
     )
-    catalogue = Catalogue(Shelf(placed))
+    node_pools = NodePoolsCache(Shelf(placed))
 
-    assert names(attempt(catalogue.offer(NODE), wish())) == [["b"]]
-    assert names(attempt(catalogue.offer(OTHER), wish())) == [["a"]]
+    assert names(attempt(node_pools.get(NODE), wish())) == [["b"]]
+    assert names(attempt(node_pools.get(OTHER), wish())) == [["a"]]
 
 
 def test_a_new_pool_a_new_taint_and_new_labels_are_seen() -> None:
     shelf = Shelf(pool_slice(device("b"), pool="m", name="m"))
-    catalogue = Catalogue(shelf)
-    assert names(attempt(catalogue.offer(NODE), wish())) == [["b"]]
+    node_pools = NodePoolsCache(shelf)
+    assert names(attempt(node_pools.get(NODE), wish())) == [["b"]]
 
     shelf.known["a"] = pool_slice(device("a"), pool="a", name="a", all_nodes=True)
-    catalogue.touch([pool_of(shelf.known["a"])])
-    assert names(attempt(catalogue.offer(NODE), wish())) == [["a"]]
+    node_pools.invalidate([pool_of(shelf.known["a"])])
+    assert names(attempt(node_pools.get(NODE), wish())) == [["a"]]
 
     shelf.marks["a"] = SourcedTaint(taint("NoSchedule"), Origin("DeviceTaintRule", "r"))
-    catalogue.touch([pool_of(shelf.known["a"])])
-    assert names(attempt(catalogue.offer(NODE), wish())) == [["b"]]
+    node_pools.invalidate([pool_of(shelf.known["a"])])
+    assert names(attempt(node_pools.get(NODE), wish())) == [["b"]]
 
     del shelf.known["m"]
-    catalogue.touch([pool_of(pool_slice(pool="m"))])
-    assert not isinstance(attempt(catalogue.offer(NODE), wish()), Allocated)
+    node_pools.invalidate([pool_of(pool_slice(pool="m"))])
+    assert not isinstance(attempt(node_pools.get(NODE), wish()), Allocated)
 
     relabelled = Node(NODE.name, {"zone": "b"})
-    assert catalogue.offer(relabelled).node == relabelled
-    catalogue.forget(NODE.name)
-    assert catalogue.offer(NODE).node == NODE
+    assert node_pools.get(relabelled).node == relabelled
+    node_pools.remove_node(NODE.name)
+    assert node_pools.get(NODE).node == NODE

@@ -28,7 +28,7 @@ from sully.api.resource.types import (
     OpaqueDeviceConfiguration,
     ResourceSlice,
 )
-from sully.domain.allocation.rechecks import usable_on
+from sully.domain.allocation.nodes import is_usable_on
 from sully.domain.allocation.results import with_share_ids
 from sully.domain.allocation.verdicts import Allocated
 from sully.testing.builders import device, meta
@@ -158,7 +158,7 @@ def test_node_selector(slices: list[ResourceSlice], want: NodeSelector | None) -
     got = allocation(slices, wish(exactly(count=2)))
 
     assert got.node_selector == want
-    assert usable_on(got, NODE)
+    assert is_usable_on(got, NODE)
 
 
 def test_binding_conditions_and_skipped_operations_are_copied() -> None:

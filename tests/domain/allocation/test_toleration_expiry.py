@@ -16,11 +16,11 @@ from sully.api.resource.types import Device, DeviceTaint, DeviceToleration
 from sully.domain.allocation.allocator import allocate
 from sully.domain.allocation.diagnosis import Survey, diagnose
 from sully.domain.allocation.ledger import Ledger
-from sully.domain.allocation.offers import NodeOffer
-from sully.domain.allocation.requests import Demand, for_good, prepare
+from sully.domain.allocation.node_pools import NodePools
+from sully.domain.allocation.requests import Demand, prepare, without_seconds
 from sully.domain.allocation.toleration_expiry import NOT_YET, AsOf, is_expired
 from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, Reason
-from sully.domain.eviction.judge import leaves_at
+from sully.domain.eviction.judge import eviction_time
 from sully.testing.builders import device, exists, taint
 from sully.testing.clock import NOON
 
@@ -64,7 +64,7 @@ class Case:
     gets: tuple[str, ...] = ()
     """Nothing if it is refused."""
 
-    def offer(self) -> NodeOffer:
+    def offer(self) -> NodePools:
         return offer([pool_slice(*self.devices)])
 
     def demand(self) -> Demand:
@@ -146,7 +146,7 @@ def test_an_account_says_that_a_toleration_is_over() -> None:
 
     (asked,) = found.requests
     assert asked.refused == {Reason.TAINT: 1}
-    assert [(each.taint.taint, each.lapsed) for each in asked.taints] == [(SICK, True)]
+    assert [(each.taint.taint, each.expired) for each in asked.taints] == [(SICK, True)]
 
 
 def test_without_a_time_nothing_ends() -> None:
@@ -171,10 +171,11 @@ def test_it_is_over_exactly_when_a_pod_would_have_to_leave_at_once(
     moment = at(now, mark, *(taint(after=each) for each in others))
     if mark.time_added is None or mark.time_added > moment.now:
         return
-    due = leaves_at(mark, tolerations, now=moment.now)
+    due = eviction_time(mark, tolerations, now=moment.now)
     covered = any(each.effect != "NoSchedule" for each in tolerations)
-    ends = moment.ends(tolerations)
+    ends = moment.expiries(tolerations)
 
-    over = bool(ends) and is_expired(mark, for_good(tuple(tolerations)), ends)
+    over = bool(ends) and is_expired(mark, without_seconds(tuple(tolerations)), ends)
     assert over == (covered and due is not None and due <= moment.now)
+    assert isinstance(moment.times, Times)
     assert all(each is None or each is NOT_YET or each in moment.times.known for each in ends)

@@ -26,8 +26,7 @@ from sully.api.resource.types import (
 )
 from sully.domain.allocation.allocator import allocate
 from sully.domain.allocation.ledger import Ledger
-from sully.domain.allocation.nodes import Node
-from sully.domain.allocation.rechecks import usable_on
+from sully.domain.allocation.nodes import Node, is_usable_on
 from sully.domain.allocation.requests import prepare
 from sully.domain.allocation.verdicts import (
     NOT_ON_NODE,
@@ -98,7 +97,7 @@ class World:
         if not matches(pod, self.node):
             return ELSEWHERE
         held = [self.allocations[key] for key in keys if key in self.allocations]
-        if not all(usable_on(each, self.node) for each in held):
+        if not all(is_usable_on(each, self.node) for each in held):
             return NOT_ON_NODE
         verdict = allocate(
             wanted,

@@ -85,6 +85,9 @@ CASES = {
         {**rule({}), "metadata": {"annotations": {"sully.dev/paused": "true"}}},
         ("metadata.annotations[sully.dev/paused]: the server's own evictor would not honor it",),
     ),
+    "a pause that a merge patch removes": Case(
+        {"kind": "DeviceTaintRule", "metadata": {"annotations": {"sully.dev/paused": None}}}
+    ),
     "a pause that is over": Case(
         {**rule({}), "metadata": {"annotations": {"sully.dev/paused": "false"}}}
     ),

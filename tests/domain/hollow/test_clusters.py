@@ -24,7 +24,7 @@ def test_a_name_has_its_number(number: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["hollow-0001", "hollow-cluster-1", "hollow-cluster-00001", "hollow-cluster-000x", ""]
+    "name", ["worker-0001", "member-cluster-1", "member-cluster-00001", "member-cluster-000x", ""]
 )
 def test_no_name_of_ours(name: str) -> None:
     assert number_of(name) is None

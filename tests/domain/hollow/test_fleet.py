@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -30,7 +31,7 @@ def test_a_name_tells_its_machine(number: int) -> None:
     assert number_of(name_of(number)) == number
 
 
-STRANGE = ["node-1", "hollow-1", "hollow-00001", "hollow-10000", "hollow-", "hollow-0001x", ""]
+STRANGE = ["node-1", "worker-1", "worker-00001", "worker-10000", "worker-", "worker-0001x", ""]
 
 
 @pytest.mark.parametrize("name", STRANGE)
@@ -39,7 +40,7 @@ def test_other_names_are_no_machines(name: str) -> None:
 
 
 @pytest.mark.parametrize("of", [address_of, pod_network], ids=["machines", "pods"])
-def test_addresses_are_all_different(of: object) -> None:
+def test_addresses_are_all_different(of: Callable[[int], str]) -> None:
     found = [of(number) for number in range(MOST_NODES)]
 
     assert len(set(found)) == MOST_NODES
@@ -54,7 +55,7 @@ def test_any_few_machines_have_every_model() -> None:
 def test_a_digest_does_not_depend_on_the_time(number: int) -> None:
     made = node_of(number, NOON)
 
-    assert made["metadata"]["annotations"] == {"sully.dev/hollow-digest": node_digest(number)}
+    assert made["metadata"]["annotations"] == {"sully.dev/simulated-digest": node_digest(number)}
 
 
 @given(st.integers(0, MOST_DEVICES), NUMBERS)

@@ -56,7 +56,7 @@ def leaving(phase: str, grace: int = 30, *finalizers: str) -> Pod:
 
 def ending(wish: str, policy: str = "Never") -> Pod:
     since = {"type": "ContainersReady", "status": "True", "lastTransitionTime": format_time(NOON)}
-    annotations = {"annotations": {"sully.dev/hollow-exit": wish}}
+    annotations = {"annotations": {"sully.dev/simulated-exit": wish}}
     status = {"phase": "Running", "conditions": [since]}
     return read(status, annotations, restartPolicy=policy)
 

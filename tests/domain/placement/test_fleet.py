@@ -65,7 +65,7 @@ def clusters(draw: st.DrawFn) -> ManagedCluster:
         sets=draw(SETS),
         labels={"tier": draw(st.sampled_from("12"))},
         amounts=draw(AMOUNTS),
-        leaving=draw(st.integers(0, 9)) == 0,
+        terminating=draw(st.integers(0, 9)) == 0,
     )
 
 

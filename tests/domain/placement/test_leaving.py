@@ -64,7 +64,7 @@ def test_never_more_than_two_minutes_worth_in_a_minute(
 
 
 def outage(limit: int | None, *, names: str = "abcd") -> Fleet:
-    fleet = Fleet(replace(OCM, leaves_per_minute=limit))
+    fleet = Fleet(replace(OCM, removals_per_minute=limit))
     fleet.put_set(cluster_set())
     fleet.put_binding(set_binding())
     for name in names:

@@ -78,7 +78,7 @@ def test_a_cluster_in_two_sets_counts_once() -> None:
         cluster_set("all", LabelSelector()),
         set_binding("all"),
         cluster("a"),
-        cluster("b", leaving=True),
+        cluster("b", terminating=True),
     )
     got = inputs_of(objects, placement())
 

@@ -344,7 +344,9 @@ WRONG = {
 
 @pytest.mark.parametrize(("wrong", "message"), WRONG.values(), ids=WRONG.keys())
 @pytest.mark.parametrize("objects", [THREE, BASE], ids=["clusters", "no cluster"])
-def test_wrong_prioritizer(wrong: PrioritizerPolicy, message: str, objects: tuple[Any]) -> None:
+def test_wrong_prioritizer(
+    wrong: PrioritizerPolicy, message: str, objects: tuple[Any, ...]
+) -> None:
     got = trace(inputs_of(objects, placement(prioritizer_policy=wrong)))
 
     assert got.status == Status("Misconfigured", "", message)
@@ -431,7 +433,7 @@ CONDITIONS = {
         ),
     ),
     "only one that is being deleted": (
-        (*BASE, cluster("c1", leaving=True)),
+        (*BASE, cluster("c1", terminating=True)),
         placement(),
         GOOD,
         unsatisfied(
@@ -476,7 +478,10 @@ CONDITIONS = {
     ("objects", "wish", "configured", "satisfied"), CONDITIONS.values(), ids=CONDITIONS.keys()
 )
 def test_conditions(
-    objects: tuple[Any], wish: Placement, configured: tuple[str], satisfied: tuple[str]
+    objects: tuple[Any, ...],
+    wish: Placement,
+    configured: tuple[str, ...],
+    satisfied: tuple[str, ...],
 ) -> None:
     """C5, C11: every row of the table of reasons."""
     got = [
@@ -545,7 +550,7 @@ PREFERENCES = {
 
 
 @pytest.mark.parametrize(("objects", "wish", "want"), PREFERENCES.values(), ids=PREFERENCES.keys())
-def test_prefer(objects: tuple[Any], wish: Placement, want: str) -> None:
+def test_prefer(objects: tuple[Any, ...], wish: Placement, want: str) -> None:
     got = schedule(inputs_of((*BASE, *objects), wish, options=PlacementOptions()))
 
     assert got.clusters == tuple(want.split())
@@ -566,7 +571,7 @@ def test_hold(wish: Placement, hold: bool) -> None:
 
     Not what the namespace has no right to any more: else breaking a placement would keep it.
     """
-    elsewhere = (cluster("going", leaving=True), cluster("moved", sets="elsewhere"))
+    elsewhere = (cluster("going", terminating=True), cluster("moved", sets="elsewhere"))
     had = decision("p", "c1", "c2", "c3", "going", "gone", "moved")
     objects, options = (
         (*THREE, *elsewhere, had, wish),

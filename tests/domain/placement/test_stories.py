@@ -126,7 +126,7 @@ def test_i4_a_decision_deleted_by_hand() -> None:
 def test_i5_a_cluster_that_is_being_deleted() -> None:
     hub = Hub(*BASE, cluster("a"), cluster("b"), placement())
 
-    assert hub.put(cluster("a", leaving=True)).has() == "b"
+    assert hub.put(cluster("a", terminating=True)).has() == "b"
 
 
 def test_i6_no_cluster_is_one_empty_decision() -> None:

@@ -9,13 +9,13 @@ import pytest
 from fleets import decision, fleet_of, later, placement, policy, predicate, put, score, scored
 from sully.api.cluster.types import Placement
 from sully.domain.placement.deciding import decide
-from sully.domain.placement.fleet import Touched
+from sully.domain.placement.fleet import PlacementKeys
 from sully.domain.placement.options import OCM, PlacementOptions
 from sully.testing.builders import cluster, cluster_set, cluster_taint, set_binding
 
 KEY = ("apps", "p")
 WORLD = (cluster_set(), set_binding(), cluster("a"), cluster("b"), placement(want=1))
-TOUCHES: dict[str, tuple[Any, Touched]] = {
+TOUCHES: dict[str, tuple[Any, PlacementKeys]] = {
     "C16 a cluster": (cluster("a", cluster_taint()), {KEY}),
     "a cluster like before": (cluster("a"), set()),
     "a condition of a cluster": (cluster("a", conditions={"x": "True"}), set()),
@@ -32,7 +32,7 @@ TOUCHES: dict[str, tuple[Any, Touched]] = {
 
 
 @pytest.mark.parametrize(("change", "want"), TOUCHES.values(), ids=TOUCHES.keys())
-def test_who_is_touched(change: Any, want: Touched) -> None:
+def test_who_is_touched(change: Any, want: PlacementKeys) -> None:
     fleet = fleet_of(WORLD)
     decide(fleet, KEY, later(0))
 
@@ -50,7 +50,7 @@ MANY = (
 )
 ANY, NAMED, OTHERS = (("apps", name) for name in ("any", "named", "others"))
 AWAY = ("elsewhere", "away")
-AMONG: dict[str, tuple[Any, Touched]] = {
+AMONG: dict[str, tuple[Any, PlacementKeys]] = {
     "C16 a set": (cluster_set(), {ANY, NAMED}),
     "C16 a set that two namespaces may use": (cluster_set("other"), {ANY, OTHERS, AWAY}),
     "C16 a binding": (set_binding(), {ANY, NAMED}),
@@ -63,7 +63,7 @@ AMONG: dict[str, tuple[Any, Touched]] = {
 
 
 @pytest.mark.parametrize(("change", "want"), AMONG.values(), ids=AMONG.keys())
-def test_who_is_touched_among_many(change: Any, want: Touched) -> None:
+def test_who_is_touched_among_many(change: Any, want: PlacementKeys) -> None:
     fleet = fleet_of(MANY)
     for key in fleet.placements:
         decide(fleet, key, later(0))
@@ -90,7 +90,7 @@ def test_who_is_touched_among_many(change: Any, want: Touched) -> None:
     ids=["a prioritizer", "another score", "an expression, in the reference", "an expression"],
 )
 def test_who_is_touched_by_a_score(
-    wish: Placement, options: PlacementOptions, want: Touched
+    wish: Placement, options: PlacementOptions, want: PlacementKeys
 ) -> None:
     fleet = fleet_of((*WORLD, wish), options)
     decide(fleet, KEY, later(0))

@@ -31,7 +31,7 @@ CASES = {
     "selected": Case("a", "Selected", "selected, rank 1 with 100"),
     "not there": Case("x", "Unknown", "there is no such cluster"),
     "going": Case(
-        "g", "Deleting", "the cluster is being deleted", (*BASE, cluster("g", leaving=True))
+        "g", "Deleting", "the cluster is being deleted", (*BASE, cluster("g", terminating=True))
     ),
     "in no set": Case(
         "o",
@@ -74,7 +74,7 @@ CASES = {
         "Selected",
         "selected, and held: it may leave when there is budget",
         (*BASE, cluster("h", cluster_taint(UNREACHABLE, "")), decision("p", "h")),
-        options=replace(OCM, leaves_per_minute=1),
+        options=replace(OCM, removals_per_minute=1),
     ),
 }
 

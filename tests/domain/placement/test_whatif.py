@@ -163,7 +163,7 @@ def test_a_placement_that_does_not_come_to_rest() -> None:
     fleet = balanced(placement("x", want=1, prioritizer_policy=never), x="a")
 
     forecast = whatif(fleet, [LabelCluster("b", "k", "v")], later(0), later(10**6))
-    assert forecast.restless == (("apps", "x"),)
+    assert forecast.oscillating == (("apps", "x"),)
     assert len(forecast.moves) < 20
 
 
@@ -190,7 +190,7 @@ def test_time_alone() -> None:
 
 
 def test_the_budget_is_rehearsed_and_not_spent() -> None:
-    found = fleet(PlacementOptions(compat=Compat.KUBERNETES, leaves_per_minute=1))
+    found = fleet(PlacementOptions(compat=Compat.KUBERNETES, removals_per_minute=1))
     forecast = whatif(found, [SilenceClusters(EUROPE)], later(0), later(61))
 
     assert moves(forecast)[0] == (0, "all", "eu-1", "")

@@ -7,36 +7,36 @@ import pytest
 from sully.domain.planning.taintgrammar import (
     CLUSTER_EFFECTS,
     TaintSyntaxError,
-    Unwanted,
-    Wanted,
+    TaintToAdd,
+    TaintToRemove,
     is_taint,
     parse_taint,
 )
 
 READ = {
-    "key:NoExecute": Wanted("key", "", "NoExecute"),
-    "example.com/key=value:NoSchedule": Wanted("example.com/key", "value", "NoSchedule"),
-    "key=:None": Wanted("key", "", "None"),
-    "key=a=b:NoExecute": Wanted("key", "a=b", "NoExecute"),
-    "key-": Unwanted("key"),
-    "key:NoExecute-": Unwanted("key", "NoExecute"),
-    "key=value:NoExecute-": Unwanted("key", "NoExecute"),
-    "my-key-": Unwanted("my-key"),
+    "key:NoExecute": TaintToAdd("key", "", "NoExecute"),
+    "example.com/key=value:NoSchedule": TaintToAdd("example.com/key", "value", "NoSchedule"),
+    "key=:None": TaintToAdd("key", "", "None"),
+    "key=a=b:NoExecute": TaintToAdd("key", "a=b", "NoExecute"),
+    "key-": TaintToRemove("key"),
+    "key:NoExecute-": TaintToRemove("key", "NoExecute"),
+    "key=value:NoExecute-": TaintToRemove("key", "NoExecute"),
+    "my-key-": TaintToRemove("my-key"),
 }
 
 
 @pytest.mark.parametrize(("text", "want"), READ.items(), ids=READ)
-def test_parse(text: str, want: Wanted | Unwanted) -> None:
+def test_parse(text: str, want: TaintToAdd | TaintToRemove) -> None:
     assert parse_taint(text) == want
 
 
 REFUSED = {
     "no effect": ("key=value", "no effect"),
-    "an effect of clusters": ("key:NoSelect", "unknown effect 'NoSelect'"),
+    "an effect of clusters": ("key:NoSelect", 'unknown effect "NoSelect"'),
     "an effect in small letters": ("key:noexecute", 'did you mean "NoExecute"'),
     "no key": (":NoExecute", "no key"),
     "no key to remove": ("-", "no key"),
-    "an unknown effect to remove": ("key:Never-", "unknown effect 'Never'"),
+    "an unknown effect to remove": ("key:Never-", 'unknown effect "Never"'),
 }
 
 
@@ -47,7 +47,7 @@ def test_refused(text: str, message: str) -> None:
 
 
 def test_clusters_have_effects_of_their_own() -> None:
-    assert parse_taint("k:NoSelectIfNew", CLUSTER_EFFECTS) == Wanted("k", "", "NoSelectIfNew")
+    assert parse_taint("k:NoSelectIfNew", CLUSTER_EFFECTS) == TaintToAdd("k", "", "NoSelectIfNew")
 
 
 @pytest.mark.parametrize("text", [each for each in READ if each.count("=") < 2])
@@ -72,7 +72,7 @@ def test_words(word: str, want: bool) -> None:
 
 
 def test_removal_means_one_effect_or_all() -> None:
-    assert Unwanted("k").means("k", "NoExecute")
-    assert Unwanted("k", "NoSchedule").means("k", "NoSchedule")
-    assert not Unwanted("k", "NoSchedule").means("k", "NoExecute")
-    assert not Unwanted("k").means("other", "NoExecute")
+    assert TaintToRemove("k").matches("k", "NoExecute")
+    assert TaintToRemove("k", "NoSchedule").matches("k", "NoSchedule")
+    assert not TaintToRemove("k", "NoSchedule").matches("k", "NoExecute")
+    assert not TaintToRemove("k").matches("other", "NoExecute")

@@ -36,7 +36,7 @@ def test_a_failure_is_remembered() -> None:
 
 
 def test_what_is_remembered_is_bounded_by_its_length() -> None:
-    programs = Programs(device_environment, most=12)
+    programs = Programs(device_environment, max_characters=12)
 
     first = programs.compile("1 > 0")
     assert programs.compile("2 > 0") is programs.compile("2 > 0")
@@ -58,7 +58,7 @@ def test_a_long_expression_is_work_for_a_thread() -> None:
 
 
 def test_more_than_can_be_remembered_exceeds_every_budget() -> None:
-    programs = Programs(device_environment, most=8)
+    programs = Programs(device_environment, max_characters=8)
 
     with pytest.raises(CostBudgetExceededError):
         programs.get_all(["1 > 0", "2 > 0"], CostBudget())

@@ -7,10 +7,10 @@ from typing import Any
 
 from jwt.utils import base64url_decode, base64url_encode
 
-from sully.server.authentication.accounts import MAX_REMEMBERED, Accounts
 from sully.server.authentication.keys import SigningKey
+from sully.server.authentication.service_accounts import CACHE_SIZE, TokenAuthenticator
 from sully.server.authentication.tokens import ISSUER, Bound, Claims
-from sully.server.authorization.attributes import Attributes, Verdict
+from sully.server.authorization.attributes import Attributes, Decision
 from sully.server.requests import User
 from sully.testing.clock import FakeClock
 
@@ -41,8 +41,10 @@ class World:
     def lookup(self, resource: str, namespace: str, name: str) -> Obj | None:
         return self.objects.get((resource, namespace, name))
 
-    def accounts(self, key: SigningKey = KEY, *, max_remembered: int = MAX_REMEMBERED) -> Accounts:
-        return Accounts(key, self.lookup, self.clock, max_remembered=max_remembered)
+    def accounts(
+        self, key: SigningKey = KEY, *, cache_size: int = CACHE_SIZE
+    ) -> TokenAuthenticator:
+        return TokenAuthenticator(key, self.lookup, self.clock, cache_size=cache_size)
 
     def claims(self, **changed: Any) -> Claims:
         now = int(self.clock.now().timestamp())
@@ -74,9 +76,9 @@ class Allow:
         self._allowed = allowed
         self.asked: list[Attributes] = []
 
-    def decide(self, user: User, attributes: Attributes) -> Verdict:
+    def authorize(self, user: User, attributes: Attributes) -> Decision:
         self.asked.append(attributes)
         resource = attributes.resource
         if attributes.subresource:
             resource += f"/{attributes.subresource}"
-        return Verdict((attributes.verb, resource, attributes.name) in self._allowed)
+        return Decision((attributes.verb, resource, attributes.name) in self._allowed)

@@ -232,7 +232,7 @@ async def test_reads_on_demand(tmp_path: Path) -> None:
         assert (await mallory.get("/api/v1/secrets")).code == 403
 
     told = [(e["verb"], e["objectRef"]["resource"]) for e in lines(tmp_path, "tester")]
-    (refused,) = lines(tmp_path, "mallory")
+    (forbidden,) = lines(tmp_path, "mallory")
     assert sorted(told) == [
         ("create", "configmaps"),
         ("create", "selfsubjectreviews"),
@@ -240,8 +240,8 @@ async def test_reads_on_demand(tmp_path: Path) -> None:
         ("list", "configmaps"),
         ("watch", "serviceaccounts"),
     ]
-    assert (refused["verb"], refused["responseStatus"]["code"]) == ("list", 403)
-    assert refused["annotations"]["authorization.k8s.io/decision"] == "forbid"
+    assert (forbidden["verb"], forbidden["responseStatus"]["code"]) == ("list", 403)
+    assert forbidden["annotations"]["authorization.k8s.io/decision"] == "forbid"
 
 
 async def test_those_who_were_refused(tmp_path: Path) -> None:
@@ -306,12 +306,12 @@ async def test_callers_in_this_process(tmp_path: Path) -> None:
             await nobody.call("create", ref, body=ONE)
 
     (allowed,) = (e for e in lines(tmp_path, "kubernetes-admin") if e["verb"] == "create")
-    (refused,) = lines(tmp_path, "nobody")
+    (forbidden,) = lines(tmp_path, "nobody")
     assert allowed["objectRef"]["name"] == "one"
     assert allowed["responseStatus"]["code"] == 201
     assert allowed["annotations"] == {"authorization.k8s.io/decision": "allow"}
-    assert refused["responseStatus"]["code"] == 403
-    assert refused["annotations"] == {"authorization.k8s.io/decision": "forbid"}
+    assert forbidden["responseStatus"]["code"] == 403
+    assert forbidden["annotations"] == {"authorization.k8s.io/decision": "forbid"}
     # Controllers sign with their own names.
     account = "system:serviceaccount:kube-system:root-ca-cert-publisher"
     assert lines(tmp_path, account)
@@ -344,7 +344,7 @@ def test_files_turn_over_by_size(tmp_path: Path) -> None:
     size = 300  # of about one line
 
     for number in range(40):
-        log = AuditLog(path, max_bytes=size * 5, kept=3)
+        log = AuditLog(path, max_bytes=size * 5, max_backups=3)
         log.write(entry(number))
         log.close()
 
@@ -374,7 +374,7 @@ def test_everything_that_waits_is_written_at_the_end(tmp_path: Path) -> None:
 
 def test_what_cannot_be_kept_up_with_is_counted(tmp_path: Path) -> None:
     with capture_logs() as lines_logged:
-        log = AuditLog(tmp_path / "audit.log", max_waiting=3)
+        log = AuditLog(tmp_path / "audit.log", max_queued=3)
         for number in range(10):
             log.write(entry(number))
         log.close()
@@ -415,7 +415,7 @@ def test_a_disk_that_fails_stops_nobody(tmp_path: Path) -> None:
 
         def close(self) -> None: ...
 
-    file = log._file
+    file: Any = log._file
     real, file._file = file._file, Full()
     log.write(entry(1))
     log.close()

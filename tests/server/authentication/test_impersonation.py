@@ -6,7 +6,7 @@ import pytest
 
 from server.authentication.tables import Allow
 from sully.machinery.errors import BadRequest, Forbidden
-from sully.server.authentication.impersonation import Wanted, impersonate, wanted
+from sully.server.authentication.impersonation import RequestedUser, impersonate, requested_user
 from sully.server.authorization.attributes import Attributes
 from sully.server.requests import User
 
@@ -20,12 +20,12 @@ def headers(*pairs: tuple[str, str]) -> list[tuple[bytes, bytes]]:
 
 READ = {
     "nothing": ((("Accept", "*/*"),), None),
-    "a user": ((("Impersonate-User", "al"),), Wanted("al")),
+    "a user": ((("Impersonate-User", "al"),), RequestedUser("al")),
     "groups in order": (
         (("Impersonate-User", "al"), ("Impersonate-Group", "b"), ("Impersonate-Group", "a")),
-        Wanted("al", groups=["b", "a"]),
+        RequestedUser("al", groups=["b", "a"]),
     ),
-    "uid": ((("Impersonate-User", "al"), ("Impersonate-Uid", "u")), Wanted("al", "u")),
+    "uid": ((("Impersonate-User", "al"), ("Impersonate-Uid", "u")), RequestedUser("al", "u")),
     "extra": (
         (
             ("Impersonate-User", "al"),
@@ -33,13 +33,13 @@ READ = {
             ("Impersonate-Extra-scopes", "edit"),
             ("Impersonate-Extra-example.com%2fteam", "x"),
         ),
-        Wanted("al", extra={"scopes": ["view", "edit"], "example.com/team": ["x"]}),
+        RequestedUser("al", extra={"scopes": ["view", "edit"], "example.com/team": ["x"]}),
     ),
     "the first user counts": (
         (("Impersonate-User", "al"), ("Impersonate-User", "eve")),
-        Wanted("al"),
+        RequestedUser("al"),
     ),
-    "letters beyond": ((("Impersonate-User", "zoë"),), Wanted("zoë")),
+    "letters beyond": ((("Impersonate-User", "zoë"),), RequestedUser("zoë")),
     "an empty user": ((("Impersonate-User", ""),), None),
     "an unknown header": ((("Impersonate-Everything", "yes"),), None),
 }
@@ -49,7 +49,7 @@ READ = {
 def test_reading_the_headers(name: str) -> None:
     sent, found = READ[name]
 
-    assert wanted(headers(*sent)) == found
+    assert requested_user(headers(*sent)) == found
 
 
 NAMELESS = {
@@ -73,7 +73,7 @@ def test_without_a_user_nothing_else_can_be_asked(name: str) -> None:
     sent, shown = NAMELESS[name]
 
     with pytest.raises(BadRequest) as refused:
-        wanted(headers(sent))
+        requested_user(headers(sent))
     assert refused.value.message == (
         f'requested &user.DefaultInfo{{Name:"", {shown} without impersonating a user name'
     )
@@ -81,50 +81,50 @@ def test_without_a_user_nothing_else_can_be_asked(name: str) -> None:
 
 ALICE = ("impersonate", "users", "alice")
 # name → (wish, what bob may, whom he becomes: groups and the narrow permission used)
-BECOME: dict[str, tuple[Wanted, list[tuple[str, str, str]], tuple[tuple[str, ...], str]]] = {
-    "a user": (Wanted("alice"), [ALICE], (("system:authenticated",), "")),
+BECOME: dict[str, tuple[RequestedUser, list[tuple[str, str, str]], tuple[tuple[str, ...], str]]] = {
+    "a user": (RequestedUser("alice"), [ALICE], (("system:authenticated",), "")),
     "a user with groups": (
-        Wanted("alice", groups=["dev"]),
+        RequestedUser("alice", groups=["dev"]),
         [ALICE, ("impersonate", "groups", "dev")],
         (("dev", "system:authenticated"), ""),
     ),
     "with the group for all": (
-        Wanted("alice", groups=["system:authenticated"]),
+        RequestedUser("alice", groups=["system:authenticated"]),
         [ALICE, ("impersonate", "groups", "system:authenticated")],
         (("system:authenticated",), ""),
     ),
     "with the group for nobody": (
-        Wanted("alice", groups=["system:unauthenticated"]),
+        RequestedUser("alice", groups=["system:unauthenticated"]),
         [ALICE, ("impersonate", "groups", "system:unauthenticated")],
         (("system:unauthenticated",), ""),
     ),
     "nobody": (
-        Wanted("system:anonymous"),
+        RequestedUser("system:anonymous"),
         [("impersonate", "users", "system:anonymous")],
         (("system:unauthenticated",), ""),
     ),
     "a service account": (
-        Wanted("system:serviceaccount:team:robot"),
+        RequestedUser("system:serviceaccount:team:robot"),
         [("impersonate", "serviceaccounts", "robot")],
         (("system:serviceaccounts", "system:serviceaccounts:team", "system:authenticated"), ""),
     ),
     "a service account with other groups": (
-        Wanted("system:serviceaccount:team:robot", groups=["dev"]),
+        RequestedUser("system:serviceaccount:team:robot", groups=["dev"]),
         [("impersonate", "serviceaccounts", "robot"), ("impersonate", "groups", "dev")],
         (("dev", "system:authenticated"), ""),
     ),
     "what only looks like a service account": (
-        Wanted("system:serviceaccount:team:no/name"),
+        RequestedUser("system:serviceaccount:team:no/name"),
         [("impersonate", "users", "system:serviceaccount:team:no/name")],
         (("system:authenticated",), ""),
     ),
     "a node, by the broad permission": (
-        Wanted("system:node:n1"),
+        RequestedUser("system:node:n1"),
         [("impersonate", "users", "system:node:n1")],
         (("system:authenticated",), ""),
     ),
     "a node, by the narrow one": (
-        Wanted("system:node:n1"),
+        RequestedUser("system:node:n1"),
         [
             ("impersonate-on:arbitrary-node:list", "pods", ""),
             ("impersonate:arbitrary-node", "nodes", "n1"),
@@ -132,7 +132,7 @@ BECOME: dict[str, tuple[Wanted, list[tuple[str, str, str]], tuple[tuple[str, ...
         (("system:nodes", "system:authenticated"), "impersonate:arbitrary-node"),
     ),
     "a user, by the narrow permission": (
-        Wanted("alice", groups=["dev"]),
+        RequestedUser("alice", groups=["dev"]),
         [
             ("impersonate-on:user-info:list", "pods", ""),
             ("impersonate:user-info", "users", "alice"),
@@ -141,7 +141,7 @@ BECOME: dict[str, tuple[Wanted, list[tuple[str, str, str]], tuple[tuple[str, ...
         (("dev", "system:authenticated"), "impersonate:user-info"),
     ),
     "an account, by the narrow permission": (
-        Wanted("system:serviceaccount:team:robot"),
+        RequestedUser("system:serviceaccount:team:robot"),
         [
             ("impersonate-on:serviceaccount:list", "pods", ""),
             ("impersonate:serviceaccount", "serviceaccounts", "robot"),
@@ -164,7 +164,7 @@ def test_becoming(name: str) -> None:
 
 
 def test_uid_and_extra_are_taken_on() -> None:
-    wish = Wanted("alice", "u-1", extra={"scopes": ["view", "edit"]})
+    wish = RequestedUser("alice", "u-1", extra={"scopes": ["view", "edit"]})
     may = Allow(
         ALICE,
         ("impersonate", "uids", "u-1"),
@@ -189,13 +189,13 @@ ASSOCIATED = (
 
 
 def test_who_runs_on_a_node_may_become_that_node() -> None:
-    user, by = impersonate(ON_THE_NODE, Wanted("system:node:n1"), LIST, Allow(*ASSOCIATED))
+    user, by = impersonate(ON_THE_NODE, RequestedUser("system:node:n1"), LIST, Allow(*ASSOCIATED))
 
     assert (user.name, by) == ("system:node:n1", "impersonate:associated-node")
     assert user.groups == ("system:nodes", "system:authenticated")
     for other, wish in ((ON_THE_NODE, "system:node:n2"), (BOB, "system:node:n1")):
         with pytest.raises(Forbidden):
-            impersonate(other, Wanted(wish), LIST, Allow(*ASSOCIATED))
+            impersonate(other, RequestedUser(wish), LIST, Allow(*ASSOCIATED))
 
 
 def on(verb: str) -> str:
@@ -210,63 +210,63 @@ ON_USER = ("impersonate-on:user-info:list", "pods", "")
 NARROW_ALICE = ("impersonate:user-info", "users", "alice")
 GROUP = 'in API group "authentication.k8s.io"'
 # name → (wish, what bob may, what he hears)
-REFUSED: dict[str, tuple[Wanted, list[tuple[str, str, str]], str]] = {
-    "a user": (Wanted("alice"), [], on("impersonate-on:user-info:list")),
+REFUSED: dict[str, tuple[RequestedUser, list[tuple[str, str, str]], str]] = {
+    "a user": (RequestedUser("alice"), [], on("impersonate-on:user-info:list")),
     "a group on top": (
-        Wanted("alice", groups=["system:masters"]),
+        RequestedUser("alice", groups=["system:masters"]),
         [ALICE],
         on("impersonate-on:user-info:list"),
     ),
     "a user, though the request is fine": (
-        Wanted("alice"),
+        RequestedUser("alice"),
         [ON_USER],
         'users.authentication.k8s.io "alice" is forbidden: User "bob" cannot'
         f' impersonate:user-info resource "users" {GROUP} {SCOPE}',
     ),
     "masters, by the narrow permission": (
-        Wanted("alice", groups=["system:masters"]),
+        RequestedUser("alice", groups=["system:masters"]),
         [ON_USER, NARROW_ALICE, ("impersonate:user-info", "groups", "system:masters")],
         'groups.authentication.k8s.io "system:masters" is forbidden: User "bob" cannot'
         f' impersonate:user-info resource "groups" {GROUP} {SCOPE}: impersonating the'
         " system:masters group is not allowed",
     ),
     "a key that is none, by the narrow permission": (
-        Wanted("alice", extra={"scopes": ["view"]}),
+        RequestedUser("alice", extra={"scopes": ["view"]}),
         [ON_USER, NARROW_ALICE, ("impersonate:user-info", "userextras/scopes", "view")],
         'userextras.authentication.k8s.io "view" is forbidden: User "bob" cannot'
         f' impersonate:user-info resource "userextras/scopes" {GROUP} {SCOPE}: impersonating an'
         " invalid key in extra is not allowed",
     ),
     "a service account": (
-        Wanted("system:serviceaccount:team:robot"),
+        RequestedUser("system:serviceaccount:team:robot"),
         [("impersonate", "users", "system:serviceaccount:team:robot")],
         on("impersonate-on:serviceaccount:list"),
     ),
     "a service account with groups": (
-        Wanted("system:serviceaccount:team:robot", groups=["dev"]),
+        RequestedUser("system:serviceaccount:team:robot", groups=["dev"]),
         [],
         'serviceaccounts "robot" is forbidden: User "bob" cannot impersonate resource'
         ' "serviceaccounts" in API group "" in the namespace "team"',
     ),
     "a uid": (
-        Wanted("alice", "u-1"),
+        RequestedUser("alice", "u-1"),
         [ALICE, ON_USER, NARROW_ALICE],
         'uids.authentication.k8s.io "u-1" is forbidden: User "bob" cannot impersonate:user-info'
         f' resource "uids" {GROUP} {SCOPE}',
     ),
     "an extra value of a node": (
-        Wanted("system:node:n1", extra={"scopes": ["view"]}),
+        RequestedUser("system:node:n1", extra={"scopes": ["view"]}),
         [("impersonate", "users", "system:node:n1"), ("impersonate", "userextras/other", "view")],
         'userextras.authentication.k8s.io "view" is forbidden: User "bob" cannot impersonate'
         f' resource "userextras/scopes" {GROUP} {SCOPE}',
     ),
     "another verb than the narrow permission is for": (
-        Wanted("alice"),
+        RequestedUser("alice"),
         [("impersonate-on:user-info:get", "pods", ""), NARROW_ALICE],
         on("impersonate-on:user-info:list"),
     ),
     "a node as if it were a user": (
-        Wanted("system:node:n1"),
+        RequestedUser("system:node:n1"),
         [ON_USER, ("impersonate:user-info", "users", "system:node:n1")],
         on("impersonate-on:arbitrary-node:list"),
     ),
@@ -285,7 +285,7 @@ def test_refused(name: str) -> None:
 def test_all_of_what_is_asked() -> None:
     asked = Allow()
     with pytest.raises(Forbidden):
-        impersonate(BOB, Wanted("alice"), LIST, asked)
+        impersonate(BOB, RequestedUser("alice"), LIST, asked)
 
     assert asked.asked == [
         Attributes("impersonate-on:user-info:list", "", "v1", "pods", namespace="default"),

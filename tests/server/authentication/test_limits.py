@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import pytest
 
 from serving import Asgi, local
 from sully.machinery.errors import TooManyRequests
-from sully.server.authorization.attributes import Attributes, Verdict
+from sully.server.authorization.attributes import Attributes, Decision
 from sully.server.flowcontrol.limits import BODY, READ, WATCH, WRITE, Allowance, Limits, Slot
 from sully.server.flowcontrol.priority import (
     EXEMPT,
@@ -34,7 +35,7 @@ SMALL = Allowance(reads=4, writes=2, watches=3)
 LARGE = Allowance(reads=100, writes=100, body_bytes=100)
 
 # name → (the allowance, who holds what already, who wants what, whether there is room)
-CASES = {
+CASES: dict[str, tuple[Allowance, list[tuple[Any, ...]], tuple[Any, ...], bool]] = {
     "nothing going on": (SMALL, [], (ALICE, READ), True),
     "below her half": (SMALL, [(ALICE, READ)], (ALICE, READ), True),
     "at her half": (SMALL, [(ALICE, READ)] * 2, (ALICE, READ), False),
@@ -146,8 +147,8 @@ def test_zero_means_no_limit() -> None:
 class Anything:
     """Allows everything, so that limits alone refuse."""
 
-    def decide(self, user: User, attributes: Attributes) -> Verdict:
-        return Verdict(allowed=True)
+    def authorize(self, user: User, attributes: Attributes) -> Decision:
+        return Decision(allowed=True)
 
 
 @asynccontextmanager

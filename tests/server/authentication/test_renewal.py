@@ -13,8 +13,8 @@ import pytest
 from cryptography import x509
 
 from sully.app import Config, running
-from sully.server.net.listen import own_names
-from sully.server.net.renewal import EVERY, ServerCertificate
+from sully.server.net.listen import host_names
+from sully.server.net.renewal import CHECK_INTERVAL, ServerCertificate
 from sully.server.net.tls import Authority, Pair, names_of
 from sully.testing.clock import FakeClock
 
@@ -69,7 +69,7 @@ async def test_a_running_server_renews(tmp_path: Path) -> None:
 
 
 async def test_it_looks_often_enough() -> None:
-    assert timedelta(days=1) >= EVERY
+    assert timedelta(days=1) >= CHECK_INTERVAL
 
 
 async def test_a_disk_that_fails_is_tried_again(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_what_is_no_certificate_with_its_key_is_made_anew(
     ],
 )
 def test_names_of_an_address(host: str, least: set[str]) -> None:
-    assert least <= set(own_names(host))
+    assert least <= set(host_names(host))
 
 
 async def test_where_it_listens_and_what_it_is_told_is_in_the_certificate(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 from collections.abc import Callable
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from server.authentication.tables import KEY, World, decode, encode, world
-from sully.server.authentication.accounts import TokenError, split_account
 from sully.server.authentication.keys import KeyFileError, SigningKey
+from sully.server.authentication.service_accounts import TokenError, split_account
 from sully.server.authentication.tokens import ISSUER, Bound, read, sign
 
 INVALID = "invalid bearer token"
@@ -138,7 +139,7 @@ def test_what_we_did_not_sign_is_worth_nothing(name: str) -> None:
 STRANGE: dict[str, Callable[[dict[str, Any]], Any]] = {
     "another issuer": lambda said: said.update(iss="https://elsewhere"),
     **{
-        f"no {name}": lambda said, name=name: said.pop(name)
+        f"no {name}": methodcaller("pop", name)
         for name in ("aud", "exp", "iat", "iss", "jti", "kubernetes.io", "nbf", "sub")
     },
 }
@@ -165,8 +166,8 @@ def _later(seconds: float) -> Callable[[World], None]:
     return lambda there: there.clock.advance(seconds)
 
 
-def _without(*key: str) -> Callable[[World], None]:
-    return lambda there: there.objects.pop((key[0], key[1], key[2])) and None
+def _without(*key: str) -> Callable[[World], object]:
+    return lambda there: there.objects.pop((key[0], key[1], key[2]))
 
 
 def _again(resource: str, namespace: str, name: str) -> Callable[[World], None]:
@@ -184,7 +185,7 @@ def _ending(resource: str, namespace: str, name: str, uid: str) -> Callable[[Wor
 
 INVALIDATED = "service account token has been invalidated"
 # name → (what the token is bound to, what happens, what a review says)
-ENDINGS: dict[str, tuple[dict[str, Bound], Callable[[World], None], str]] = {
+ENDINGS: dict[str, tuple[dict[str, Bound], Callable[[World], object], str]] = {
     "expired": ({}, _later(3600), "service account token has expired"),
     "long expired": ({}, _later(1e6), "service account token has expired"),
     "clock set back": ({}, _later(-61), "service account token is not valid yet"),
@@ -231,7 +232,7 @@ def test_a_token_ends(name: str) -> None:
     assert str(refused.value) == f"[{INVALID}, {said}]"
 
 
-CONTINUES: dict[str, tuple[dict[str, Bound], Callable[[World], None]]] = {
+CONTINUES: dict[str, tuple[dict[str, Bound], Callable[[World], object]]] = {
     "to its last second": ({}, _later(3599)),
     "when the clock goes back a little": ({}, _later(-30)),
     "when the node of its pod is gone": ({"pod": POD, "node": NODE}, _without("nodes", "", "n1")),
@@ -292,8 +293,13 @@ def test_signatures_are_checked_once_and_few_are_remembered(
     there, checked = world(), list[str]()
     key = SigningKey.new()
     verify = key.verify
-    monkeypatch.setattr(key, "verify", lambda *a, **b: checked.append(a[0]) or verify(*a, **b))
-    accounts = there.accounts(key, max_remembered=2)
+
+    def counted(token: str, *args: Any, **more: Any) -> Any:
+        checked.append(token)
+        return verify(token, *args, **more)
+
+    monkeypatch.setattr(key, "verify", counted)
+    accounts = there.accounts(key, cache_size=2)
     one, two, three = (sign(there.claims(id=name), key) for name in "abc")
 
     for token in (one, one, two, one, two):
@@ -313,7 +319,7 @@ def test_the_key_stays_and_is_private(tmp_path: Path) -> None:
 
 def test_a_key_file_with_something_else_is_told(tmp_path: Path) -> None:
     (tmp_path / "sa.key").write_bytes(b"hello")
-    with pytest.raises(KeyFileError, match=r"sa\.key holds no key that can be read"):
+    with pytest.raises(KeyFileError, match=r"sa\.key has no readable key"):
         SigningKey.open(tmp_path)
 
     other = rsa.generate_private_key(public_exponent=65537, key_size=2048)

@@ -36,7 +36,7 @@ async def with_writes(world: World, name: str, asked: Attributes) -> float:
     for number in range(ROUNDS):
         await world.store.commit([Put(StoreKey("configmaps", "default", f"n{number}"), b"{}")])
         begin = time.perf_counter()
-        world.decide(who, asked)
+        world.authorize(who, asked)
         spent += time.perf_counter() - begin
     return spent / ROUNDS * 1e6
 
@@ -55,9 +55,9 @@ async def measure() -> dict[str, float]:
         await world.bind("zz", "ClusterRole/pods", [user("many")])
         many, nobody = person("many"), person("nobody")
         return {
-            "51 bindings, the last one grants": best_of(lambda: world.decide(many, get)),
-            "51 bindings, none grants": best_of(lambda: world.decide(many, delete)),
-            "only what everybody has": best_of(lambda: world.decide(nobody, get)),
+            "51 bindings, the last one grants": best_of(lambda: world.authorize(many, get)),
+            "51 bindings, none grants": best_of(lambda: world.authorize(many, delete)),
+            "only what everybody has": best_of(lambda: world.authorize(nobody, get)),
             "51 bindings, after a write": await with_writes(world, "many", delete),
         }
 

@@ -1,6 +1,7 @@
 """What a request asks for, as rules see it."""
 
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
@@ -90,7 +91,8 @@ def test_served_and_unserved_paths_ask_the_same(case: Case) -> None:
 
     target = parse_path(SCHEME, split.path)
     assert target is not None
-    verb = verb_of(_Seen(case.method, query), target)
+    exchange: Any = _Seen(case.method, query)
+    verb = verb_of(exchange, target)
     served = on_target(verb, target, query)
 
     assert served == want

@@ -16,7 +16,7 @@ from server.authorization.world import (
     rule,
     user,
 )
-from sully.server.authorization.attributes import Verdict
+from sully.server.authorization.attributes import Decision
 from sully.server.requests import ResourceRef, User
 
 ALICE = person("alice", "team")
@@ -27,7 +27,7 @@ async def test_everywhere(world: World) -> None:
     await world.role("pods", READ)
     await world.bind("b", "ClusterRole/pods", [user("alice")])
 
-    assert world.decide(ALICE, ask("get", "pods", "default")) == Verdict(
+    assert world.authorize(ALICE, ask("get", "pods", "default")) == Decision(
         True, 'RBAC: allowed by ClusterRoleBinding "b" of ClusterRole "pods" to User "alice"'
     )
     assert world.may(ALICE, "list", "pods")
@@ -37,7 +37,7 @@ async def test_in_one_namespace(world: World) -> None:
     await world.role("pods", READ, namespace="default")
     await world.bind("b", "Role/pods", [group("team")], namespace="default")
 
-    assert world.decide(ALICE, ask("get", "pods", "default")).reason == (
+    assert world.authorize(ALICE, ask("get", "pods", "default")).reason == (
         'RBAC: allowed by RoleBinding "b/default" of Role "pods" to Group "team"'
     )
     assert not world.may(ALICE, "get", "pods", "kube-system")
@@ -88,9 +88,9 @@ async def test_a_role_that_is_not_there_is_named(world: World) -> None:
     await world.bind("b", "ClusterRole/gone", [user("alice")])
     await world.bind("c", "Role/away", [user("alice")], namespace="default")
 
-    verdict = world.decide(ALICE, ask("get", "pods", "default"))
+    decision = world.authorize(ALICE, ask("get", "pods", "default"))
 
-    assert verdict == Verdict(
+    assert decision == Decision(
         False,
         'RBAC: [clusterrole.rbac.authorization.k8s.io "gone" not found,'
         ' role.rbac.authorization.k8s.io "away" not found]',
@@ -116,7 +116,7 @@ async def bind_others(world: World) -> None:
 async def test_the_order_of_writes_does_not_matter(world: World, steps: tuple[Step, ...]) -> None:
     for step in steps:
         await step(world)
-        world.decide(ALICE, ask("get", "pods"))
+        world.authorize(ALICE, ask("get", "pods"))
 
     assert world.may(ALICE, "get", "pods")
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from manifests import claim_spec
 from server.authorization.world import MASTER, World, account, person, rule, user
 from sully.machinery.codec import copy
 from sully.machinery.gates import Gates
@@ -16,7 +17,7 @@ RESOURCE = "resource.k8s.io"
 NODE = "authentication.kubernetes.io/node-name"
 D = "default"
 STATUS = rule("update", "resourceclaims/status", RESOURCE)
-SPEC: Obj = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}
+SPEC = claim_spec("c")
 RESULT: Obj = {"request": "r", "driver": "a.dev", "pool": "n1", "device": "d0"}
 ON_N1: Obj = {
     "nodeSelectorTerms": [
@@ -140,7 +141,7 @@ async def test_only_who_allocates_notes_what_devices_were(
     claims = "resource.k8s.io/resourceclaims"
     body = {
         "metadata": {"name": "noted", "annotations": {NOTE: "old"}},
-        "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}},
+        "spec": SPEC,
     }
     await world.call(MASTER, "create", claims, body, namespace="default")
 

@@ -129,7 +129,7 @@ async def cluster(shared: World) -> AsyncIterator[World]:
 async def test_may(cluster: World, name: str, verb: str, what: str, where: str, want: bool) -> None:
     asked = ask(verb, what, where)
 
-    assert cluster.decide(IDENTITIES[name], asked).allowed is want
+    assert cluster.authorize(IDENTITIES[name], asked).allowed is want
 
 
 def test_the_table_has_every_identity() -> None:

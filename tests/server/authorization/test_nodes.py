@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from manifests import slice_
 from server.authorization.world import MASTER, World, ask, node, person
 from sully.api import build_scheme
 from sully.machinery.schema import ListOf, MapOf, ObjectType, Type
-from sully.server.authorization.attributes import Verdict
+from sully.server.authorization.attributes import Decision
 from sully.server.requests import User
 
 Obj = dict[str, Any]
@@ -19,18 +20,8 @@ LEASES = "coordination.k8s.io/leases"
 NOT_RELATED = "no relationship found between node 'n1' and this object"
 
 
-def slice_of(name: str, where: str) -> Obj:
-    spec: Obj = {
-        "driver": "gpu.example.com",
-        "nodeName": where,
-        "pool": {"name": where, "generation": 1, "resourceSliceCount": 1},
-        "devices": [{"name": "gpu-0"}],
-    }
-    return {"metadata": {"name": name}, "spec": spec}
-
-
 def in_pool(pool: str) -> Obj:
-    made = slice_of("new", "n1")
+    made = slice_("new", "n1")
     made["spec"]["pool"]["name"] = pool
     return made
 
@@ -68,7 +59,7 @@ async def furnished(world: World) -> None:
     await world.call(MASTER, "create", "serviceaccounts", _named("default"), namespace="default")
     for body in (pod_on("mine", "n1", **USES), pod_on("theirs", "n2"), pod_on("free")):
         await world.call(MASTER, "create", "pods", body, namespace="default")
-    for body in (slice_of("s1", "n1"), slice_of("s2", "n2")):
+    for body in (slice_("s1", "n1"), slice_("s2", "n2")):
         await world.call(MASTER, "create", SLICES, body)
     for name in ("n1", "n2"):
         await world.call(MASTER, "create", "nodes", _named(name))
@@ -178,9 +169,11 @@ CASES = {
 async def test_what_a_node_may(world: World, case: Case) -> None:
     await furnished(world)
 
-    verdict = world.decide(N1, ask(case.verb, case.what, case.namespace, case.name, **case.fields))
+    decision = world.authorize(
+        N1, ask(case.verb, case.what, case.namespace, case.name, **case.fields)
+    )
 
-    assert verdict == Verdict(case.want is None, case.want or "")
+    assert decision == Decision(case.want is None, case.want or "")
 
 
 async def test_who_only_calls_itself_a_node_is_nobody(world: World) -> None:
@@ -249,11 +242,11 @@ REFERS = 'pods "new" is forbidden: node "n1" can not create pods that reference'
 MERGE = {"patch_type": "application/merge-patch+json"}
 SLICE = "can only {} ResourceSlice with the same NodeName as the requesting node"
 WRITES = {
-    "its own slice": Write("create", SLICES, slice_of("new", "n1")),
+    "its own slice": Write("create", SLICES, slice_("new", "n1")),
     "a slice of another node": Write(
         "create",
         SLICES,
-        slice_of("new", "n2"),
+        slice_("new", "n2"),
         refused=f'resourceslices.resource.k8s.io "new" is forbidden: {SLICE.format("create")}',
     ),
     "a slice in its own pool": Write("create", SLICES, in_pool("rack-7")),

@@ -11,16 +11,16 @@ from server.authorization.world import MASTER, RBAC, World, account, ask
 from sully import controllers
 from sully.machinery.gates import Gates
 from sully.server.api import Api
-from sully.server.authorization.attributes import Attributes, Verdict
+from sully.server.authorization.attributes import Attributes, Decision
 from sully.server.authorization.enforce import refusal
-from sully.server.authorization.policy.programs import CONTROLLERS
+from sully.server.authorization.policy.builders import AUTO_UPDATE
+from sully.server.authorization.policy.components import CONTROLLERS
 from sully.server.authorization.policy.reconcile import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
-    binding_lacks,
-    role_lacks,
+    reconciled_binding,
+    reconciled_role,
 )
-from sully.server.authorization.policy.writing import AUTO_UPDATE
 from sully.server.bootstrap import ensure_policy
 from sully.server.requests import ResourceRef, User
 from sully.testing.cluster import in_process
@@ -98,8 +98,8 @@ async def test_who_says_so_is_left_alone(world: World) -> None:
 
 
 def test_nothing_lacks_in_what_is_wanted() -> None:
-    assert [role_lacks(role, role) for role in CLUSTER_ROLES] == [None] * len(CLUSTER_ROLES)
-    assert {binding_lacks(each, each) is None for each in CLUSTER_ROLE_BINDINGS} == {True}
+    assert [reconciled_role(role, role) for role in CLUSTER_ROLES] == [None] * len(CLUSTER_ROLES)
+    assert {reconciled_binding(each, each) is None for each in CLUSTER_ROLE_BINDINGS} == {True}
 
 
 async def test_gathered_roles_contain_each_other(world: World) -> None:
@@ -126,7 +126,7 @@ GIVERS = {"managed-cluster-controller": NEVER[:1]}
 
 @pytest.mark.parametrize("name", CONTROLLERS)
 async def test_controllers_are_no_masters(world: World, name: str) -> None:
-    allowed = [asked for asked in NEVER if world.decide(account(name), asked).allowed]
+    allowed = [asked for asked in NEVER if world.authorize(account(name), asked).allowed]
 
     assert allowed == list(GIVERS.get(name, ()))
 
@@ -142,7 +142,9 @@ async def test_only_with_its_gate_may_eviction_ask_budgets(switch: bool) -> None
 
 async def test_nobody_escalates_but_who_gathers_roles(world: World) -> None:
     asked = [ask(verb, "rbac.authorization.k8s.io/clusterroles") for verb in ("bind", "escalate")]
-    able = {each for each in CONTROLLERS for a in asked if world.decide(account(each), a).allowed}
+    able = {
+        each for each in CONTROLLERS for a in asked if world.authorize(account(each), a).allowed
+    }
 
     assert able == {"clusterrole-aggregation-controller"}
 
@@ -172,15 +174,16 @@ async def test_the_controllers_of_a_running_plane_have_what_they_need() -> None:
 def _refusals(api: Api) -> list[str]:
     """Return a list that will hold whatever somebody was refused from now on."""
     found: list[str] = []
-    decide = api.authorizer.decide
+    authorizer: Any = api.authorizer
+    authorize = authorizer.authorize
 
-    def listening(user: User, attributes: Attributes) -> Verdict:
-        verdict = decide(user, attributes)
-        if not verdict.allowed:
-            found.append(str(refusal(user, attributes, verdict)))
-        return verdict
+    def listening(user: User, attributes: Attributes) -> Decision:
+        decision: Decision = authorize(user, attributes)
+        if not decision.allowed:
+            found.append(str(refusal(user, attributes, decision)))
+        return decision
 
-    api.authorizer.decide = listening
+    authorizer.authorize = listening
     return found
 
 

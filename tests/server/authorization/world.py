@@ -9,7 +9,7 @@ from typing import Any
 from embedded import embedded
 from sully.machinery.errors import ApiError
 from sully.machinery.gates import Gates
-from sully.server.authorization.attributes import Attributes, Verdict
+from sully.server.authorization.attributes import Attributes, Decision
 from sully.server.bootstrap import ensure_namespaces, ensure_policy
 from sully.server.inprocess import InProcess
 from sully.server.requests import ResourceRef, User
@@ -72,11 +72,11 @@ class World:
     def caller(self, user: User) -> InProcess:
         return InProcess(self.api, user)
 
-    def decide(self, user: User, asked: Attributes) -> Verdict:
-        return self.api.authorizer.decide(user, asked)
+    def authorize(self, user: User, asked: Attributes) -> Decision:
+        return self.api.authorizer.authorize(user, asked)
 
     def may(self, user: User, verb: str, what: str, namespace: str = "", name: str = "") -> bool:
-        return self.decide(user, ask(verb, what, namespace, name)).allowed
+        return self.authorize(user, ask(verb, what, namespace, name)).allowed
 
     async def call(
         self,

@@ -129,7 +129,7 @@ DEPLOYMENTS = ResourceType(
     categories=("all",),
     columns=(
         NAME,
-        Column("Ready", plain(_ready), description="Ready pods of those wanted."),
+        Column("Ready", plain(_ready), description="Ready pods of the desired ones."),
         Column("Up-to-date", status_count("updatedReplicas"), description="Pods of this template."),
         Column(
             "Available", status_count("availableReplicas"), description="Pods that can be used."

@@ -1,4 +1,4 @@
-"""The `scale` subresource: a workload seen as a number of copies."""
+"""The `scale` subresource: a workload as a number of replicas."""
 
 from typing import Any
 
@@ -17,13 +17,13 @@ SCALE_COLUMNS = (
         "Desired",
         plain(lambda scale: scale["spec"].get("replicas", 0)),
         type="integer",
-        description="Copies wanted.",
+        description="Desired replicas.",
     ),
     Column(
         "Available",
         plain(lambda scale: scale["status"].get("replicas", 0)),
         type="integer",
-        description="Copies there are.",
+        description="Current replicas.",
     ),
     AGE,
 )

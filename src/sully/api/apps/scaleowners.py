@@ -1,7 +1,7 @@
 """Who owns the number of copies: the managedFields of a workload, seen from its Scale and back.
 
-A Scale has no record of its own. Appliers of a Scale meet everybody who owns the number of the
-workload, and what comes out goes back into the workload's record.
+A Scale has no managedFields of its own. An apply to a Scale conflicts with the managers of
+`replicas` in the workload, and the result is written back to the workload's managedFields.
 """
 
 from sully.machinery.patch.entries import Entry, Holding, Owner, decode, encode
@@ -12,29 +12,29 @@ SCALE = "autoscaling/v1"
 
 
 def owners_of_scale(entries: list[Entry]) -> list[Entry]:
-    """Return the record of a workload as that of its Scale: who owns the number."""
-    found = {
+    """Return the managedFields of a Scale: the managers of `replicas` in its workload."""
+    owners = {
         _in(owner, SCALE): Holding(_REPLICAS, SCALE, holding.time)
         for owner, holding in decode(entries, trusted=True).items()
         if _has_replicas(holding)
     }
-    return encode(found)
+    return encode(owners)
 
 
 def owners_of_workload(entries: list[Entry], scaled: list[Entry], version: str) -> list[Entry]:
-    """Return the record of a workload after its Scale was applied; `version` is the workload's."""
-    left = {_who(owner): holding for owner, holding in decode(scaled, trusted=True).items()}
+    """Return the managedFields of a workload after its Scale was applied."""
+    remaining = {_who(owner): holding for owner, holding in decode(scaled, trusted=True).items()}
     managed = decode(entries, trusted=True)
     for owner, holding in list(managed.items()):
-        if not _has_replicas(holding) or left.pop(_who(owner), None) is not None:
+        if not _has_replicas(holding) or remaining.pop(_who(owner), None) is not None:
             continue
-        # Somebody else has it now.
+        # Another manager owns it now.
         rest = difference(holding.fields, _REPLICAS)
         if rest:
             managed[owner] = holding._replace(fields=rest)
         else:
             del managed[owner]
-    for (manager, operation, subresource), holding in left.items():
+    for (manager, operation, subresource), holding in remaining.items():
         owner = _in(Owner(manager, operation, SCALE, subresource), version)
         managed[owner] = Holding(_REPLICAS, version, holding.time)
     return encode(managed, entries)

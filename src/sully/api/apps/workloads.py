@@ -22,13 +22,13 @@ _TOO_MANY = "cannot be greater than status.replicas"
 
 
 def default_workload(obj: Obj) -> None:
-    """Fill in the template, and ask for one copy where nothing is said."""
+    """Set the defaults of the template, and one replica."""
     default_spec(obj["spec"]["template"]["spec"])
     obj["spec"].setdefault("replicas", 1)
 
 
 def selector_and_template(spec: Obj) -> Iterator[FieldError]:
-    """Check that the selector is there, says something, and finds the pods of the template."""
+    """Check that the selector is set, not empty, and matches the pods of the template."""
     selector, at = spec.get("selector"), SPEC.child("selector")
     if selector is None:
         yield at.required()
@@ -80,7 +80,7 @@ def status_count(name: str) -> Callable[[Obj, datetime], Any]:
 
 
 def counts(status: Obj, names: tuple[str, ...], parts: tuple[str, ...]) -> Iterator[FieldError]:
-    """Check that counts are no debts, and that `parts` are not more than the whole."""
+    """Check that counts are not negative, and that no part exceeds `replicas`."""
     for name in names:
         yield from not_negative(status.get(name, 0), STATUS.child(name))
     for name in parts:

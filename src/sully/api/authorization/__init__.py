@@ -1,7 +1,7 @@
-"""The authorization group: questions about who may do what.
+"""The authorization group: reviews of who may do what.
 
-Owns: the kinds of reviews, none of which is stored, and the checks of the questions.
-Never: answers them (server/authorization does).
+Owns: the kinds of reviews, none of which is stored, and their validation.
+Never: authorizes (server/authorization does).
 Start at: reviews.py.
 """
 

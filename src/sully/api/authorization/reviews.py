@@ -1,4 +1,4 @@
-"""The reviews: their names, and what makes a question well formed."""
+"""The review kinds and their validation."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +12,7 @@ AUTHORIZATION = "io.k8s.api.authorization.v1"
 GROUP = "authorization.k8s.io"
 
 _ONE_OF = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-_NOBODY = "at least one of user or group must be specified"
+_NO_SUBJECT = "at least one of user or group must be specified"
 
 
 def _review(kind: str, *, namespaced: bool = False) -> ResourceType:
@@ -36,8 +36,8 @@ REVIEWS = (
 )
 
 
-def validate_question(spec: Obj) -> Iterator[FieldError]:
-    """Yield what is wrong with what is asked: either about a resource, or about a path."""
+def validate_attributes(spec: Obj) -> Iterator[FieldError]:
+    """Yield what is wrong with the attributes: of a resource, or of a path, not both."""
     at = Path("spec")
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None and path is not None:
@@ -68,13 +68,13 @@ def _selector(selector: Obj | None, at: Path) -> Iterator[FieldError]:
 
 
 def validate_subject(spec: Obj) -> Iterator[FieldError]:
-    """Yield what is wrong with whom it is asked about."""
+    """Yield what is wrong with the user and groups of a review."""
     if not spec.get("user") and not spec.get("groups"):
-        yield Path("spec.user").invalid(spec.get("user", ""), _NOBODY)
+        yield Path("spec.user").invalid(spec.get("user", ""), _NO_SUBJECT)
 
 
 def validate_local(namespace: str, spec: Obj) -> Iterator[FieldError]:
-    """Yield what is wrong with a question that is limited to one namespace."""
+    """Yield what is wrong with a review that is limited to one namespace."""
     at = Path("spec.resourceAttributes.namespace")
     resource = spec.get("resourceAttributes")
     if resource is not None and resource.get("namespace", "") != namespace:
@@ -88,9 +88,9 @@ def validate_local(namespace: str, spec: Obj) -> Iterator[FieldError]:
 
 
 def validate_metadata(review: Obj, *, namespaced: bool = False) -> Iterator[FieldError]:
-    """Yield what is wrong with the metadata: a question has no name and leaves nothing behind."""
+    """Yield what is wrong with the metadata: reviews are not stored and have no name."""
     allowed = ("managedFields", "namespace") if namespaced else ("managedFields",)
-    given = {key: value for key, value in review["metadata"].items() if key not in allowed}
-    if given:
+    present = {key: value for key, value in review["metadata"].items() if key not in allowed}
+    if present:
         text = "must be empty except for namespace" if namespaced else "must be empty"
-        yield Path("metadata").invalid(given, text)
+        yield Path("metadata").invalid(present, text)

@@ -1,8 +1,8 @@
 """What the agent of a managed cluster may not change of its own ManagedCluster.
 
-An agent may update its cluster, to say how it is reached. What decides where work goes is the
-hub's: an agent that was taken over must not declare its cluster healthy, undo what administrators
-and policies decided, or keep its rights when the cluster is deleted.
+An agent may update its cluster, to report how it is reached. What decides where work is placed
+belongs to the hub: a compromised agent must not declare its cluster healthy, revert what
+administrators and policies decided, or keep its permissions when the cluster is deleted.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ Obj = dict[str, Any]
 
 VALIDATORS = "managedclustervalidators"
 AGENTS = "system:open-cluster-management:"
-"""How names of agents, and of the groups they are in, begin."""
+"""The prefix of the names of agents and of their groups."""
 
 
 def is_agent(user: str, groups: Iterable[str]) -> bool:
@@ -27,15 +27,15 @@ def is_agent(user: str, groups: Iterable[str]) -> bool:
     return any(name.startswith(AGENTS) for name in (user, *groups))
 
 
-def hold_agent(obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
-    """Refuse what an agent may not change; whose taints policies set stays as it is stored."""
+def restrict_agent(obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
+    """Refuse what an agent may not change; the annotation of policy taints stays as stored."""
     if not is_agent(ctx.user, ctx.groups):
         return
     why = _problem(obj, old)
     if why:
         name, user = obj["metadata"].get("name", ""), quote(ctx.user)
         raise denied(VALIDATORS, "managedclusters", name, f"user {user} cannot {why}")
-    _keep_marks(obj, old)
+    _keep_policy_taints(obj, old)
 
 
 def _problem(obj: Obj, old: Obj | None) -> str:
@@ -45,17 +45,16 @@ def _problem(obj: Obj, old: Obj | None) -> str:
     removed = sorted({key for key, _, _ in before - after})
     if removed:
         return f"remove the taint {removed[0]}, an administrator of the hub can"
-    gone = _finalizers(old) - _finalizers(obj)
-    if gone:
-        return f"remove the finalizer {min(gone)}, the hub sets it"
+    missing = _finalizers(old) - _finalizers(obj)
+    if missing:
+        return f"remove the finalizer {min(missing)}, the hub sets it"
     changed = sorted(_labels(old).items() ^ _labels(obj).items()) if old is not None else []
     # Policies and placements select clusters by their labels.
     return f"change the label {changed[0][0]}, an administrator of the hub can" if changed else ""
 
 
 def _identities(obj: Obj | None) -> set[tuple[str, str, str]]:
-    found = ((obj or {}).get("spec") or {}).get("taints") or []
-    return {taints.identity(taint) for taint in found}
+    return {taints.identity(t) for t in ((obj or {}).get("spec") or {}).get("taints") or []}
 
 
 def _health(identities: Iterable[tuple[str, str, str]]) -> set[tuple[str, str, str]]:
@@ -67,14 +66,14 @@ def _finalizers(obj: Obj | None) -> set[str]:
 
 
 def _labels(obj: Obj | None) -> dict[str, str]:
-    found: dict[str, str] = (obj or {"metadata": {}})["metadata"].get("labels") or {}
-    return found
+    labels: dict[str, str] = (obj or {"metadata": {}})["metadata"].get("labels") or {}
+    return labels
 
 
-def _keep_marks(obj: Obj, old: Obj | None) -> None:
+def _keep_policy_taints(obj: Obj, old: Obj | None) -> None:
     stored = ((old or {"metadata": {}})["metadata"].get("annotations") or {}).get(OWNED)
-    given = obj["metadata"].get("annotations") or {}
-    if given.get(OWNED) == stored:
+    sent = obj["metadata"].get("annotations") or {}
+    if sent.get(OWNED) == stored:
         return
-    kept = {key: text for key, text in given.items() if key != OWNED}
+    kept = {key: text for key, text in sent.items() if key != OWNED}
     obj["metadata"]["annotations"] = kept if stored is None else {**kept, OWNED: stored}

@@ -1,7 +1,7 @@
 """ManagedCluster: what admission does on a write, and its resource.
 
-Who may accept a cluster or move it between sets depends on rights, which strategies do not see:
-server/admission/clusters.py asks for those.
+Who may accept a cluster or move it between sets depends on permissions, which strategies do not
+see: server/admission/clusters.py checks those.
 """
 
 from collections.abc import Iterable
@@ -11,10 +11,10 @@ from typing import Any
 
 from sully.api.cluster import taints
 from sully.api.cluster.addresses import is_https
-from sully.api.cluster.agents import VALIDATORS, hold_agent
+from sully.api.cluster.agents import VALIDATORS, restrict_agent
+from sully.api.cluster.columns import AGE, CLUSTER_VERBS, condition, condition_status, printed
 from sully.api.cluster.policy_taints import OWNED, read_taint_ids
 from sully.api.cluster.schemas import package, schema
-from sully.api.cluster.showing import AGE, CLUSTER_VERBS, condition_status, printed
 from sully.api.cluster.strategy import (
     MOST_WARNINGS,
     CustomStatusStrategy,
@@ -39,22 +39,22 @@ class ManagedClusterStrategy(CustomStrategy):
     """Writes to clusters."""
 
     def notices(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterable[str]:
-        """Say which times of taints will not be kept, and which taints will."""
+        """Warn of times of taints that are not used, and of taints that stay."""
         due = _still_due(obj, old) if ctx.compat.keeps_due_taints else ()
         kept = (f"spec.taints: {taint['key']} stays while {_because(taint, old)}" for taint in due)
-        told = (
-            taints.disregarded(_taints(obj), _taints(old)) if ctx.compat.keeps_taint_times else ()
+        unused = (
+            taints.unused_times(_taints(obj), _taints(old)) if ctx.compat.keeps_taint_times else ()
         )
-        return islice(chain(kept, told), MOST_WARNINGS)
+        return islice(chain(kept, unused), MOST_WARNINGS)
 
     def admit(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
         """Fill in what every cluster has: whether it is accepted, times of taints, a set."""
-        # OCM's webhook knows no absence here, and its schema then fills in the rest. A
-        # new spec: what was sent may be tried again.
+        # OCM's webhook always writes this field, and its schema then fills in the rest. A
+        # copy of the spec: the request may be retried.
         obj["spec"] = {"hubAcceptsClient": False, **(obj.get("spec") or {})}
         fill(obj, schema(self.version, self.kind))
         if ctx.compat.restricts_cluster_agents:
-            hold_agent(obj, old, ctx)
+            restrict_agent(obj, old, ctx)
         if ctx.compat.keeps_due_taints and (due := _still_due(obj, old)):
             obj["spec"]["taints"] = [*_taints(obj), *due]
         if _taints(obj):
@@ -64,7 +64,7 @@ class ManagedClusterStrategy(CustomStrategy):
             obj["metadata"]["labels"] = {**labels, SET_LABEL: DEFAULT_SET}
 
     def review(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
-        """Check the ways to reach the cluster."""
+        """Check the URLs of the cluster."""
         _check_addresses(obj)
 
 
@@ -72,25 +72,21 @@ def _stamped(obj: Obj, old: Obj | None, ctx: WriteContext) -> list[Obj]:
     if ctx.compat.keeps_taint_times:
         return taints.stamped(_taints(obj), _taints(old), ctx.now)
     before = None if old is None else _taints(old)
-    found, refused = taints.stamped_as_ocm(_taints(obj), before, ctx.now)
+    stamped, refused = taints.stamped_as_ocm(_taints(obj), before, ctx.now)
     if refused:
         why = f"It is not allowed to set TimeAdded of Taint {quote(','.join(refused))}."
         raise denied_badly(MUTATORS, why)
-    return found
+    return stamped
 
 
 def _taints(obj: Obj | None) -> list[Obj]:
-    found: list[Obj] = ((obj or {}).get("spec") or {}).get("taints") or []
-    return found
+    stored: list[Obj] = ((obj or {}).get("spec") or {}).get("taints") or []
+    return stored
 
 
 def _available(obj: Obj | None) -> str:
     """Return the status of a cluster's availability; empty if it is unknown."""
-    found = ((obj or {}).get("status") or {}).get("conditions") or []
-    return next(
-        (condition.get("status", "") for condition in found if condition.get("type") == AVAILABLE),
-        "",
-    )
+    return str(condition(obj or {}, AVAILABLE).get("status", ""))
 
 
 def _still_due(obj: Obj, old: Obj | None) -> list[Obj]:

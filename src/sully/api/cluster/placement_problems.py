@@ -1,4 +1,4 @@
-"""Everything in a placement that its schema lets pass and scheduling stumbles over."""
+"""Everything in a placement that its schema accepts and scheduling does not."""
 
 from collections.abc import Iterator
 from itertools import chain, islice
@@ -19,9 +19,9 @@ _OPERATORS = ("", "Equal", "Exists")
 
 
 def placement_problems(spec: Obj) -> Iterator[str]:
-    """Yield what will not work, each with its place; every part of a spec may be absent."""
+    """Yield what will not work, with its field path; every part of a spec may be absent."""
     at = Path("spec")
-    found = chain(
+    problems = chain(
         _number(spec, at),
         _predicates(spec, at),
         _expressions(spec, at),
@@ -30,8 +30,8 @@ def placement_problems(spec: Obj) -> Iterator[str]:
         _groups(spec, at),
         _without_effect(spec, at),
     )
-    for place, problem in found:
-        yield f"{place}: {problem}"
+    for path, problem in problems:
+        yield f"{path}: {problem}"
 
 
 def _number(spec: Obj, at: Path) -> Iterator[Problem]:
@@ -52,9 +52,9 @@ def _expressions(spec: Obj, at: Path) -> Iterator[Problem]:
             (selector.get("celSelector") or {}).get("celExpressions") or ()
         )
     )
-    for place, expression in islice(written, MOST_EXPRESSIONS):
+    for path, expression in islice(written, MOST_EXPRESSIONS):
         if problem := expression_problem(expression):
-            yield place, problem
+            yield path, problem
 
 
 def _required(spec: Obj, at: Path) -> Iterator[tuple[Obj, Path]]:
@@ -82,8 +82,8 @@ def _policy(policy: Obj, at: Path) -> Iterator[Problem]:
             if "addOn" not in coordinate:
                 yield here.child("addOn"), "addOn should not be empty"
         elif built_in not in BUILT_INS:
-            known = ", ".join(BUILT_INS)
-            yield here.child("builtIn"), f"incorrect builtin prioritizer: {built_in} (not {known})"
+            names = ", ".join(BUILT_INS)
+            yield here.child("builtIn"), f"incorrect builtin prioritizer: {built_in} (not {names})"
 
 
 def _tolerations(spec: Obj, at: Path) -> Iterator[Problem]:
@@ -97,7 +97,7 @@ def _tolerations(spec: Obj, at: Path) -> Iterator[Problem]:
         if operator not in _OPERATORS:
             yield here.child("operator"), f"{quote(operator)} is unknown and tolerates nothing"
         if toleration.get("tolerationSeconds", 1) <= 0:
-            yield here.child("tolerationSeconds"), "tolerates nothing: the time is over at once"
+            yield here.child("tolerationSeconds"), "tolerates nothing: the time is over immediately"
 
 
 def _groups(spec: Obj, at: Path) -> Iterator[Problem]:
@@ -107,8 +107,8 @@ def _groups(spec: Obj, at: Path) -> Iterator[Problem]:
     if isinstance(size, int) and size < 0:
         yield here.child("clustersPerDecisionGroup"), "a negative number makes one group of all"
     for index, group in enumerate(strategy.get("decisionGroups") or ()):
-        place = here.child("decisionGroups").index(index).child("groupClusterSelector")
-        yield from _selectors(group.get("groupClusterSelector") or {}, place)
+        path = here.child("decisionGroups").index(index).child("groupClusterSelector")
+        yield from _selectors(group.get("groupClusterSelector") or {}, path)
 
 
 def _without_effect(spec: Obj, at: Path) -> Iterator[Problem]:

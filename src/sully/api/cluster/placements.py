@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from sully.api.cluster.columns import AGE, CLUSTER_VERBS, condition_status, printed
 from sully.api.cluster.placement_problems import placement_problems
 from sully.api.cluster.schemas import package
-from sully.api.cluster.showing import AGE, CLUSTER_VERBS, condition_status, printed
 from sully.api.cluster.strategy import MOST_WARNINGS, CustomStatusStrategy, CustomStrategy
 from sully.api.cluster.types import GROUP
 from sully.api.core.columns import NAME, plain
@@ -26,14 +26,14 @@ class PlacementStrategy(CustomStrategy):
     """Writes to placements."""
 
     def warnings(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterable[str]:
-        """Tell what will not work."""
+        """Warn of what will not work."""
         if not ctx.compat.warns_about_placements:
             return ()
         return islice(placement_problems(obj["spec"]), MOST_WARNINGS)
 
 
 def from_first_version(obj: Obj) -> Obj:
-    """Let a placement of the first version go without a spec, as its manifests do."""
+    """Add the spec that a placement of the first version may omit."""
     return obj if "spec" in obj else {**obj, "spec": {}}
 
 

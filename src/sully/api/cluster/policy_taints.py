@@ -1,4 +1,4 @@
-"""Which taints of a cluster came from policies, as an annotation keeps it.
+"""Which taints of a cluster policies set, as recorded in an annotation.
 
 The controller writes the annotation together with the taints; admission reads it (taints.py).
 """
@@ -23,10 +23,10 @@ def _text(key: str, value: str, effect: str) -> str:
 
 def read_taint_ids(text: str) -> frozenset[TaintId]:
     """Read taints; what cannot be read is ignored."""
-    found = set()
+    ids = set()
     for part in filter(None, text.split(",")):
         name, colon, effect = part.rpartition(":")
         key, _, value = name.partition("=")
         if colon and key:
-            found.add((key, value, effect))
-    return frozenset(found)
+            ids.add((key, value, effect))
+    return frozenset(ids)

@@ -1,7 +1,7 @@
 """AddOnPlacementScore and ClusterClaim: facts and scores that clusters are chosen by."""
 
+from sully.api.cluster.columns import AGE, CLUSTER_VERBS
 from sully.api.cluster.schemas import package
-from sully.api.cluster.showing import AGE, CLUSTER_VERBS
 from sully.api.cluster.strategy import CustomStatusStrategy, CustomStrategy
 from sully.api.cluster.types import GROUP
 from sully.api.core.columns import NAME

@@ -8,12 +8,12 @@ from typing import Any
 from sully.machinery import labels
 from sully.machinery.cel.clusters import cluster_environment
 from sully.machinery.cel.errors import CompileError
-from sully.machinery.memo import remembered
+from sully.machinery.memo import memoized
 
 Obj = dict[str, Any]
 
-LONGEST = 16 * 1024
-"""How long an expression may be to be looked at while its author waits."""
+EXPRESSION_MAX = 16 * 1024
+"""Longer expressions are not compiled while their author waits."""
 
 
 def selector_problem(selector: Obj) -> str:
@@ -27,12 +27,12 @@ def selector_problem(selector: Obj) -> str:
 
 def expression_problem(expression: str) -> str:
     """Return what is wrong with an expression over a cluster, empty if nothing is."""
-    if len(expression) > LONGEST:
-        return f"longer than {LONGEST} characters, and so not checked"
+    if len(expression) > EXPRESSION_MAX:
+        return f"longer than {EXPRESSION_MAX} characters, and so not checked"
     return _compile_problem(expression)
 
 
-@remembered(4096)
+@memoized(4096)
 def _compile_problem(expression: str) -> str:
     try:
         cluster_environment().compile(expression)

@@ -1,15 +1,15 @@
 """ManagedClusterSet, ManagedClusterSetBinding and their admission.
 
-The right to bind a set is asked for in server/admission/clusters.py.
+The permission to bind a set is checked in server/admission/clusters.py.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from sully.api.cluster.columns import AGE, CLUSTER_VERBS, condition_status
 from sully.api.cluster.schemas import package
 from sully.api.cluster.selectors import selector_problem
-from sully.api.cluster.showing import AGE, CLUSTER_VERBS, condition_status
 from sully.api.cluster.strategy import CustomStatusStrategy, CustomStrategy, denied_badly
 from sully.api.cluster.types import GROUP
 from sully.api.core.columns import NAME
@@ -42,7 +42,7 @@ class BindingStrategy(CustomStrategy):
     """Writes to bindings."""
 
     def review(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
-        """Hold the name of a binding to that of its set."""
+        """Require that a binding has the name of its set."""
         if obj["metadata"].get("name", "") != (obj.get("spec") or {}).get("clusterSet", ""):
             raise denied_badly(
                 BINDING_VALIDATORS,

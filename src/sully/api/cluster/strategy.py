@@ -1,8 +1,8 @@
 """What a write to a custom resource does: prune, default, validate, count generations.
 
 All kinds of the group go through here; clusters.py, sets.py and placements.py add what their
-admission does. `default` refuses what is misshapen, since nothing after it could look into it;
-every other problem waits for the usual place.
+admission does. `default` refuses what is misshapen, since no later step could read it;
+every other problem is reported by validation.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ from sully.machinery.structural import fill, is_misshapen, problems
 Obj = dict[str, Any]
 
 MOST_WARNINGS = 20
-"""How many a client gets about one object; each is a header of the answer."""
+"""How many a client gets about one object; each is a header of the response."""
 # What a status write brings along: its precondition, and who owns which field.
 _OWN_METADATA = ("name", "namespace", "uid", "resourceVersion", "managedFields")
 
@@ -35,7 +35,7 @@ class CustomStrategy(Strategy):
     reset: tuple[tuple[str, ...], ...] = (("status",),)
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
-        """Leave the status to its own endpoint, fill in the rest."""
+        """Drop the status, which has its own endpoint, and set defaults."""
         obj.pop("status", None)
         fill(obj, schema(self.version, self.kind))
         refuse_misshapen(obj, self.version, self.kind)
@@ -72,7 +72,7 @@ class CustomStatusStrategy(Strategy):
     reset: tuple[tuple[str, ...], ...] = (("metadata",), ("spec",))
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
-        """Look at the status alone."""
+        """Set defaults; only the status is read."""
         fill(obj, schema(self.version, self.kind))
         obj.pop("spec", None)
         refuse_misshapen(obj, self.version, self.kind, unread="spec")
@@ -90,10 +90,10 @@ class CustomStatusStrategy(Strategy):
 
 
 def refuse_misshapen(obj: Obj, version: str, kind: str, *, unread: str = "") -> None:
-    """Raise the answer to an object of the wrong types; the field `unread` is not looked at."""
-    found = [one for one in problems(obj, schema(version, kind)) if one.field != unread]
-    if found and is_misshapen(found):
-        raise invalid(kind, GROUP, obj["metadata"].get("name", ""), found)
+    """Raise the error for an object of the wrong types; the field `unread` is not checked."""
+    errors = [error for error in problems(obj, schema(version, kind)) if error.field != unread]
+    if errors and is_misshapen(errors):
+        raise invalid(kind, GROUP, obj["metadata"].get("name", ""), errors)
 
 
 def _without_status(obj: Obj) -> Obj:
@@ -101,15 +101,15 @@ def _without_status(obj: Obj) -> Obj:
 
 
 def denied_badly(webhook: str, why: str) -> BadRequest:
-    """Return the answer of OCM's admission to an invalid request."""
+    """Return the error of OCM's admission for an invalid request."""
     return BadRequest(f"{_prefix(webhook)}{why}")
 
 
 def denied(webhook: str, resource: str, name: str, why: str) -> Forbidden:
-    """Return the answer of OCM's admission to a request without permission."""
-    answer = forbidden(resource, GROUP, name, why)
-    answer.message = f"{_prefix(webhook)}{answer.message}"
-    return answer
+    """Return the error of OCM's admission for a request without permission."""
+    error = forbidden(resource, GROUP, name, why)
+    error.message = f"{_prefix(webhook)}{error.message}"
+    return error
 
 
 def _prefix(webhook: str) -> str:

@@ -1,8 +1,8 @@
-"""Since when a cluster carries a taint: `timeAdded`, which tolerated seconds count from.
+"""Since when a cluster has a taint: `timeAdded`, from which tolerationSeconds count.
 
 OCM stamps on create and then refuses every update that does not repeat the stored time.
 That makes manifests impossible to apply again, so by default the server keeps the time itself and
-only says that what was sent does not count. Both ways are here; clusters.py chooses.
+only warns that what was sent is not used. Both ways are here; clusters.py selects one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ Obj = dict[str, Any]
 Taints = Sequence[Mapping[str, Any]]
 
 _DUE = {"False": UNAVAILABLE, "Unknown": UNREACHABLE, "": UNREACHABLE}
-"""The taint of the hub by what is said of a cluster's availability; of a new one nothing is."""
+"""The taint that the hub sets, by the status of availability; a new cluster has none yet."""
 
 
 def identity(taint: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -26,7 +26,7 @@ def identity(taint: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def stamped(taints: Taints, before: Taints, now: datetime) -> list[Obj]:
-    """Return taints with their times: the stored one for what was there, now for what is new."""
+    """Return taints with their times: the stored one for existing taints, now for new ones."""
     since = {identity(taint): taint["timeAdded"] for taint in before if taint.get("timeAdded")}
     return [
         {**taint, "timeAdded": since.get(identity(taint)) or format_time(now)} for taint in taints
@@ -45,7 +45,7 @@ def still_due(taints: Taints, before: Taints, available: str, ids: frozenset[Tai
     return [dict(taint) for taint in before if identity(taint) in due - sent]
 
 
-def disregarded(taints: Taints, before: Taints) -> Iterator[str]:
+def unused_times(taints: Taints, before: Taints) -> Iterator[str]:
     """Yield a warning for each time that was sent and will not be kept."""
     since = {identity(taint): taint.get("timeAdded") for taint in before}
     for index, taint in enumerate(taints):

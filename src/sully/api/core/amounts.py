@@ -1,4 +1,4 @@
-"""Amounts of resources, as pods ask for them and nodes offer them."""
+"""Amounts of resources, as pods request them and nodes have them."""
 
 import re
 from collections.abc import Iterator, Mapping, MutableMapping
@@ -55,19 +55,19 @@ def round_up(amounts: MutableMapping[str, str]) -> None:
     """Round amounts finer than a thousandth up, which is as fine as the API keeps them."""
     for name, text in amounts.items():
         if _FINER.search(text):
-            found = parse_quantity(text)
-            nanos = -(-found.nanos // _MILLI) * _MILLI
-            if nanos != found.nanos:
-                amounts[name] = str(Quantity(nanos, found.style))
+            quantity = parse_quantity(text)
+            nanos = -(-quantity.nanos // _MILLI) * _MILLI
+            if nanos != quantity.nanos:
+                amounts[name] = str(Quantity(nanos, quantity.style))
 
 
 def is_native(name: str) -> bool:
-    """Report whether Kubernetes itself knows the resource."""
+    """Report whether the resource is defined by Kubernetes."""
     return "/" not in name or "kubernetes.io/" in name
 
 
 def may_overcommit(name: str) -> bool:
-    """Report whether more of it may be promised than there is."""
+    """Report whether requests may exceed what a node has."""
     return is_native(name) and not name.startswith(HUGE_PAGES)
 
 
@@ -105,7 +105,7 @@ def amount(name: str, text: str, at: Path) -> Errors:
 
 
 def _whole(value: Quantity) -> bool:
-    # Thousandths are what is looked at: finer parts are rounded to them.
+    # Only thousandths count: finer parts are rounded to them.
     return -(-value.nanos // _MILLI) % 1000 == 0
 
 
@@ -116,7 +116,7 @@ def amounts(values: Mapping[str, str], at: Path) -> Iterator[FieldError]:
 
 
 def container_resource_name(name: str, at: Path) -> Errors:
-    """Check the name of a resource that a container asks for."""
+    """Check the name of a resource that a container requests."""
     yield from label_key(name, at)
     if "/" not in name:
         if name not in _STANDARD and not name.startswith(HUGE_PAGES):

@@ -1,7 +1,7 @@
 """Small checks that the kinds of these groups share: numbers, names, labels, label selectors.
 
 Each is a generator of FieldErrors over plain dicts in normal form (machinery.decode). The checks of
-one kind lie beside that kind; what a pod may contain is under pods/.
+one kind are defined with that kind; those of pods are in pods/.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -52,7 +52,7 @@ def one_of(value: str, supported: Sequence[str], at: Path, *, required: bool = F
 
 
 def formatted(value: str, problems: Callable[[str], Sequence[str]], at: Path) -> Errors:
-    """Turn what is wrong with a word into errors."""
+    """Yield an error for each problem of a value."""
     for text in problems(value):
         yield at.invalid(value, text)
 
@@ -99,7 +99,7 @@ def _expression(expression: Obj, at: Path) -> Errors:
 def set_operator(
     expression: Obj, at: Path, otherwise: Callable[[Obj, Path], Errors] | None = None
 ) -> Errors:
-    """Check that operator and values fit; `otherwise` looks at operators beyond the four."""
+    """Check that operator and values fit; `otherwise` checks other operators."""
     values = expression.get("values") or []
     match expression.get("operator", ""):
         case "In" | "NotIn":

@@ -1,6 +1,6 @@
 """What the printed tables of these groups share: the name, the age, containers and selectors.
 
-The columns of one kind lie beside that kind.
+The columns of one kind are defined with that kind.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ UNSET = "<unset>"
 
 
 def since(text: str | None, now: datetime) -> str:
-    """Say how long ago a time on the wire was."""
+    """Return how long ago a timestamp was."""
     return age(parse_time(text), now) if text else UNKNOWN
 
 
@@ -34,7 +34,7 @@ def age_cell(obj: Obj, now: datetime) -> str:
 
 
 def plain(read: Callable[[Obj], Any]) -> Callable[[Obj, datetime], Any]:
-    """Make a cell of a function that needs no clock."""
+    """Return a cell from a function that needs no clock."""
     return lambda obj, _now: read(obj)
 
 

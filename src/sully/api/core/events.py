@@ -81,7 +81,7 @@ class StrictEventStrategy(EventStrategy):
     reporter = "reportingController"
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
-        """Check that the event is of the newer kind and says nothing in the older way."""
+        """Check that the event is of the newer kind and sets no field of the older one."""
         yield from super().validate_create(obj, ctx)
         yield from _series(obj)
         if not obj.get("eventTime"):
@@ -156,7 +156,7 @@ def _count(obj: Obj) -> int:
 
 
 def text(*path: str) -> Callable[[Obj], str]:
-    """Make a reader of a text inside an event."""
+    """Return a function that reads a text of an event."""
 
     def read(obj: Obj) -> str:
         value: Any = obj

@@ -1,4 +1,4 @@
-"""Numbers that are given as a count or as a share: `3` or `25%`."""
+"""IntOrString values that are a count or a percentage: `3` or `25%`."""
 
 import re
 
@@ -13,7 +13,7 @@ _NOT_A_PERCENT = (
 
 
 def percent(value: int | str) -> int | None:
-    """Return the share of a percentage, or None if it is none."""
+    """Return the number of a percentage, None if the value is not one."""
     if isinstance(value, str) and _PERCENT.fullmatch(value):
         return int(value[:-1])
     return None
@@ -29,7 +29,7 @@ def count_or_percent(value: int | str, at: Path) -> Errors:
 
 
 def at_most_all(value: int | str, at: Path) -> Errors:
-    """Check that a share is not more than the whole."""
+    """Check that a percentage is at most 100."""
     share = percent(value)
     if share is not None and share > 100:
         yield at.invalid(value, "must not be greater than 100%")

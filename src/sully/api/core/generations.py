@@ -1,6 +1,6 @@
-"""How `metadata.generation` counts: one more for every change of what was asked for.
+"""`metadata.generation`: one more for every change of the desired state.
 
-The value a client sends is never looked at. Deletion counts too, but that is the server's part.
+The value a client sends is ignored. Deletion counts too; the server does that.
 """
 
 from typing import Any
@@ -11,12 +11,12 @@ Obj = dict[str, Any]
 
 
 def start(obj: Obj) -> None:
-    """Begin to count, on create."""
+    """Set the first generation, on create."""
     obj["metadata"]["generation"] = 1
 
 
 def follow(obj: Obj, old: Obj, *, bump: bool) -> None:
-    """Carry the count over, and raise it by one where the change counts."""
+    """Keep the stored generation, incremented by one with `bump`."""
     count = int(old["metadata"].get("generation", 0)) + (1 if bump else 0)
     if count:
         obj["metadata"]["generation"] = count

@@ -1,8 +1,8 @@
 """Namespaces: the scopes of names.
 
-A namespace disappears in two steps: deleting it only marks it, and whoever is named in
-`spec.finalizers` empties it and then calls the finalize endpoint (`finalized` below). Taking the
-mark is the server's part.
+A namespace is deleted in two steps: a delete only sets the deletionTimestamp, and the controllers
+named in `spec.finalizers` empty it and then call the finalize endpoint (`finalized` below). The
+server sets the timestamp.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ def _label(obj: Obj) -> None:
 
 
 def validate_finalizers(obj: Obj) -> Iterator[FieldError]:
-    """Check the names of the parties that must let the namespace go."""
+    """Check the names of the finalizers."""
     for position, name in enumerate(obj["spec"].get("finalizers") or ()):
         at = Path("spec.finalizers").index(position)
         yield from formatted(name, label_key_problems, at)
@@ -41,7 +41,7 @@ class NamespaceStrategy(Strategy):
     """Writes to the namespace itself; finalizers and status have endpoints of their own."""
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
-        """Label the namespace with its name and start its life."""
+        """Set the label with its name, and the first phase."""
         _label(obj)
         obj["status"].setdefault("phase", "Active")
 
@@ -86,14 +86,14 @@ class NamespaceStatusStrategy(NamespaceStrategy):
 
 
 def finalized(old: Obj, sent: Obj) -> Obj:
-    """Return the namespace with the finalizers that a party left in it, and nothing else changed.
+    """Return the namespace with the finalizers that were sent, and nothing else changed.
 
-    Once none is left and a deletion was asked for, the server removes the namespace.
+    Once none is finalizers and a deletion was requested, the server removes the namespace.
     """
     spec = dict(old["spec"])
     spec.pop("finalizers", None)
-    left = sent["spec"].get("finalizers")
-    return {**old, "spec": spec | ({"finalizers": left} if left else {})}
+    finalizers = sent["spec"].get("finalizers")
+    return {**old, "spec": spec | ({"finalizers": finalizers} if finalizers else {})}
 
 
 def _phase(obj: Obj) -> str:
@@ -101,7 +101,7 @@ def _phase(obj: Obj) -> str:
 
 
 def unsupported_label(_group: str, _version: str, _kind: str, label: str) -> str:
-    """Word the answer to a field selector that the core kinds do not know."""
+    """Return the error text for a field selector that the core kinds do not support."""
     return f"field label not supported: {label}"
 
 

@@ -23,7 +23,7 @@ class NodeStrategy(Strategy):
     """Writes to nodes. A node may be created with a status: kubelets register that way."""
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
-        """Take all capacity as allocatable where nothing is said; align both CIDR fields."""
+        """Default allocatable to the capacity; align both CIDR fields."""
         status = obj["status"]
         if status.get("capacity") and not status.get("allocatable"):
             status["allocatable"] = dict(status["capacity"])

@@ -73,7 +73,7 @@ class ConfigMapStrategy(Strategy):
             yield from formatted(key, key_problems, Path("binaryData").key(key))
         size = sum(len(value.encode()) for value in text.values()) + _decoded_size(binary)
         if size > MAX_BYTES:
-            # The object as a whole is meant, and this is how its path is written.
+            # This is the path of the whole object.
             yield Path("[]").too_long(MAX_BYTES)
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
@@ -95,7 +95,7 @@ class SecretStrategy(Strategy):
             obj["data"] = (obj.get("data") or {}) | encoded
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
-        """Check keys, size, and what the type promises."""
+        """Check keys, size, and what the type requires."""
         data, at = obj.get("data") or {}, Path("data")
         for key in sorted(data):
             yield from formatted(key, key_problems, at.key(key))
@@ -142,12 +142,12 @@ def _docker_config(data: Mapping[str, str], key: str, at: Path) -> Iterator[Fiel
         yield at.key(key).required()
         return
     try:
-        found, _ = parse_json(base64.b64decode(data[key]))
+        content, _ = parse_json(base64.b64decode(data[key]))
     except BodyError as error:
         yield at.key(key).invalid(_REDACTED, str(error))
         return
-    if found is not None and not isinstance(found, dict):
-        text = f"json: cannot unmarshal {go_kind(found)} into Go value of type {_GO_OBJECT}"
+    if content is not None and not isinstance(content, dict):
+        text = f"json: cannot unmarshal {go_kind(content)} into Go value of type {_GO_OBJECT}"
         yield at.key(key).invalid(_REDACTED, text)
 
 
@@ -155,7 +155,7 @@ class ServiceAccountStrategy(Strategy):
     """Writes to service accounts."""
 
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
-        """Keep only the names of secrets: they always lie in the same namespace."""
+        """Keep only the names of secrets: they are always in the same namespace."""
         if obj.get("secrets"):
             obj["secrets"] = [{"name": secret.get("name", "")} for secret in obj["secrets"]]
 

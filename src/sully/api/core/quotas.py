@@ -65,8 +65,8 @@ def _misfits(scope: str, spec: Obj) -> int:
 
 
 def _conflicts(scopes: Iterable[str]) -> int:
-    found = set(scopes)
-    return sum(pair <= found for pair in _PAIRS)
+    present = set(scopes)
+    return sum(pair <= present for pair in _PAIRS)
 
 
 def _scopes(spec: Obj, at: Path) -> Errors:
@@ -92,7 +92,7 @@ def _scope_selector(spec: Obj, at: Path) -> Errors:
         for _ in range(_misfits(scope, spec)):
             yield at.invalid(_shown(expressions), _MISFIT)
         yield from _operator(expression, scope, at)
-    for _ in range(_conflicts(one.get("scopeName", "") for one in expressions)):
+    for _ in range(_conflicts(e.get("scopeName", "") for e in expressions)):
         yield at.invalid(spec.get("scopes"), "conflicting scopes")
 
 
@@ -148,15 +148,15 @@ class QuotaStrategy(Strategy):
         for name in ("cpu", "memory", "storage", "ephemeral-storage"):
             bare = (name,) if name in ("cpu", "memory") else ()
             names = (f"requests.{name}", *bare)
-            asked, limit = (
+            request, limit = (
                 next((candidate for candidate in names if candidate in hard), ""),
                 f"limits.{name}",
             )
-            if not asked or limit not in hard:
+            if not request or limit not in hard:
                 continue
-            most, least = hard[limit], hard[asked]
+            most, least = hard[limit], hard[request]
             if parse_quantity(least) > parse_quantity(most):
-                yield f"ResourceQuota {asked} ({least}) should be less than {limit} ({most})"
+                yield f"ResourceQuota {request} ({least}) should be less than {limit} ({most})"
 
 
 class QuotaStatusStrategy(QuotaStrategy):

@@ -1,6 +1,6 @@
-"""Taints of nodes and the tolerations of pods, as they may be written.
+"""Validation of the taints of nodes and the tolerations of pods.
 
-Whether a toleration covers a taint is the scheduler's question; here only the form counts.
+The scheduler decides whether a toleration matches a taint.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""The policy group: disruption budgets, and the question whether a pod may be evicted.
+"""The policy group: disruption budgets, and whether a pod may be evicted.
 
 Owns: the kind PodDisruptionBudget, the body kind Eviction, and the eviction endpoint's decision.
 Never: counts healthy pods (a controller does) or deletes anything.
@@ -17,7 +17,7 @@ POLICY = "io.k8s.api.policy.v1"
 
 def load_tables(tables: "Tables") -> None:
     """Load the types of the group."""
-    # Late imports, also below: callers that ask what a budget protects need none of the rules.
+    # Late imports, also below: callers of protection.py need none of the strategies.
     from sully.api.tables import load
 
     load(tables, __name__, POLICY, "policy.fields")

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets: how many pods of a group may be away at the same time, on purpose."""
+"""PodDisruptionBudgets: how many pods may be unavailable at the same time, voluntarily."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -91,13 +91,15 @@ BUDGETS = ResourceType(
     short_names=("pdb",),
     columns=(
         NAME,
-        Column("Min Available", _limit("minAvailable"), description="Pods that must stay."),
-        Column("Max Unavailable", _limit("maxUnavailable"), description="Pods that may be away."),
+        Column("Min Available", _limit("minAvailable"), description="Pods that must be available."),
+        Column(
+            "Max Unavailable", _limit("maxUnavailable"), description="Pods that may be unavailable."
+        ),
         Column(
             "Allowed Disruptions",
             plain(lambda obj: obj["status"].get("disruptionsAllowed", 0)),
             type="integer",
-            description="Evictions that would be granted now.",
+            description="Evictions that are currently allowed.",
         ),
         AGE,
     ),

@@ -1,7 +1,7 @@
-"""May this pod be evicted now? What the eviction endpoint decides before a pod is deleted.
+"""Whether a pod may be evicted: what the eviction subresource decides before a pod is deleted.
 
-The answer is a value that says what to write besides deleting the pod, or an ApiError. Budgets
-protect running pods that count; a pod that has not started or has ended may always go.
+The decision is a value with what to write in addition to deleting the pod, or an ApiError. Budgets
+protect running pods; a pod that is Pending or has terminated may always be evicted.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from sully.api.core.pods.conditions import is_ready, with_condition
-from sully.api.policy.protection import TWO_BUDGETS, UNPROTECTED, lets_unready_go
+from sully.api.policy.protection import TWO_BUDGETS, UNPROTECTED, allows_unready_eviction
 from sully.machinery import labels
 from sully.machinery.errors import ApiError, BadRequest, TooManyRequests, client_error, forbidden
 from sully.machinery.strategy import WriteContext
@@ -19,7 +19,7 @@ from sully.machinery.timestamps import format_time
 Obj = dict[str, Any]
 
 _REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
-_MARK = {
+_DISRUPTION_TARGET = {
     "type": "DisruptionTarget",
     "status": "True",
     "reason": "EvictionByEvictionAPI",
@@ -36,11 +36,11 @@ _MAX_PENDING = 2000
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """A granted eviction.
+    """An allowed eviction.
 
-    budget: the budget with one disruption less, to be written first; None if none is spent.
-    exact: the pod may only be deleted in the version that was looked at; if it changed meanwhile,
-    decide again or, where a budget is named, answer `still_processed`, so that clients ask again.
+    budget: the budget with one disruption less, to be written first; None if none is used.
+    exact: the pod may only be deleted in the version that was read; if it changed meanwhile,
+    decide again or, where a budget is named, return `still_processed`, so that clients retry.
     """
 
     budget: Obj | None = None
@@ -68,14 +68,14 @@ def decide_eviction(pod: Obj, budgets: Iterable[Obj], ctx: WriteContext) -> Evic
         raise client_error(TWO_BUDGETS, ctx.compat)
     budget = protecting[0]
     name = budget["metadata"]["name"]
-    if not is_ready(pod) and _may_lose_unready(budget):
+    if not is_ready(pod) and _allows_unready(budget):
         return Eviction(exact=True, budget_name=name)
     return Eviction(spend(budget, pod["metadata"]["name"], ctx.now), budget_name=name)
 
 
-def marked(pod: Obj, now: datetime) -> Obj:
-    """Return a pod as it is to be written before its deletion, with the condition that says why."""
-    return with_condition(pod, _MARK, now)
+def with_disruption_target(pod: Obj, now: datetime) -> Obj:
+    """Return a pod with the condition that it is written with before its deletion."""
+    return with_condition(pod, _DISRUPTION_TARGET, now)
 
 
 def protects(budget: Obj, pod: Obj) -> bool:
@@ -89,9 +89,9 @@ def protects(budget: Obj, pod: Obj) -> bool:
     return selector.matches(pod["metadata"].get("labels") or {})
 
 
-def _may_lose_unready(budget: Obj) -> bool:
+def _allows_unready(budget: Obj) -> bool:
     status = budget["status"]
-    return lets_unready_go(
+    return allows_unready_eviction(
         budget["spec"].get("unhealthyPodEvictionPolicy"),
         healthy=status.get("currentHealthy", 0),
         desired=status.get("desiredHealthy", 0),
@@ -99,7 +99,7 @@ def _may_lose_unready(budget: Obj) -> bool:
 
 
 def spend(budget: Obj, pod_name: str, now: datetime) -> Obj:
-    """Return the budget with one disruption less, or raise the answer that refuses it."""
+    """Return the budget with one disruption less, or raise the error that refuses it."""
     metadata, status = budget["metadata"], budget["status"]
     if status.get("observedGeneration", 0) < metadata.get("generation", 0):
         raise still_processed(metadata["name"])
@@ -127,12 +127,12 @@ def _none_allowed(budget: Obj, now: datetime) -> list[Obj]:
     if generation:
         condition["observedGeneration"] = generation
     old = budget["status"].get("conditions") or []
-    rest = [one for one in old if one.get("type") != condition["type"]]
+    rest = [other for other in old if other.get("type") != condition["type"]]
     return [*rest, condition]
 
 
 def still_processed(name: str) -> TooManyRequests:
-    """Say that the budget's numbers are not those of its present spec."""
+    """Return the error for a budget whose status is not that of its current spec."""
     cause = f"The disruption budget {name} is still being processed by the server."
     return _too_many(cause, retry_after=10)
 

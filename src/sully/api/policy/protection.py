@@ -1,16 +1,16 @@
-"""What a budget protects at all, said once for the eviction endpoint, the controllers and plans.
+"""What a budget protects, for the eviction subresource, the controllers and plans.
 
-Nothing is imported here: plans need these words and none of the rules on writes beside them.
+Nothing is imported here: plans need none of the strategies.
 """
 
 UNPROTECTED = frozenset(("Succeeded", "Failed", "Pending"))
-"""Phases in which a pod may always go."""
+"""Phases in which a pod may always be evicted."""
 TWO_BUDGETS = (
     "This pod has more than one PodDisruptionBudget, which the eviction subresource does not"
     " support."
 )
 
 
-def lets_unready_go(policy: str | None, *, healthy: int, desired: int) -> bool:
-    """Report whether a budget lets unready pods go uncounted: they are not what keeps it up."""
+def allows_unready_eviction(policy: str | None, *, healthy: int, desired: int) -> bool:
+    """Report whether a budget allows evicting unready pods: they do not count as healthy."""
     return policy == "AlwaysAllow" or healthy >= desired > 0

@@ -1,4 +1,4 @@
-"""Gathering the rules of an aggregated cluster role from others, by their labels."""
+"""The rules of an aggregated ClusterRole: those of the roles that its selectors match."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,7 +8,7 @@ from sully.machinery import labels
 Obj = dict[str, Any]
 
 
-def gathered(role: Obj, others: Iterable[Obj]) -> list[Obj]:
+def aggregated_rules(role: Obj, others: Iterable[Obj]) -> list[Obj]:
     """Return the rules that an aggregated role has now: each once, in order of the roles' names.
 
     A role never contributes to itself. A selector that cannot be read selects nothing.
@@ -26,17 +26,17 @@ def gathered(role: Obj, others: Iterable[Obj]) -> list[Obj]:
 
 
 def selects(role: Obj, other: Obj) -> bool:
-    """Report whether a role gathers the rules of another."""
-    found = other["metadata"].get("labels") or {}
-    return any(selector.matches(found) for selector in _selectors(role))
+    """Report whether a role aggregates the rules of another."""
+    own = other["metadata"].get("labels") or {}
+    return any(selector.matches(own) for selector in _selectors(role))
 
 
 def _selectors(role: Obj) -> list[labels.Selector]:
     rule = role.get("aggregationRule") or {}
-    found = []
+    selectors = []
     for selector in rule.get("clusterRoleSelectors") or ():
         try:
-            found.append(labels.from_object(selector))
+            selectors.append(labels.from_object(selector))
         except labels.SelectorError:
             continue
-    return found
+    return selectors

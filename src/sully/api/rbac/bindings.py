@@ -38,7 +38,7 @@ class BindingStrategy(Strategy):
             yield Path("roleRef").invalid(shown, "cannot change roleRef")
 
     def validate_name(self, name: str) -> Sequence[str]:
-        """Allow whatever can stand in a path: names of bindings have colons."""
+        """Allow whatever is allowed in a path: names of bindings have colons."""
         return path_segment_problems(name)
 
 
@@ -93,10 +93,10 @@ def _role(obj: Obj) -> str:
 
 
 def _named(obj: Obj, kind: str) -> str:
-    found = [subject for subject in obj.get("subjects") or () if subject["kind"] == kind]
+    subjects = [subject for subject in obj.get("subjects") or () if subject["kind"] == kind]
     return ", ".join(
         f"{subject['namespace']}/{subject['name']}" if subject.get("namespace") else subject["name"]
-        for subject in found
+        for subject in subjects
     )
 
 
@@ -108,19 +108,19 @@ _COLUMNS = (
         "Users",
         plain(lambda obj: _named(obj, "User")),
         priority=1,
-        description="Users who get the rights of the role.",
+        description="Users who get the permissions of the role.",
     ),
     Column(
         "Groups",
         plain(lambda obj: _named(obj, "Group")),
         priority=1,
-        description="Groups whose members get the rights of the role.",
+        description="Groups whose members get the permissions of the role.",
     ),
     Column(
         "ServiceAccounts",
         plain(lambda obj: _named(obj, "ServiceAccount")),
         priority=1,
-        description="Service accounts that get the rights of the role.",
+        description="Service accounts that get the permissions of the role.",
     ),
 )
 

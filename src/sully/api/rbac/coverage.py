@@ -1,7 +1,7 @@
-"""Whether rules contain other rules: no user may grant rights that they do not have.
+"""Whether rules contain other rules: no user may grant permissions that they do not have.
 
-Rules are broken into the smallest ones (one verb on one thing); each of those must be contained in
-a single rule of the giver. What is missing is described in the words of Kubernetes.
+Rules are broken down into the smallest ones (one verb on one resource); each of those must be
+contained in a single rule of the user. What is missing is described in the words of Kubernetes.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,14 +21,14 @@ _PARTS = (
 )
 
 
-def missing(owned: Sequence[Obj], wanted: Iterable[Obj]) -> list[Obj]:
-    """Return the smallest rules among those wanted that no owned rule contains."""
+def missing(owned: Sequence[Obj], requested: Iterable[Obj]) -> list[Obj]:
+    """Return the smallest rules of those requested that no owned rule contains."""
     rights = Rights(owned)
-    return [small for rule in wanted for small in break_down(rule) if not _held(rights, small)]
+    return [small for rule in requested for small in break_down(rule) if not _covers(rights, small)]
 
 
 def combinations(rules: Iterable[Obj]) -> int:
-    """Count the smallest rules that some rules are made of, without making them."""
+    """Count the smallest rules of some rules, without creating them."""
     return sum(
         len(rule.get("verbs") or ())
         * (
@@ -42,7 +42,7 @@ def combinations(rules: Iterable[Obj]) -> int:
 
 
 def break_down(rule: Obj) -> Iterator[Obj]:
-    """Go through a rule verb by verb and thing by thing."""
+    """Yield a rule for each verb and each resource or path of a rule."""
     names = rule.get("resourceNames") or (None,)
     for group in rule.get("apiGroups") or ():
         for resource in rule.get("resources") or ():
@@ -55,8 +55,8 @@ def break_down(rule: Obj) -> Iterator[Obj]:
             yield {"nonResourceURLs": [path], "verbs": [verb]}
 
 
-def _held(rights: Rights, small: Obj) -> bool:
-    """Report whether rights contain one of the smallest rules."""
+def _covers(rights: Rights, small: Obj) -> bool:
+    """Report whether the rules contain one of the smallest rules."""
     (verb,) = small["verbs"]
     if paths := small.get("nonResourceURLs"):
         return rights.grant_path(verb, paths[0])

@@ -7,7 +7,7 @@ from sully.machinery.strategy import Column, ResourceType, Strategy, Version
 def kind_of(
     name: str, strategy: Strategy, columns: tuple[Column, ...], *, namespaced: bool
 ) -> ResourceType:
-    """Return a kind; a PUT makes the object if there is none."""
+    """Return a kind; a PUT creates the object if it does not exist."""
     return ResourceType(
         group=GROUP,
         kind=name,

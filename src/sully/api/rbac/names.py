@@ -1,4 +1,4 @@
-"""The names of the group and of those who get rights."""
+"""The names of the group and of service accounts."""
 
 RBAC = "io.k8s.api.rbac.v1"
 GROUP = "rbac.authorization.k8s.io"

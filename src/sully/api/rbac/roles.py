@@ -1,7 +1,7 @@
-"""Roles and cluster roles: sets of rules that only add up.
+"""Roles and cluster roles: sets of rules, which only add permissions.
 
-Whether a writer may put certain rules into a role is checked by server/authorization; how
-aggregated roles are gathered is in aggregation.py.
+Whether a writer may put certain rules into a role is checked by server/authorization; the
+rules of aggregated roles are in aggregation.py.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ class RoleStrategy(Strategy):
         return self.validate_create(obj, ctx)
 
     def validate_name(self, name: str) -> Sequence[str]:
-        """Allow whatever can stand in a path: names of roles have colons."""
+        """Allow whatever is allowed in a path: names of roles have colons."""
         return path_segment_problems(name)
 
 
@@ -42,7 +42,7 @@ class ClusterRoleStrategy(RoleStrategy):
     """Writes to roles of the cluster."""
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
-        """Check every rule, and how rules are gathered."""
+        """Check every rule, and the selectors of an aggregated role."""
         yield from _validate_rules(obj, namespaced=False)
         rule = obj.get("aggregationRule")
         if rule is not None:

@@ -1,8 +1,7 @@
 """What a rule grants: the one place that reads `verbs`, `apiGroups`, `resources` and the rest.
 
-`Rights` is a set of rules prepared for being asked often: a check costs a few lookups, however many
-rules there are. Neighbours: coverage.py (does one set of rules contain another) and
-aggregation.py (gathering rules).
+`Rights` is a set of rules prepared for frequent checks: a check costs a few lookups, however many
+rules there are. See also coverage.py (does one set of rules contain another) and aggregation.py.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,15 +23,15 @@ class ResourceAccess(msgspec.Struct, frozen=True):
 
     verb: str
     name: str | None  # None: all of them
-    places: tuple[str, ...]  # every key of Rights under which a rule for it can stand
+    places: tuple[str, ...]  # every key of Rights under which a rule for it can be
 
 
 def resource_access(
     verb: str, group: str, resource: str, subresource: str, name: str
 ) -> ResourceAccess:
-    """Prepare a check; the same one can then be put to many rights."""
+    """Prepare a check; it can then be used with many rights."""
     short = len(group) + len(resource) + len(subresource) <= LONGEST
-    places = _remembered_places if short else _places
+    places = _cached_places if short else _places
     return ResourceAccess(verb, name, places(group, resource, subresource))
 
 
@@ -53,8 +52,8 @@ def _places(group: str, resource: str, subresource: str) -> tuple[str, ...]:
     return tuple(places)
 
 
-# There are as many as resources, and each request asks for one; but a client can make up more.
-_remembered_places = lru_cache(maxsize=1024)(_places)
+# There are as many as resources, but a client can request others.
+_cached_places = lru_cache(maxsize=1024)(_places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ class _Entry:
 
 
 class Rights:
-    """What a set of rules grants, prepared for questions."""
+    """What a set of rules grants, prepared for checks."""
 
     __slots__ = ("_paths", "_places", "rules")
 
@@ -84,15 +83,15 @@ class Rights:
                 self._places[place] = (*self._places.get(place, ()), _Entry(verbs, names))
         self._paths += [(path, verbs) for path in rule.get("nonResourceURLs") or ()]
 
-    def grant(self, asked: ResourceAccess) -> bool:
+    def grant(self, access: ResourceAccess) -> bool:
         """Report whether some rule grants a verb on a resource."""
-        if self._places.keys().isdisjoint(asked.places):
+        if self._places.keys().isdisjoint(access.places):
             # Most roles are about something else; this is the quick way to see it.
             return False
-        for place in asked.places:
+        for place in access.places:
             for entry in self._places.get(place, ()):
-                if (entry.verbs is None or asked.verb in entry.verbs) and (
-                    entry.names is None or asked.name in entry.names
+                if (entry.verbs is None or access.verb in entry.verbs) and (
+                    entry.names is None or access.name in entry.names
                 ):
                     return True
         return False

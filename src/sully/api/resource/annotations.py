@@ -18,8 +18,8 @@ DESCRIPTION = "sully.dev/description"
 EXPIRES_AT = "sully.dev/expires-at"
 PAUSED = "sully.dev/paused"
 ALLOCATED_ATTRIBUTES = "sully.dev/allocated-attributes"
-"""What the devices of a claim were when they were allocated; rules are judged by it once no slice
-has them any more."""
+"""The attributes that the devices of a claim had when they were allocated; rules are matched with
+them once no slice has the devices any more."""
 DESCRIPTION_MAX = 1024
 GUARDS = "SullyEvictionGuards"
 """The gate of pauses and expiry."""
@@ -44,7 +44,7 @@ def keep_author(obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
 
 
 def keep_allocated_attributes(obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
-    """Let only those change what is recorded of a claim's devices who may allocate them."""
+    """Allow only users who may allocate devices to change what is recorded of them."""
     given = obj["metadata"].get("annotations") or {}
     stored = (old["metadata"].get("annotations") or {}) if old is not None else {}
     note = stored.get(ALLOCATED_ATTRIBUTES)
@@ -82,7 +82,7 @@ def _time(text: str, at: Path) -> Errors:
 
 
 def expiry(annotations: Mapping[str, str]) -> datetime | None:
-    """Return when an object is to end; a text that is no time ends nothing.
+    """Return when an object expires; an invalid time does not count.
 
     Another server, or a server whose gate was off, may have stored such a text.
     """

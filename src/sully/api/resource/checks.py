@@ -25,16 +25,16 @@ _DEVICE = re.compile(r"^(spec\.devices\[\d+\])\.(?!name\b)")
 
 @dataclass(frozen=True, slots=True)
 class Declared(FieldError):  # noqa: N818 - a value, never raised
-    """A finding of the schema-driven layer."""
+    """An error of the schema-driven layer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What decides how strictly a value is checked, besides the value."""
+    """What else decides how strictly a value is checked."""
 
     gates: Gates
     compat: Compat = Compat.SULLY
-    # Expressions that did not change are taken as they are: they were checked when they were new.
+    # Expressions that did not change are not compiled again.
     stored: bool = False
 
     @property
@@ -53,21 +53,21 @@ class Options:
 
 
 def options(ctx: WriteContext) -> Options:
-    """Take from a request what matters to validation."""
+    """Return the options of a request."""
     return Options(ctx.gates, ctx.compat)
 
 
 def declared(errors: Iterable[FieldError]) -> Errors:
-    """Mark findings as those of the schema-driven layer."""
+    """Yield errors as those of the schema-driven layer."""
     for error in errors:
         yield Declared(error.reason, error.field, error.body)
 
 
 def in_order(errors: Iterable[FieldError]) -> Errors:
-    """Give hand-written findings first, then the schema-driven ones."""
-    found = list(errors)
-    yield from (error for error in found if not isinstance(error, Declared))
-    for error in found:
+    """Yield hand-written errors first, then the schema-driven ones."""
+    collected = list(errors)
+    yield from (error for error in collected if not isinstance(error, Declared))
+    for error in collected:
         if isinstance(error, Declared):
             yield FieldError(error.reason, error.field, error.body)
 
@@ -85,24 +85,24 @@ def under_basic(errors: Iterable[FieldError], *, only_declared: bool) -> Errors:
             yield replace(error, field=_DEVICE.sub(r"\1.basic.", error.field))
 
 
-def each(
+def validate_items(
     items: Sequence[T], limit: int | None, check: Callable[[T, Path], Errors], at: Path
 ) -> Errors:
     """Check a list item by item; too long a list is one error.
 
-    Only the hand-written layer stops there: the schema still looks at the items.
+    Only the hand-written layer stops there: the schema still checks the items.
     """
-    found = _items(items, check, at)
+    collected = _items(items, check, at)
     if limit is not None and len(items) > limit:
         yield at.too_many(len(items), limit)
-        found = (error for error in found if isinstance(error, Declared))
-    yield from found
+        collected = (error for error in collected if isinstance(error, Declared))
+    yield from collected
 
 
-def each_declared(
+def validate_declared_items(
     items: Sequence[T], limit: int, check: Callable[[T, Path], Errors], at: Path
 ) -> Errors:
-    """Check a list whose length is the schema's business: beyond it nothing else is said."""
+    """Check a list whose length the schema limits; a longer one is the only error."""
     if len(items) > limit:
         yield from declared([at.too_many(len(items), limit)])
     else:
@@ -115,13 +115,13 @@ def _items(items: Sequence[T], check: Callable[[T, Path], Errors], at: Path) -> 
 
 
 def unique(items: Sequence[T], key: Callable[[T], Hashable], at: Path) -> Errors:
-    """Find items whose key stood there before; the error shows the whole item."""
+    """Yield an error for items with a duplicate key; it shows the whole item."""
     for position, item in _repeated(items, key):
         yield at.index(position).duplicate(shown(item))
 
 
 def unique_keys(items: Sequence[T], key: Callable[[T], Hashable], at: Path) -> Errors:
-    """Find items whose key stood there before; the error shows the key."""
+    """Yield an error for items with a duplicate key; it shows the key."""
     for position, item in _repeated(items, key):
         yield at.index(position).duplicate(key(item))
 

@@ -57,7 +57,7 @@ class ClaimStrategy(Strategy):
         drop_disabled(CLAIM_SPEC_FEATURES, obj["spec"], old["spec"], ctx.gates)
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:
-        """Check a new claim, and whether it may ask for admin access."""
+        """Check a new claim, and whether it may request admin access."""
         yield from _admin_requested(obj["spec"], obj, ctx)
         spec = msgspec.convert(obj["spec"], ResourceClaimSpec)
         yield from in_order(validate_claim_spec(spec, SPEC, options(ctx)))
@@ -80,7 +80,7 @@ class ClaimStatusStrategy(Strategy):
         default_claim_status(obj.get("status", {}))
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
-        """Keep all but the status; forget reports about devices that were given back."""
+        """Keep all but the status; drop reports about devices that were deallocated."""
         only_status(obj, old)
         before = old.get("status", {})
         drop_disabled(CLAIM_STATUS_FEATURES, obj.setdefault("status", {}), before, ctx.gates)
@@ -126,7 +126,7 @@ class TemplateStrategy(Strategy):
         drop_disabled(CLAIM_SPEC_FEATURES, obj["spec"]["spec"], before, ctx.gates)
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:
-        """Check a new template, and whether it may ask for admin access."""
+        """Check a new template, and whether it may request admin access."""
         yield from _admin_requested(obj["spec"]["spec"], obj, ctx)
         yield from self._checked(obj, ctx, stored=False)
 
@@ -181,7 +181,7 @@ def _template_metadata(meta: Obj, at: Path) -> Errors:
 
 
 def _admin_requested(spec: Obj, obj: Obj, ctx: WriteContext) -> Errors:
-    """Refuse admin access in a namespace that is not marked for it; the path is Kubernetes'."""
+    """Refuse admin access in a namespace without the label for it."""
     requests = spec["devices"].get("requests") or ()
     for position, request in enumerate(requests):
         if request.get("exactly", {}).get("adminAccess"):

@@ -34,7 +34,7 @@ def _age(missing: str, *names: str) -> Callable[[Obj, datetime], str]:
 
 
 def claim_state(obj: Obj, _now: datetime) -> str:
-    """Say in a word or more what became of a claim."""
+    """Return the state of a claim: pending, allocated, reserved or deleted."""
     status = obj.get("status") or {}
     allocated = status.get("allocation") is not None
     words = []

@@ -22,12 +22,12 @@ _EXACT = (
 
 
 def slice_to_hub(obj: Obj) -> Obj:
-    """Lift the content of every device out of `basic`."""
+    """Move the content of every device out of `basic`."""
     return _with_devices(obj, lambda device: {"name": device["name"], **device.get("basic", {})})
 
 
 def slice_from_hub(obj: Obj) -> Obj:
-    """Put the content of every device under `basic`."""
+    """Move the content of every device to `basic`."""
     return _with_devices(obj, _nested)
 
 
@@ -45,23 +45,23 @@ def _with_devices(obj: Obj, convert: Callable[[Obj], Obj]) -> Obj:
 
 
 def claim_to_hub(obj: Obj) -> Obj:
-    """Gather the flat fields of every request under `exactly`."""
+    """Move the flat fields of every request under `exactly`."""
     return obj | {"spec": _spec(obj["spec"], _gathered)}
 
 
 def claim_from_hub(obj: Obj) -> Obj:
-    """Spread `exactly` of every request over the request."""
+    """Move `exactly` of every request to the request."""
     return obj | {"spec": _spec(obj["spec"], _spread)}
 
 
 def template_to_hub(obj: Obj) -> Obj:
-    """Do as for a claim, one level deeper."""
+    """Convert the claim spec of a template."""
     inner = obj["spec"] | {"spec": _spec(obj["spec"]["spec"], _gathered)}
     return obj | {"spec": inner}
 
 
 def template_from_hub(obj: Obj) -> Obj:
-    """Do as for a claim, one level deeper."""
+    """Convert the claim spec of a template."""
     inner = obj["spec"] | {"spec": _spec(obj["spec"]["spec"], _spread)}
     return obj | {"spec": inner}
 
@@ -77,8 +77,8 @@ def _spec(spec: Obj, convert: Callable[[Obj], Obj]) -> Obj:
 def _gathered(request: Obj) -> Obj:
     exactly = {name: request[name] for name in _EXACT if name in request}
     rest = {name: value for name, value in request.items() if name not in _EXACT}
-    # Only a request that says something flat has an `exactly`; the class name alone is always
-    # written, so empty it says nothing.
+    # Only a request with flat fields has an `exactly`; an empty class name does not count,
+    # because it is always written.
     if exactly.get("deviceClassName") or len(exactly) > 1:
         rest["exactly"] = exactly
     return rest

@@ -14,14 +14,14 @@ Obj = dict[str, Any]
 
 
 def default_taints(taints: Iterator[Obj], now: datetime) -> None:
-    """Stamp taints that do not say since when they exist, whatever their effect."""
+    """Set `timeAdded` of taints that have none, whatever their effect."""
     for taint in taints:
         if not taint.get("timeAdded"):
             taint["timeAdded"] = format_time(now)
 
 
 def default_claim_spec(spec: Obj) -> None:
-    """Fill in how many devices each request wants and how tolerations compare."""
+    """Set the defaults of requests: count, mode and toleration operators."""
     for request in requests_of(spec):
         mode = request.get("allocationMode") or "ExactCount"
         request["allocationMode"] = mode
@@ -31,13 +31,13 @@ def default_claim_spec(spec: Obj) -> None:
 
 
 def settle_claim_spec(spec: Obj) -> None:
-    """Write no requests as null: Kubernetes stores no empty lists, and shows this one always."""
+    """Write an empty list of requests as null, as Kubernetes does."""
     if not spec["devices"].get("requests"):
         spec["devices"]["requests"] = None
 
 
 def default_tolerations(holder: Obj) -> None:
-    """Compare by equality where no operator is given."""
+    """Set the default operator `Equal`."""
     for toleration in holder.get("tolerations", ()):
         toleration["operator"] = toleration.get("operator") or "Equal"
 
@@ -49,7 +49,7 @@ def default_claim_status(status: Obj) -> None:
 
 
 def requests_of(spec: Obj) -> Iterator[Obj]:
-    """Go through the exact requests and subrequests of a claim spec."""
+    """Yield the exact requests and subrequests of a claim spec."""
     for request in spec["devices"].get("requests") or ():
         if "exactly" in request:
             yield request["exactly"]
@@ -57,13 +57,13 @@ def requests_of(spec: Obj) -> Iterator[Obj]:
 
 
 def results_of(status: Obj) -> Iterator[Obj]:
-    """Go through the allocation results of a claim status."""
+    """Yield the allocation results of a claim status."""
     allocation = status.get("allocation") or {}
     yield from allocation.get("devices", {}).get("results", ())
 
 
 def slice_taints(spec: Obj) -> Iterator[Obj]:
-    """Go through all taints of a slice, those of devices first."""
+    """Yield all taints of a slice, those of devices first."""
     for device in spec.get("devices", ()):
         yield from device.get("taints", ())
     for entry in spec.get("taints", ()):

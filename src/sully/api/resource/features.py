@@ -18,7 +18,7 @@ Places = Iterator[tuple[Obj, str]]
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """A gate and the places of its fields in an object: (holder, name) pairs."""
+    """A gate and its fields in an object: (holder, name) pairs."""
 
     gate: str
     places: Callable[[Obj], Places]
@@ -136,7 +136,7 @@ def _shared_requests(spec: Obj) -> Places:
         yield from _given(constraint, "distinctAttribute")
 
 
-# These look at a claim's spec, which is also what a template holds.
+# These read a claim's spec, which a template has too.
 CLAIM_SPEC_FEATURES = (
     Feature("DRADeviceTaints", _of_requests("tolerations")),
     Feature("DRAConsumableCapacity", _shared_requests),

@@ -1,4 +1,4 @@
-"""Expressions over devices: the one place of this group that knows the CEL package.
+"""CEL expressions over devices: the only module of this group that uses the CEL package.
 
 Cost is estimated for the worst case that the limits of slices allow, so that an expression which
 is accepted can never keep the scheduler busy.
@@ -7,7 +7,7 @@ is accepted can never keep the scheduler busy.
 from dataclasses import replace
 from hashlib import sha256
 
-from sully.api.resource.checks import Errors, Options, each_declared
+from sully.api.resource.checks import Errors, Options, validate_declared_items
 from sully.api.resource.types import DeviceSelector
 from sully.machinery.cel import CompileError, device_environment
 from sully.machinery.fields import Path
@@ -21,13 +21,13 @@ COST_MAX = 1_000_000
 
 def validate_selectors(selectors: tuple[DeviceSelector, ...], at: Path, rules: Options) -> Errors:
     """Check the selectors of a class, request, rule or patch."""
-    yield from each_declared(
+    yield from validate_declared_items(
         selectors, SELECTORS_MAX, lambda one, at: validate_selector(one, at, rules), at
     )
 
 
 def validate_selector(selector: DeviceSelector, at: Path, rules: Options) -> Errors:
-    """Check that a selector has an expression and that it compiles to a yes or no."""
+    """Check that a selector has an expression and that it compiles to a boolean."""
     if selector.cel is None:
         yield at.child("cel").required()
     else:
@@ -39,7 +39,7 @@ def validate_selector(selector: DeviceSelector, at: Path, rules: Options) -> Err
 def validate_expression(
     expression: str, at: Path, rules: Options, *, derived: bool = False
 ) -> Errors:
-    """Compile a new expression and look at its cost; a stored one is taken as it is.
+    """Compile a new expression and check its cost; a stored one is not checked again.
 
     A derived attribute may have a value of any type, a selector says yes or no.
     """
@@ -56,7 +56,7 @@ def validate_expression(
 
 
 def derived_cost(expression: str, rules: Options) -> int:
-    """Return the worst cost of a derived attribute; one that is not looked at costs nothing."""
+    """Return the worst cost of a derived attribute; one that is not checked costs nothing."""
     if rules.stored or not expression or len(expression.encode()) > EXPRESSION_MAX:
         return 0
     return _judge(expression, rules, True)[1]
@@ -67,13 +67,15 @@ def _judge(expression: str, rules: Options, derived: bool) -> tuple[str, int]:
 
 
 def judge_expression(expression: str, gates: Gates, *, derived: bool) -> tuple[str, int]:
-    """Return what is wrong with an expression, and its cost; asked once for each expression."""
+    """Return what is wrong with an expression, and its cost; cached by expression."""
     switched = gates["DRAConsumableCapacity"], gates["DRAListTypeAttributes"]
     # Expressions may be long, and there may be thousands of them in one claim.
     key = sha256(expression.encode()).digest(), derived, *switched
-    found = _judged.get(key)
+    cached = _judged.get(key)
     return (
-        found if found is not None else _judged.keep(key, _compiled(expression, derived, *switched))
+        cached
+        if cached is not None
+        else _judged.keep(key, _compiled(expression, derived, *switched))
     )
 
 

@@ -44,7 +44,7 @@ _OWN_METADATA = ("name", "namespace", "uid", "resourceVersion", "managedFields")
 
 
 def first_generation(obj: Obj) -> None:
-    """Start counting changes, whatever the client sent."""
+    """Set the first generation, whatever the client sent."""
     obj["metadata"]["generation"] = 1
 
 
@@ -64,7 +64,7 @@ def only_status(obj: Obj, old: Obj) -> None:
 
 
 def taint_warnings(taints: Iterable[tuple[str, Obj]], ctx: WriteContext) -> Iterator[str]:
-    """Warn of keys whose meaning is not the author's to decide."""
+    """Warn of reserved taint keys."""
     for place, taint in taints:
         domain = taint["key"].partition("/")[0] if "/" in taint["key"] else ""
         reserved = domain == "kubernetes.io" or domain.endswith(".kubernetes.io")
@@ -77,7 +77,7 @@ def taint_warnings(taints: Iterable[tuple[str, Obj]], ctx: WriteContext) -> Iter
 
 @dataclass(frozen=True, slots=True)
 class _Comparing(Strategy):
-    """Checks a new object and a changed one by the same rules; the old one excuses some."""
+    """Checks new and changed objects; unchanged stored values may be excused."""
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:
         """Check a new object."""
@@ -94,7 +94,7 @@ class _Comparing(Strategy):
 
 @dataclass(frozen=True, slots=True)
 class SliceStrategy(_Comparing):
-    """Slices belong to drivers: only their generation is ours."""
+    """Slices belong to drivers; the server sets only their generation."""
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
         """Stamp taints."""
@@ -140,7 +140,7 @@ def _slice_taint_places(spec: Obj) -> Iterator[tuple[str, Obj]]:
 
 @dataclass(frozen=True, slots=True)
 class ClassStrategy(Strategy):
-    """Classes may change freely; allocations made before do not notice."""
+    """Classes may change freely; existing allocations are not affected."""
 
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
         """Start the generation."""
@@ -173,7 +173,7 @@ class RuleStrategy(_Comparing):
         default_taints(iter((obj["spec"]["taint"],)), ctx.now)
 
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
-        """Wipe the status, start the generation, note the author."""
+        """Reset the status, set the generation and the creator."""
         obj["status"] = {}
         first_generation(obj)
         drop_disabled(RULE_FEATURES, obj, None, ctx.gates)
@@ -213,7 +213,7 @@ class PatchStrategy(_Comparing):
         default_taints(iter(_patch_taints(obj)), ctx.now)
 
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
-        """Wipe the status, start the generation, note the author."""
+        """Reset the status, set the generation and the creator."""
         obj["status"] = {}
         first_generation(obj)
         drop_disabled(PATCH_FEATURES, obj, None, ctx.gates)
@@ -252,7 +252,7 @@ def _restamp(taints: list[Obj], before: list[Obj], now: str) -> None:
     for taint in before:
         known.setdefault((taint["key"], taint.get("timeAdded")), set()).add(taint["effect"])
     for taint in taints:
-        # Taints of a list have no identity; the key is the nearest thing to one.
+        # Taints of a list have no identity; the key is the closest to one.
         effects = known.get((taint["key"], taint.get("timeAdded")))
         if effects is not None and taint["effect"] not in effects:
             taint["timeAdded"] = now

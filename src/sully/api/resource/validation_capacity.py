@@ -1,6 +1,6 @@
 """Capacities and the policies by which shares of them are requested."""
 
-from sully.api.resource.checks import Errors, Options, each, unique_keys
+from sully.api.resource.checks import Errors, Options, unique_keys, validate_items
 from sully.api.resource.types import (
     CapacityRequestPolicy,
     CapacityRequestPolicyRange,
@@ -55,19 +55,19 @@ def _values(
             yield at.index(position).invalid(
                 str(values[position]), "values must be sorted in ascending order"
             )
-    found = False
+    has_default = False
 
     def check(value: Quantity, at: Path) -> Errors:
-        nonlocal found
+        nonlocal has_default
         if value > total:
             yield at.invalid(str(value), f"option is larger than capacity value: {total}")
-        found = found or value == default
+        has_default = has_default or value == default
 
-    yield from each(values, VALID_VALUES_MAX, check, at)
+    yield from validate_items(values, VALID_VALUES_MAX, check, at)
     if len(values) <= VALID_VALUES_MAX:
         exact = rules.gates["DRAFractionalCapacityRange"]
         yield from unique_keys(values, _decimal if exact else _whole, at)
-    if not found:
+    if not has_default:
         yield at.invalid(str(default), "default value is not valid according to the requestPolicy")
 
 

@@ -1,4 +1,4 @@
-"""What the status of a claim may say: allocation, consumers, reports of drivers."""
+"""Validation of the status of a claim: allocation, consumers, reports of drivers."""
 
 import ipaddress
 
@@ -6,8 +6,8 @@ from sully.api.resource.checks import (
     Errors,
     Options,
     declared,
-    each_declared,
     unique,
+    validate_declared_items,
 )
 from sully.api.resource.types import (
     AllocatedDeviceStatus,
@@ -67,7 +67,7 @@ def validate_claim_status(claim: ResourceClaim, old: ResourceClaim, rules: Optio
 
 def _reserved_for(status: ResourceClaimStatus, at: Path) -> Errors:
     consumers = status.reserved_for
-    yield from each_declared(consumers, RESERVED_MAX, _consumer, at)
+    yield from validate_declared_items(consumers, RESERVED_MAX, _consumer, at)
     if len(consumers) <= RESERVED_MAX:
         yield from declared(unique(consumers, lambda one: one.uid, at))
 
@@ -125,7 +125,7 @@ def _network(data: NetworkDeviceData, at: Path) -> Errors:
         yield from declared([at.child("interfaceName").too_long(INTERFACE_NAME_MAX)])
     if len(data.hardware_address.encode()) > HARDWARE_ADDRESS_MAX:
         yield from declared([at.child("hardwareAddress").too_long(HARDWARE_ADDRESS_MAX)])
-    yield from each_declared(data.ips, IPS_MAX, _interface_address, at.child("ips"))
+    yield from validate_declared_items(data.ips, IPS_MAX, _interface_address, at.child("ips"))
     if len(data.ips) <= IPS_MAX:
         yield from declared(unique(data.ips, str, at.child("ips")))
 
@@ -145,13 +145,13 @@ def _interface_address(address: str, at: Path) -> Errors:
 
 def _allocation(allocation: AllocationResult, at: Path, names: Names, rules: Options) -> Errors:
     devices = at.child("devices")
-    yield from each_declared(
+    yield from validate_declared_items(
         allocation.devices.results,
         RESULTS_MAX,
         lambda result, at: _result(result, at, names, rules),
         devices.child("results"),
     )
-    yield from each_declared(
+    yield from validate_declared_items(
         allocation.devices.config,
         ALLOCATION_CONFIG_MAX,
         lambda config, at: _config(config, at, names, rules),

@@ -1,4 +1,4 @@
-"""What a claim or a template asks for."""
+"""Validation of the requests of a claim or a template."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,9 +6,9 @@ from sully.api.resource.checks import (
     Errors,
     Options,
     declared,
-    each_declared,
     unique,
     unique_keys,
+    validate_declared_items,
 )
 from sully.api.resource.selectors import (
     COST_MAX,
@@ -60,7 +60,7 @@ def validate_claim_spec(spec: ResourceClaimSpec, at: Path, rules: Options) -> Er
     claim, at = spec.devices, at.child("devices")
     names = request_names(claim)
     requests = claim.requests or ()
-    yield from each_declared(
+    yield from validate_declared_items(
         requests,
         REQUESTS_MAX,
         lambda request, at: _request(request, at, rules, claim.constraints),
@@ -68,13 +68,13 @@ def validate_claim_spec(spec: ResourceClaimSpec, at: Path, rules: Options) -> Er
     )
     if len(requests) <= REQUESTS_MAX:
         yield from declared(unique(requests, lambda one: one.name, at.child("requests")))
-    yield from each_declared(
+    yield from validate_declared_items(
         claim.constraints,
         CONSTRAINTS_MAX,
         lambda constraint, at: _constraint(constraint, at, names, rules),
         at.child("constraints"),
     )
-    yield from each_declared(
+    yield from validate_declared_items(
         claim.config,
         CONFIG_MAX,
         lambda config, at: _config(config, at, names, rules),
@@ -123,7 +123,7 @@ def _alternatives(
         yield from _alternative(sub, at, rules)
         yield from _derived(sub, f"{request.name}/{sub.name}", at, rules, constraints)
 
-    yield from each_declared(request.first_available, SUBREQUESTS_MAX, check, at)
+    yield from validate_declared_items(request.first_available, SUBREQUESTS_MAX, check, at)
     if len(request.first_available) <= SUBREQUESTS_MAX:
         yield from declared(unique(request.first_available, lambda one: one.name, at))
 
@@ -168,7 +168,7 @@ def _derived(
             yield from validate_expression(attribute.expression, expression_at, rules, derived=True)
 
     at = at.child("derivedAttributes")
-    yield from each_declared(request.derived_attributes, DERIVED_MAX, check, at)
+    yield from validate_declared_items(request.derived_attributes, DERIVED_MAX, check, at)
     yield from unique_keys(request.derived_attributes, lambda one: one.name, at)
 
 
@@ -182,7 +182,7 @@ def _derived_format(attribute: DeviceDerivedAttribute, at: Path, rules: Options)
 
 
 def _constrained(name: str, constraints: Sequence[DeviceConstraint]) -> Iterable[str]:
-    """Go through the attributes by which constraints compare the devices of a request."""
+    """Yield the attributes by which constraints compare the devices of a request."""
     parent = name.partition("/")[0]
     for constraint in constraints:
         attribute = constraint.match_attribute or constraint.distinct_attribute
@@ -217,7 +217,7 @@ def _config(config: DeviceClaimConfiguration, at: Path, names: Names, rules: Opt
 
 def validate_references(requests: tuple[str, ...], at: Path, names: Names) -> Errors:
     """Check a list of references to requests."""
-    yield from each_declared(
+    yield from validate_declared_items(
         requests, REQUESTS_MAX, lambda name, at: validate_request_reference(name, at, names), at
     )
     if len(requests) <= REQUESTS_MAX:

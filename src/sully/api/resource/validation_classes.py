@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sully.api.resource.checks import Errors, Options, declared, each_declared
+from sully.api.resource.checks import Errors, Options, declared, validate_declared_items
 from sully.api.resource.selectors import validate_selectors
 from sully.api.resource.types import DeviceClassSpec, OpaqueDeviceConfiguration
 from sully.api.resource.validation_names import validate_declared_driver_name
@@ -23,7 +23,7 @@ def validate_class_spec(
         spec.selectors, at.child("selectors"), rules.as_stored(same_selectors)
     )
     same_config = rules.as_stored(old is not None and old.config == spec.config)
-    yield from each_declared(
+    yield from validate_declared_items(
         spec.config,
         CONFIG_MAX,
         lambda config, at: validate_configuration(config.opaque, at, same_config),
@@ -51,7 +51,7 @@ def _extended_resource_name(name: str, at: Path) -> Errors:
 def validate_configuration(
     opaque: OpaqueDeviceConfiguration | None, at: Path, rules: Options
 ) -> Errors:
-    """Check settings for a driver: whose, and that they are an object of a sane size."""
+    """Check settings for a driver: its name, and that they are an object of a limited size."""
     at = at.child("opaque")
     if opaque is None:
         yield at.required()

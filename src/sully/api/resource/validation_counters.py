@@ -5,7 +5,7 @@ Whether the sets that devices name exist is not looked at here: they may be in a
 
 from collections.abc import Mapping
 
-from sully.api.resource.checks import Errors, declared, each_declared, unique
+from sully.api.resource.checks import Errors, declared, unique, validate_declared_items
 from sully.api.resource.types import Counter, CounterSet, DeviceCounterConsumption
 from sully.api.resource.validation_names import validate_short_name
 from sully.machinery.fields import Path
@@ -16,8 +16,8 @@ GROUPS_MAX = 2
 
 
 def validate_consumptions(consumptions: tuple[DeviceCounterConsumption, ...], at: Path) -> Errors:
-    """Check what a device takes out of counter sets."""
-    yield from each_declared(consumptions, CONSUMPTIONS_MAX, _consumption, at)
+    """Check what a device consumes of counter sets."""
+    yield from validate_declared_items(consumptions, CONSUMPTIONS_MAX, _consumption, at)
     if len(consumptions) <= CONSUMPTIONS_MAX:
         yield from declared(unique(consumptions, lambda one: one.counter_set, at))
 

@@ -9,11 +9,11 @@ from sully.api.resource.checks import (
     Errors,
     Options,
     declared,
-    each,
-    each_declared,
     shortened,
     shown,
     unique,
+    validate_declared_items,
+    validate_items,
 )
 from sully.api.resource.types import (
     Device,
@@ -70,7 +70,7 @@ def validate_device(
             device.capacity, at.child("capacity"), rules, shareable=shareable
         )
     if old is None or old.taints != device.taints:
-        yield from each(
+        yield from validate_items(
             device.taints,
             TAINTS_MAX,
             lambda t, at: validate_taint(t, at, rules),
@@ -110,7 +110,7 @@ def validate_attributes(
 
 
 def _is_plain(attribute: DeviceAttribute) -> bool:
-    """Say of the usual attribute that it is fine; a slice can have thousands of them."""
+    """Report whether an attribute is a valid common one; a slice can have thousands."""
     scalars = (attribute.int_value, attribute.bool_value, attribute.string_value)
     text = attribute.string_value
     return (
@@ -228,8 +228,8 @@ def validate_binding_conditions(
     """Check the conditions for binding and for its failure: both or neither, and no overlap."""
     ready, failed = at.child("bindingConditions"), at.child("bindingFailureConditions")
     key: Callable[[str, Path], Errors] = validate_label_key
-    yield from each_declared(conditions, BINDING_CONDITIONS_MAX, key, ready)
-    yield from each_declared(failures, BINDING_CONDITIONS_MAX, key, failed)
+    yield from validate_declared_items(conditions, BINDING_CONDITIONS_MAX, key, ready)
+    yield from validate_declared_items(failures, BINDING_CONDITIONS_MAX, key, failed)
     yield from unique(conditions, str, ready)
     seen: set[str] = set()
     for position, condition in enumerate(failures):

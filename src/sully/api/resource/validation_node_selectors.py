@@ -10,7 +10,7 @@ from sully.machinery.names import dns_subdomain_problems
 
 
 def validate_node_selector(selector: NodeSelector, at: Path) -> Errors:
-    """Check that there are terms and that each makes sense."""
+    """Check the terms of a node selector; there must be one."""
     at = at.child("nodeSelectorTerms")
     terms = selector.node_selector_terms or ()
     if not terms:

@@ -1,6 +1,6 @@
-"""Taint rules and slice patches: which devices they select and what they put on them."""
+"""Taint rules and slice patches: which devices they select and what they change."""
 
-from sully.api.resource.checks import Errors, Options, declared, each, shortened, shown
+from sully.api.resource.checks import Errors, Options, declared, shortened, shown, validate_items
 from sully.api.resource.selectors import validate_selectors
 from sully.api.resource.types import (
     DevicePatch,
@@ -80,7 +80,7 @@ def refuse_criteria(
 
 
 def validate_patch(patch: DevicePatch, old: DevicePatch | None, at: Path, rules: Options) -> Errors:
-    """Yield everything wrong with what a ResourceSlicePatch lays over devices."""
+    """Yield everything wrong with what a ResourceSlicePatch changes of devices."""
     if patch.filter is not None:
         before = old.filter if old is not None else None
         yield from validate_device_selector(patch.filter, before, at.child("filter"), rules)
@@ -93,7 +93,7 @@ def validate_patch(patch: DevicePatch, old: DevicePatch | None, at: Path, rules:
     # device is one, the patch cannot know.
     yield from validate_capacities(patch.capacity, at.child("capacity"), rules, shareable=True)
     if old is None or old.taints != patch.taints:
-        yield from each(
+        yield from validate_items(
             patch.taints, TAINTS_MAX, lambda t, at: validate_taint(t, at, rules), at.child("taints")
         )
 

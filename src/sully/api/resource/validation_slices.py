@@ -6,11 +6,11 @@ from sully.api.resource.checks import (
     Errors,
     Options,
     declared,
-    each,
-    each_declared,
     shown,
     unique,
     unique_keys,
+    validate_declared_items,
+    validate_items,
 )
 from sully.api.resource.types import Device, ResourcePool, ResourceSliceSpec, SliceTaint
 from sully.api.resource.validation_counters import validate_counter_set
@@ -51,7 +51,7 @@ def validate_slice_spec(
     yield from _devices(spec, old, at, rules)
     yield from _counter_sets(spec, at.child("sharedCounters"))
     if old is None or old.taints != spec.taints:
-        yield from each(
+        yield from validate_items(
             spec.taints,
             SLICE_TAINTS_MAX,
             lambda entry, at: _slice_taint(entry, at, rules),
@@ -136,7 +136,7 @@ def _devices(
 
     limit = DEVICES_MAX_WITH_EXTRAS if _has_extras(spec.devices) else DEVICES_MAX
     at = at.child("devices")
-    yield from each(spec.devices, limit, check, at)
+    yield from validate_items(spec.devices, limit, check, at)
     if len(spec.devices) <= limit:
         yield from unique_keys(spec.devices, lambda device: device.name, at)
 
@@ -154,9 +154,11 @@ def _lists_of(device: Device) -> Iterator[bool]:
 
 
 def _counter_sets(spec: ResourceSliceSpec, at: Path) -> Errors:
-    yield from each_declared(spec.shared_counters, COUNTER_SETS_MAX, validate_counter_set, at)
+    yield from validate_declared_items(
+        spec.shared_counters, COUNTER_SETS_MAX, validate_counter_set, at
+    )
     if len(spec.shared_counters) <= COUNTER_SETS_MAX:
-        yield from declared(unique(spec.shared_counters, lambda one: one.name, at))
+        yield from declared(unique(spec.shared_counters, lambda counter_set: counter_set.name, at))
 
 
 def _slice_taint(entry: SliceTaint, at: Path, rules: Options) -> Errors:

@@ -1,4 +1,4 @@
-"""Taints and tolerations: what they may say, wherever they stand."""
+"""Validation of taints and tolerations, in all kinds that have them."""
 
 from sully.api.resource.checks import Errors, Options, declared
 from sully.api.resource.types import DeviceTaint, DeviceToleration
@@ -62,7 +62,7 @@ def validate_tolerations(
 
 
 def validate_toleration(toleration: DeviceToleration, at: Path, rules: Options) -> Errors:
-    """Yield everything wrong with one toleration, not only the first thing."""
+    """Yield everything wrong with one toleration, not only the first error."""
     if toleration.key:
         yield from declared(validate_label_key(toleration.key, at.child("key")))
     yield from _operator(toleration, at)

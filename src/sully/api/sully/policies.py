@@ -102,8 +102,8 @@ def _taint(taint: Obj, at: Path) -> Errors:
 
 
 def _rules(obj: Obj) -> list[Obj]:
-    found: list[Obj] = obj["spec"].get("rules") or []
-    return found
+    rules: list[Obj] = obj["spec"].get("rules") or []
+    return rules
 
 
 def _conditions(obj: Obj) -> str:

@@ -101,9 +101,9 @@ def _latest_taint(obj: Obj) -> Obj:
     return taint
 
 
-def _lifted(obj: Obj, now: datetime) -> str:
-    lifted = obj.get("status", {}).get("liftedTime")
-    return since(lifted, now) if lifted else NONE
+def _deleted(obj: Obj, now: datetime) -> str:
+    deleted = obj.get("status", {}).get("deletedTime")
+    return since(deleted, now) if deleted else NONE
 
 
 EVICTIONS = ResourceType(
@@ -165,7 +165,7 @@ TAINTS = ResourceType(
             type="integer",
             description="How many pods it evicted.",
         ),
-        Column("Lifted", _lifted, description="How long ago the rule went away."),
+        Column("Deleted", _deleted, description="How long ago the rule was deleted."),
         AGE,
     ),
 )

@@ -33,30 +33,30 @@ def validate_eviction(spec: Obj, namespace: str) -> Errors:
     yield from _items(spec, "claims", CLAIMS_MAX, dns_subdomain)
     yield from _items(spec, "devices", DEVICES_MAX, _device)
     if not spec.get("causes"):
-        yield SPEC.child("causes").required("no pod leaves without a reason")
+        yield SPEC.child("causes").required("a record needs at least one cause")
     yield from _items(spec, "causes", CAUSES_MAX, _cause)
-    yield from _given(spec, "evictedTime", SPEC)
+    yield from _required(spec, "evictedTime", SPEC)
 
 
 def validate_taint(spec: Obj) -> Errors:
     """Yield everything wrong with the record of a rule; its spec was checked as a rule's."""
     rule, at = spec.get("rule") or {}, SPEC.child("rule")
     yield from _name(rule, at)
-    yield from _given(rule, "uid", at)
-    yield from _given(spec.get("taint") or {}, "key", SPEC.child("taint"))
-    yield from _given(spec, "addedTime", SPEC)
+    yield from _required(rule, "uid", at)
+    yield from _required(spec.get("taint") or {}, "key", SPEC.child("taint"))
+    yield from _required(spec, "addedTime", SPEC)
     yield from _short(spec, "description", SPEC)
 
 
 def validate_taint_status(status: Obj, at: Path) -> Errors:
-    """Yield everything wrong with what is said to have become of a rule."""
+    """Yield everything wrong with the status of the record of a rule."""
     yield from not_negative(status.get("evicted", 0), at.child("evicted"))
     changes, where = status.get("changes") or [], at.child("changes")
     if len(changes) > CHANGES_MAX:
         yield where.too_many(len(changes), CHANGES_MAX)
     for position, change in enumerate(changes[:CHANGES_MAX]):
-        yield from _given(change, "time", where.index(position))
-        yield from _given(change, "what", where.index(position))
+        yield from _required(change, "time", where.index(position))
+        yield from _required(change, "what", where.index(position))
         yield from _short(change, "what", where.index(position))
         yield from _short(change, "by", where.index(position))
 
@@ -71,10 +71,10 @@ def _pod(pod: Obj, namespace: str, at: Path) -> Errors:
         text = f"must be the namespace of the record, {namespace}"
         yield at.child("namespace").invalid(pod.get("namespace", ""), text)
     yield from _name(pod, at)
-    yield from _given(pod, "uid", at)
+    yield from _required(pod, "uid", at)
     if "owner" in pod:
         for name in ("kind", "name"):
-            yield from _given(pod["owner"], name, at.child("owner"))
+            yield from _required(pod["owner"], name, at.child("owner"))
 
 
 def _cause(cause: Obj, at: Path) -> Errors:
@@ -82,7 +82,7 @@ def _cause(cause: Obj, at: Path) -> Errors:
     yield from _name(cause, at)
     yield from label_key(cause.get("key", ""), at.child("key"))
     yield from formatted(cause.get("value", ""), label_value_problems, at.child("value"))
-    yield from _given(cause, "effect", at)
+    yield from _required(cause, "effect", at)
     yield from _short(cause, "description", at)
     yield from _device(cause.get("device", ""), at.child("device"))
 
@@ -114,7 +114,7 @@ def _name(holder: Obj, at: Path) -> Errors:
         yield from dns_subdomain(holder["name"], at.child("name"))
 
 
-def _given(holder: Obj, name: str, at: Path) -> Errors:
+def _required(holder: Obj, name: str, at: Path) -> Errors:
     if not holder.get(name):
         yield at.child(name).required()
 

@@ -12,7 +12,7 @@ from sully.cli.command import CommandError
 
 if TYPE_CHECKING:
     from sully.api.cluster.types import ManagedCluster, Taint
-    from sully.domain.planning.taintgrammar import Unwanted, Wanted
+    from sully.domain.planning.taintgrammar import TaintToAdd, TaintToRemove
     from sully.planning.changes import Put
     from sully.views.snapshot.snapshot import Snapshot
 
@@ -24,32 +24,28 @@ def cluster_changes(session: Session, snapshot: "Snapshot", args: TaintArgs) -> 
     from sully.planning.changes import Put
     from sully.views.fleet_kinds import CLUSTERS
 
-    found: dict[str, ManagedCluster] = {}
-    for each in _selected(session, snapshot, args):
-        found[each.metadata.name] = each
-    return [
-        Put(
-            CLUSTERS,
-            replace(
-                each,
-                spec=replace(each.spec, taints=_retainted(session, each, args, snapshot.taken)),
-            ),
-        )
-        for each in found.values()
-    ]
+    selected = _selected(session, snapshot, args)
+    changes = []
+    for cluster in {cluster.metadata.name: cluster for cluster in selected}.values():
+        taints = _new_taints(session, cluster, args, snapshot.taken)
+        spec = replace(cluster.spec, taints=taints)
+        changes.append(Put(CLUSTERS, replace(cluster, spec=spec)))
+    return changes
 
 
-def gentler(before: "ManagedCluster", after: "ManagedCluster", args: TaintArgs) -> "ManagedCluster":
+def with_softer_taints(
+    before: "ManagedCluster", after: "ManagedCluster", args: TaintArgs
+) -> "ManagedCluster":
     """Return a cluster that gets no new decisions, but keeps existing ones for the moment."""
     from msgspec.structs import replace
 
     # A cluster with a taint of the key has no decisions to keep, or some that must not return.
-    keys = {each.key for each in args.sets} - {each.key for each in before.spec.taints}
+    keys = {taint.key for taint in args.sets} - {taint.key for taint in before.spec.taints}
     soft = [
-        replace(each, effect="NoSelectIfNew")
-        if each.key in keys and each.effect == "NoSelect"
-        else each
-        for each in after.spec.taints
+        replace(taint, effect="NoSelectIfNew")
+        if taint.key in keys and taint.effect == "NoSelect"
+        else taint
+        for taint in after.spec.taints
     ]
     if tuple(soft) == after.spec.taints:
         return after
@@ -66,46 +62,41 @@ def _selected(
         raise CommandError(
             "no clusters specified: names, globs, or -l with a label selector", code=2
         )
-    known = {each.metadata.name: each for each in snapshot.of(CLUSTERS).values()}
-    chosen = _labelled(known, selector)
+    clusters = {cluster.metadata.name: cluster for cluster in snapshot.of(CLUSTERS).values()}
+    labels_match = read_selector(selector).matches
+    labelled = [name for name in clusters if labels_match(clusters[name].metadata.labels or {})]
     for text in args.names or ("*",):
-        names = [name for name in sorted(chosen) if fits(text, name)]
+        names = [name for name in sorted(labelled) if fits(text, name)]
         if not names:
             labels = f" with labels {selector}" if selector else ""
             raise CommandError(
-                f'managedcluster "{text}"{labels} not found{did_you_mean(text, known)}\n'
+                f'managedcluster "{text}"{labels} not found{did_you_mean(text, clusters)}\n'
                 "  list them with 'kubectl get managedclusters'"
             )
-        yield from (known[name] for name in names)
+        yield from (clusters[name] for name in names)
 
 
-def _labelled(known: "dict[str, ManagedCluster]", text: str) -> "dict[str, ManagedCluster]":
-    selector = read_selector(text)
-    return {
-        name: each for name, each in known.items() if selector.matches(each.metadata.labels or {})
-    }
-
-
-def _retainted(
+def _new_taints(
     session: Session, cluster: "ManagedCluster", args: TaintArgs, now: datetime
 ) -> "tuple[Taint, ...]":
     taints = cluster.spec.taints
-    for gone in args.removes:
-        taints = _without(cluster, taints, gone)
-    for each in args.sets:
-        taints = _with(session, cluster, taints, each, now)
+    for removed in args.removes:
+        taints = _without(cluster, taints, removed)
+    for added in args.sets:
+        taints = _with(session, cluster, taints, added, now)
     return taints
 
 
 def _without(
-    cluster: "ManagedCluster", taints: "tuple[Taint, ...]", gone: "Unwanted"
+    cluster: "ManagedCluster", taints: "tuple[Taint, ...]", removed: "TaintToRemove"
 ) -> "tuple[Taint, ...]":
-    kept = tuple(each for each in taints if not gone.means(each.key, each.effect))
-    if len(kept) < len(taints):
-        return kept
-    has = ", ".join(f"{each.key}:{each.effect}" for each in taints) or "none"
+    remaining = tuple(taint for taint in taints if not removed.matches(taint.key, taint.effect))
+    if len(remaining) < len(taints):
+        return remaining
+    existing = ", ".join(f"{taint.key}:{taint.effect}" for taint in taints) or "none"
     raise CommandError(
-        f'managedcluster "{cluster.metadata.name}" has no taint {gone.taint} (it has: {has})'
+        f'managedcluster "{cluster.metadata.name}" has no taint {removed.taint}'
+        f" (it has: {existing})"
     )
 
 
@@ -113,21 +104,21 @@ def _with(
     session: Session,
     cluster: "ManagedCluster",
     taints: "tuple[Taint, ...]",
-    wanted: "Wanted",
+    added: "TaintToAdd",
     now: datetime,
 ) -> "tuple[Taint, ...]":
     from sully.api.cluster.types import Taint
 
-    same = [each for each in taints if (each.key, each.effect) == (wanted.key, wanted.effect)]
+    same = [taint for taint in taints if (taint.key, taint.effect) == (added.key, added.effect)]
     if same and not session.options.overwrite:
         raise CommandError(
             f'managedcluster "{cluster.metadata.name}" already has a taint'
-            f" {wanted.key}:{wanted.effect}\n  use --overwrite to change it"
+            f" {added.key}:{added.effect}\n  use --overwrite to change it"
         )
-    fresh = Taint(
-        key=wanted.key,
-        value=wanted.value,
-        effect=wanted.effect,
+    new = Taint(
+        key=added.key,
+        value=added.value,
+        effect=added.effect,
         time_added=now.replace(microsecond=0),
     )
-    return (*(each for each in taints if each not in same), fresh)
+    return (*(taint for taint in taints if taint not in same), new)

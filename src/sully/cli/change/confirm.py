@@ -22,18 +22,18 @@ async def confirm(plan: "Plan", out: TextIO = sys.stdout, *, lines: int = 0) -> 
     """Ask whether to continue, below a plan of this many lines; fail without a terminal."""
     screen = _screen(out)
     if screen is None or not sys.stdin.isatty():
-        what = "change placements" if plan.about == "clusters" else "evict pods"
+        what = "change placements" if plan.subject == "clusters" else "evict pods"
         raise CommandError(
             f"this may {what}, and there is no terminal to ask for confirmation\n"
             "  use --yes to skip the confirmation, or --dry-run to only show the plan",
             code=2,
         )
-    if screen is not out or not in_sight(lines, screen):
+    if screen is not out or not fits_on(screen, lines):
         _show_briefly(plan, screen)
-    wanted = number_to_type(plan)
-    if wanted is None:
+    typed = number_to_type(plan)
+    if typed is None:
         return (await _answer("Continue? [y/N] ", screen)).lower() in ("y", "yes")
-    count, thing = wanted
+    count, thing = typed
     return await _answer(f"Type the number of {thing} ({count}) to continue: ", screen) == str(
         count
     )
@@ -41,10 +41,10 @@ async def confirm(plan: "Plan", out: TextIO = sys.stdout, *, lines: int = 0) -> 
 
 def _screen(out: TextIO) -> TextIO | None:
     """Return a terminal for the question: the plan may be redirected to a file."""
-    return next((each for each in (out, sys.stderr, sys.stdout) if each.isatty()), None)
+    return next((stream for stream in (out, sys.stderr, sys.stdout) if stream.isatty()), None)
 
 
-def in_sight(lines: int, screen: TextIO) -> bool:
+def fits_on(screen: TextIO, lines: int) -> bool:
     """Report whether this many lines fit on the terminal, with a question below them."""
     try:
         height = os.get_terminal_size(screen.fileno()).lines
@@ -67,7 +67,7 @@ def number_to_type(plan: "Plan") -> tuple[int, str] | None:
     placements = len(plan.placements)
     if placements > MANY_PODS:
         return placements, "placements that change"
-    if devices > plan.devices_known * MANY_DEVICES:
+    if devices > plan.total_devices * MANY_DEVICES:
         return (pods, "pods to evict") if pods else (devices, "devices that change")
     return None
 

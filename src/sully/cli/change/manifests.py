@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from sully.client.transport import Kind
 
 Obj = dict[str, Any]
-_FORMS = (".yaml", ".yml", ".json")
-_OR = f"{', '.join(_FORMS[:-1])} or {_FORMS[-1]}"
+_SUFFIXES = (".yaml", ".yml", ".json")
+_SUFFIX_LIST = f"{', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]}"
 _URLS = ("http://", "https://")
 _INSTEAD = {
     "Pod": "use 'sully explain pod NAME' to see where it can be scheduled",
@@ -44,16 +44,16 @@ def read_manifests(session: Session) -> list[Manifest]:
     if "-" in names and "-" in (getattr(session.options, "snapshot", None) or ()):
         raise CommandError("only one of -f and --snapshot can read standard input", code=2)
     files = files_named(session)
-    found = [Manifest(body, name) for name in files for body in _bodies(session, name)]
-    if names and not found:
+    manifests = [Manifest(body, name) for name in files for body in _bodies(session, name)]
+    if names and not manifests:
         raise CommandError(f"no objects found in {', '.join(names)}", code=2)
-    return found
+    return manifests
 
 
 def files_named(session: Session) -> list[str]:
     """Return the files of -f, those in directories included."""
     options = session.options
-    return [each for name in options.filename for each in _files(name, deep=options.recursive)]
+    return [file for name in options.filename for file in _files(name, deep=options.recursive)]
 
 
 def _files(name: str, *, deep: bool) -> Iterable[str]:
@@ -62,17 +62,17 @@ def _files(name: str, *, deep: bool) -> Iterable[str]:
         raise CommandError(text, code=2)
     if name == "-" or not Path(name).is_dir():
         return (name,)
-    found = sorted(each for each in _inside(name, deep=deep) if each.endswith(_FORMS))
-    if not found:
+    files = sorted(file for file in _inside(name, deep=deep) if file.endswith(_SUFFIXES))
+    if not files:
         deeper = "" if deep else "; use -R to read subdirectories"
-        raise CommandError(f"{name}: no {_OR} files found{deeper}", code=2)
-    return found
+        raise CommandError(f"{name}: no {_SUFFIX_LIST} files found{deeper}", code=2)
+    return files
 
 
 def _inside(name: str, *, deep: bool) -> Iterator[str]:
     try:
         for folder, _, files in os.walk(name, onerror=_refuse):
-            yield from (os.path.join(folder, each) for each in files)
+            yield from (os.path.join(folder, file) for file in files)
             if not deep:
                 return
     except OSError as error:
@@ -100,9 +100,9 @@ def _bodies(session: Session, name: str) -> Iterator[Obj]:
 
 def kinds() -> "dict[str, Kind[Any]]":
     """Return the kinds that there are plans for, by name."""
-    from sully.planning.changes import ABOUT_DEVICES, ABOUT_FLEET
+    from sully.planning.changes import DEVICE_KINDS, PLACEMENT_KINDS
 
-    return {each.kind: each for each in (*ABOUT_DEVICES, *ABOUT_FLEET)}
+    return {kind.kind: kind for kind in (*DEVICE_KINDS, *PLACEMENT_KINDS)}
 
 
 def kind_of(manifest: Manifest) -> "Kind[Any]":

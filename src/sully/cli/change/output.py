@@ -43,7 +43,7 @@ async def confirmed(session: Session, plan: "Plan", *, ask: bool) -> int | None:
     out = text_stream(session)
     lines = show_plan(plan, wide=session.options.output == "wide", stream=out)
     if is_dry_run(session):
-        return UNSCHEDULABLE if plan.homeless else 0
+        return UNSCHEDULABLE if plan.has_unscheduled else 0
     if ask and not session.options.yes and not await confirm(plan, out, lines=lines):
         report(session, "Nothing changed.")
         return 1
@@ -58,12 +58,12 @@ def print_objects(session: Session, objects: Sequence[Obj]) -> None:
         return
     output = session.options.output
     if output == NAMES:
-        sys.stdout.writelines(f"{_full_name(each)}\n" for each in objects)
+        sys.stdout.writelines(f"{_full_name(obj)}\n" for obj in objects)
         sys.stdout.flush()
         return
-    shown = [_without_managers(each) for each in objects]
-    whole = {"apiVersion": "v1", "kind": "List", "items": shown}
-    print_document(shown[0] if len(shown) == 1 else whole, output)
+    shown = [_without_managers(obj) for obj in objects]
+    items = {"apiVersion": "v1", "kind": "List", "items": shown}
+    print_document(shown[0] if len(shown) == 1 else items, output)
 
 
 def _full_name(obj: Obj) -> str:
@@ -74,5 +74,5 @@ def _full_name(obj: Obj) -> str:
 
 def _without_managers(obj: Obj) -> Obj:
     """Return an object without managedFields, which kubectl does not print either."""
-    metadata = {name: each for name, each in obj["metadata"].items() if name != "managedFields"}
+    metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
     return {**obj, "metadata": metadata}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sully.client.transport import Kind
     from sully.domain.planning.report import Plan
     from sully.planning.changes import Change
-    from sully.planning.settings import Settings
+    from sully.planning.cluster_copy import SimulationOptions
     from sully.views.snapshot.snapshot import Snapshot
 
 UNSCHEDULABLE = 3
@@ -67,7 +67,7 @@ sully plan device 'gpu.example.com/node-7/*' example.com/hot:NoExecute
 sully plan cluster eu-2 maintenance:NoSelect
 
 # Preview a rule on a saved snapshot, for a script
-sully plan -f rule.yaml --snapshot saved.yaml -o json | jq .withoutPlace
+sully plan -f rule.yaml --snapshot saved.yaml -o json | jq .notRescheduled
 """
 
 
@@ -135,94 +135,98 @@ async def _run(session: Session) -> int:
     else:
         refuse_taint_flags(options)
         manifests = read_manifests(session)
-        snapshot = await take_for(session, [kind_of(each) for each in manifests])
+        snapshot = await take_for(session, [kind_of(manifest) for manifest in manifests])
         changes = await proposed(session, snapshot, manifests, delete=options.delete)
         warn_of_unmatched(session, snapshot, changes)
-    made = make_plan(session, snapshot, changes)
-    show(made, options.output)
-    unknown = _unknown(snapshot, made)
+    result = make_plan(session, snapshot, changes)
+    show(result, options.output)
+    unknown = _unknown(snapshot, result)
     if unknown:
         session.warn(unknown)
         return 1
-    return UNSCHEDULABLE if made.homeless else 0
+    return UNSCHEDULABLE if result.has_unscheduled else 0
 
 
 def _unknown(snapshot: "Snapshot", plan: "Plan") -> str:
-    """Return what cannot be known because a kind is missing; a review must not pass then."""
-    from sully.domain.planning.report import Fate
+    """Return what is not known because a kind is missing; a review must not pass then."""
+    from sully.domain.planning.report import ReplacementOutcome
     from sully.views.kinds import CLAIMS, CLASSES, PODS
     from sully.views.snapshot.kinds import NODES
 
-    fates = {each.landing.fate for each in plan.caused}
-    evicted, going = "which pods would be evicted", "where pods would be rescheduled"
-    wanted = (
+    outcomes = {eviction.replacement.outcome for eviction in plan.caused}
+    # A pod without a controller is not replaced, whatever nodes and classes there are.
+    replaced = ReplacementOutcome.NOT_REPLACED not in outcomes
+    pending = ReplacementOutcome.PENDING in outcomes and replaced
+    evicted, rescheduled = "which pods would be evicted", "where pods would be rescheduled"
+    needed = (
         (bool(plan.devices), CLAIMS, evicted),
         (bool(plan.claims), PODS, evicted),
-        # A pod without a controller is not replaced, whatever there is.
-        (Fate.PENDING in fates and Fate.LOST not in fates, NODES, going),
-        (Fate.PENDING in fates and Fate.LOST not in fates, CLASSES, going),
+        (pending, NODES, rescheduled),
+        (pending, CLASSES, rescheduled),
     )
-    for matters, kind, what in wanted:
+    for matters, kind, what in needed:
         gap = snapshot.gap(kind) if matters else None
         if gap is not None:
-            others = " of other namespaces" if gap.but else ""
+            others = " of other namespaces" if gap.only_namespace else ""
             return f"warning: {what} is not known without {kind.plural}{others}"
     return ""
 
 
 async def take_for(session: Session, kinds: "Sequence[Kind[Any]]") -> "Snapshot":
     """Return a snapshot of what a plan about these kinds needs."""
-    from sully.planning.changes import ABOUT_DEVICES, ABOUT_FLEET
-    from sully.planning.world import NEEDED
+    from sully.planning.changes import DEVICE_KINDS, PLACEMENT_KINDS
+    from sully.planning.cluster_copy import PLAN_KINDS
     from sully.views.fleet_kinds import CLUSTERS, PLACEMENTS
     from sully.views.kinds import SLICES
     from sully.views.snapshot.kinds import FLEET
 
     # What cannot be listed can be created, but not be deleted.
-    more = tuple(dict.fromkeys(kinds)) if session.options.delete else ()
-    if set(kinds) <= set(ABOUT_DEVICES):
-        return await take_snapshot(session, NEEDED, needed=(SLICES, *more), in_files=(SLICES,))
-    if not set(kinds) <= set(ABOUT_FLEET):
+    deleted = tuple(dict.fromkeys(kinds)) if session.options.delete else ()
+    if set(kinds) <= set(DEVICE_KINDS):
+        return await take_snapshot(
+            session, PLAN_KINDS, needed=(SLICES, *deleted), in_files=(SLICES,)
+        )
+    if not set(kinds) <= set(PLACEMENT_KINDS):
         raise CommandError(
             "devices and clusters cannot be planned together; make two plans", code=2
         )
     return await take_snapshot(
-        session, FLEET, needed=(CLUSTERS, PLACEMENTS, *more), in_files=(CLUSTERS,)
+        session, FLEET, needed=(CLUSTERS, PLACEMENTS, *deleted), in_files=(CLUSTERS,)
     )
 
 
 def make_plan(session: Session, snapshot: "Snapshot", changes: "Sequence[Change]") -> "Plan":
     """Run changes on a copy and return what would happen."""
-    from sully.planning.changes import begins, is_about_fleet
+    from sully.planning.changes import is_about_placements, start_time
 
-    if any(is_about_fleet(each) for each in changes):
+    if any(is_about_placements(change) for change in changes):
         from sully.controllers.placement.settings import PlacementSettings
-        from sully.planning.fleet import plan_fleet
+        from sully.planning.placements import plan_placements
 
-        said = session.options
+        options = session.options
         flags = PlacementSettings(
-            toleration_seconds=getattr(said, "default_cluster_toleration_seconds", None),
-            leaves_per_minute=getattr(said, "cluster_leave_budget_per_minute", None),
+            toleration_seconds=getattr(options, "default_cluster_toleration_seconds", None),
+            removals_per_minute=getattr(options, "cluster_removal_budget_per_minute", None),
         )
-        return plan_fleet(snapshot, changes, flags)
+        return plan_placements(snapshot, changes, flags)
 
-    from sully.planning.rehearsal import Eviction, Rehearsal
-    from sully.planning.telling import gaps, tell
+    from sully.planning.plan_builder import build_plan, gap_notes
+    from sully.planning.simulation import SimulatedEviction, Simulation
 
-    start = begins(changes, snapshot.taken)
-    evicted: Sequence[Eviction] = ()
+    start = start_time(changes, snapshot.taken)
+    evicted: Sequence[SimulatedEviction] = ()
     with spinner(lambda: f"Planning: {number(len(evicted), 'pod')} evicted so far"):
-        rehearsal = Rehearsal(snapshot, settings_of(session), start=start)
-        evicted = rehearsal.evicted
-        rehearsal.run(changes)
-        return tell(rehearsal, gaps(snapshot))
+        simulation = Simulation(snapshot, simulation_options(session), start=start)
+        evicted = simulation.evicted
+        simulation.run(changes)
+        return build_plan(simulation, gap_notes(snapshot))
 
 
-def settings_of(session: Session) -> "Settings":
-    from sully.planning.settings import Settings
+def simulation_options(session: Session) -> "SimulationOptions":
+    from sully.planning.cluster_copy import SimulationOptions
 
     options = session.options
-    return Settings(
+    return SimulationOptions(
         stop_seconds=getattr(options, "stop_seconds", None),
         default_per_second=getattr(options, "default_evictions_per_second", None) or None,
         max_per_minute=getattr(options, "max_evictions_per_minute", None) or None,

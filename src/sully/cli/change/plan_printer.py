@@ -10,13 +10,17 @@ from sully.cli.client.formatting import duration, number
 from sully.cli.client.tables import Cell, Column, Table, broken, look_of
 
 if TYPE_CHECKING:
-    from sully.domain.planning.grouping import Group
-    from sully.domain.planning.report import ClassTold, Departure, DeviceTold, Landing, Plan
+    from sully.domain.planning.report import (
+        ClassCounts,
+        DeviceChange,
+        OwnerEvictions,
+        Plan,
+        PlannedEviction,
+        Replacement,
+    )
     from sully.domain.scheduling.diagnosis import Taint
 
-_DONE = re.compile(r" (created|changed|unchanged|deleted)$")
-_PUBLISHED = {"appears": "published", "vanishes": "unpublished"}
-"""How these are printed; documents for programs keep the older words."""
+_CHANGED = re.compile(r" (created|changed|unchanged|deleted)$")
 MOST_DEVICES = 10
 """Rows of the short format for devices, and for reasons why pods are unschedulable."""
 MOST_NAMES = 3
@@ -32,48 +36,48 @@ def show_plan(plan: "Plan", *, wide: bool = False, stream: TextIO | None = None)
     screen.devices(plan)
     screen.pods(plan)
     screen.others(plan)
-    screen.fleet(plan)
+    screen.placements(plan)
     screen.classes(plan.classes)
-    screen.homeless(plan)
-    screen.lines(f"note: {each}" for each in plan.notes)
+    screen.not_rescheduled(plan)
+    screen.lines(f"note: {note}" for note in plan.notes)
     out.flush()
     return screen.printed
 
 
 def summary(plan: "Plan") -> str:
     """Return the most important in a few sentences."""
-    if plan.about == "clusters":
+    if plan.subject == "clusters":
         text = f"{number(len(plan.placements), 'placement')} would change."
-        return f"{text} {plan.homeless} would lack clusters." if plan.homeless else text
-    of = f"{len(plan.devices)} of " if len(plan.devices) != plan.devices_known else ""
+        lacking = len(plan.unsatisfied_placements)
+        return f"{text} {lacking} would lack clusters." if lacking else text
+    of = f"{len(plan.devices)} of " if len(plan.devices) != plan.total_devices else ""
     claims = f", used by {number(len(plan.claims), 'claim')}" if plan.claims else ""
-    text = f"{of}{number(plan.devices_known, 'device')} affected{claims}."
+    text = f"{of}{number(plan.total_devices, 'device')} affected{claims}."
     if not plan.devices:
         text = "No devices affected."
     evicted = plan.caused
-    surely = ", as far as known." if plan.notes else "."
+    end = ", as far as known." if plan.notes else "."
     if not evicted:
-        return f"{text} No pods would be evicted{surely}"
-    now = sum(each.after < 1 for each in evicted)
-    last = max(each.after for each in evicted)
-    when = _when(last)
+        return f"{text} No pods would be evicted{end}"
+    now = sum(eviction.after_seconds < 1 for eviction in evicted)
+    when = _when(max(eviction.after_seconds for eviction in evicted))
     if now < len(evicted):
         when = f"after {when}" if len(evicted) == 1 else f"the last after {when}"
         when = f"{now} immediately, {when}" if now else when
     text += f" {number(len(evicted), 'pod')} would be evicted ({when})."
-    return f"{text} {_rescheduled(len(evicted), plan.homeless)}{surely}"
+    return f"{text} {_rescheduled(len(evicted), len(plan.not_rescheduled))}{end}"
 
 
-def _rescheduled(pods: int, not_: int) -> str:
+def _rescheduled(pods: int, failed: int) -> str:
     if pods == 1:
-        return f"It would {'not ' if not_ else ''}be rescheduled"
-    if not_ == pods:
+        return f"It would {'not ' if failed else ''}be rescheduled"
+    if failed == pods:
         return "None would be rescheduled"
-    return f"{not_} would not be rescheduled" if not_ else "All would be rescheduled"
+    return f"{failed} would not be rescheduled" if failed else "All would be rescheduled"
 
 
-def _would(done: re.Match[str]) -> str:
-    return " unchanged" if done[1] == "unchanged" else f" would be {done[1]}"
+def _would_be(verb: re.Match[str]) -> str:
+    return " unchanged" if verb[1] == "unchanged" else f" would be {verb[1]}"
 
 
 class _Screen:
@@ -100,7 +104,7 @@ class _Screen:
 
     def changes(self, plan: "Plan") -> None:
         shown = plan.changes if self._wide else plan.changes[:MOST_DEVICES]
-        self.lines(_DONE.sub(_would, each) for each in shown)
+        self.lines(_CHANGED.sub(_would_be, change) for change in shown)
         self._more(len(plan.changes) - len(shown), "change")
 
     def devices(self, plan: "Plan") -> None:
@@ -110,16 +114,15 @@ class _Screen:
         # Most devices are not in use: claims shrink first, so that those take one line each.
         columns = [
             Column("DEVICE", shrinks=2),
-            # Most drivers name the pool of a node after it: then the column is redundant.
             Column("NODE", shrinks=2),
             Column("CHANGE", shrinks=2),
             Column("CLAIMS", shrinks=1),
         ]
-        self.table(columns, [_device(each) for each in shown])
+        self.table(columns, [_device(device) for device in shown])
         self._more(len(plan.devices) - len(shown), "device")
 
     def pods(self, plan: "Plan") -> None:
-        from sully.domain.planning.grouping import grouped
+        from sully.domain.planning.report import group_by_owner
 
         if not plan.caused:
             return
@@ -132,7 +135,7 @@ class _Screen:
                 Column("EVICTED"),
                 Column("THEN", shrinks=True),
             ]
-            self.table(columns, [_departure(each) for each in plan.caused])
+            self.table(columns, [_eviction(eviction) for eviction in plan.caused])
             return
         columns = [
             Column("NAMESPACE"),
@@ -141,25 +144,28 @@ class _Screen:
             Column("EVICTED"),
             Column("THEN", shrinks=True),
         ]
-        self.table(columns, [_group(each) for each in grouped(plan.caused)])
+        self.table(columns, [_owner(owner) for owner in group_by_owner(plan.caused)])
 
     def others(self, plan: "Plan") -> None:
-        anyway = len(plan.departures) - len(plan.caused)
-        told = [
-            f"{each.namespace}/{each.name} would not be evicted: {each.why}" for each in plan.stays
+        lines = [
+            f"{pod.namespace}/{pod.name} would not be evicted: {pod.message}"
+            for pod in plan.blocked_evictions
         ]
-        told += [
-            f"pending pod {each.namespace}/{each.name} would be scheduled to {each.node}"
-            + (" and evicted again" if each.returns else "")
-            for each in plan.arrivals
+        lines += [
+            f"pending pod {pod.namespace}/{pod.name} would be scheduled to {pod.node}"
+            + (" and evicted again" if pod.evicted_again else "")
+            for pod in plan.scheduled_pods
         ]
-        if anyway:
-            told.append(f"{number(anyway, 'pod')} will be evicted without the change, too.")
-        if told:
-            self.lines(["", *told])
+        without_change = len(plan.evictions) - len(plan.caused)
+        if without_change:
+            lines.append(
+                f"{number(without_change, 'pod')} will be evicted without the change, too."
+            )
+        if lines:
+            self.lines(["", *lines])
 
-    def fleet(self, plan: "Plan") -> None:
-        if plan.moves:
+    def placements(self, plan: "Plan") -> None:
+        if plan.decision_changes:
             columns = [
                 Column("AFTER"),
                 Column("PLACEMENT", shrinks=True),
@@ -167,8 +173,13 @@ class _Screen:
                 Column("ADDED", shrinks=True),
             ]
             rows = [
-                [_when(x.after), x.placement, ", ".join(x.leaves), ", ".join(x.joins)]
-                for x in plan.moves
+                [
+                    _when(change.after_seconds),
+                    change.placement,
+                    ", ".join(change.removed_clusters),
+                    ", ".join(change.added_clusters),
+                ]
+                for change in plan.decision_changes
             ]
             self.table(columns, rows)
         if plan.placements:
@@ -180,59 +191,61 @@ class _Screen:
                 Column("MESSAGE", shrinks=True),
             ]
             rows = [
-                [x.placement, str(len(x.before)), str(len(x.after)), str(x.unmet), x.message]
-                for x in plan.placements
+                [
+                    change.placement,
+                    str(len(change.before)),
+                    str(len(change.after)),
+                    str(change.missing_clusters),
+                    change.message,
+                ]
+                for change in plan.placements
             ]
             self.table(columns, rows)
 
-    def classes(self, classes: Sequence["ClassTold"]) -> None:
+    def classes(self, classes: Sequence["ClassCounts"]) -> None:
         if not classes:
             return
         columns = [Column("CLASS", shrinks=True), Column("DEVICES", right=True)]
-        columns += [Column(each, right=True) for each in ("TAINTED", "IN USE", "FREE")]
-        self.table(columns, [_class(each) for each in classes])
+        columns += [Column(title, right=True) for title in ("TAINTED", "IN USE", "FREE")]
+        self.table(columns, [_class(counts) for counts in classes])
 
-    def homeless(self, plan: "Plan") -> None:
-        from sully.domain.planning.report import HOMELESS
-
-        found = [each for each in plan.caused if each.landing.fate in HOMELESS]
-        if not found:
+    def not_rescheduled(self, plan: "Plan") -> None:
+        evictions = plan.not_rescheduled
+        if not evictions:
             return
-        self.lines(["", f"{number(len(found), 'pod')} would not be rescheduled:"])
-        most = None if self._wide else MOST_NAMES
-        alike = _alike(found, most)
-        shown = alike if self._wide else alike[:MOST_DEVICES]
-        for (why, *requests), names in shown:
-            self.lines([f"  {_some(names, most)}: {why}", *requests])
-        self._more(len(found) - sum(len(names) for _, names in shown), "pod")
+        self.lines(["", f"{number(len(evictions), 'pod')} would not be rescheduled:"])
+        limit = None if self._wide else MOST_NAMES
+        groups = _group_by_message(evictions, limit)
+        shown = groups if self._wide else groups[:MOST_DEVICES]
+        for (message, *requests), names in shown:
+            self.lines([f"  {_shorten(names, limit)}: {message}", *requests])
+        self._more(len(evictions) - sum(len(names) for _, names in shown), "pod")
 
     def _more(self, left: int, thing: str) -> None:
         if left > 0:
             self.lines([f"and {number(left, f'more {thing}')}; -o wide shows all"])
 
 
-def _device(told: "DeviceTold") -> list[str]:
+def _device(change: "DeviceChange") -> list[str]:
     # The source is above the table.
-    gains = (each.partition(" ")[0] for each in told.gains)
-    loses = (each.partition(" ")[0] for each in told.loses)
-    changes = [*(f"+{each}" for each in gains), *(f"-{each}" for each in loses)]
-    changes += [_PUBLISHED.get(each, each) for each in told.changes]
+    added = [f"+{taint.partition(' ')[0]}" for taint in change.added_taints]
+    removed = [f"-{taint.partition(' ')[0]}" for taint in change.removed_taints]
     return [
-        told.device,
-        told.node or "-",
-        ", ".join(changes),
-        ", ".join(told.claims) or "-",
+        change.device,
+        change.node or "-",
+        ", ".join((*added, *removed, *change.changes)),
+        ", ".join(change.claims) or "-",
     ]
 
 
-def _departure(each: "Departure") -> list[Cell | str]:
+def _eviction(eviction: "PlannedEviction") -> list[Cell | str]:
     return [
-        each.namespace,
-        each.name,
-        each.owner,
-        each.node,
-        _when(each.after),
-        _fate(each.landing),
+        eviction.namespace,
+        eviction.name,
+        eviction.owner,
+        eviction.node,
+        _when(eviction.after_seconds),
+        _outcome(eviction.replacement),
     ]
 
 
@@ -241,54 +254,53 @@ def _when(seconds: float) -> str:
     return duration(ceil(seconds)) if seconds >= 1 else "immediately"
 
 
-def _fate(landing: "Landing") -> Cell:
-    from sully.domain.planning.report import Fate
+def _outcome(replacement: "Replacement") -> Cell:
+    from sully.domain.planning.report import ReplacementOutcome
 
-    match landing.fate:
-        case Fate.LANDS:
-            return Cell(f"rescheduled to {landing.node}", "green")
-        case Fate.PENDING:
+    match replacement.outcome:
+        case ReplacementOutcome.RESCHEDULED:
+            return Cell(f"rescheduled to {replacement.node}", "green")
+        case ReplacementOutcome.PENDING:
             return Cell("unschedulable", "red")
-        case Fate.RETURNS:
-            return Cell(f"rescheduled to {landing.node}, evicted again", "red")
-        case Fate.LOST:
+        case ReplacementOutcome.EVICTED_AGAIN:
+            return Cell(f"rescheduled to {replacement.node}, evicted again", "red")
+        case ReplacementOutcome.NOT_REPLACED:
             return Cell("not recreated", "red")
 
 
-def _group(group: "Group") -> list[Cell | str]:
-    first, last = _when(group.first), _when(group.last)
+def _owner(owner: "OwnerEvictions") -> list[Cell | str]:
+    first, last = _when(owner.first), _when(owner.last)
     return [
-        group.namespace,
-        group.owner,
-        str(len(group.departures)),
+        owner.namespace,
+        owner.owner,
+        str(len(owner.evictions)),
         first if first == last else f"{first} to {last}",
-        _fates(group),
+        _outcomes(owner),
     ]
 
 
-def _fates(group: "Group") -> Cell:
-    from sully.domain.planning.report import Fate
+def _outcomes(owner: "OwnerEvictions") -> Cell:
+    from sully.domain.planning.report import ReplacementOutcome
 
-    nodes = group.nodes
-    more = f" and {len(nodes) - 3} more" if nodes[3:] else ""
-    where = f" to {', '.join(nodes[:3])}{more}" if nodes else ""
-    words = {
-        Fate.LANDS: f"rescheduled{where}",
-        Fate.PENDING: "unschedulable",
-        Fate.RETURNS: "evicted again",
-        Fate.LOST: "not recreated",
+    nodes = f" to {_shorten(owner.nodes, MOST_NAMES)}" if owner.nodes else ""
+    texts = {
+        ReplacementOutcome.RESCHEDULED: f"rescheduled{nodes}",
+        ReplacementOutcome.PENDING: "unschedulable",
+        ReplacementOutcome.EVICTED_AGAIN: "evicted again",
+        ReplacementOutcome.NOT_REPLACED: "not recreated",
     }
-    texts = [f"{count} {words[fate]}" for fate, count in group.fates.items()]
-    return Cell(", ".join(texts), "green" if set(group.fates) == {Fate.LANDS} else "red")
+    text = ", ".join(f"{count} {texts[outcome]}" for outcome, count in owner.outcomes.items())
+    all_rescheduled = owner.outcomes.keys() == {ReplacementOutcome.RESCHEDULED}
+    return Cell(text, "green" if all_rescheduled else "red")
 
 
-def _class(told: "ClassTold") -> list[str]:
+def _class(counts: "ClassCounts") -> list[str]:
     return [
-        told.name,
-        _from_to(told.devices_before, told.devices),
-        _from_to(told.tainted_before, told.tainted_after),
-        _from_to(told.used_before, told.used_after),
-        _from_to(told.free_before, told.free_after),
+        counts.name,
+        _from_to(counts.devices_before, counts.devices_after),
+        _from_to(counts.tainted_before, counts.tainted_after),
+        _from_to(counts.used_before, counts.used_after),
+        _from_to(counts.free_before, counts.free_after),
     ]
 
 
@@ -296,57 +308,59 @@ def _from_to(before: int, after: int) -> str:
     return str(after) if before == after else f"{before} -> {after}"
 
 
-def _alike(
-    departures: "Iterable[Departure]", most: int | None
+def _group_by_message(
+    evictions: "Iterable[PlannedEviction]", limit: int | None
 ) -> list[tuple[tuple[str, ...], list[str]]]:
     """Group pods that are unschedulable for the same reasons."""
-    found: dict[tuple[str, ...], list[str]] = {}
-    for each in departures:
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for eviction in evictions:
         # Preemption is not part of a plan.
-        why = each.landing.why.partition(" preemption:")[0]
-        reasons = (why, *_spoken(each.landing, most))
-        found.setdefault(reasons, []).append(f"{each.namespace}/{each.name}")
-    return list(found.items())
+        message = eviction.replacement.message.partition(" preemption:")[0]
+        texts = (message, *_requests(eviction.replacement, limit))
+        groups.setdefault(texts, []).append(f"{eviction.namespace}/{eviction.name}")
+    return list(groups.items())
 
 
-def _some(names: Sequence[str], most: int | None) -> str:
-    """Write the first names, and how many more there are."""
-    left = 0 if most is None else len(names) - most
-    return ", ".join(names[:most]) + (f" and {left} more" if left > 0 else "")
+def _shorten(names: Sequence[str], limit: int | None) -> str:
+    """Return the first names, and how many more there are."""
+    left = 0 if limit is None else len(names) - limit
+    return ", ".join(names[:limit]) + (f" and {left} more" if left > 0 else "")
 
 
-def _spoken(landing: "Landing", most: int | None) -> Iterator[str]:
+def _requests(replacement: "Replacement", limit: int | None) -> Iterator[str]:
     """Yield why devices were not available for each request."""
-    account = landing.account
-    for asked in account.requests if account is not None else ():
-        parts = [f"{asked.available} available"]
+    diagnosis = replacement.diagnosis
+    for request in diagnosis.requests if diagnosis is not None else ():
+        parts = [f"{request.available} available"]
         parts += [
-            f"{count} {_words(why)}" for why, count in asked.refused.items() if why != "taint"
+            f"{count} {_words(reason)}"
+            for reason, count in request.refused.items()
+            if reason != "taint"
         ]
-        parts += _tainted(asked.taints, most)
-        if asked.more_taints:
-            parts.append(number(asked.more_taints, "more taint"))
-        yield f"    request {asked.request} needs {asked.wanted}: {', '.join(parts)}"
+        parts += _tainted(request.taints, limit)
+        if request.more_taints:
+            parts.append(number(request.more_taints, "more taint"))
+        yield f"    request {request.request} needs {request.wanted}: {', '.join(parts)}"
 
 
-def _tainted(taints: "Sequence[Taint]", most: int | None) -> Iterator[str]:
+def _tainted(taints: "Sequence[Taint]", limit: int | None) -> Iterator[str]:
     """Yield how many devices each taint excludes, and its source.
 
     A taint that many rules set, as those of a glob do, is listed once, with the devices of each
     rule in parentheses: two rules may select the same device, so there is no sum.
     """
-    found: dict[tuple[str, bool], list[Taint]] = {}
-    for each in taints:
-        found.setdefault((f"{each.key}:{each.effect}", each.lapsed), []).append(each)
-    for (taint, lapsed), counts in found.items():
+    groups: dict[tuple[str, bool], list[Taint]] = {}
+    for taint in taints:
+        groups.setdefault((f"{taint.key}:{taint.effect}", taint.expired), []).append(taint)
+    for (text, lapsed), same in groups.items():
         end = ", no longer tolerated" if lapsed else ""
-        if len(counts) == 1:
-            yield f"{counts[0].devices} tainted {taint} by {counts[0].origin}{end}"
+        if len(same) == 1:
+            yield f"{same[0].devices} tainted {text} by {same[0].origin}{end}"
         else:
-            origins = [f"{each.origin} ({each.devices})" for each in counts]
-            yield f"tainted {taint} by {_some(origins, most)}{end}"
+            origins = [f"{taint.origin} ({taint.devices})" for taint in same]
+            yield f"tainted {text} by {_shorten(origins, limit)}{end}"
 
 
 def _words(name: str) -> str:
-    """Write a name such as `inUse` in words."""
-    return "".join(f" {each.lower()}" if each.isupper() else each for each in name)
+    """Return a name such as `inUse` in words."""
+    return "".join(f" {char.lower()}" if char.isupper() else char for char in name)

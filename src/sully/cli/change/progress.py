@@ -36,15 +36,15 @@ def state_of(rules: "Sequence[DeviceTaintRule]", before: int = 0) -> State:
     observed, pending, evicted, paused = True, 0, 0, False
     rate = rules[0].spec.taint.evictions_per_second if rules else None
     for rule in rules:
-        found = {each.type: each for each in rule.status.conditions}
-        said = found.get(CONDITION)
-        if said is None or said.observed_generation != rule.metadata.generation:
+        conditions = {condition.type: condition for condition in rule.status.conditions}
+        progress = conditions.get(CONDITION)
+        if progress is None or progress.observed_generation != rule.metadata.generation:
             observed = False
             continue
-        if said.status == "True":
-            pending += evicted_before(said.message)
-        evicted += _number(found.get(EVICTED))
-        paused = paused or PAUSED in found
+        if progress.status == "True":
+            pending += evicted_before(progress.message)
+        evicted += _number(conditions.get(EVICTED))
+        paused = paused or PAUSED in conditions
     return State(observed, pending, max(0, evicted - before), paused, rate=rate, deleted=not rules)
 
 
@@ -159,15 +159,15 @@ async def with_remaining(session: Session, eviction: Eviction, state: State) -> 
 
     if not state.over:
         return state
-    namespaces = sorted({each.namespace for each in eviction.pods})
+    namespaces = sorted({key.namespace for key in eviction.pods})
     try:
-        pods = [pod for each in namespaces for pod in await list_all(session.transport, PODS, each)]
+        pods = [pod for name in namespaces for pod in await list_all(session.transport, PODS, name)]
     except Forbidden:
         return state
     uids = set(eviction.pods.values())
-    there = [each for each in pods if each.metadata.uid in uids and not each.finished]
-    terminating = sum(each.leaving for each in there)
-    remaining = len(there) - terminating
+    existing = [pod for pod in pods if pod.metadata.uid in uids and not pod.finished]
+    terminating = sum(pod.is_terminating for pod in existing)
+    remaining = len(existing) - terminating
     if remaining and state.tolerating:
         # Other pods were evicted instead, so it is not over.
         return replace(state, pending=state.tolerating, tolerating=0)
@@ -176,6 +176,7 @@ async def with_remaining(session: Session, eviction: Eviction, state: State) -> 
 
 async def _by_pods(session: Session, eviction: Eviction, bar: ProgressBar) -> bool:
     from sully.cli.client.watching import exposures_of, watch_kinds
+    from sully.domain.capabilities.control_plane import ControlPlane
     from sully.views.kinds import CLAIMS, PODS, RULES
     from sully.views.snapshot.kinds import DEVICES
 
@@ -183,7 +184,8 @@ async def _by_pods(session: Session, eviction: Eviction, bar: ProgressBar) -> bo
         if caches.gap(PODS) is not None or caches.gap(CLAIMS) is not None:
             # Without access to pods there is only the status.
             return await watch(session, bar, lambda: _by_status(session, eviction))
-        tracker = PodTracker(exposures_of(session, caches), eviction.pods)
+        policy = ControlPlane.KUBERNETES.eviction
+        tracker = PodTracker(exposures_of(session, caches, policy), eviction.pods)
 
         async def poll() -> State:
             rules = map(tracker.exposures.inventory.rule, eviction.names)
@@ -206,20 +208,20 @@ class PodTracker:
         for rule in rules:
             due = self.exposures.due(rule)
             pending.update(due)
-            self._note((*due, *self.exposures.leaving(rule)))
-        gone = terminating = 0
+            self._note((*due, *self.exposures.terminating(rule)))
+        deleted = terminating = 0
         for uid, key in self._seen.items():
             pod = self.exposures.usage.pod(key)
             if pod is None or pod.metadata.uid != uid:
-                gone += 1
-            elif pod.leaving:
+                deleted += 1
+            elif pod.is_terminating:
                 # It may have released its devices already.
                 terminating += 1
         rate = rules[0].spec.taint.evictions_per_second if rules else None
         return State(
             True,
             len(pending),
-            gone + terminating,
+            deleted + terminating,
             paused=False,
             terminating=terminating,
             rate=rate,
@@ -240,17 +242,17 @@ async def _rules(session: Session, names: Sequence[str]) -> "list[DeviceTaintRul
     from sully.views.snapshot.loading import list_all
 
     if len(names) > _FEW:
-        wanted = set(names)
-        rules = await list_all(session.transport, RULES)
-        return [each for each in rules if each.metadata.name in wanted]
-    found = []
+        selected = set(names)
+        listed = await list_all(session.transport, RULES)
+        return [rule for rule in listed if rule.metadata.name in selected]
+    rules = []
     for name in names:
         try:
-            found.append(await session.transport.get(RULES, Key("", name)))
+            rules.append(await session.transport.get(RULES, Key("", name)))
         except NotFound:
             # It was deleted, and evicts no more pods.
             continue
-    return found
+    return rules
 
 
 def still_evicting(names: Sequence[str], group: str = "", *, pausable: bool) -> str:

@@ -1,4 +1,4 @@
-"""What a plan is about: changes, with objects as the server would store them."""
+"""The changes of a plan, with objects as the server would store them."""
 
 import asyncio
 from collections.abc import Iterable, Iterator
@@ -20,41 +20,40 @@ if TYPE_CHECKING:
 
 Obj = dict[str, Any]
 CONCURRENT = 16
-"""How many objects a server is asked about at the same time."""
+"""How many objects are validated at the same time."""
 
 
 async def proposed(
     session: Session, snapshot: "Snapshot", manifests: Iterable[Manifest], *, delete: bool = False
 ) -> "list[Change]":
-    """Return the changes that objects stand for.
+    """Return the changes that apply or delete objects.
 
     Files are treated as `kubectl apply` does, with unknown fields refused.
     """
     from sully.planning.changes import Put, Remove
     from sully.planning.dryrun import DryRun
 
-    found = [(kind_of(each), each) for each in manifests]
-    keys = [(kind, _key(session, kind, each.body)) for kind, each in found]
+    objects = [(kind_of(manifest), manifest) for manifest in manifests]
+    keys = [(kind, _key(session, kind, manifest.body)) for kind, manifest in objects]
     if delete:
-        for (kind, key), (_, each) in zip(keys, found, strict=True):
+        for (kind, key), (_, manifest) in zip(keys, objects, strict=True):
             if snapshot.get(kind, key) is None:
-                raise CommandError(f'{each.where}{kind.kind.lower()} "{key}" not found')
+                raise CommandError(f'{manifest.where}{kind.kind.lower()} "{key}" not found')
         return [Remove(kind, key) for kind, key in keys]
-    hub = [(kind, _in_hub_version(kind, each)) for kind, each in found]
+    objects = [(kind, _in_hub_version(kind, manifest)) for kind, manifest in objects]
     local = getattr(session.options, "dry_run", "") == "client"
-    dry_run = DryRun(
-        snapshot, None if local else session.connection, apply=any(each.file for _, each in hub)
-    )
-    # A glob may stand for many rules, more than a server should be asked about at the same time.
+    from_files = any(manifest.file for _, manifest in objects)
+    dry_run = DryRun(snapshot, None if local else session.connection, apply=from_files)
+    # A glob may expand to many rules, more than a server should validate at the same time.
     limit = asyncio.Semaphore(CONCURRENT)
 
     async def put(kind: "Kind[Any]", manifest: Manifest) -> Put:
         async with limit:
             return Put(kind, await _stored(dry_run, kind, manifest))
 
-    objects = number(len(hub), "object")
-    with spinner(lambda: f"Validating {objects}"):
-        return await asyncio.gather(*(put(kind, each) for kind, each in hub))
+    text = f"Validating {number(len(objects), 'object')}"
+    with spinner(lambda: text):
+        return await asyncio.gather(*(put(kind, manifest) for kind, manifest in objects))
 
 
 async def _stored(dry_run: Any, kind: "Kind[Any]", manifest: Manifest) -> Any:

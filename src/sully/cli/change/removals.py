@@ -9,13 +9,13 @@ from sully.cli.command import CommandError
 
 if TYPE_CHECKING:
     from sully.api.resource.types import DeviceTaintRule
-    from sully.domain.planning.lifting import Meant
-    from sully.domain.planning.taintgrammar import Unwanted
+    from sully.domain.planning.taint_removal import DeviceMatcher
+    from sully.domain.planning.taintgrammar import TaintToRemove
     from sully.planning.changes import Remove
     from sully.views.snapshot.snapshot import Snapshot
 
 _MOST = 5
-"""Obstacles that are listed."""
+"""How many remaining taints are listed."""
 
 
 def removals(session: Session, snapshot: "Snapshot", args: TaintArgs) -> "list[Remove]":
@@ -30,47 +30,47 @@ def removals(session: Session, snapshot: "Snapshot", args: TaintArgs) -> "list[R
         raise CommandError(
             "no devices specified: DRIVER/POOL/DEVICE, --class or --cel ('*' for all)", code=2
         )
-    patterns = [parse_pattern(each) for each in args.names or ("*",)]
+    patterns = [parse_pattern(name) for name in args.names or ("*",)]
 
     def selects(driver: str, pool: str, device: str) -> bool:
-        return any(each.matches(driver, pool, device) for each in patterns)
+        return any(pattern.matches(driver, pool, device) for pattern in patterns)
 
-    found: dict[str, Remove] = {}
-    for unwanted in args.removes:
-        rules = _rules(session, snapshot, selects, unwanted)
+    deletions: dict[str, Remove] = {}
+    for taint in args.removes:
+        rules = _rules(session, snapshot, selects, taint)
         if not rules:
-            raise CommandError(_not_found(session, args, unwanted))
-        for each in rules:
-            name = each.metadata.name
-            found[name] = Remove(RULES, Key("", name))
-    return list(found.values())
+            raise CommandError(_not_found(session, args, taint))
+        for rule in rules:
+            name = rule.metadata.name
+            deletions[name] = Remove(RULES, Key("", name))
+    return list(deletions.values())
 
 
 def _rules(
-    session: Session, snapshot: "Snapshot", selects: "Meant", unwanted: "Unwanted"
+    session: Session, snapshot: "Snapshot", selects: "DeviceMatcher", taint: "TaintToRemove"
 ) -> "Sequence[DeviceTaintRule]":
-    from sully.domain.planning.lifting import lifting, remedy, same_criteria
+    from sully.domain.planning.taint_removal import plan_removal, remedy, same_criteria
     from sully.views.kinds import RULES
 
     options, rules = session.options, list(snapshot.of(RULES).values())
     if options.device_class or options.cel:
-        return same_criteria(rules, selects, unwanted, options.device_class, options.cel)
-    what = lifting(rules, _devices(snapshot), selects, unwanted)
-    if what.obstacles:
-        more = len(what.obstacles) - _MOST
-        texts = [remedy(each) for each in what.obstacles[:_MOST]]
+        return same_criteria(rules, selects, taint, options.device_class, options.cel)
+    removal = plan_removal(rules, _devices(snapshot), selects, taint)
+    if removal.remaining:
+        more = len(removal.remaining) - _MOST
+        texts = [remedy(remaining) for remaining in removal.remaining[:_MOST]]
         raise CommandError("\n".join([*texts, f"and {more} more"] if more > 0 else texts))
-    return what.rules
+    return removal.rules
 
 
-def _not_found(session: Session, args: TaintArgs, unwanted: "Unwanted") -> str:
+def _not_found(session: Session, args: TaintArgs, taint: "TaintToRemove") -> str:
     options = session.options
     where = ", ".join(args.names) or "devices"
     if options.device_class:
         where += f" of class {options.device_class}"
     if options.cel:
         where += f" matching {' and '.join(options.cel)}"
-    text = f"no rule sets the taint {unwanted.taint} on {where}\n"
+    text = f"no rule sets the taint {taint.taint} on {where}\n"
     if args.names[1:]:
         text += (
             "  only the last argument is a key; append a dash to each if there are several: KEY-\n"

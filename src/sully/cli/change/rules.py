@@ -22,8 +22,8 @@ from sully.cli.command import CommandError
 
 if TYPE_CHECKING:
     from sully.cli.client.selectors import Pattern
-    from sully.domain.planning.rulemaking import Marking
-    from sully.domain.planning.taintgrammar import Wanted
+    from sully.domain.planning.taint_rules import TaintRequest
+    from sully.domain.planning.taintgrammar import TaintToAdd
     from sully.planning.changes import Change
     from sully.views.snapshot.snapshot import Snapshot
 
@@ -59,10 +59,10 @@ async def taint_changes(session: Session, words: Sequence[str]) -> "tuple[Snapsh
 
 async def take_devices(session: Session, *, planned: bool = True) -> "Snapshot":
     """Return what a plan for devices needs, or just what creating rules needs."""
-    from sully.planning.world import NEEDED
+    from sully.planning.cluster_copy import PLAN_KINDS
     from sully.views.kinds import CLASSES, PATCHES, RULES, SLICES
 
-    kinds = NEEDED if planned else (SLICES, CLASSES, RULES, PATCHES)
+    kinds = PLAN_KINDS if planned else (SLICES, CLASSES, RULES, PATCHES)
     return await take_snapshot(session, kinds, needed=(SLICES, RULES), in_files=(SLICES,))
 
 
@@ -78,21 +78,21 @@ async def take_fleet(session: Session, *, planned: bool = True) -> "Snapshot":
 
 def rule_bodies(session: Session, snapshot: "Snapshot", args: TaintArgs) -> list[Obj]:
     from sully.cli.client.suggestions import check_class
-    from sully.domain.planning.rulemaking import rules
+    from sully.domain.planning.taint_rules import build_rules
 
     if not args.sets:
         return []
     check_class(snapshot, session.options.device_class)
-    chosen = _selections(session, snapshot, args.names)
+    selectors = _selectors(session, snapshot, args.names)
     bodies = [
         body
-        for each in args.sets
-        for body in rules(chosen, marking(session, args, each, snapshot.taken))
+        for taint in args.sets
+        for body in build_rules(selectors, taint_request(session, args, taint, snapshot.taken))
     ]
-    return [_replacing(session, snapshot, each) for each in bodies]
+    return [_overwrite(session, snapshot, body) for body in bodies]
 
 
-def _selections(
+def _selectors(
     session: Session, snapshot: "Snapshot", names: Sequence[str]
 ) -> list[dict[str, str]]:
     """Return the selector of each rule, each once."""
@@ -104,60 +104,63 @@ def _selections(
         raise CommandError(
             "no devices specified: DRIVER/POOL/DEVICE, --class or --cel ('*' for all)", code=2
         )
-    found: list[dict[str, str]] = []
+    selectors: list[dict[str, str]] = []
     for text in names or ("*",):
         pattern = parse_pattern(text)
-        there = _matching(snapshot, pattern)
+        matching = _matching(snapshot, pattern)
         if is_plain(pattern):
-            found.append(names_in(pattern))
-        elif there:
-            found += there
+            selectors.append(names_in(pattern))
+        elif matching:
+            selectors += matching
         else:
-            why = device_not_found(snapshot, pattern)
-            raise CommandError(f"{why}\n  list devices with 'sully devices'")
-        if not there:
-            why = device_not_found(snapshot, pattern)
-            session.warn(f"warning: the rule currently matches no device: {why}")
-    return [dict(each) for each in dict.fromkeys(tuple(each.items()) for each in found)]
+            problem = device_not_found(snapshot, pattern)
+            raise CommandError(f"{problem}\n  list devices with 'sully devices'")
+        if not matching:
+            problem = device_not_found(snapshot, pattern)
+            session.warn(f"warning: the rule currently matches no device: {problem}")
+    unique = dict.fromkeys(tuple(selector.items()) for selector in selectors)
+    return [dict(items) for items in unique]
 
 
 def _matching(snapshot: "Snapshot", pattern: "Pattern") -> list[dict[str, str]]:
     """Return the selectors that a pattern expands to now: globs become names, `*` is left out."""
     inventory = snapshot.inventory
     parts = names_in(pattern)
-    found = (
+    values = (
         tuple(value for part, value in zip(_PARTS, (*pool, name), strict=True) if part in parts)
         for pool in sorted(inventory.pools())
         if pattern.matches_pool(pool.driver, pool.pool)
         for name in sorted(inventory.devices(pool))
         if pattern.matches(pool.driver, pool.pool, name)
     )
-    return [dict(zip(parts, each, strict=True)) for each in dict.fromkeys(found)]
+    return [dict(zip(parts, names, strict=True)) for names in dict.fromkeys(values)]
 
 
-def marking(session: Session, args: TaintArgs, taint: "Wanted", now: datetime) -> "Marking":
-    from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS
-    from sully.domain.planning.rulemaking import Marking, name_for
+def taint_request(
+    session: Session, args: TaintArgs, taint: "TaintToAdd", now: datetime
+) -> "TaintRequest":
+    from sully.domain.devices.taints import EVICTING_EFFECTS
+    from sully.domain.planning.taint_rules import TaintRequest, rule_name
 
     options = session.options
     rate = RATE if options.rate is None else options.rate
     lasts = timedelta(seconds=options.lasts) if options.lasts is not None else None
     shared = options.name and len(args.sets) > 1
-    return Marking(
+    return TaintRequest(
         taint=taint,
         device_class=options.device_class,
         expressions=tuple(options.cel),
         reason=options.reason,
         expires=now + lasts if lasts is not None else None,
-        rate=rate if taint.effect in EVICTING_WITH_BUDGETS else None,
-        name=name_for(options.name, taint) if shared else options.name,
+        rate=rate if taint.effect in EVICTING_EFFECTS else None,
+        name=rule_name(options.name, taint) if shared else options.name,
     )
 
 
 def is_plain(pattern: "Pattern") -> bool:
     """Report whether one rule can express a pattern: each part is a name or `*`."""
     parts = (pattern.driver, pattern.pool, pattern.device)
-    return all(each == "*" or not any(mark in each for mark in _GLOBS) for each in parts)
+    return all(part == "*" or not any(char in part for char in _GLOBS) for part in parts)
 
 
 def names_in(pattern: "Pattern") -> dict[str, str]:
@@ -165,21 +168,21 @@ def names_in(pattern: "Pattern") -> dict[str, str]:
     return {name: part for name, part in parts.items() if part != "*"}
 
 
-def _replacing(session: Session, snapshot: "Snapshot", body: Obj) -> Obj:
-    """Return a rule that replaces an existing one of its name, with --overwrite."""
+def _overwrite(session: Session, snapshot: "Snapshot", body: Obj) -> Obj:
+    """Return a rule as a patch of an existing one of its name, with --overwrite."""
     from sully.client.objects import to_body
     from sully.client.transport import Key
-    from sully.domain.planning.rulemaking import overwriting
+    from sully.domain.planning.taint_rules import overwrite_patch
     from sully.views.kinds import RULES
 
     name = body["metadata"]["name"]
-    known = snapshot.get(RULES, Key("", name))
-    if known is None:
+    existing = snapshot.get(RULES, Key("", name))
+    if existing is None:
         return body
     if not session.options.overwrite:
-        taint = known.spec.taint
+        taint = existing.spec.taint
         raise CommandError(already_exists(name, f" and sets {taint.key}:{taint.effect}"))
-    return overwriting(body, to_body(RULES, known))
+    return overwrite_patch(body, to_body(RULES, existing))
 
 
 def already_exists(name: str, more: str = "") -> str:
@@ -195,10 +198,10 @@ def own_label(snapshot: "Snapshot", bodies: Sequence[Obj]) -> str:
     Rules of several taints with the same --name share it.
     """
     from sully.domain.devices.rules import TOGETHER
-    from sully.domain.planning.rulemaking import made_together
+    from sully.domain.planning.taint_rules import shared_label
     from sully.views.kinds import RULES
 
-    group, names = made_together(bodies), {each["metadata"]["name"] for each in bodies}
-    there = (each.metadata for each in snapshot.of(RULES).values())
-    shared = any(each.labels.get(TOGETHER) == group and each.name not in names for each in there)
-    return "" if shared else group
+    label, names = shared_label(bodies), {body["metadata"]["name"] for body in bodies}
+    rules = (rule.metadata for rule in snapshot.of(RULES).values())
+    others = any(rule.labels.get(TOGETHER) == label and rule.name not in names for rule in rules)
+    return "" if others else label

@@ -104,10 +104,10 @@ def taint(options: Options) -> int:
 async def _run(session: Session) -> int:
     args = parse_taint_args(session.options.words)
     refuse_useless_flags(session.options, args)
-    return await act(session, args)
+    return await run_taint(session, args)
 
 
-async def act(session: Session, args: TaintArgs) -> int:
+async def run_taint(session: Session, args: TaintArgs) -> int:
     return await (_clusters if args.kind == CLUSTER else _devices)(session, args)
 
 
@@ -120,48 +120,51 @@ async def _devices(session: Session, args: TaintArgs) -> int:
     from sully.cli.change.removals import removals
     from sully.cli.change.writes import delete_rules, write_rules
 
-    ask = any(_evicts(each.effect) for each in args.sets)
+    ask = any(_evicts(taint.effect) for taint in args.sets)
     snapshot = await take_devices(session, planned=ask or is_dry_run(session))
     deletions = removals(session, snapshot, args)
     bodies = await as_storable(session, snapshot, rule_bodies(session, snapshot, args))
-    deleted = await _as_they_are(session, deletions if not bodies else ())
+    deleted = await _existing(session, deletions if not bodies else ())
     plan = None
     if ask or is_dry_run(session):
         changes = [*deletions, *await proposed(session, snapshot, map(Manifest, bodies))]
         plan = make_plan(session, snapshot, changes)
         done = await confirmed(session, plan, ask=ask)
         if is_dry_run(session):
-            print_objects(session, await _would_be(session, snapshot, bodies) or deleted)
+            print_objects(session, await _dry_run_objects(session, snapshot, bodies) or deleted)
         if done is not None:
             return done
     await delete_rules(session, deletions)
     written = await write_rules(session, snapshot, bodies)
     print_objects(session, written or deleted)
-    evicts = [each for each in bodies if _evicts(each["spec"]["taint"]["effect"])]
-    if plan is None or not evicts:
+    evicting = [body for body in bodies if _evicts(body["spec"]["taint"]["effect"])]
+    if plan is None or not evicting:
         return 0
-    return 0 if await _follow(session, snapshot, plan, evicts) else 1
+    return 0 if await _follow(session, snapshot, plan, evicting) else 1
 
 
 def _evicts(effect: str) -> bool:
-    from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS
+    from sully.domain.devices.taints import EVICTING_EFFECTS
 
-    return effect in EVICTING_WITH_BUDGETS
+    return effect in EVICTING_EFFECTS
 
 
-async def _would_be(session: Session, snapshot: "Snapshot", bodies: Sequence[Obj]) -> list[Obj]:
+async def _dry_run_objects(
+    session: Session, snapshot: "Snapshot", bodies: Sequence[Obj]
+) -> list[Obj]:
     """Return the rules as they would be stored, or be sent with --dry-run=client."""
     if not for_programs(session):
         return []
     if session.options.dry_run == "client":
         return list(bodies)
-    return [await _tried(session, snapshot, each) for each in bodies]
+    return [await _dry_run(session, snapshot, body) for body in bodies]
 
 
-async def _as_they_are(session: Session, deletions: "Sequence[Remove]") -> list[Obj]:
+async def _existing(session: Session, deletions: "Sequence[Remove]") -> list[Obj]:
     if not for_programs(session):
         return []
-    return [await session.transport.get(each.kind.read_as(dict), each.key) for each in deletions]
+    get = session.transport.get
+    return [await get(deletion.kind.read_as(dict), deletion.key) for deletion in deletions]
 
 
 async def _follow(
@@ -169,9 +172,10 @@ async def _follow(
 ) -> bool:
     """Wait for the evictions, unless --no-wait; report whether all pods were evicted."""
     from sully.cli.change.progress import follow
-    from sully.domain.planning.report import Fate
+    from sully.domain.planning.report import ReplacementOutcome
 
-    if any(each.landing.fate is Fate.RETURNS for each in plan.caused):
+    outcomes = {eviction.replacement.outcome for eviction in plan.caused}
+    if ReplacementOutcome.EVICTED_AGAIN in outcomes:
         session.warn("warning: evicted pods would be rescheduled and evicted again; not waiting")
         return True
     if session.options.no_wait:
@@ -187,19 +191,19 @@ def _eviction(
     from sully.client.transport import Key
     from sully.views.kinds import CLAIMS, PODS, RULES
 
-    names = [str(each["metadata"]["name"]) for each in bodies]
-    there = [snapshot.get(RULES, Key("", each)) for each in names]
-    evicted = [Key(each.namespace, each.name) for each in plan.caused]
-    known = {key: pod for key in evicted if (pod := snapshot.usage.pod(key)) is not None}
-    all_seen = snapshot.gap(PODS) is None and snapshot.gap(CLAIMS) is None
+    names = [str(body["metadata"]["name"]) for body in bodies]
+    existing = [snapshot.get(RULES, Key("", name)) for name in names]
+    evicted = [Key(eviction.namespace, eviction.name) for eviction in plan.caused]
+    pods = {key: pod for key in evicted if (pod := snapshot.usage.pod(key)) is not None}
+    all_visible = snapshot.gap(PODS) is None and snapshot.gap(CLAIMS) is None
     return Eviction(
         names,
         rate=bodies[0]["spec"]["taint"].get("evictionsPerSecond"),
-        ends=plan.ends,
-        pods={key: pod.metadata.uid for key, pod in known.items()},
+        ends=plan.last_eviction_time,
+        pods={key: pod.metadata.uid for key, pod in pods.items()},
         group=own_label(snapshot, bodies),
-        before=state_of([each for each in there if each is not None]).evicted,
-        expires=session.options.lasts is not None and all_seen,
+        before=state_of([rule for rule in existing if rule is not None]).evicted,
+        expires=session.options.lasts is not None and all_visible,
     )
 
 
@@ -208,25 +212,29 @@ async def as_storable(session: Session, snapshot: "Snapshot", bodies: Sequence[O
 
     The rules of one taint differ only in the devices they select, so one of each is tried.
     """
-    from sully.domain.planning.rulemaking import lost, with_description_aside, without_rate
+    from sully.domain.planning.taint_rules import (
+        dropped_fields,
+        with_description_annotation,
+        without_rate,
+    )
 
     if getattr(session.options, "dry_run", "") == "client":
         return list(bodies)
     await _warn_of_expiry(session, bodies)
-    tried: dict[str, set[str]] = {}
-    found = []
+    dropped: dict[str, set[str]] = {}
+    storable = []
     for body in bodies:
-        kind = str(body["spec"]["taint"])
-        if kind not in tried:
-            kept = await _tried(session, snapshot, body)
-            tried[kind] = set(lost(body["spec"], kept["spec"]))
-            _refuse_dropped(session, tried[kind])
-        if "taint.description" in tried[kind]:
-            body = with_description_aside(body)
-        if "taint.evictionsPerSecond" in tried[kind]:
+        taint = str(body["spec"]["taint"])
+        if taint not in dropped:
+            stored = await _dry_run(session, snapshot, body)
+            dropped[taint] = set(dropped_fields(body["spec"], stored["spec"]))
+            _refuse_dropped(session, dropped[taint])
+        if "taint.description" in dropped[taint]:
+            body = with_description_annotation(body)
+        if "taint.evictionsPerSecond" in dropped[taint]:
             body = without_rate(body)
-        found.append(body)
-    return found
+        storable.append(body)
+    return storable
 
 
 async def _warn_of_expiry(session: Session, bodies: Sequence[Obj]) -> None:
@@ -255,7 +263,7 @@ def _refuse_dropped(session: Session, dropped: set[str]) -> None:
         )
 
 
-async def _tried(session: Session, snapshot: "Snapshot", body: Obj) -> Obj:
+async def _dry_run(session: Session, snapshot: "Snapshot", body: Obj) -> Obj:
     from sully.client.objects import key_of
     from sully.client.options import WriteOptions
     from sully.views.kinds import RULES
@@ -272,7 +280,7 @@ async def _tried(session: Session, snapshot: "Snapshot", body: Obj) -> Obj:
 async def _clusters(session: Session, args: TaintArgs) -> int:
     from sully.cli.change.clusters import cluster_changes
 
-    ask = any(each.effect == "NoSelect" for each in args.sets)
+    ask = any(taint.effect == "NoSelect" for taint in args.sets)
     snapshot = await take_fleet(session, planned=ask or is_dry_run(session))
     changes = cluster_changes(session, snapshot, args)
     if ask or is_dry_run(session):
@@ -281,47 +289,53 @@ async def _clusters(session: Session, args: TaintArgs) -> int:
             await _write_cluster(session, changes[0], dry=True)
         done = await confirmed(session, make_plan(session, snapshot, changes), ask=ask)
         if is_dry_run(session):
-            print_objects(session, await _would_be_clusters(session, changes))
+            print_objects(session, await _dry_run_clusters(session, changes))
         if done is not None:
             return done
     if len(changes) > 1:
         # Otherwise placements would move from the first to clusters that are tainted next.
-        changes = [await _gently(session, snapshot, each, args) for each in changes]
+        changes = [await _taint_softly(session, snapshot, change, args) for change in changes]
     written = []
-    for each in changes:
-        written.append(await _write_cluster(session, each))
-        report(session, f"{cluster_name(each.key.name)} {'tainted' if args.sets else 'untainted'}")
+    for change in changes:
+        written.append(await _write_cluster(session, change))
+        report(
+            session, f"{cluster_name(change.key.name)} {'tainted' if args.sets else 'untainted'}"
+        )
     print_objects(session, written)
     return 0
 
 
-async def _gently(session: Session, snapshot: "Snapshot", change: "Put", args: TaintArgs) -> "Put":
-    """Prevent new decisions for a cluster before it loses existing ones; return what is left."""
+async def _taint_softly(
+    session: Session, snapshot: "Snapshot", change: "Put", args: TaintArgs
+) -> "Put":
+    """Prevent new decisions for a cluster before it loses existing ones; return the next write."""
     from msgspec.structs import replace
 
-    from sully.cli.change.clusters import gentler
+    from sully.cli.change.clusters import with_softer_taints
     from sully.planning.changes import Put
 
     before = snapshot.get(change.kind, change.key)
-    softly = gentler(before, change.obj, args) if before is not None else change.obj
-    if softly is change.obj:
+    if before is None:
         return change
-    made = await _write_cluster(session, Put(change.kind, softly))
-    version = made["metadata"]["resourceVersion"]
+    softer = with_softer_taints(before, change.obj, args)
+    if softer is change.obj:
+        return change
+    written = await _write_cluster(session, Put(change.kind, softer))
+    version = written["metadata"]["resourceVersion"]
     metadata = replace(change.obj.metadata, resource_version=version)
     return Put(change.kind, replace(change.obj, metadata=metadata))
 
 
-async def _would_be_clusters(session: Session, changes: "Sequence[Put]") -> list[Obj]:
+async def _dry_run_clusters(session: Session, changes: "Sequence[Put]") -> list[Obj]:
     if not for_programs(session):
         return []
     if session.options.dry_run != "client":
-        return [await _write_cluster(session, each, dry=True) for each in changes]
-    found = []
-    for each in changes:
-        known = await session.transport.get(each.kind.read_as(dict), each.key)
-        found.append({**known, "spec": {**known["spec"], "taints": _taints(each)}})
-    return found
+        return [await _write_cluster(session, change, dry=True) for change in changes]
+    clusters = []
+    for change in changes:
+        cluster = await session.transport.get(change.kind.read_as(dict), change.key)
+        clusters.append({**cluster, "spec": {**cluster["spec"], "taints": _taints(change)}})
+    return clusters
 
 
 async def _write_cluster(session: Session, change: "Put", *, dry: bool = False) -> Obj:

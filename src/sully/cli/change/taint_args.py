@@ -13,7 +13,7 @@ from sully.cli.command import CommandError, Options
 from sully.cli.names import CLUSTER_KEYS, DEVICE_KEYS, SUBJECTS, names
 
 if TYPE_CHECKING:
-    from sully.domain.planning.taintgrammar import Unwanted, Wanted
+    from sully.domain.planning.taintgrammar import TaintToAdd, TaintToRemove
 
 RATE = 10
 """The default of --rate."""
@@ -57,8 +57,8 @@ class TaintArgs:
     kind: str
     names: tuple[str, ...]
     """Patterns of devices, or names of clusters."""
-    sets: "tuple[Wanted, ...]" = ()
-    removes: "tuple[Unwanted, ...]" = ()
+    sets: "tuple[TaintToAdd, ...]" = ()
+    removes: "tuple[TaintToRemove, ...]" = ()
 
 
 def parse_taint_args(words: Sequence[str], *, remove: bool = False) -> TaintArgs:
@@ -102,8 +102,8 @@ def _parsed(kind: str, objects: Sequence[str], words: Sequence[str]) -> TaintArg
         CLUSTER_EFFECTS,
         DEVICE_EFFECTS,
         TaintSyntaxError,
-        Unwanted,
-        Wanted,
+        TaintToAdd,
+        TaintToRemove,
         parse_taint,
     )
 
@@ -112,20 +112,20 @@ def _parsed(kind: str, objects: Sequence[str], words: Sequence[str]) -> TaintArg
         taints = [parse_taint(word, effects) for word in words]
     except TaintSyntaxError as error:
         raise CommandError(str(error), code=2) from error
-    sets = tuple(taint for taint in taints if isinstance(taint, Wanted))
-    removes = tuple(taint for taint in taints if isinstance(taint, Unwanted))
+    sets = tuple(taint for taint in taints if isinstance(taint, TaintToAdd))
+    removes = tuple(taint for taint in taints if isinstance(taint, TaintToRemove))
     _refuse_duplicates(sets, removes)
     return TaintArgs(kind, tuple(objects), sets, removes)
 
 
-def _refuse_duplicates(sets: "Sequence[Wanted]", removes: "Sequence[Unwanted]") -> None:
+def _refuse_duplicates(sets: "Sequence[TaintToAdd]", removes: "Sequence[TaintToRemove]") -> None:
     """Refuse taints that are set twice, or set and removed, as kubectl does."""
     seen: set[tuple[str, str]] = set()
     for taint in sets:
         if (taint.key, taint.effect) in seen:
             raise CommandError(f"duplicate taint {taint.key}:{taint.effect}", code=2)
         seen.add((taint.key, taint.effect))
-        if any(removed.means(taint.key, taint.effect) for removed in removes):
+        if any(removed.matches(taint.key, taint.effect) for removed in removes):
             raise CommandError(f"cannot both set and remove the taint {taint}", code=2)
 
 
@@ -144,11 +144,11 @@ def complete_taint(ctx: click.Context, _: click.Parameter, incomplete: str) -> l
         return _effects(kind, incomplete.removeprefix(":"))
     if colon:
         return [f"{key}:{effect}" for effect in _effects(kind, typed)]
-    found = names(SUBJECTS[kind], incomplete, ctx.params)
+    completions = names(SUBJECTS[kind], incomplete, ctx.params)
     if ctx.info_name == "untaint" and len(words) > 1:
         keys = CLUSTER_KEYS if kind == CLUSTER else DEVICE_KEYS
-        found += names(keys, incomplete, ctx.params)
-    return found
+        completions += names(keys, incomplete, ctx.params)
+    return completions
 
 
 def _effects(kind: str, typed: str) -> list[str]:
@@ -162,10 +162,10 @@ def _effects(kind: str, typed: str) -> list[str]:
 
 
 def _lifetime(text: str) -> float:
-    found = seconds(text)
-    if found < 1:
+    duration = seconds(text)
+    if duration < 1:
         raise click.BadParameter(f'invalid duration "{text}" (1s or more)')
-    return found
+    return duration
 
 
 def _rate(text: str) -> int:
@@ -226,23 +226,23 @@ yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for conf
 
 
 def refuse_useless_flags(options: Options, args: TaintArgs) -> None:
-    given = _given(options)
+    flags_set = _flags_set(options)
     if args.kind == CLUSTER:
-        flags = given & (_TAINT_FLAGS.keys() | _DEVICE_FLAGS.keys())
+        flags = flags_set & (_TAINT_FLAGS.keys() | _DEVICE_FLAGS.keys())
         _refuse(flags, "cannot be used with clusters")
         return
-    _refuse(given & {"-l"}, "cannot be used with devices; use --class or --cel")
+    _refuse(flags_set & {"-l"}, "cannot be used with devices; use --class or --cel")
     if not args.sets:
-        _refuse(given & _TAINT_FLAGS.keys(), "cannot be used when no taint is set")
+        _refuse(flags_set & _TAINT_FLAGS.keys(), "cannot be used when no taint is set")
 
 
 def refuse_taint_flags(options: Options) -> None:
     """Refuse the flags of a taint together with files, where the object has these fields."""
     more = {"--overwrite"} if options.overwrite else set()
-    _refuse(_given(options) | more, "cannot be used with -f; set it in the file")
+    _refuse(_flags_set(options) | more, "cannot be used with -f; set it in the file")
 
 
-def _given(options: Options) -> set[str]:
+def _flags_set(options: Options) -> set[str]:
     return {
         flag
         for flag, name in (_TAINT_FLAGS | _DEVICE_FLAGS | {"-l": "selector"}).items()

@@ -3,7 +3,7 @@
 import click
 
 from sully.cli.change.plan import NAMESPACE
-from sully.cli.change.taint import act
+from sully.cli.change.taint import run_taint
 from sully.cli.change.taint_args import (
     complete_taint,
     dry_run_option,
@@ -60,4 +60,4 @@ def untaint(options: Options) -> int:
 async def _run(session: Session) -> int:
     args = parse_taint_args(session.options.words, remove=True)
     refuse_useless_flags(session.options, args)
-    return await act(session, args)
+    return await run_taint(session, args)

@@ -29,12 +29,12 @@ _RETRIES = 10
 async def delete_rules(session: Session, deletions: "Sequence[Remove]") -> None:
     from sully.machinery.errors import NotFound
 
-    for each in deletions:
+    for deletion in deletions:
         try:
-            await session.transport.delete(each.kind, each.key)
-            report(session, f"{rule_name(each.key.name)} deleted")
+            await session.transport.delete(deletion.kind, deletion.key)
+            report(session, f"{rule_name(deletion.key.name)} deleted")
         except NotFound:
-            report(session, f"{rule_name(each.key.name)} was already deleted")
+            report(session, f"{rule_name(deletion.key.name)} was already deleted")
 
 
 async def write_rules(session: Session, snapshot: "Snapshot", bodies: Sequence[Obj]) -> list[Obj]:
@@ -44,46 +44,48 @@ async def write_rules(session: Session, snapshot: "Snapshot", bodies: Sequence[O
     evicted because of the first would be rescheduled to devices of the next, and evicted again.
     """
     several = len(bodies) > 1
-    held = {_name(each): each for each in bodies if several and _evicts_anew(snapshot, each)}
-    made: dict[str, Obj] = {}
+    delayed = {_name(body): body for body in bodies if several and _starts_evicting(snapshot, body)}
+    written: dict[str, Obj] = {}
     evicting = 0
     try:
         for body in bodies:
-            rule = _without_eviction(body) if _name(body) in held else body
-            made[_name(body)] = await _write(session, snapshot, lasting(session, rule))
-        for name, body in held.items():
-            made[name] = await _let_evict(session, body)
+            rule = _without_eviction(body) if _name(body) in delayed else body
+            written[_name(body)] = await _write(
+                session, snapshot, with_expiry_from_now(session, rule)
+            )
+        for name, body in delayed.items():
+            written[name] = await _let_evict(session, body)
             evicting += 1
     finally:
-        if made and (len(made) < len(bodies) or evicting < len(held)):
-            _warn_of_partial(session, snapshot, bodies, list(made.values()), evicting)
-    return list(made.values())
+        if written and (len(written) < len(bodies) or evicting < len(delayed)):
+            _warn_of_partial(session, snapshot, bodies, list(written.values()), evicting)
+    return list(written.values())
 
 
 def _warn_of_partial(
     session: Session,
     snapshot: "Snapshot",
     bodies: Sequence[Obj],
-    made: Sequence[Obj],
+    written: Sequence[Obj],
     evicting: int,
 ) -> None:
-    text = f"{len(made)} of {len(bodies)} rules were written"
-    if len(made) == len(bodies):
+    text = f"{len(written)} of {len(bodies)} rules were written"
+    if len(written) == len(bodies):
         text = f"all rules prevent scheduling, and {evicting} of {len(bodies)} evict pods yet"
-    undo = f"kubectl delete devicetaintrule {_named(snapshot, made)}"
+    undo = f"kubectl delete devicetaintrule {_rule_args(snapshot, written)}"
     session.warn(f"warning: {text}\n  to undo:  {undo}")
 
 
-def _evicts_anew(snapshot: "Snapshot", body: Obj) -> bool:
+def _starts_evicting(snapshot: "Snapshot", body: Obj) -> bool:
     """Report whether a rule evicts pods, and did not before."""
     from sully.client.transport import Key
-    from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS
+    from sully.domain.devices.taints import EVICTING_EFFECTS
     from sully.views.kinds import RULES
 
-    known = snapshot.get(RULES, Key("", _name(body)))
-    if known is not None and known.spec.taint.effect in EVICTING_WITH_BUDGETS:
+    existing = snapshot.get(RULES, Key("", _name(body)))
+    if existing is not None and existing.spec.taint.effect in EVICTING_EFFECTS:
         return False
-    return body["spec"]["taint"]["effect"] in EVICTING_WITH_BUDGETS
+    return body["spec"]["taint"]["effect"] in EVICTING_EFFECTS
 
 
 def _without_eviction(body: Obj) -> Obj:
@@ -106,20 +108,20 @@ def _name(rule: Obj) -> str:
     return str(rule["metadata"]["name"])
 
 
-def _named(snapshot: "Snapshot", rules: Sequence[Obj]) -> str:
+def _rule_args(snapshot: "Snapshot", rules: Sequence[Obj]) -> str:
     from sully.domain.devices.rules import TOGETHER
 
     group = own_label(snapshot, rules)
     return f"-l {TOGETHER}={group}" if group else " ".join(map(_name, rules))
 
 
-def lasting(session: Session, body: Obj) -> Obj:
+def with_expiry_from_now(session: Session, body: Obj) -> Obj:
     """Return a rule with --for counted from now, not from when the plan was made."""
-    from sully.domain.planning.rulemaking import expiring
+    from sully.domain.planning.taint_rules import with_expiry
 
     if session.options.lasts is None:
         return body
-    return expiring(body, session.clock.now() + timedelta(seconds=session.options.lasts))
+    return with_expiry(body, session.clock.now() + timedelta(seconds=session.options.lasts))
 
 
 async def _write(session: Session, snapshot: "Snapshot", body: Obj) -> Obj:
@@ -128,40 +130,42 @@ async def _write(session: Session, snapshot: "Snapshot", body: Obj) -> Obj:
     from sully.views.kinds import RULES
 
     name = _name(body)
-    known = snapshot.get(RULES, Key("", name))
+    existing = snapshot.get(RULES, Key("", name))
     try:
         with spinner(lambda: f"Writing devicetaintrule {name}"):
-            if known is not None:
-                made = await _overwrite(session, known, body)
+            if existing is not None:
+                written = await _overwrite(session, existing, body)
             else:
-                made = await session.transport.create(RULES.read_as(dict), body)
+                written = await session.transport.create(RULES.read_as(dict), body)
     except AlreadyExists as error:
         # It was created after the plan was made.
         raise CommandError(already_exists(name)) from error
     except asyncio.CancelledError:
-        undo = f"\n  to undo it:   kubectl delete devicetaintrule {name}" if known is None else ""
+        undo = (
+            f"\n  to undo it:   kubectl delete devicetaintrule {name}" if existing is None else ""
+        )
         session.warn(
             f"warning: the server did not answer, devicetaintrule {name} may have been written"
             f"\n  to check it:  kubectl get devicetaintrule {name}{undo}"
         )
         raise
-    report(session, f"{rule_name(name)} {'created' if known is None else 'configured'}")
-    return made
+    report(session, f"{rule_name(name)} {'created' if existing is None else 'configured'}")
+    return written
 
 
-async def _overwrite(session: Session, known: "DeviceTaintRule", body: Obj) -> Obj:
+async def _overwrite(session: Session, planned: "DeviceTaintRule", body: Obj) -> Obj:
     """Change a rule that is still as in the plan; its status may have changed."""
     from sully.client.objects import key_of
     from sully.machinery.errors import Conflict, NotFound
     from sully.views.kinds import RULES
 
-    plain, key = RULES.read_as(dict), key_of(known)
+    plain, key = RULES.read_as(dict), key_of(planned)
     for _ in range(_RETRIES):
         try:
-            now = await session.transport.get(RULES, key)
-            if (now.metadata.uid, now.spec) != (known.metadata.uid, known.spec):
+            current = await session.transport.get(RULES, key)
+            if (current.metadata.uid, current.spec) != (planned.metadata.uid, planned.spec):
                 break
-            version = {"resourceVersion": now.metadata.resource_version}
+            version = {"resourceVersion": current.metadata.resource_version}
             change = {**body, "metadata": body["metadata"] | version}
             return await session.transport.patch(plain, key, change)
         except Conflict:

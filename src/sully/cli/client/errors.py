@@ -74,18 +74,18 @@ def _expiry(certificate: bytes) -> datetime | None:
 def invalid_file_text(session: Session, error: Exception) -> str:
     """Return which object in the given files is invalid; empty if all are valid.
 
-    Objects are not validated when they are read (views/snapshot/misfits.py), so this looks at them
-    after a failure.
+    Objects are not validated when they are read (views/snapshot/type_check.py), so this looks at
+    them after a failure.
     """
     from sully.client.transport import UnreadableError
-    from sully.views.snapshot.misfits import misfit
+    from sully.views.snapshot.type_check import type_error
 
     names = list(_files(session))
     # Invalid characters may also be in the command line itself.
     for strictly in (False,) if isinstance(error, UnicodeError) else (False, True):
         for name in names:
             for obj in _objects(session, name):
-                problem = misfit(obj, strictly=strictly)
+                problem = type_error(obj, strict=strictly)
                 if problem:
                     return f"{name}: {_object_name(obj)}: {problem}"
     if names and isinstance(error, UnreadableError):

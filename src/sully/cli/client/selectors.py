@@ -36,7 +36,7 @@ class Pattern:
         """Report whether the pattern may select a device of a pool."""
         return fits(self.driver, driver) and fits(self.pool, pool)
 
-    def may_meet(self, driver: str | None, pool: str | None, device: str | None) -> bool:
+    def overlaps(self, driver: str | None, pool: str | None, device: str | None) -> bool:
         """Report whether a selector with these names can select a device of the pattern.
 
         None matches every name.

@@ -19,7 +19,7 @@ from sully.cli.command import USAGE_ERROR, CommandError, Options
 from sully.cli.process import INTERRUPTED, PIPE_CLOSED, discard_output
 
 if TYPE_CHECKING:
-    from sully.client.http.transport import HttpTransport
+    from sully.client.discovery.adapting import AdaptingTransport
     from sully.runtime.clock import Clock
 
 
@@ -30,7 +30,7 @@ class Session:
     options: Options
     command: str
     clock: "Clock"
-    connection: "HttpTransport | None" = None
+    connection: "AdaptingTransport | None" = None
     server: str = ""
     """The address of the server."""
     default_namespace: str = "default"
@@ -39,7 +39,7 @@ class Session:
     """What can be read only once: standard input, as `-`."""
 
     @property
-    def transport(self) -> "HttpTransport":
+    def transport(self) -> "AdaptingTransport":
         """Return the connection; a command with --snapshot has none."""
         if self.connection is None:
             raise CommandError("this needs a server and cannot be used with --snapshot", code=2)

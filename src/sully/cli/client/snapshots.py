@@ -47,6 +47,7 @@ async def take_snapshot(
             now=session.clock.now(),
             namespace=namespace,
             at_least=session.namespace,
+            control_plane=session.transport.control_plane,
         )
     _refuse_gaps(session, snapshot, needed)
     if len(snapshot.gaps) < len(kinds):
@@ -59,19 +60,19 @@ def is_known(gap: "Gap | None") -> bool:
 
     A file may lack it because there are no objects.
     """
-    return gap is None or gap.why != "not allowed" or bool(gap.but)
+    return gap is None or gap.reason != "not allowed" or bool(gap.only_namespace)
 
 
 def _refuse_gaps(session: Session, snapshot: "Snapshot", needed: Sequence["Kind[Any]"]) -> None:
     for gap in filter(None, map(snapshot.gap, needed)):
-        if gap.but:
+        if gap.only_namespace:
             continue
         files = ", ".join(getattr(session.options, "snapshot", ()))
         raise missing_kind(gap, f"{files}: no {gap.kind.kind} found")
 
 
 def missing_kind(gap: "Gap", text: str = "") -> CommandError:
-    hidden = gap.why == "not allowed"
+    hidden = gap.reason == "not allowed"
     help_ = "; ask an administrator for a role that allows listing them" if hidden else ""
     return CommandError(
         f"{printable(gap.message or text)}\n  {gap.kind.plural} are required here{help_}"
@@ -79,7 +80,7 @@ def missing_kind(gap: "Gap", text: str = "") -> CommandError:
 
 
 def warn_of_hidden(session: Session, gaps: Iterable["Gap"]) -> None:
-    hidden = [gap.kind for gap in gaps if gap.why == "not allowed" and not gap.but]
+    hidden = [gap.kind for gap in gaps if gap.reason == "not allowed" and not gap.only_namespace]
     if not hidden:
         return
     names = ", ".join(sorted(kind.plural for kind in hidden))

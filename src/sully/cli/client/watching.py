@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sully.client.informers.cache import Cache
     from sully.client.informers.reflector import ObjectSelector
     from sully.client.transport import Kind
+    from sully.domain.eviction.judge import EvictionPolicy
     from sully.views.devices.exposures import Exposures
     from sully.views.snapshot.snapshot import Gap
 
@@ -131,13 +132,19 @@ async def watch_kinds(
         raise group.exceptions[0] from None
 
 
-def exposures_of(session: Session, caches: Caches) -> "Exposures":
+async def eviction_here(session: Session) -> "EvictionPolicy":
+    """Return how pods are evicted on the server."""
+    from sully.domain.capabilities.control_plane import ControlPlane
+
+    return (await session.transport.control_plane() or ControlPlane.SULLY).eviction
+
+
+def exposures_of(session: Session, caches: Caches, policy: "EvictionPolicy") -> "Exposures":
     """Return which pods use which tainted devices, always up to date."""
     from sully.views.devices.exposures import Exposures
     from sully.views.devices.inventory import Inventory
     from sully.views.devices.usage import Usage
     from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
-    from sully.views.snapshot.snapshot import ALL_EFFECTS
 
     inventory = Inventory(
         slices=caches.of(SLICES),
@@ -145,8 +152,9 @@ def exposures_of(session: Session, caches: Caches) -> "Exposures":
         rules=caches.of(RULES),
         patches=caches.of(PATCHES),
     )
-    usage = Usage(pods=caches.of(PODS), claims=caches.of(CLAIMS))
-    return Exposures(inventory, usage, clock=session.clock, terms=ALL_EFFECTS)
+    extended = policy.compat.evicts_extended_resources
+    usage = Usage(pods=caches.of(PODS), claims=caches.of(CLAIMS), extended_resources=extended)
+    return Exposures(inventory, usage, clock=session.clock, policy=policy)
 
 
 async def _where(session: Session, kind: "Kind[Any]") -> "ObjectSelector | Gap":

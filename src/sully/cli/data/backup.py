@@ -68,12 +68,12 @@ def backup(options: Options) -> int:
 
 @contextmanager
 def _copy(directory: Path, scratch: Path) -> Iterator[BinaryIO]:
-    from sully.store.backup import copy_of_stopped
+    from sully.store.backup import back_up_stopped
     from sully.store.errors import InUseError
 
     with ExitStack() as stack:
         try:
-            copy = stack.enter_context(copy_of_stopped(directory))
+            copy = stack.enter_context(back_up_stopped(directory))
         except InUseError:
             copy = stack.enter_context(_copy_of_running(directory, scratch))
         yield copy

@@ -12,7 +12,7 @@ from sully.store.etcd.address import SCHEME, Address
 
 if TYPE_CHECKING:
     from sully.store.base import Store
-    from sully.store.migration import Migrated
+    from sully.store.migration import MigrationResult
 
 SQLITE = "sqlite:"
 _STORE = "sqlite:DIR|etcd://..."
@@ -76,7 +76,7 @@ def _stores(options: Options) -> tuple[Location, Location]:
     return source, target
 
 
-async def _migrate(source: Location, target: Location) -> "Migrated":
+async def _migrate(source: Location, target: Location) -> "MigrationResult":
     from sully.store.migration import migrate as copy_store
 
     async with AsyncExitStack() as stack:

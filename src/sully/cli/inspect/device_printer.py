@@ -18,7 +18,7 @@ from sully.cli.client.printers import time_text, without_empty
 from sully.cli.client.tables import Cell, Column
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.taints import Origin
-from sully.views.devices.details import Holder, Mark, Sight
+from sully.views.devices.device_views import ClaimView, DeviceView, TaintView
 
 _COLUMNS = (
     Column("DEVICE", shrinks=2, least=24),
@@ -40,24 +40,24 @@ def columns(*, wide: bool) -> Sequence[Column]:
     return (*_COLUMNS, *_WIDE_COLUMNS) if wide else _COLUMNS
 
 
-def row(sight: Sight, now: datetime, *, wide: bool) -> Sequence[Cell | str]:
-    effects = {mark.sourced.taint.effect for mark in sight.marks}
+def row(view: DeviceView, now: datetime, *, wide: bool) -> Sequence[Cell | str]:
+    effects = {taint_view.sourced.taint.effect for taint_view in view.taints}
     worst = next((effect for effect in _ORDER if effect in effects), "")
     cells: list[Cell | str] = [
-        str(sight.id),
-        sight.node if sight.device is not None else "(gone)",
+        str(view.id),
+        view.node if view.device is not None else "(gone)",
         Cell(
-            _joined(_mark(mark, now, wide=wide) for mark in sight.marks),
+            _joined(_taint(taint_view, now, wide=wide) for taint_view in view.taints),
             EFFECT_STYLES.get(worst, ""),
         ),
-        _joined(_users(sight, now)),
+        _joined(_users(view, now)),
     ]
     if wide:
-        tolerations = {toleration_text(x) for holder in sight.holders for x in holder.tolerations}
+        tolerations = {toleration_text(x) for claim in view.claims for x in claim.tolerations}
         cells += [
-            _joined(dict.fromkeys(str(holder.claim) for holder in sight.holders)),
+            _joined(dict.fromkeys(str(claim.claim) for claim in view.claims)),
             _joined(sorted(tolerations)),
-            _joined(_attributes(sight.device, sight)) if sight.device is not None else _NONE,
+            _joined(_attributes(view.device, view)) if view.device is not None else _NONE,
         ]
     return cells
 
@@ -66,46 +66,46 @@ def _joined(texts: Any) -> str:
     return ", ".join(texts) or _NONE
 
 
-def _mark(mark: Mark, now: datetime, *, wide: bool) -> str:
-    taint = mark.sourced.taint
-    facts = [origin_text(mark.sourced.origin, wide=wide)]
+def _taint(taint_view: TaintView, now: datetime, *, wide: bool) -> str:
+    taint = taint_view.sourced.taint
+    facts = [origin_text(taint_view.sourced.origin, wide=wide)]
     if taint.time_added is not None:
         facts.append(age(taint.time_added, now))
-    if mark.ends is not None:
-        facts.append(expiry_text(mark.ends, now))
-    if mark.paused is not None:
+    if taint_view.expiry is not None:
+        facts.append(expiry_text(taint_view.expiry, now))
+    if taint_view.paused is not None:
         facts.append("paused")
     return f"{taint_text(taint)} ({', '.join(facts)})"
 
 
-def _users(sight: Sight, now: datetime) -> list[str]:
-    if not sight.users_known:
+def _users(view: DeviceView, now: datetime) -> list[str]:
+    if not view.claims_visible:
         return [_UNKNOWN]
-    users = [_user(holder, now) for holder in sight.holders]
-    in_use = any(not holder.admin for holder in sight.holders)
-    if sight.obstacle is not None and not in_use:
+    users = [_user(claim, now) for claim in view.claims]
+    in_use = any(not claim.admin for claim in view.claims)
+    if view.obstacle is not None and not in_use:
         # It is unused and cannot be allocated either.
-        users.append(f"({sight.obstacle.text})")
+        users.append(f"({view.obstacle.text})")
     return users
 
 
-def _user(holder: Holder, now: datetime) -> str:
-    facts = ["admin"] if holder.admin else []
-    facts += [f"{amount} {name}" for name, amount in sorted(holder.consumed.items())]
-    if holder.leaves is not None:
-        facts.append(eviction_text(holder.leaves, now))
-    pods = " ".join(map(str, holder.pods)) or f"claim {holder.claim}"
+def _user(claim: ClaimView, now: datetime) -> str:
+    facts = ["admin"] if claim.admin else []
+    facts += [f"{amount} {name}" for name, amount in sorted(claim.consumed.items())]
+    if claim.eviction_time is not None:
+        facts.append(eviction_text(claim.eviction_time, now))
+    pods = " ".join(map(str, claim.pods)) or f"claim {claim.claim}"
     return f"{pods} ({', '.join(facts)})" if facts else pods
 
 
-def _attributes(device: EffectiveDevice, sight: Sight) -> list[str]:
+def _attributes(device: EffectiveDevice, view: DeviceView) -> list[str]:
     texts = []
     for name in sorted({*device.attributes, *device.attribute_origins}):
         value = device.attributes.get(name)
         text = f"{name}={_value_text(value)}" if value is not None else f"{name} removed"
         texts.append(text + _by(device.attribute_origins.get(name)))
     for name, amount in sorted(device.capacity.items()):
-        left = f" ({sight.left[name]} left)" if name in sight.left else ""
+        left = f" ({view.left[name]} left)" if name in view.left else ""
         texts.append(f"{name}={amount.value}{left}" + _by(device.capacity_origins.get(name)))
     return texts
 
@@ -133,33 +133,33 @@ def _value_text(attribute: DeviceAttribute) -> str:
 # -- for programs ----------------------------------------------------------------------------------
 
 
-def document(sight: Sight) -> dict[str, Any]:
+def document(view: DeviceView) -> dict[str, Any]:
     """Return a device as a plain value; the fields are promised to scripts."""
-    availability = {"free": sight.free, **_obstacle(sight)} if sight.users_known else {}
+    availability = {"free": view.free, **_obstacle(view)} if view.claims_visible else {}
     fields = {
-        "driver": sight.id.driver,
-        "pool": sight.id.pool,
-        "device": sight.id.device,
-        "node": sight.node,
-        "published": sight.device is not None,
+        "driver": view.id.driver,
+        "pool": view.id.pool,
+        "device": view.id.device,
+        "node": view.node,
+        "published": view.device is not None,
         **availability,
-        "taints": [_mark_document(mark) for mark in sight.marks],
-        "users": [_holder_document(holder) for holder in sight.holders],
+        "taints": [_taint_document(taint_view) for taint_view in view.taints],
+        "users": [_claim_document(claim) for claim in view.claims],
     }
-    if sight.device is not None:
-        fields |= without_empty(allowMultipleAllocations=sight.shareable or None)
-        fields |= _content_document(sight.device, sight)
+    if view.device is not None:
+        fields |= without_empty(allowMultipleAllocations=view.shareable or None)
+        fields |= _content_document(view.device, view)
     return fields
 
 
-def _obstacle(sight: Sight) -> dict[str, Any]:
-    obstacle = sight.obstacle
+def _obstacle(view: DeviceView) -> dict[str, Any]:
+    obstacle = view.obstacle
     if obstacle is None:
         return {}
     return {"obstacle": {"reason": obstacle.cause, "message": obstacle.text}}
 
 
-def _content_document(device: EffectiveDevice, sight: Sight) -> dict[str, Any]:
+def _content_document(device: EffectiveDevice, view: DeviceView) -> dict[str, Any]:
     attributes = {
         name: without_empty(value=value_of(value), **_origin(device.attribute_origins, name))
         for name, value in sorted(device.attributes.items())
@@ -172,7 +172,7 @@ def _content_document(device: EffectiveDevice, sight: Sight) -> dict[str, Any]:
     capacity = {
         name: without_empty(
             value=amount.value,
-            left=str(sight.left[name]) if name in sight.left else None,
+            left=str(view.left[name]) if name in view.left else None,
             **_origin(device.capacity_origins, name),
         )
         for name, amount in sorted(device.capacity.items())
@@ -189,8 +189,8 @@ def _origin_document(origin: Origin) -> dict[str, str]:
     return {"kind": origin.kind, "name": origin.name}
 
 
-def _mark_document(mark: Mark) -> dict[str, Any]:
-    taint = mark.sourced.taint
+def _taint_document(taint_view: TaintView) -> dict[str, Any]:
+    taint = taint_view.sourced.taint
     return without_empty(
         key=taint.key,
         value=taint.value,
@@ -198,22 +198,22 @@ def _mark_document(mark: Mark) -> dict[str, Any]:
         timeAdded=time_text(taint.time_added),
         description=taint.description,
         data=taint.data,
-        origin=_origin_document(mark.sourced.origin),
-        endTime=time_text(mark.ends),
-        paused=mark.paused,
+        origin=_origin_document(taint_view.sourced.origin),
+        endTime=time_text(taint_view.expiry),
+        paused=taint_view.paused,
     )
 
 
-def _holder_document(holder: Holder) -> dict[str, Any]:
+def _claim_document(claim: ClaimView) -> dict[str, Any]:
     return without_empty(
-        claim={"namespace": holder.claim.namespace, "name": holder.claim.name},
-        pods=[{"namespace": pod.namespace, "name": pod.name} for pod in holder.pods],
-        request=holder.request,
-        adminAccess=holder.admin or None,
-        shareID=holder.share,
-        consumedCapacity=holder.consumed,
-        tolerations=[_toleration_document(x) for x in holder.tolerations],
-        evictionTime=time_text(holder.leaves),
+        claim={"namespace": claim.claim.namespace, "name": claim.claim.name},
+        pods=[{"namespace": pod.namespace, "name": pod.name} for pod in claim.pods],
+        request=claim.request,
+        adminAccess=claim.admin or None,
+        shareID=claim.share,
+        consumedCapacity=claim.consumed,
+        tolerations=[_toleration_document(x) for x in claim.tolerations],
+        evictionTime=time_text(claim.eviction_time),
     )
 
 

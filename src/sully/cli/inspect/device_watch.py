@@ -21,12 +21,19 @@ from sully.cli.client.printers import print_event
 from sully.cli.client.session import Session
 from sully.cli.client.snapshots import is_known
 from sully.cli.client.tables import Table
-from sully.cli.client.watching import Caches, PendingChanges, exposures_of, watch_kinds
+from sully.cli.client.watching import (
+    Caches,
+    PendingChanges,
+    eviction_here,
+    exposures_of,
+    watch_kinds,
+)
 from sully.cli.inspect.device_printer import columns, document, row
 from sully.cli.inspect.devices import Selection, needed_kinds
 from sully.client.transport import Kind
 from sully.domain.devices.pools import DeviceId, PoolId
-from sully.views.devices.details import Sight, Sights
+from sully.domain.eviction.judge import EvictionPolicy
+from sully.views.devices.device_views import DeviceView, DeviceViews
 from sully.views.devices.inventory import Inventory
 from sully.views.devices.name_index import names_in
 from sully.views.devices.usage import Usage
@@ -42,7 +49,7 @@ _GONE = "(gone)"
 async def watch(session: Session) -> int:
     async with watch_kinds(session, DEVICES, needed=needed_kinds(session)) as caches:
         screen = _Screen(session)
-        changes, selection = views_of(session, caches)
+        changes, selection = views_of(session, caches, await eviction_here(session))
         screen.begin(list(selection.all(session.clock.now())))
         while True:
             for pool in await changes.wait(session, caches):
@@ -50,13 +57,16 @@ async def watch(session: Session) -> int:
                 screen.update(pool, list(selection.pool(pool.driver, pool.pool, now)))
 
 
-def views_of(session: Session, caches: Caches) -> tuple[PendingChanges, Selection]:
+def views_of(
+    session: Session, caches: Caches, policy: EvictionPolicy
+) -> tuple[PendingChanges, Selection]:
     """Return the pools to evaluate again, and the devices to print."""
-    exposures = exposures_of(session, caches)
-    inventory, usage = exposures.inventory, exposures.usage
+    inventory = exposures_of(session, caches, policy).inventory
+    # Every pod with a device, also one that is not evicted from it.
+    usage = Usage(pods=caches.of(PODS), claims=caches.of(CLAIMS))
     known = is_known(caches.gap(CLAIMS))
-    sights = Sights(inventory, usage, caches.of(PATCHES), users_known=known)
-    selection = Selection(session, inventory, sights)
+    views = DeviceViews(inventory, usage, caches.of(PATCHES), policy=policy, claims_visible=known)
+    selection = Selection(session, inventory, views)
     changes, begun = PendingChanges(), False
 
     def listen(kind: Kind[T], pools: Callable[[T], Iterable[PoolId]], same: _Same = is_) -> None:
@@ -104,7 +114,7 @@ def _affected_pools(inventory: Inventory, usage: Usage, source: TaintSource) -> 
     else:
         selector = source.spec.devices.filter or DeviceTaintSelector()
     pools = {device.pool_id: None for device in inventory.named(selector)}
-    return pools | {x.device.pool_id: None for x in usage.held(names_in(selector))}
+    return pools | {x.device.pool_id: None for x in usage.allocated(names_in(selector))}
 
 
 def _pools(claim: ResourceClaim) -> Iterable[PoolId]:
@@ -125,37 +135,37 @@ class _Screen:
         self._table = Table(columns(wide=self._wide), grows=True, titled=titled)
         self._shown: dict[PoolId, dict[DeviceId, dict[str, Any]]] = {}
 
-    def begin(self, sights: list[Sight]) -> None:
-        for sight in sights:
-            self._shown.setdefault(sight.id.pool_id, {})[sight.id] = document(sight)
+    def begin(self, views: list[DeviceView]) -> None:
+        for view in views:
+            self._shown.setdefault(view.id.pool_id, {})[view.id] = document(view)
         if self._output in TABLES:
             now = self._clock.now()
-            self._table.show([row(sight, now, wide=self._wide) for sight in sights])
+            self._table.show([row(view, now, wide=self._wide) for view in views])
         else:
-            for sight in sights:
-                self._print("ADDED", document(sight), sight)
+            for view in views:
+                self._print("ADDED", document(view), view)
 
-    def update(self, pool: PoolId, sights: list[Sight]) -> None:
+    def update(self, pool: PoolId, views: list[DeviceView]) -> None:
         before = self._shown.pop(pool, {})
-        after = {sight.id: document(sight) for sight in sights}
+        after = {view.id: document(view) for view in views}
         if after:
             self._shown[pool] = after
-        for sight in sights:
-            was = before.get(sight.id)
-            if was != after[sight.id]:
-                self._print("ADDED" if was is None else "MODIFIED", after[sight.id], sight)
+        for view in views:
+            was = before.get(view.id)
+            if was != after[view.id]:
+                self._print("ADDED" if was is None else "MODIFIED", after[view.id], view)
         for id_, was in before.items():
             if id_ not in after:
-                self._print("DELETED", was, Sight(id_, None, ""))
+                self._print("DELETED", was, DeviceView(id_, None, ""))
 
-    def _print(self, type_: str, shown: dict[str, Any], sight: Sight) -> None:
+    def _print(self, type_: str, shown: dict[str, Any], view: DeviceView) -> None:
         if self._output == NAMES:
-            print(sight.id, flush=True)
+            print(view.id, flush=True)
             return
         if self._output not in TABLES:
             print_event({"type": type_, "device": shown}, self._output)
             return
-        cells = list(row(sight, self._clock.now(), wide=self._wide))
+        cells = list(row(view, self._clock.now(), wide=self._wide))
         if type_ == "DELETED":
             # It no longer exists, or is no longer selected.
             cells[1:3] = "-", _GONE

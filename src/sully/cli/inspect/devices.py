@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from sully.client.transport import Kind
-    from sully.views.devices.details import Sight, Sights
+    from sully.views.devices.device_views import DeviceView, DeviceViews
     from sully.views.devices.inventory import Inventory
 
 _HELP = """\
@@ -95,7 +95,7 @@ def devices(options: Options) -> int:
 
 async def _show(session: Session) -> int:
     from sully.cli.client.suggestions import check_class, device_not_found
-    from sully.views.devices.details import Sights
+    from sully.views.devices.device_views import DeviceViews
     from sully.views.kinds import CLAIMS, PATCHES, SLICES
     from sully.views.snapshot.kinds import DEVICES
 
@@ -104,8 +104,14 @@ async def _show(session: Session) -> int:
     )
     check_class(snapshot, session.options.device_class)
     inventory, known = snapshot.inventory, is_known(snapshot.gap(CLAIMS))
-    sights = Sights(inventory, snapshot.usage, snapshot.of(PATCHES), users_known=known)
-    selection = Selection(session, inventory, sights)
+    views = DeviceViews(
+        inventory,
+        snapshot.usage,
+        snapshot.of(PATCHES),
+        policy=snapshot.policy,
+        claims_visible=known,
+    )
+    selection = Selection(session, inventory, views)
     printed = print_devices(session, selection.all(snapshot.taken), snapshot.taken)
     not_found = [
         device_not_found(snapshot, pattern)
@@ -151,7 +157,7 @@ def needed_kinds(session: Session) -> "tuple[Kind[Any], ...]":
 def _none_found(session: Session, inventory: "Inventory") -> str:
     """Return that no device is listed, and how many devices there are."""
     from sully.cli.client.text import did_you_mean
-    from sully.views.devices.details import node_of
+    from sully.views.devices.device_views import node_of
 
     devices = [x for pool in inventory.pools() for x in inventory.devices(pool).values()]
     if not devices:
@@ -182,7 +188,7 @@ def _criteria(session: Session) -> "Iterator[str]":
         yield f"used in namespace {session.namespace}"
 
 
-def print_devices(session: Session, sights: "Iterator[Sight]", now: "datetime") -> bool:
+def print_devices(session: Session, views: "Iterator[DeviceView]", now: "datetime") -> bool:
     """Print devices in the output format; report whether there were any."""
     from sully.cli.client.options import TABLES
     from sully.cli.client.printers import print_document
@@ -191,14 +197,14 @@ def print_devices(session: Session, sights: "Iterator[Sight]", now: "datetime") 
 
     output = session.options.output
     if output == NAMES:
-        names = [f"{sight.id}\n" for sight in sights]
+        names = [f"{view.id}\n" for view in views]
         sys.stdout.writelines(names)
         return bool(names)
     if output not in TABLES:
-        print_document({"devices": [document(sight) for sight in sights]}, output)
+        print_document({"devices": [document(view) for view in views]}, output)
         return True
     wide = output == "wide"
-    rows = [row(sight, now, wide=wide) for sight in sights]
+    rows = [row(view, now, wide=wide) for view in views]
     if rows:
         Table(columns(wide=wide), titled=not session.options.no_headers).show(rows)
     return bool(rows)
@@ -213,44 +219,44 @@ async def _watch(session: Session) -> int:
 class Selection:
     """The devices that the flags select."""
 
-    def __init__(self, session: Session, inventory: "Inventory", sights: "Sights") -> None:
+    def __init__(self, session: Session, inventory: "Inventory", views: "DeviceViews") -> None:
         from sully.cli.client.selectors import parse_patterns
         from sully.cli.client.suggestions import class_not_found
 
         options = session.options
-        self._sights = sights
+        self._views = views
         self._patterns = parse_patterns(options.patterns)
         self.unmatched = dict.fromkeys(self._patterns)
         """The patterns that have matched no device yet."""
-        self._predicates = list(_predicates(session, sights))
+        self._predicates = list(_predicates(session, views))
         if options.device_class and inventory.class_(options.device_class) is None:
             raise class_not_found(options.device_class)
 
-    def all(self, now: "datetime") -> "Iterator[Sight]":
-        for pool in self._sights.pools():
+    def all(self, now: "datetime") -> "Iterator[DeviceView]":
+        for pool in self._views.pools():
             yield from self.pool(pool.driver, pool.pool, now)
 
-    def pool(self, driver: str, pool: str, now: "datetime") -> "Iterator[Sight]":
+    def pool(self, driver: str, pool: str, now: "datetime") -> "Iterator[DeviceView]":
         from sully.domain.devices.pools import PoolId
 
         patterns = [x for x in self._patterns if x.matches_pool(driver, pool)]
-        for sight in self._sights.pool(PoolId(driver, pool), now) if patterns else ():
-            matching = [pattern for pattern in patterns if pattern.matches(*sight.id)]
+        for view in self._views.pool(PoolId(driver, pool), now) if patterns else ():
+            matching = [pattern for pattern in patterns if pattern.matches(*view.id)]
             for pattern in matching:
                 self.unmatched.pop(pattern, None)
-            if matching and all(predicate(sight) for predicate in self._predicates):
-                yield sight
+            if matching and all(predicate(view) for predicate in self._predicates):
+                yield view
 
 
-def _predicates(session: Session, sights: "Sights") -> "Iterator[Callable[[Sight], bool]]":
+def _predicates(session: Session, views: "DeviceViews") -> "Iterator[Callable[[DeviceView], bool]]":
     options = session.options
     if options.tainted:
-        yield lambda sight: bool(sight.marks)
+        yield lambda view: bool(view.taints)
     if options.free:
-        yield lambda sight: sight.free
+        yield lambda view: view.free
     if options.node:
-        yield lambda sight: sight.node == options.node
+        yield lambda view: view.node == options.node
     if session.namespace:
-        yield lambda sight: any(x.claim.namespace == session.namespace for x in sight.holders)
+        yield lambda view: any(x.claim.namespace == session.namespace for x in view.claims)
     if options.device_class:
-        yield lambda sight: sights.in_class(sight, options.device_class)
+        yield lambda view: views.in_class(view, options.device_class)

@@ -7,7 +7,7 @@ from typing import Any
 from sully.cli.client.formatting import age, taint_text, until
 from sully.cli.client.printers import time_text, without_empty
 from sully.cli.client.tables import Cell, Column
-from sully.views.evictions import Progress
+from sully.views.evictions import EvictionProgress
 
 _COLUMNS = (
     Column("RULE", shrinks=2, least=16),
@@ -44,21 +44,21 @@ def columns(*, wide: bool) -> Sequence[Column]:
     return (*_COLUMNS, *_WIDE_COLUMNS) if wide else _COLUMNS
 
 
-def row(progress: Progress, now: datetime, *, wide: bool) -> Sequence[Cell | str]:
+def row(progress: EvictionProgress, now: datetime, *, wide: bool) -> Sequence[Cell | str]:
     rule = progress.rule
     rate = rule.spec.taint.evictions_per_second
     cells: list[Cell | str] = [
         rule.metadata.name,
         taint_text(rule.spec.taint),
         Cell(_state(progress), _STYLES[_state(progress)]),
-        str(len(progress.pending)) if progress.seen else _UNKNOWN,
+        str(len(progress.pending)) if progress.visible else _UNKNOWN,
         f"{progress.evicted}" + ("" if progress.complete else "+"),
         f"{rate}/s" if rate is not None else "-",
         until(progress.finish, now) if progress.finish is not None else "-",
     ]
     if wide:
         cells += [
-            str(len(progress.leaving)) if progress.seen else _UNKNOWN,
+            str(len(progress.terminating)) if progress.visible else _UNKNOWN,
             age(rule.metadata.creation_timestamp, now) or "-",
             str(progress.devices),
             progress.author or "-",
@@ -67,11 +67,11 @@ def row(progress: Progress, now: datetime, *, wide: bool) -> Sequence[Cell | str
     return cells
 
 
-def _state(progress: Progress) -> str:
-    return "terminating" if progress.state == "leaving" else progress.state
+def _state(progress: EvictionProgress) -> str:
+    return progress.state
 
 
-def _reason(progress: Progress) -> str:
+def _reason(progress: EvictionProgress) -> str:
     paused = progress.paused
     if paused is None:
         return progress.description
@@ -79,7 +79,7 @@ def _reason(progress: Progress) -> str:
     return f"{progress.description} ({text})" if progress.description else text
 
 
-def document(progress: Progress) -> dict[str, Any]:
+def document(progress: EvictionProgress) -> dict[str, Any]:
     """Return a rule as a plain value; the fields are promised to scripts."""
     taint = progress.rule.spec.taint
     return without_empty(
@@ -87,8 +87,8 @@ def document(progress: Progress) -> dict[str, Any]:
         taint=without_empty(key=taint.key, value=taint.value, effect=taint.effect),
         state=_state(progress),
         paused=progress.paused,
-        pending=len(progress.pending) if progress.seen else None,
-        terminating=len(progress.leaving) if progress.seen else None,
+        pending=len(progress.pending) if progress.visible else None,
+        terminating=len(progress.terminating) if progress.visible else None,
         evicted=progress.evicted,
         evictedAtLeast=None if progress.complete else True,
         evictionsPerSecond=taint.evictions_per_second,
@@ -102,6 +102,6 @@ def document(progress: Progress) -> dict[str, Any]:
         ],
         terminatingPods=[
             {"namespace": key.namespace, "name": key.name, "graceEndTime": time_text(end)}
-            for key, end in progress.leaving.items()
+            for key, end in progress.terminating.items()
         ],
     )

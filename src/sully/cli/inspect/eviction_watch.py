@@ -7,10 +7,17 @@ from sully.cli.client.options import NAMES, TABLES
 from sully.cli.client.printers import print_event
 from sully.cli.client.session import Session
 from sully.cli.client.tables import Table
-from sully.cli.client.watching import Caches, PendingChanges, exposures_of, rest_after, watch_kinds
+from sully.cli.client.watching import (
+    Caches,
+    PendingChanges,
+    eviction_here,
+    exposures_of,
+    rest_after,
+    watch_kinds,
+)
 from sully.cli.inspect.eviction_printer import UNRECORDED, columns, document, row
 from sully.cli.inspect.evictions import kinds_for, progress_in
-from sully.views.evictions import Progress
+from sully.views.evictions import EvictionProgress
 from sully.views.kinds import RULES
 
 _DELETED = "deleted"
@@ -21,7 +28,7 @@ _VOLATILE = ("finishTime", "pods", "terminating", "terminatingPods")
 async def watch(session: Session) -> int:
     async with watch_kinds(session, kinds_for(session), needed=(RULES,)) as caches:
         screen, changes = _Screen(session), changes_of(session, caches)
-        exposures = exposures_of(session, caches)
+        exposures = exposures_of(session, caches, await eviction_here(session))
         while True:
             begun = session.clock.monotonic()
             screen.show(list(progress_in(session, exposures, caches)))
@@ -49,7 +56,7 @@ class _Screen:
         self._session = session
         self._warned = False
 
-    def show(self, progress: list[Progress]) -> None:
+    def show(self, progress: list[EvictionProgress]) -> None:
         current = {x.rule.metadata.name: _without_volatile(document(x)) for x in progress}
         changed = [
             x
@@ -71,12 +78,12 @@ class _Screen:
         for name in deleted:
             print_event({"rule": name, "state": _DELETED}, self._output)
 
-    def _warn(self, changed: list[Progress]) -> None:
+    def _warn(self, changed: list[EvictionProgress]) -> None:
         if not self._warned and not all(x.complete for x in changed):
             self._warned = True
             self._session.warn(UNRECORDED)
 
-    def _print(self, changed: list[Progress], deleted: list[str]) -> None:
+    def _print(self, changed: list[EvictionProgress], deleted: list[str]) -> None:
         now = self._clock.now()
         rows = [row(x, now, wide=self._wide) for x in changed]
         shape = columns(wide=self._wide)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sully.client.informers.cache import Cache
     from sully.client.transport import Kind
     from sully.views.devices.exposures import Exposures
-    from sully.views.evictions import Progress
+    from sully.views.evictions import EvictionProgress
     from sully.views.snapshot.snapshot import Gap
 
 T = TypeVar("T")
@@ -145,9 +145,9 @@ def _not_found(session: Session, loaded: "Loaded") -> Iterator[str]:
 def _warn_of_others(session: Session, exposures: "Exposures") -> None:
     """Report that taints without a rule evict pods, too."""
     from sully.cli.client.formatting import number
-    from sully.views.evictions import others_due
+    from sully.views.evictions import due_without_rules
 
-    pods = [key for key in others_due(exposures) if session.namespace in ("", key.namespace)]
+    pods = [key for key in due_without_rules(exposures) if session.namespace in ("", key.namespace)]
     if pods and not session.options.rules and not session.options.selector:
         session.warn(
             f"{number(len(pods), 'pod')} will be evicted because of taints of drivers or patches;"
@@ -174,31 +174,33 @@ class Loaded(Protocol):
         """Return why a kind is missing, or None if it is not."""
 
 
-def progress_in(session: Session, exposures: "Exposures", loaded: Loaded) -> "Iterator[Progress]":
+def progress_in(
+    session: Session, exposures: "Exposures", loaded: Loaded
+) -> "Iterator[EvictionProgress]":
     """Yield the progress of rules, in the given namespace."""
-    from sully.views.evictions import left_in, only_in, progress_of
+    from sully.views.evictions import count_evicted, in_namespace, progress_of
     from sully.views.kinds import CLAIMS, EVICTION_RECORDS, PODS, RULES, TAINT_RECORDS
 
     now, gap = exposures.now(), loaded.gap(TAINT_RECORDS)
     # Without access to records, the status of the rules still has the number.
-    kept = gap is None or gap.why != "not served"
+    kept = gap is None or gap.reason != "not served"
     rules, records = loaded.of(RULES).values(), loaded.of(TAINT_RECORDS)
     left = (
-        left_in(session.namespace, loaded.of(EVICTION_RECORDS).values())
+        count_evicted(session.namespace, loaded.of(EVICTION_RECORDS).values())
         if session.namespace
         else {}
     )
     seen = all(is_known(loaded.gap(kind)) for kind in (PODS, CLAIMS))
     labels = read_selector(session.options.selector)
-    for progress in progress_of(rules, exposures, records, now, kept=kept, seen=seen):
+    for progress in progress_of(rules, exposures, records, now, has_records=kept, visible=seen):
         metadata = progress.rule.metadata
         if not (_is_selected(session, metadata.name) and labels.matches(metadata.labels)):
             continue
         if not session.namespace:
             yield progress
             continue
-        progress = only_in(session.namespace, progress, left, now)
-        if progress.pending or progress.evicted or progress.leaving:
+        progress = in_namespace(session.namespace, progress, left, now)
+        if progress.pending or progress.evicted or progress.terminating:
             yield progress
 
 

@@ -131,7 +131,7 @@ def _not_found(reader: "Reader", kind: str, key: "Key") -> str:
         text += f" (did you mean {join(quoted, 'or')}?)"
     where = f" -n {key.namespace}" if key.namespace else ""
     text += f"\n  list them with '{_LISTS[kind]}{where}'"
-    if kind in _RECORDED and not reader.snapshot.remembers:
+    if kind in _RECORDED and not reader.snapshot.has_records:
         text += "\n  this server keeps no records of deleted objects and evictions"
     return text
 
@@ -153,7 +153,7 @@ async def _load(session: Session, question: "Question", key: "Key") -> _Loaded:
     namespace = key.namespace or session.namespace or session.default_namespace
     if session.options.snapshot:
         snapshot = await take_snapshot(session, question.reads, needed=question.needs)
-        partly = any(gap.but for gap in snapshot.gaps)
+        partly = any(gap.only_namespace for gap in snapshot.gaps)
         notes = tuple(_missing_kinds(session.options.snapshot, snapshot, question))
         return _Loaded(Reader(snapshot, everything=not partly), namespace, notes=notes)
     now, transport = session.clock.now(), session.transport
@@ -163,7 +163,7 @@ async def _load(session: Session, question: "Question", key: "Key") -> _Loaded:
         # Users with access to one namespace may still explain what is in it.
         snapshot = await load(transport, question.reads, now=now, namespace=namespace)
     gaps = [gap for gap in map(snapshot.gap, question.needs) if gap is not None]
-    partly = question.find_limited is not None and all(gap.why == "not allowed" for gap in gaps)
+    partly = question.find_limited is not None and all(gap.reason == "not allowed" for gap in gaps)
     if gaps and not (partly and _sees_something(question, gaps)):
         raise missing_kind(gaps[0])
     reader = Reader(snapshot, everything=not narrow)
@@ -188,9 +188,9 @@ def _missing_kinds(
     kinds = [*question.needs, *(kind for kind in EXPECTED_KINDS if kind in question.reads)]
     gaps = [gap for gap in map(snapshot.gap, dict.fromkeys(kinds)) if gap is not None]
     where = ", ".join(files)
-    if missing := sorted(gap.kind.plural for gap in gaps if not gap.but):
+    if missing := sorted(gap.kind.plural for gap in gaps if not gap.only_namespace):
         yield f"{where}: no {', '.join(missing)} found; assuming that there are none"
-    for namespace in sorted({gap.but for gap in gaps if gap.but}):
+    for namespace in sorted({gap.only_namespace for gap in gaps if gap.only_namespace}):
         yield f"{where}: only namespace {namespace}; other namespaces are not considered"
 
 
@@ -203,7 +203,7 @@ def _notes(snapshot: "Snapshot", namespace: str) -> "Iterator[str]":
 
 
 def _hidden(snapshot: "Snapshot") -> "list[Gap]":
-    return [gap for gap in snapshot.gaps if gap.why == "not allowed"]
+    return [gap for gap in snapshot.gaps if gap.reason == "not allowed"]
 
 
 def _answer(session: Session, loaded: _Loaded, kind: str, key: "Key") -> "Explanation | None":

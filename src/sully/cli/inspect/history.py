@@ -21,10 +21,10 @@ from sully.cli.names import complete_names, kind_completer
 
 if TYPE_CHECKING:
     from sully.client.transport import Kind
+    from sully.views.history import HistoryEntry
     from sully.views.snapshot.snapshot import Gap, Snapshot
-    from sully.views.timeline import Happening
 
-    Select: TypeAlias = Callable[[Snapshot, list[Happening]], Awaitable[list[Happening]]]
+    Select: TypeAlias = Callable[[Snapshot, list[HistoryEntry]], Awaitable[list[HistoryEntry]]]
 
 _SUBJECTS = ("device", "rule", "pod")
 _HELP = """\
@@ -82,10 +82,10 @@ async def _show(session: Session) -> int:
     return 0
 
 
-async def _entries(session: Session) -> "list[Happening]":
+async def _entries(session: Session) -> "list[HistoryEntry]":
+    from sully.views.history import history_entries
     from sully.views.kinds import EVICTION_RECORDS, TAINT_RECORDS
     from sully.views.snapshot.kinds import HISTORY
-    from sully.views.timeline import happenings
 
     select = _selection(session)
     # Rules are cluster-scoped: they are not listed for a namespace.
@@ -94,7 +94,7 @@ async def _entries(session: Session) -> "list[Happening]":
     gaps = [gap for gap in map(snapshot.gap, kinds) if gap is not None]
     _refuse_missing_records(session, gaps, kinds)
     evictions = snapshot.of(EVICTION_RECORDS).values()
-    records = happenings(
+    records = history_entries(
         () if session.namespace else snapshot.of(TAINT_RECORDS).values(),
         [x for x in evictions if session.namespace in ("", x.metadata.namespace)],
     )
@@ -110,7 +110,7 @@ def _refuse_missing_records(
     """Fail where there are no records, and report why."""
     if len(gaps) < len(kinds):
         return
-    hidden = [gap for gap in gaps if gap.why == "not allowed"]
+    hidden = [gap for gap in gaps if gap.reason == "not allowed"]
     if hidden:
         text = f"{printable(hidden[0].message)}\n  ask an administrator for a role that allows this"
         raise CommandError(text + ("" if session.namespace else ", or use -n NAMESPACE"))
@@ -136,12 +136,12 @@ def _selection(session: Session) -> "Select":
     if subject == "device":
         return _about_devices(session, name)
 
-    def matches(entry: "Happening") -> bool:
+    def matches(entry: "HistoryEntry") -> bool:
         if subject == "rule":
             return any(fits(name, rule) for rule in (entry.rule, *_rules(entry)) if rule)
         return not subject or any(fits(name, pod) for pod in _pod_names(entry))
 
-    async def select(_: "Snapshot", records: "list[Happening]") -> "list[Happening]":
+    async def select(_: "Snapshot", records: "list[HistoryEntry]") -> "list[HistoryEntry]":
         return list(filter(matches, records))
 
     return select
@@ -152,24 +152,24 @@ def _about_devices(session: Session, name: str) -> "Select":
 
     pattern = parse_pattern(name)
 
-    async def select(snapshot: "Snapshot", records: "list[Happening]") -> "list[Happening]":
+    async def select(snapshot: "Snapshot", records: "list[HistoryEntry]") -> "list[HistoryEntry]":
+        from sully.views.history import entries_about, needs_inventory
         from sully.views.kinds import CLASSES, PATCHES, SLICES
-        from sully.views.timeline import by_content, concerning
 
         # Devices are listed only where names are not enough; a file was read whole.
-        if by_content(records, pattern) and not session.options.snapshot:
+        if needs_inventory(records, pattern) and not session.options.snapshot:
             snapshot = await take_snapshot(session, (SLICES, CLASSES, PATCHES))
-        return list(concerning(records, pattern, snapshot.inventory))
+        return list(entries_about(records, pattern, snapshot.inventory))
 
     return select
 
 
-def _rules(happening: "Happening") -> set[str]:
-    return {cause.name for cause in happening.causes() if cause.kind == "DeviceTaintRule"}
+def _rules(entry: "HistoryEntry") -> set[str]:
+    return {cause.name for cause in entry.causes() if cause.kind == "DeviceTaintRule"}
 
 
-def _pod_names(happening: "Happening") -> tuple[str, ...]:
-    if happening.eviction is None:
+def _pod_names(entry: "HistoryEntry") -> tuple[str, ...]:
+    if entry.eviction is None:
         return ()
-    pod = happening.eviction.spec.pod
+    pod = entry.eviction.spec.pod
     return pod.name, f"{pod.namespace}/{pod.name}"

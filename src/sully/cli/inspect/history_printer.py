@@ -8,7 +8,7 @@ from sully.api.sully.types import EvictionCause, EvictionRecord
 from sully.cli.client.formatting import SHORT_KINDS, number, taint_text
 from sully.cli.client.printers import time_text, without_empty
 from sully.cli.client.tables import Cell, Column
-from sully.views.timeline import Happening
+from sully.views.history import HistoryEntry
 
 _COLUMNS = (
     Column("TIME"),
@@ -31,41 +31,41 @@ def columns(*, wide: bool) -> Sequence[Column]:
     return (*_COLUMNS, *_WIDE_COLUMNS) if wide else _COLUMNS
 
 
-def row(happening: Happening, *, wide: bool) -> Sequence[Cell | str]:
+def row(entry: HistoryEntry, *, wide: bool) -> Sequence[Cell | str]:
     cells: list[Cell | str] = [
-        time_text(happening.time) or "",
-        _EVENTS[happening.what],
-        _object(happening),
-        _details(happening, wide=wide),
+        time_text(entry.time) or "",
+        _EVENTS[entry.what],
+        _object(entry),
+        _details(entry, wide=wide),
     ]
     if wide:
-        cells += [_devices(happening), happening.by or "-", happening.why or "-"]
+        cells += [_devices(entry), entry.by or "-", entry.why or "-"]
     return cells
 
 
-def _object(happening: Happening) -> str:
-    if happening.eviction is not None:
-        pod = happening.eviction.spec.pod
+def _object(entry: HistoryEntry) -> str:
+    if entry.eviction is not None:
+        pod = entry.eviction.spec.pod
         return f"pod/{pod.namespace}/{pod.name}"
-    return f"rule/{happening.rule}"
+    return f"rule/{entry.rule}"
 
 
-def _details(happening: Happening, *, wide: bool) -> str:
-    if happening.eviction is not None:
-        return _eviction(happening.eviction)
-    may = " (of devices that may include it)" if happening.unsure and not wide else ""
-    if happening.what == "changed":
-        by = f", by {happening.by}" if happening.by and not wide else ""
-        return f"{happening.change}{by}{may}"
-    taint = taint_text(happening.taint) if happening.taint is not None else ""
-    if happening.what == "lifted":
-        by = f" by {happening.by}" if happening.by and not wide else ""
-        return f"{taint}{by}, {number(happening.evicted, 'pod')} evicted{may}"
+def _details(entry: HistoryEntry, *, wide: bool) -> str:
+    if entry.eviction is not None:
+        return _eviction(entry.eviction)
+    may = " (of devices that may include it)" if entry.uncertain and not wide else ""
+    if entry.what == "changed":
+        by = f", by {entry.by}" if entry.by and not wide else ""
+        return f"{entry.change}{by}{may}"
+    taint = taint_text(entry.taint) if entry.taint is not None else ""
+    if entry.what == "lifted":
+        by = f" by {entry.by}" if entry.by and not wide else ""
+        return f"{taint}{by}, {number(entry.evicted, 'pod')} evicted{may}"
     if wide:
         return taint
-    by = f", by {happening.by}" if happening.by else ""
-    why = f": {happening.why}" if happening.why else ""
-    return f"{taint} on {_devices(happening)}{by}{why}"
+    by = f", by {entry.by}" if entry.by else ""
+    why = f": {entry.why}" if entry.why else ""
+    return f"{taint} on {_devices(entry)}{by}{why}"
 
 
 def _eviction(record: EvictionRecord) -> str:
@@ -80,10 +80,10 @@ def _cause(cause: EvictionCause) -> str:
     return f"{SHORT_KINDS.get(cause.kind, cause.kind)}/{cause.name}"
 
 
-def _devices(happening: Happening) -> str:
-    if happening.eviction is not None:
-        return ", ".join(happening.eviction.spec.devices) or "-"
-    return selector_text(happening.selector) + (_UNSURE if happening.unsure else "")
+def _devices(entry: HistoryEntry) -> str:
+    if entry.eviction is not None:
+        return ", ".join(entry.eviction.spec.devices) or "-"
+    return selector_text(entry.selector) + (_UNSURE if entry.uncertain else "")
 
 
 def selector_text(selector: DeviceTaintSelector | None) -> str:
@@ -103,28 +103,28 @@ def selector_text(selector: DeviceTaintSelector | None) -> str:
 # -- for programs ----------------------------------------------------------------------------------
 
 
-def document(happening: Happening) -> dict[str, Any]:
+def document(entry: HistoryEntry) -> dict[str, Any]:
     """Return a record as a plain value; the fields are promised to scripts."""
     from msgspec import to_builtins
 
-    taint, selector = happening.taint, happening.selector
+    taint, selector = entry.taint, entry.selector
     fields = without_empty(
-        time=time_text(happening.time),
-        event=_EVENTS[happening.what].text,
-        rule=happening.rule,
+        time=time_text(entry.time),
+        event=_EVENTS[entry.what].text,
+        rule=entry.rule,
         taint=without_empty(key=taint.key, value=taint.value, effect=taint.effect)
         if taint
         else None,
-        change=happening.change,
-        by=happening.by,
-        reason=happening.why,
-        evicted=happening.evicted if happening.what == "lifted" else None,
-        mayInclude=True if happening.unsure else None,
+        change=entry.change,
+        by=entry.by,
+        reason=entry.why,
+        evicted=entry.evicted if entry.what == "lifted" else None,
+        mayInclude=True if entry.uncertain else None,
     )
     if selector is not None:
         fields["deviceSelector"] = to_builtins(selector)
-    if happening.eviction is not None:
-        spec = happening.eviction.spec
+    if entry.eviction is not None:
+        spec = entry.eviction.spec
         fields |= without_empty(
             pod=to_builtins(spec.pod),
             claims=list(spec.claims),

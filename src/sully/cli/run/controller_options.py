@@ -76,7 +76,7 @@ placement_options = join(
         " clusters.",
     ),
     click.option(
-        "--cluster-leave-budget-per-minute",
+        "--cluster-removal-budget-per-minute",
         type=whole_number(maximum=_MOST),
         metavar="N",
         show_default="no limit",
@@ -131,14 +131,14 @@ def placement_settings(options: Options) -> "PlacementSettings":
 
     return PlacementSettings(
         toleration_seconds=options.default_cluster_toleration_seconds,
-        leaves_per_minute=options.cluster_leave_budget_per_minute,
+        removals_per_minute=options.cluster_removal_budget_per_minute,
     )
 
 
 def warn_of_placement(options: Options) -> None:
     if Compat.named(options.compat).allows_placement_limits:
         return
-    for name in ("default_cluster_toleration_seconds", "cluster_leave_budget_per_minute"):
+    for name in ("default_cluster_toleration_seconds", "cluster_removal_budget_per_minute"):
         if getattr(options, name) is not None:
             flag = f"--{name.replace('_', '-')}"
             print(f"warning: {flag} has no effect with --compat reference", file=sys.stderr)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from sully.domain.capabilities.duties import Evictor
     from sully.domain.capabilities.offers import Offer
     from sully.remote import Remote, RemoteConfig
-    from sully.runtime.pages import Protection
+    from sully.runtime.metrics_server import Protection
 
 _HELP = """\
 Run controllers against an API server over HTTP, as the user of a kubeconfig.
@@ -156,7 +156,7 @@ def _run(options: Options, config: "RemoteConfig", listen: tuple[str, int] | Non
 
 async def _work(config: "RemoteConfig", listen: tuple[str, int] | None) -> str:
     from sully.remote import remote
-    from sully.runtime.pages import serving
+    from sully.runtime.metrics_server import serving
 
     async with remote(config) as running:
         manager = running.manager
@@ -184,7 +184,7 @@ def _protection(host: str, running: "Remote") -> "Protection | None":
     from socket import gethostname
 
     from sully.runtime.clock import SystemClock
-    from sully.runtime.pages import Protection, is_local
+    from sully.runtime.metrics_server import Protection, is_local
     from sully.server.net.tls import self_signed_context
 
     if is_local(host):

@@ -108,7 +108,7 @@ def check_simulation(options: Options) -> None:
 def simulated_nodes(options: Options) -> "SimulatedNodeSettings | None":
     """Return which nodes to simulate; None without the flags."""
     from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
-    from sully.demo.faults import FAULTS
+    from sully.demo.filling import FAULTS
     from sully.domain.simulated.fleet import Fleet, Pace
 
     nodes = options.simulated_nodes
@@ -144,7 +144,7 @@ In another terminal, while the demo starts:
   sully devices --tainted                            taints and their sources
   sully explain rule a100-firmware                   what a rule would do
   sully evictions --watch                            which pods are evicted
-  sully plan device 'gpu.sully.dev/hollow-0001/*' example.com/hot:NoExecute
+  sully plan device 'gpu.sully.dev/worker-0001/*' example.com/hot:NoExecute
 """
 
 

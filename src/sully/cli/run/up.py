@@ -118,7 +118,7 @@ def up(options: Options) -> int:
 def _check_versions(options: Options) -> None:
     """Refuse versions that do not exist, before anything is started."""
     runtime = parse_runtime_config(options.runtime_config)
-    if runtime.wanted:
+    if runtime.requested:
         from sully.api import build_scheme  # late: it reads the tables of all kinds
 
         build_scheme(Compat.named(options.compat), runtime=runtime)

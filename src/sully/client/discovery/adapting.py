@@ -19,12 +19,14 @@ from sully.client.discovery.capabilities import (
     converted_events,
     converted_object,
     converted_page,
+    foreign_control_plane,
     moved,
     probe,
 )
 from sully.client.http.transport import HttpTransport
 from sully.client.kubeconfig.access import Access
 from sully.client.transport import Kind, Page, WatchEvent
+from sully.domain.capabilities.control_plane import ControlPlane
 from sully.domain.capabilities.duties import evictor, moves
 from sully.domain.capabilities.fitting import refused_fields
 from sully.domain.capabilities.offers import DEVICES, Answers, Offer, is_own, offer
@@ -46,6 +48,7 @@ class AdaptingTransport(HttpTransport):
         super().__init__(access)
         self._offer: Offer | None = None
         self._probing = asyncio.Lock()
+        self._control_plane: ControlPlane | None = None
 
     async def _object(self, kind: Kind[T], call: Call) -> T:
         return await converted_object(super()._object, kind, await self._adapted(call))
@@ -62,14 +65,27 @@ class AdaptingTransport(HttpTransport):
             async for event in events:
                 yield event
 
-    async def _adapted(self, call: Call) -> Call:
-        if call.ref.group != DEVICES:
-            return call
+    async def control_plane(self) -> ControlPlane | None:
+        """Return who schedules and evicts; None on a server of Sully, whose kinds tell it."""
+        server = await self._discover()
+        if server.own:
+            return None
+        async with self._probing:
+            if self._control_plane is None:
+                self._control_plane = await foreign_control_plane(self.named("sully"), server)
+        return self._control_plane
+
+    async def _discover(self) -> Offer:
         # Many kinds are requested concurrently, and one discovery serves them all.
         async with self._probing:
             if self._offer is None:
                 self._offer = await self._probe()
-        server = self._offer
+        return self._offer
+
+    async def _adapted(self, call: Call) -> Call:
+        if call.ref.group != DEVICES:
+            return call
+        server = await self._discover()
         _refuse(server, call)
         where: Moves = moves(server)
         return moved(call, where) if where else call
@@ -79,22 +95,22 @@ class AdaptingTransport(HttpTransport):
         text = str(version.get("gitVersion", "")) if isinstance(version, dict) else ""
         if is_own(text):
             return offer(Answers(git_version=text, resources={}, schemas={}))
-        # A transport of its own kind would ask this question again.
+        # A transport of this class would discover the server again.
         return offer(await probe(self.named("sully")))
 
 
-def _refuse(found: Offer, call: Call) -> None:
+def _refuse(server: Offer, call: Call) -> None:
     """Raise if a write would lose something."""
-    if found.own or call.verb in READS or "dryRun" in call.options:
+    if server.own or call.verb in READS or "dryRun" in call.options:
         return
     if call.ref.plural not in _KINDS or not isinstance(call.body, dict):
         return
     body: dict[str, Any] = {"kind": _KINDS[call.ref.plural], **call.body}
     problems = [
         str(problem)
-        for problem in refused_fields(found, body, sully_evicts=evictor(found).sully)
+        for problem in refused_fields(server, body, sully_evicts=evictor(server).sully)
         # Annotations are kept by every server; who honors them is for the command to know.
         if not problem.field.startswith("metadata")
     ]
     if problems and call.verb not in ("delete", "deletecollection"):
-        raise BadRequest(f"{found.version}: " + "; ".join(problems))
+        raise BadRequest(f"{server.version}: " + "; ".join(problems))

@@ -5,6 +5,7 @@ What follows from the answers is decided in `domain.capabilities`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
@@ -16,12 +17,14 @@ from sully.client.calls import Call, Calls
 from sully.client.discovery.conversion import shape_of
 from sully.client.discovery.resources import APIResource, discover
 from sully.client.transport import Key, Kind, Page, WatchEvent
+from sully.domain.capabilities.control_plane import ControlPlane
 from sully.domain.capabilities.duties import evictor
 from sully.domain.capabilities.offers import (
     DEVICES,
     RULE_VERSIONS,
     Answers,
     Fields,
+    Offer,
     is_own,
     offer,
     spoken,
@@ -34,13 +37,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Moves = Mapping[tuple[str, str], tuple[str, str]]
 
+_FEATURE = re.compile(r'^kubernetes_feature_enabled\{name="(\w+)"[^}]*\} (\S+)$', re.MULTILINE)
 _ROLES: Kind[dict[str, Any]] = Kind(
     "rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", dict, namespaced=False
 )
 EVICTOR_ROLE = Key("", "system:controller:device-taint-eviction-controller")
-"""A Kubernetes API server makes it when device taints are switched on."""
+"""A Kubernetes API server creates it when device taints are enabled."""
 OUR_EVICTOR_ROLE = Key("", "sully:eviction")
-"""`sully install` makes it where Sully is to evict, and only there."""
+"""`sully install` creates it only where Sully evicts."""
 
 
 async def probe(transport: HttpTransport, served: Iterable[APIResource] | None = None) -> Answers:
@@ -49,25 +53,25 @@ async def probe(transport: HttpTransport, served: Iterable[APIResource] | None =
     version = await transport.document("/version")
     git_version = str(version.get("gitVersion", "")) if isinstance(version, dict) else ""
     resources = _resources(discovered)
-    wanted = [version for version in dict.fromkeys(spoken(resources)) if version]
+    versions = [version for version in dict.fromkeys(spoken(resources)) if version]
     return Answers(
         git_version=git_version,
         resources=resources,
         schemas={
-            version: fields for version in wanted if (fields := await _schema(transport, version))
+            version: fields for version in versions if (fields := await _schema(transport, version))
         },
         evictor_role=not is_own(git_version) and await _has_role(transport),
     )
 
 
 def _resources(served: Iterable[APIResource]) -> dict[tuple[str, str], tuple[str, ...]]:
-    known: dict[tuple[str, str], tuple[str, ...]] = {}
+    versions: dict[tuple[str, str], tuple[str, ...]] = {}
     for resource in served:
-        known[resource.group, resource.plural] = resource.versions
+        versions[resource.group, resource.plural] = resource.versions
         for version, name in resource.parts:
             at = resource.group, f"{resource.plural}/{name}"
-            known[at] = (*known.get(at, ()), version)
-    return known
+            versions[at] = (*versions.get(at, ()), version)
+    return versions
 
 
 async def _schema(transport: HttpTransport, version: str) -> Fields:
@@ -91,9 +95,31 @@ def fields_of(document: Any) -> Fields:
 
 
 async def sully_evicts(transport: HttpTransport) -> bool:
-    """Report whether it is Sully that evicts on a server, as far as that can be found out."""
-    server = offer(await probe(transport))
+    """Report whether it is Sully that evicts on a server, as far as that can be discovered."""
+    return await _evicts(transport, offer(await probe(transport)))
+
+
+async def _evicts(transport: HttpTransport, server: Offer) -> bool:
     return evictor(server).sully or await _has_role(transport, OUR_EVICTOR_ROLE)
+
+
+async def foreign_control_plane(transport: HttpTransport, server: Offer) -> ControlPlane:
+    """Find out who evicts on a server that is not Sully's; its own scheduler schedules."""
+    return ControlPlane(
+        scheduler="Kubernetes",
+        evictor="Sully" if await _evicts(transport, server) else "Kubernetes",
+        version=server.version,
+        gates=await _gates(transport),
+    )
+
+
+async def _gates(transport: HttpTransport) -> dict[str, bool]:
+    """Return the feature gates that a server publishes as metrics; none where it does not."""
+    try:
+        metrics = await transport.text("/metrics")
+    except (Forbidden, NotFound, NotAcceptable):
+        return {}
+    return {gate: value != "0" for gate, value in _FEATURE.findall(metrics)}
 
 
 async def _has_role(transport: HttpTransport, name: Key = EVICTOR_ROLE) -> bool:
@@ -108,18 +134,18 @@ def relocated(served: Iterable[APIResource], moves: Moves) -> tuple[APIResource,
     """Return the resources of a server as seen through a `RelocatedTransport`."""
     discovered = tuple(served)
     shown = []
-    for (group, plural), (there, version) in moves.items():
-        known = [
+    for (group, plural), (actual_group, version) in moves.items():
+        served_as = [
             resource
             for resource in discovered
-            if (resource.group, resource.plural) == (there, plural)
+            if (resource.group, resource.plural) == (actual_group, plural)
+            and version in resource.versions
         ]
-        known = [resource for resource in known if version in resource.versions]
-        # Callers use one version each, and it is not known here which.
-        shown += [replace(resource, group=group, versions=RULE_VERSIONS) for resource in known]
-    gone = {(resource.group, resource.plural) for resource in shown}
+        # Which version a caller uses is not known here.
+        shown += [replace(resource, group=group, versions=RULE_VERSIONS) for resource in served_as]
+    replaced = {(resource.group, resource.plural) for resource in shown}
     return (
-        *(resource for resource in discovered if (resource.group, resource.plural) not in gone),
+        *(resource for resource in discovered if (resource.group, resource.plural) not in replaced),
         *shown,
     )
 
@@ -152,43 +178,43 @@ class RelocatedTransport(Calls):
 
 
 async def converted_object(
-    ask_for: Callable[[Kind[Any], Call], Awaitable[Any]], kind: Kind[T], call: Call
+    send: Callable[[Kind[Any], Call], Awaitable[Any]], kind: Kind[T], call: Call
 ) -> T:
-    """Make a call where its kind may have another shape, and return the object in ours."""
+    """Send a call whose kind may have another shape, and return the object in ours."""
     shape = shape_of(call.ref)
     if shape is None:
-        return cast("T", await ask_for(kind, call))
-    return shape.read(kind, await ask_for(kind.read_as(dict), shape.sent(call)))
+        return cast("T", await send(kind, call))
+    return shape.read(kind, await send(kind.read_as(dict), shape.sent(call)))
 
 
 async def converted_page(
-    ask_for: Callable[[Kind[Any], Call], Awaitable[Page[Any]]], kind: Kind[T], call: Call
+    send: Callable[[Kind[Any], Call], Awaitable[Page[Any]]], kind: Kind[T], call: Call
 ) -> Page[T]:
     """List a kind that may have another shape."""
     shape = shape_of(call.ref)
     if shape is None:
-        return await ask_for(kind, call)
-    return shape.page(kind, await ask_for(kind.read_as(dict), call))
+        return await send(kind, call)
+    return shape.page(kind, await send(kind.read_as(dict), call))
 
 
 async def converted_events(
-    ask_for: Callable[[Kind[Any], Call], AsyncGenerator[WatchEvent[Any], None]],
+    send: Callable[[Kind[Any], Call], AsyncGenerator[WatchEvent[Any], None]],
     kind: Kind[T],
     call: Call,
 ) -> AsyncGenerator[WatchEvent[T], None]:
     """Watch a kind that may have another shape."""
     shape = shape_of(call.ref)
-    async with aclosing(ask_for(kind.read_as(dict) if shape else kind, call)) as events:
+    async with aclosing(send(kind.read_as(dict) if shape else kind, call)) as events:
         async for event in events:
             yield shape.event(kind, event) if shape else event
 
 
 def moved(call: Call, moves: Moves) -> Call:
     """Return a call to where its resource is."""
-    there = moves.get((call.ref.group, call.ref.plural))
-    if there is None:
+    target = moves.get((call.ref.group, call.ref.plural))
+    if target is None:
         return call
-    group, version = there
+    group, version = target
     ref = msgspec.structs.replace(call.ref, group=group, version=version)
     return msgspec.structs.replace(call, ref=ref, body=_renamed(call, f"{group}/{version}"))
 

@@ -46,26 +46,26 @@ class Shape:
     within: tuple[str, ...]
     """The field below which the shapes differ; none: what is sent has the same shape."""
 
-    def read(self, kind: Kind[T], found: Obj) -> T:
-        """Return an object of the server in the type that was asked for."""
-        if found.get("kind") == "Status":
-            return from_body(kind, found)
+    def read(self, kind: Kind[T], body: Obj) -> T:
+        """Return an object of the server in the requested type."""
+        if body.get("kind") == "Status":
+            return from_body(kind, body)
         try:
-            hub = self.to_hub(found)
+            hub = self.to_hub(body)
         except (KeyError, TypeError, AttributeError) as error:
             text = f"{kind.plural} of the server have an unknown shape: {error!r}"
             raise UnreadableError(text) from error
         return from_body(kind, {**hub, "apiVersion": kind.api_version, "kind": kind.kind})
 
-    def page(self, kind: Kind[T], found: Page[Obj]) -> Page[T]:
+    def page(self, kind: Kind[T], served: Page[Obj]) -> Page[T]:
         """Return a list of the server as one of such objects."""
-        items = [self.read(kind, item) for item in found.items]
-        return Page(items, found.resource_version, found.continue_token, found.remaining)
+        items = [self.read(kind, item) for item in served.items]
+        return Page(items, served.resource_version, served.continue_token, served.remaining)
 
-    def event(self, kind: Kind[T], found: WatchEvent[Obj]) -> WatchEvent[T]:
+    def event(self, kind: Kind[T], served: WatchEvent[Obj]) -> WatchEvent[T]:
         """Return an event of the server as one about such an object."""
-        obj = None if found.object is None else self.read(kind, found.object)
-        return WatchEvent(found.type, obj, found.resource_version)
+        obj = None if served.object is None else self.read(kind, served.object)
+        return WatchEvent(served.type, obj, served.resource_version)
 
     def sent(self, call: Call) -> Call:
         """Return a call with the body that the server takes."""
@@ -88,15 +88,17 @@ class Shape:
                 part = part.get(name) if isinstance(part, Mapping) else None
             return part is not None
         at = "/" + "/".join(self.within)
-        return any(_touches(str(step.get(name) or ""), at) for step in patch for name in _PLACES)
+        return any(_overlaps(str(step.get(name) or ""), at) for step in patch for name in _POINTERS)
 
 
-_PLACES = ("path", "from")
+_POINTERS = ("path", "from")
 
 
-def _touches(place: str, at: str) -> bool:
+def _overlaps(pointer: str, at: str) -> bool:
     """Report whether a path of a JSON patch is at, above or below another."""
-    return bool(place) and (f"{place}/".startswith(f"{at}/") or f"{at}/".startswith(f"{place}/"))
+    return bool(pointer) and (
+        f"{pointer}/".startswith(f"{at}/") or f"{at}/".startswith(f"{pointer}/")
+    )
 
 
 def patch_to_hub(obj: Obj) -> Obj:
@@ -104,13 +106,13 @@ def patch_to_hub(obj: Obj) -> Obj:
     devices = (obj.get("spec") or {}).get("devices") or {}
     if not devices.get("capacity"):
         return obj
-    capacity = {name: _as_text(each) for name, each in devices["capacity"].items()}
+    capacity = {name: _as_text(item) for name, item in devices["capacity"].items()}
     return obj | {"spec": obj["spec"] | {"devices": devices | {"capacity": capacity}}}
 
 
 def _as_text(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _as_text(each) for name, each in value.items()}
+        return {name: _as_text(item) for name, item in value.items()}
     if isinstance(value, list):
         return [_as_text(item) for item in value]
     # Every number in a capacity is an amount.

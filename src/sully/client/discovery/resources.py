@@ -35,7 +35,7 @@ class APIResource:
     alias: bool = False
     """Whether it shows objects of another resource in another shape."""
     parts: tuple[tuple[str, str], ...] = ()
-    """Its subresources, each behind a version that has it, as the server reports it."""
+    """Its subresources, as pairs of version and name."""
 
 
 def of_scheme(scheme: Scheme) -> tuple[APIResource, ...]:
@@ -71,7 +71,7 @@ async def discover(transport: HttpTransport) -> tuple[APIResource, ...]:
 
 
 def _of_group(group: Mapping[str, Any]) -> Iterable[APIResource]:
-    """Yield the resources of a group; what has no `list` or `delete` is there too."""
+    """Yield the resources of a group; also those without `list` or `delete`."""
     name = (group.get("metadata") or {}).get("name", "")
     shown: dict[str, dict[str, Any]] = {}
     versions: dict[str, list[str]] = {}

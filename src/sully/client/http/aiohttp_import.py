@@ -14,7 +14,7 @@ from importlib import import_module
 
 
 def import_aiohttp() -> None:
-    """Import aiohttp, if it is not there yet."""
+    """Import aiohttp, if it is not imported yet."""
     if "aiohttp" in sys.modules:
         return
     paths = ssl.get_default_verify_paths()

@@ -1,6 +1,6 @@
-"""Fetches what an API server keeps besides objects, into a file.
+"""Downloads what an API server has in addition to objects, into a file.
 
-Not a verb of `Transport`: no other server has what `sully backup` asks for.
+Not a verb of `Transport`: no other server has what `sully backup` downloads.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from sully.client.transport import UnreachableError
 from sully.machinery.codec import from_json
 
 _CONNECT_SECONDS = 10.0
-_SILENT_SECONDS = 300.0
+_READ_SECONDS = 300.0
 """The server sends nothing before its copy is complete; a slow disk may take minutes."""
 
 
 class RefusedError(Exception):
-    """The server would not."""
+    """The server rejected the request."""
 
 
 async def download(access: Access, path: str, target: BinaryIO) -> None:
@@ -27,7 +27,7 @@ async def download(access: Access, path: str, target: BinaryIO) -> None:
     import aiohttp
 
     limits = aiohttp.ClientTimeout(
-        total=None, sock_connect=_CONNECT_SECONDS, sock_read=_SILENT_SECONDS
+        total=None, sock_connect=_CONNECT_SECONDS, sock_read=_READ_SECONDS
     )
     url = access.server + path
     try:

@@ -18,11 +18,11 @@ from sully.client.transport import Kind, Page, UnreadableError, WatchEvent
 T = TypeVar("T")
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
-"""No object is near this: a longer line is not a watch."""
+"""No object is this large: a longer line is not a watch event."""
 
 
 class ListMeta(msgspec.Struct, frozen=True, rename="camel"):
-    """What a list says about itself."""
+    """The metadata of a list."""
 
     resource_version: str = ""
     continue_token: str = msgspec.field(default="", name="continue")
@@ -44,7 +44,7 @@ class _Metadata(msgspec.Struct, frozen=True):
 
 
 def _type(kind: Kind[Any]) -> Any:
-    # To mypy a type is hashable only if it is known which one.
+    # For mypy only a concrete type is hashable.
     return kind.type
 
 
@@ -122,7 +122,7 @@ def _read_other(kind: Kind[T], line: bytes, problem: Exception) -> WatchEvent[T]
         if event.type == "ERROR":
             raise to_error(_decoder(dict[str, Any]).decode(event.object))
     except msgspec.DecodeError:
-        # The first error is about the object and says more.
+        # The first error is about the object and more specific.
         pass
     raise unreadable(kind, problem) from problem
 

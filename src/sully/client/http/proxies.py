@@ -1,8 +1,8 @@
 """The proxy of a server from the environment, where the kubeconfig names none.
 
 The rules are kubectl's: HTTPS_PROXY and HTTP_PROXY by the scheme of the server, and NO_PROXY with
-names, domains, addresses and networks, each with a port or without. This machine is never behind a
-proxy.
+names, domains, addresses and networks, each with a port or without. Loopback addresses never use
+a proxy.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ def proxy_for(url: str, env: Mapping[str, str]) -> str | None:
     """Return the proxy for a URL, None for a direct connection."""
     parts = urlsplit(url)
     proxy = _variable(env, f"{parts.scheme}_proxy")
-    if not proxy or _is_near(parts) or _is_excepted(parts, _variable(env, "no_proxy")):
+    if not proxy or _is_loopback(parts) or _is_excepted(parts, _variable(env, "no_proxy")):
         return None
-    return checked(proxy, f"the environment's {parts.scheme.upper()}_PROXY")
+    return supported_proxy(proxy, f"the environment's {parts.scheme.upper()}_PROXY")
 
 
-def checked(text: str, origin: str) -> str:
+def supported_proxy(text: str, origin: str) -> str:
     """Return the URL of a proxy if it is supported; without a scheme it is http."""
     url = text if "://" in text else f"http://{text}"
     if not url.startswith(("http://", "https://")):
@@ -41,7 +41,7 @@ def is_address(url: str) -> bool:
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # It has half a bracket, or a port that there cannot be.
+    except ValueError:  # Unbalanced brackets, or an invalid port.
         return False
 
 
@@ -56,7 +56,7 @@ def _address(host: str) -> Address | None:
         return None
 
 
-def _is_near(parts: SplitResult) -> bool:
+def _is_loopback(parts: SplitResult) -> bool:
     host = parts.hostname or ""
     address = _address(host)
     return host == "localhost" or (address is not None and address.is_loopback)

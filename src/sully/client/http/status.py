@@ -1,4 +1,4 @@
-"""Status objects back into the errors they were made from.
+"""Converts Status objects to errors.
 
 `sully.machinery.errors` writes them; a foreign server may use reasons and codes that our tree does
 not have, and those are kept too.
@@ -26,11 +26,11 @@ def to_error(
 
 def retry_after(error: ApiError) -> float | None:
     """Return Retry-After in seconds, if the server sent it."""
-    given = next((v for k, v in error.headers.items() if k.lower() == "retry-after"), None)
-    if given is None:
-        given = (error.details or {}).get("retryAfterSeconds")
+    seconds = next((v for k, v in error.headers.items() if k.lower() == "retry-after"), None)
+    if seconds is None:
+        seconds = (error.details or {}).get("retryAfterSeconds")
     try:
-        return max(float(given), 0.0) if given is not None else None
+        return max(float(seconds), 0.0) if seconds is not None else None
     except ValueError:
         # The header may also be a date; no API server sends one.
         return None
@@ -38,8 +38,8 @@ def retry_after(error: ApiError) -> float | None:
 
 @cache
 def _class_of(reason: str, code: int) -> type[ApiError]:
-    known = {error.reason: error for error in _tree(ApiError)}
-    error_class = known.get(reason)
+    classes = {error.reason: error for error in _tree(ApiError)}
+    error_class = classes.get(reason)
     if error_class is None:
         error_class = next((error for error in _tree(ApiError) if error.code == code), ApiError)
     if error_class.code == code and reason in (error_class.reason, ""):

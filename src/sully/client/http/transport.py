@@ -11,7 +11,7 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote, urlencode
 
 from sully import __version__
@@ -93,7 +93,7 @@ class HttpTransport(Calls):
         self._guard = guard
         self._connections = connections or Connections(access)
 
-    async def __aenter__(self) -> HttpTransport:
+    async def __aenter__(self) -> Self:
         """Return the transport; it connects on first use."""
         return self
 
@@ -121,16 +121,23 @@ class HttpTransport(Calls):
 
     async def document(self, path: str, accept: str = JSON) -> Any:
         """Return a document that is not an object, such as discovery."""
+        data = await self._read(path, accept)
+        try:
+            return from_json(data)
+        except ValueError as error:
+            raise UnreadableError(f"{path}: the response is not JSON: {error}") from error
+
+    async def text(self, path: str) -> str:
+        """Return a page of text, such as metrics."""
+        return (await self._read(path, "text/plain")).decode(errors="replace")
+
+    async def _read(self, path: str, accept: str) -> bytes:
         call = Call("get", ResourceRef("", "", ""))
         async with (
             self._connections.slots,
             self._open(call, self._request_timeout(call), path=path, accept=accept) as response,
         ):
-            data = await response.read()
-        try:
-            return from_json(data)
-        except ValueError as error:
-            raise UnreadableError(f"{path}: the response is not JSON: {error}") from error
+            return await response.read()
 
     async def _object(self, kind: Kind[T], call: Call) -> T:
         data = await self._answer(call)
@@ -143,7 +150,7 @@ class HttpTransport(Calls):
         await self._answer(call)
 
     async def _answer(self, call: Call) -> bytes:
-        # The guard is asked last: the lease may have been lost while waiting for a slot.
+        # The guard is called last: the lease may have been lost while waiting for a slot.
         async with (
             self._connections.slots,
             self._open(call, self._request_timeout(call)) as response,

@@ -1,4 +1,4 @@
-"""Metrics of informers: how fresh each cache is, and what it cost to keep it so.
+"""Metrics of informers: how fresh each cache is, and its requests.
 
 Kubernetes components no longer publish such metrics, so the names are ours.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from prometheus_client import Counter
 
 LABELS = ("resource", "type", "selector")
-"""The type distinguishes informers that read different fields of the same objects."""
+"""The type distinguishes informers that read different fields of the same resource."""
 
 
 class InformerMetrics:
@@ -26,28 +26,28 @@ class InformerMetrics:
     def __init__(self, metrics: Metrics) -> None:
         self._age = metrics.gauge(
             "sully_informer_age_seconds",
-            "Seconds since the server last confirmed that a cache has everything.",
+            "Seconds since the server last confirmed that a cache is complete.",
             LABELS,
         )
         self._connected = metrics.gauge(
-            "sully_informer_connected", "1 while nothing keeps a cache from being current.", LABELS
+            "sully_informer_connected", "1 while a cache is connected and up to date.", LABELS
         )
         self._objects = metrics.gauge("sully_informer_objects", "Objects in a cache.", LABELS)
         self._lists = metrics.counter(
-            "sully_informer_lists_total", "Times that a whole collection was read.", LABELS
+            "sully_informer_lists_total", "Complete lists of a collection.", LABELS
         )
         self._watches = metrics.counter(
-            "sully_informer_watches_total", "Watches opened, the resumed ones too.", LABELS
+            "sully_informer_watches_total", "Watches opened, including resumed ones.", LABELS
         )
         self._events = metrics.counter(
-            "sully_informer_events_total", "Events that came, with bookmarks.", LABELS
+            "sully_informer_events_total", "Watch events received, including bookmarks.", LABELS
         )
         self._failures = metrics.counter(
             "sully_informer_failures_total", "Failed lists and watches.", LABELS
         )
         self._expired = metrics.counter(
             "sully_informer_expired_total",
-            "Times that the server had forgotten the place of a cache (410).",
+            "Watches whose resourceVersion had expired (410).",
             LABELS,
         )
 
@@ -97,10 +97,5 @@ class InformerObserver:
 def _labels(kind: Kind[Any], selector: ObjectSelector) -> tuple[str, str, str]:
     parts = (selector.namespace, selector.label_selector, selector.field_selector)
     resource = f"{kind.plural}.{kind.group}".rstrip(".")
-    return resource, _type_name(kind), " ".join(filter(None, parts))
-
-
-def _type_name(kind: Kind[Any]) -> str:
-    if kind.untyped:
-        return "dict"
-    return f"{kind.type.__module__}.{kind.type.__name__}".removeprefix("sully.")
+    type_ = kind.kind if kind.untyped else kind.type.__name__
+    return resource, type_, " ".join(filter(None, parts))

@@ -1,7 +1,7 @@
-"""Reports an outage once when it begins and once when it ends, however many suffer from it.
+"""Reports an outage once when it begins and once when it ends, for all reporters together.
 
-A server that goes away interrupts twenty watches and every write, and each of them retries. What
-fails asks here whether that is to be reported; repetitions are logged at debug level only.
+An unreachable server interrupts twenty watches and every write, and each of them retries. Only the
+first failure is reported; repetitions are logged at debug level.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Outages:
         return SERVER in self._outages
 
     def failed(self, reporter: Hashable, error: Exception) -> bool:
-        """Record a failure; say whether it begins an outage."""
+        """Record a failure; return whether it begins an outage."""
         cause: Hashable = SERVER if is_outage(error) else (reporter, type(error).__name__)
         if self._causes.get(reporter) == cause:
             return False
@@ -60,7 +60,7 @@ class Outages:
         return begins
 
     def recovered(self, reporter: Hashable, name: str) -> None:
-        """Record a success, and report it if nobody else still fails."""
+        """Record a success, and report it if no other reporter still fails."""
         if self._causes.get(reporter) == SERVER:
             self._answered.set()
             self._answered = asyncio.Event()
@@ -107,7 +107,7 @@ class Outages:
         log.info("recovered", what=name, after=round(seconds, 3))
 
     def _remove(self, reporter: Hashable) -> tuple[Hashable, _Outage] | None:
-        """Return the outage that this reporter was the last to suffer from, if it was."""
+        """Return the outage that ends because this reporter was its last one, if so."""
         cause = self._causes.pop(reporter, None)
         if cause is None:
             return None

@@ -227,7 +227,7 @@ class Reflector(Generic[T]):
             label_selector=self._selector.label_selector,
             field_selector=self._selector.field_selector,
             resource_version=self._version,
-            timeout_seconds=round(self._backoff.chance.uniform(*WATCH_SECONDS)),
+            timeout_seconds=round(self._backoff.rng.uniform(*WATCH_SECONDS)),
             opened=self._opened,
         )
         if self._observer:

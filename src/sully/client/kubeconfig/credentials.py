@@ -17,7 +17,7 @@ REREAD_SECONDS = 60.0
 
 
 class AccessError(ValueError):
-    """A server cannot be reached as configured; the text says what to change and where."""
+    """A server cannot be reached as configured; the message contains what to change and where."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Credentials(Protocol):
         ...
 
     def reject(self, credential: Credential) -> bool:
-        """Invalidate a rejected credential; say whether another may work."""
+        """Invalidate a rejected credential; return whether another may work."""
         ...
 
 
@@ -68,7 +68,7 @@ class FixedCredentials:
         return self._credential
 
     def reject(self, credential: Credential) -> bool:  # noqa: ARG002 - part of the protocol
-        """Say that there is no other."""
+        """Return False: there is no other."""
         return False
 
 

@@ -112,10 +112,10 @@ async def _output(plugin: ExecPlugin, process: Process) -> bytes:
         await process.wait()
         raise
     if process.returncode != 0:
-        said = (complaint or b"").decode(errors="replace").strip()[-500:]
+        message = (complaint or b"").decode(errors="replace").strip()[-500:]
         raise AccessError(
             f"{plugin.origin}: {plugin.command} failed with exit code {process.returncode}"
-            + (f": {said}" if said else "")
+            + (f": {message}" if message else "")
         )
     return output
 

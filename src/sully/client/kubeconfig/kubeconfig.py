@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sully.client.http.proxies import checked, is_address
+from sully.client.http.proxies import is_address, supported_proxy
 from sully.client.kubeconfig.access import Access, in_cluster
 from sully.client.kubeconfig.credentials import (
     AccessError,
@@ -25,7 +25,7 @@ from sully.client.kubeconfig.credentials import (
     decode_data,
 )
 from sully.client.kubeconfig.exec_plugin import ExecCredentials, cluster_info, parse_plugin
-from sully.client.kubeconfig.shape import odd_shape
+from sully.client.kubeconfig.shape import structure_problem
 from sully.runtime.clock import Clock, SystemClock
 
 _HEADER_SAFE = "!#$&'*+.^_`|~-"
@@ -64,12 +64,12 @@ class Kubeconfig:
                 f" {_names(self.contexts)} with --context"
             )
         chosen = _pick(self.contexts, "context", name, where)
-        asked = f"context {name!r} in {chosen.file}"
-        cluster = _pick(self.clusters, "cluster", chosen.value.get("cluster"), asked)
+        origin = f"context {name!r} in {chosen.file}"
+        cluster = _pick(self.clusters, "cluster", chosen.value.get("cluster"), origin)
         user = chosen.value.get("user")
         return _access(
             cluster,
-            _pick(self.users, "user", user, asked) if user else Entry({}, chosen.file),
+            _pick(self.users, "user", user, origin) if user else Entry({}, chosen.file),
             namespace=str(chosen.value.get("namespace") or "default"),
             names=(str(chosen.value.get("cluster")), str(user or "")),
             clock=clock or SystemClock(),
@@ -169,9 +169,9 @@ def _read(file: Path, *, required: bool) -> Mapping[str, Any]:
         return {}
     if not isinstance(content, dict):
         raise AccessError(f"{file}: a kubeconfig is a mapping with clusters, users and contexts")
-    odd = odd_shape(content)
-    if odd:
-        raise AccessError(f"{file}: the kubeconfig has another shape than it should: {odd}")
+    problem = structure_problem(content)
+    if problem:
+        raise AccessError(f"{file}: the kubeconfig has another shape than it should: {problem}")
     return content
 
 
@@ -230,7 +230,7 @@ def _access(
 
 def _proxy(cluster: Entry, name: str) -> str:
     url = str(cluster.value.get("proxy-url") or "")
-    return checked(url, f"{cluster.file}: cluster {name!r}: proxy-url") if url else ""
+    return supported_proxy(url, f"{cluster.file}: cluster {name!r}: proxy-url") if url else ""
 
 
 def _data(entry: Entry, name: str, what: str) -> bytes:
@@ -282,7 +282,7 @@ def _check_pair(value: Mapping[str, Any], origin: str) -> None:
         name: bool(value.get(name) or value.get(f"{name}-data"))
         for name in ("client-certificate", "client-key")
     }
-    missing = [name for name, given in has.items() if not given]
+    missing = [name for name, present in has.items() if not present]
     if len(missing) == 1:
         raise AccessError(f"{origin}: {missing[0]} (or {missing[0]}-data) is missing")
 

@@ -55,7 +55,7 @@ class _File(_Shape):
     contexts: list[_ContextItem] | None = None
 
 
-def odd_shape(content: Any) -> str:
+def structure_problem(content: Any) -> str:
     """Return what is wrong with the structure of a kubeconfig, and where; empty if valid."""
     try:
         msgspec.convert(content, _File)

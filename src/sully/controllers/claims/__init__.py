@@ -1,5 +1,5 @@
-"""Owns making claims from templates for pods, and giving them up when their pods are done.
+"""Owns the creation of claims from templates for pods, and their release when pods are finished.
 
-Never chooses devices: that is scheduling. What is decided on the way is `domain/claims`.
-Start at controller.py (pods: make, reserve), then releasing.py (claims: release, deallocate).
+Never selects devices: that is scheduling. The decisions are `domain/claims`.
+Start at controller.py (pods: create, reserve), then releasing.py (claims: release, deallocate).
 """

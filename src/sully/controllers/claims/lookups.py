@@ -1,4 +1,4 @@
-"""The caches that both halves of the claim controller read, and the ways they look things up."""
+"""The caches that both claim controllers read, and their indexes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from sully.domain.claims.pods import claim_references
 from sully.domain.scheduling.objects import Pod
 from sully.machinery.meta import Wire
 
-WRITTEN = WriteOptions(field_manager="kube-controller-manager")
-"""In whose name managedFields tell what was written: the program that this is a part of."""
+WRITE_OPTIONS = WriteOptions(field_manager="kube-controller-manager")
+"""The field manager is that of the whole program, as in Kubernetes."""
 _CONSUMER, _OWNER = "claims/consumer", "claims/owner"
 _CLAIM, _TEMPLATE = "claims/claim", "claims/template"
 
 
 class Template(Wire, frozen=True, kw_only=True):
-    """A pattern for claims. What it says is only copied, so it is not read as a type."""
+    """A ResourceClaimTemplate. Its spec is only copied, so it is not decoded further."""
 
     metadata: Metadata = msgspec.field(default_factory=Metadata)
     spec: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -36,7 +36,7 @@ TEMPLATES: Kind[Template] = Kind(
 
 
 class Lookups:
-    """Pods, claims and templates, and who refers to whom."""
+    """Pods, claims and templates, indexed by their references."""
 
     def __init__(
         self,
@@ -61,22 +61,24 @@ class Lookups:
         """Return the claims that are reserved for a pod of this name."""
         return self.claims.by_index(_CONSUMER, str(pod))
 
-    def pods_naming(self, claim: Key) -> list[Pod]:
-        """Return the pods that name a claim."""
+    def pods_with_claim(self, claim: Key) -> list[Pod]:
+        """Return the pods that refer to a claim."""
         return self.pods.by_index(_CLAIM, str(claim))
 
-    def pods_wanting(self, template: Key) -> list[Pod]:
-        """Return the pods that want a claim from a template."""
+    def pods_with_template(self, template: Key) -> list[Pod]:
+        """Return the pods that refer to a template."""
         return self.pods.by_index(_TEMPLATE, str(template))
 
 
 def may_run(pod: Pod) -> bool:
     """Report whether a pod runs or may still run, so that it needs its claims."""
-    return needs_claims(finished=pod.finished, leaving=pod.leaving, bound=bool(pod.spec.node_name))
+    return needs_claims(
+        finished=pod.finished, terminating=pod.is_terminating, bound=bool(pod.spec.node_name)
+    )
 
 
 def claims_named(pod: Pod) -> dict[Key, bool]:
-    """Return the claims that a pod refers to, and whether each was made for it."""
+    """Return the claims that a pod refers to, and whether each was generated for it."""
     namespace = pod.metadata.namespace
     return {
         Key(namespace, reference.name): reference.generated
@@ -86,27 +88,27 @@ def claims_named(pod: Pod) -> dict[Key, bool]:
 
 
 def templates_named(pod: Pod) -> set[Key]:
-    """Return the templates that a pod wants claims from."""
+    """Return the templates that a pod refers to."""
     return {
-        Key(pod.metadata.namespace, each.resource_claim_template_name)
-        for each in pod.spec.resource_claims
-        if each.resource_claim_template_name is not None
+        Key(pod.metadata.namespace, pod_claim.resource_claim_template_name)
+        for pod_claim in pod.spec.resource_claims
+        if pod_claim.resource_claim_template_name is not None
     }
 
 
 def consumers(claim: ResourceClaim) -> set[Key]:
     """Return the pods that a claim is reserved for, by name."""
     return {
-        Key(claim.metadata.namespace, each.name)
-        for each in claim.status.reserved_for
-        if is_pod(each)
+        Key(claim.metadata.namespace, consumer.name)
+        for consumer in claim.status.reserved_for
+        if is_pod(consumer)
     }
 
 
 def reservations(consumers: Consumers) -> list[dict[str, Any]]:
-    """Return `reservedFor` as it stands in a claim."""
-    found: list[dict[str, Any]] = msgspec.to_builtins(list(consumers))
-    return found
+    """Return the JSON form of `reservedFor`."""
+    entries: list[dict[str, Any]] = msgspec.to_builtins(list(consumers))
+    return entries
 
 
 def _owner(claim: ResourceClaim) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""What is counted about claims, under the names Kubernetes uses."""
+"""The metrics of claims, with the names of Kubernetes."""
 
 from __future__ import annotations
 
@@ -14,30 +14,31 @@ _LABELS = ("allocated", "admin_access", "source")
 
 
 class ClaimMetrics:
-    """How many claims there are, and how often making one went well."""
+    """The number of claims, and of attempts to create one."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._creates = metrics.counter(
             "dynamic_resource_allocation_resourceclaim_creates_total",
-            "Attempts to create ResourceClaims, by outcome and admin access.",
+            "Number of ResourceClaims creation requests, categorized by creation status and admin"
+            " access.",
             ("status", "admin_access"),
         )
         self._claims = metrics.gauge(
             "dynamic_resource_allocation_resource_claims",
-            "ResourceClaims, by allocation, admin access, and whether a template or an extended"
-            " resource brought them about.",
+            "Number of ResourceClaims, categorized by allocation status, admin access, and source:"
+            " a template or an extended resource.",
             _LABELS,
         )
 
     def follow(self, claims: Informer[ResourceClaim]) -> None:
-        """Count the claims there are."""
+        """Count the claims of a cache."""
         claims.on_change(self._changed)
 
     def created(self, spec: Mapping[str, Any], *, success: bool) -> None:
         """Count an attempt to create a claim with this spec."""
         requests = (spec.get("devices") or {}).get("requests") or ()
-        admin = any((each.get("exactly") or {}).get("adminAccess") for each in requests)
-        self._creates.labels("success" if success else "failure", _yes(admin)).inc()
+        admin = any((request.get("exactly") or {}).get("adminAccess") for request in requests)
+        self._creates.labels("success" if success else "failure", _label(admin)).inc()
 
     def _changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         before = _labels(old) if old is not None else None
@@ -52,14 +53,16 @@ class ClaimMetrics:
 
 def _labels(claim: ResourceClaim) -> tuple[str, str, str]:
     requests = claim.spec.devices.requests or ()
-    admin = any(each.exactly is not None and each.exactly.admin_access for each in requests)
+    admin = any(
+        request.exactly is not None and request.exactly.admin_access for request in requests
+    )
     annotations, source = claim.metadata.annotations, ""
     if annotations.get(EXTENDED) == "true":
         source = "extended_resource"
     elif POD_CLAIM in annotations:
         source = "resource_claim_template"
-    return _yes(claim.status.allocation is not None), _yes(admin), source
+    return _label(claim.status.allocation is not None), _label(admin), source
 
 
-def _yes(value: bool) -> str:
+def _label(value: bool) -> str:
     return "true" if value else "false"

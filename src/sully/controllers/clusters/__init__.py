@@ -1,5 +1,5 @@
-"""Owns what a hub does for managed clusters: lets them in, watches over them, taints, counts sets.
+"""Owns the hub's controllers of managed clusters: acceptance, leases, taints, cluster sets.
 
-Never chooses clusters for placements, and never says that a cluster is available: its agent does.
+Never selects clusters for placements, and never reports a cluster as available: its agent does.
 Start at acceptance.py, then leases.py and taints.py; wiring.py adds all to a manager.
 """

@@ -1,6 +1,6 @@
-"""The kinds that the hub's controllers read besides clusters and sets, and whose programs they are.
+"""The kinds that the hub's controllers read besides clusters and sets, and the names of these.
 
-Leases stand in controllers/kinds.py, because simulated clusters read them too.
+Leases are in controllers/kinds.py, because simulated clusters read them too.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from sully.controllers.kinds import NAMESPACES
 from sully.domain.clusters.rights import RBAC
 from sully.views import fleet_kinds as fleetkinds
 
-ACCEPTING = "managed-cluster-controller"
-LEASING = "managed-cluster-lease-controller"
-TAINTING = "managed-cluster-taint-controller"
-COUNTING = "managed-cluster-set-controller"
-POLICING = "cluster-taint-policy-controller"
+ACCEPTANCE_CONTROLLER = "managed-cluster-controller"
+LEASE_CONTROLLER = "managed-cluster-lease-controller"
+TAINT_CONTROLLER = "managed-cluster-taint-controller"
+SET_CONTROLLER = "managed-cluster-set-controller"
+POLICY_CONTROLLER = "cluster-taint-policy-controller"
 
 WHOLE_NAMESPACES: Kind[dict[str, Any]] = NAMESPACES.read_as(dict)
 ROLES: Kind[dict[str, Any]] = Kind(
@@ -28,6 +28,6 @@ ROLE_BINDINGS: Kind[dict[str, Any]] = Kind(RBAC, "v1", "rolebindings", "RoleBind
 CLUSTER_ROLE_BINDINGS: Kind[dict[str, Any]] = Kind(
     RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", dict, namespaced=False
 )
-OF_CLUSTERS = ObjectSelector(label_selector=CLUSTER_NAME_LABEL)
-"""What was made for a cluster."""
+WITH_CLUSTER = ObjectSelector(label_selector=CLUSTER_NAME_LABEL)
+"""The objects that belong to a cluster."""
 POLICIES = fleetkinds.POLICIES

@@ -1,13 +1,15 @@
-"""Turns further conditions of clusters into taints, as ClusterTaintPolicies say.
+"""Taints clusters by their conditions, as ClusterTaintPolicies specify, and reports on policies.
 
-Reads clusters and policies; writes taints, together with an annotation that says which of them are
-the policies' own, so that no taint of anybody else is ever taken away, also after a restart. The
-decision is `domain/clusters/policies.py`; their status is in policy_status.py.
+`PolicyTaintController` writes taints, and an annotation with those that the policies own, so that
+it never removes a taint of others, also after a restart. `PolicyStatusController` reports how many
+clusters a policy selects and how many it taints. The decisions are domain/clusters/policies.py and
+policy_status.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 from typing import Any
 
 from sully.api.cluster.policy_taints import OWNED, read_taint_ids, write_taint_ids
@@ -16,48 +18,21 @@ from sully.api.sully.types import ClusterTaintPolicy
 from sully.client.informers.informer import Informer, own_key
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Transport
-from sully.controllers.clusters.kinds import POLICING
-from sully.controllers.clusters.writing import written_taints
-from sully.controllers.conditions import same
+from sully.controllers.clusters.kinds import POLICIES, POLICY_CONTROLLER
+from sully.controllers.clusters.taints import encode_taints
+from sully.controllers.conditions import preconditions, write_conditions
 from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.sources import Filtered
 from sully.domain.clusters.policies import PolicyVerdict, policy_taints
+from sully.domain.clusters.policy_status import policy_finding
 from sully.runtime.clock import Clock
 from sully.views.fleet_kinds import CLUSTERS
 
 
-class Rewritten:
-    """Tells of policies that say something else than before: a source like an informer.
-
-    The status of a policy follows the clusters; it must not send us to all clusters again.
-    """
-
-    def __init__(self, policies: Informer[ClusterTaintPolicy]) -> None:
-        self._policies = policies
-
-    def enqueue(
-        self, add: Callable[[Key], None], to_keys: Callable[[ClusterTaintPolicy], Iterable[Key]]
-    ) -> Callable[[], None]:
-        """Add the keys that each change touches."""
-
-        def handle(old: ClusterTaintPolicy | None, new: ClusterTaintPolicy | None) -> None:
-            policy = new or old
-            if policy is None or (old is not None and new is not None and _same(old, new)):
-                return
-            for key in to_keys(policy):
-                add(key)
-
-        return self._policies.on_change(handle)
-
-
-def _same(old: ClusterTaintPolicy, new: ClusterTaintPolicy) -> bool:
-    leaving = old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
-    return leaving and old.spec == new.spec
-
-
 class PolicyTaintController:
-    """Taints clusters after policies."""
+    """Taints clusters as policies specify."""
 
-    name = POLICING
+    name = POLICY_CONTROLLER
 
     def __init__(
         self,
@@ -71,15 +46,19 @@ class PolicyTaintController:
         self._policies = policies
         self._transport = transport
         self._clock = clock
-        self._options = WriteOptions(field_manager=POLICING)
+        self._options = WriteOptions(field_manager=POLICY_CONTROLLER)
 
     def watches(self) -> Iterable[Watch[Any]]:
-        """Wake for clusters; a policy may be for any of them."""
+        """Wake for clusters; a policy may select any of them.
+
+        A new status of a policy must not enqueue all clusters: it follows from them.
+        """
         yield Watch(self._clusters, own_key)
-        yield Watch(Rewritten(self._policies), lambda _: list(self._clusters.keys()))
+        policies = Filtered(self._policies, _has_new_spec)
+        yield Watch(policies, lambda _: list(self._clusters.keys()))
 
     async def reconcile(self, key: Key) -> Result:
-        """Bring the taints of a cluster to what the policies say, and come back in time."""
+        """Write the taints of a cluster, and requeue it for when they change next."""
         cluster = self._clusters.get(key)
         if cluster is None or cluster.metadata.deletion_timestamp is not None:
             return DONE
@@ -93,7 +72,59 @@ class PolicyTaintController:
         return Result(requeue_after=verdict.look_at - now) if verdict.look_at else DONE
 
     async def _write(self, key: Key, cluster: ManagedCluster, verdict: PolicyVerdict) -> None:
-        patch = same(cluster.metadata)
+        patch = preconditions(cluster.metadata)
         patch["metadata"]["annotations"] = {OWNED: write_taint_ids(verdict.owned) or None}
-        patch["spec"] = {"taints": written_taints(verdict.taints)}
+        patch["spec"] = {"taints": encode_taints(verdict.taints)}
         await self._transport.patch(CLUSTERS, key, patch, options=self._options)
+
+
+INTERVAL = timedelta(seconds=1)
+"""The least time between two reports on a policy: many clusters change together."""
+
+
+class PolicyStatusController:
+    """Reports how many clusters policies select."""
+
+    name = "cluster-taint-policy-status"
+
+    def __init__(
+        self,
+        *,
+        policies: Informer[ClusterTaintPolicy],
+        clusters: Informer[ManagedCluster],
+        transport: Transport,
+        clock: Clock,
+    ) -> None:
+        self._policies = policies
+        self._clusters = clusters
+        self._transport = transport
+        self._clock = clock
+        self._due: dict[Key, datetime] = {}
+
+    def watches(self) -> Iterable[Watch[Any]]:
+        """Wake for policies, and for clusters, which any policy may select."""
+        yield Watch(self._policies, own_key)
+        yield Watch(self._clusters, lambda _: list(self._policies.keys()))
+
+    async def reconcile(self, key: Key) -> Result:
+        """Count, and write what has changed."""
+        policy, now = self._policies.get(key), self._clock.now()
+        if policy is None or policy.metadata.deletion_timestamp is not None:
+            self._due.pop(key, None)
+            return DONE
+        due = self._due.get(key, now)
+        if now < due:
+            return Result(requeue_after=due - now)
+        self._due[key] = now + INTERVAL
+        findings = [policy_finding(policy, self._clusters.values())]
+        await write_conditions(
+            self._transport, POLICIES, policy, findings, now=now, field_manager=POLICY_CONTROLLER
+        )
+        return DONE
+
+
+def _has_new_spec(old: ClusterTaintPolicy | None, new: ClusterTaintPolicy | None) -> bool:
+    if old is None or new is None:
+        return True
+    deleted = old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
+    return deleted or old.spec != new.spec

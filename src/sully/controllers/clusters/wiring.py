@@ -1,4 +1,4 @@
-"""Puts the hub's controllers together and adds them to a manager."""
+"""Constructs the hub's controllers and adds them to a manager."""
 
 from __future__ import annotations
 
@@ -10,16 +10,13 @@ from sully.client.events import EventRecorder
 from sully.client.transport import Transport
 from sully.controllers.clusters import kinds
 from sully.controllers.clusters.acceptance import AcceptanceController, CleanupController
-from sully.controllers.clusters.clocksync import ClockSyncController
-from sully.controllers.clusters.hearing import Hearing
-from sully.controllers.clusters.leases import LeaseController
-from sully.controllers.clusters.members import Members
-from sully.controllers.clusters.policies import PolicyTaintController
-from sully.controllers.clusters.policystatus import PolicyStatusController
-from sully.controllers.clusters.rights import Rights
+from sully.controllers.clusters.leases import ClockSyncController, LeaseController, RenewalObserver
+from sully.controllers.clusters.permissions import AgentPermissions
+from sully.controllers.clusters.policies import PolicyStatusController, PolicyTaintController
 from sully.controllers.clusters.sets import (
     BindingStatusController,
     BuiltInSetsController,
+    Members,
     SetStatusController,
 )
 from sully.controllers.clusters.taints import HealthTaintController
@@ -29,16 +26,8 @@ from sully.machinery.compat import Compat
 from sully.runtime.clock import Clock
 from sully.views.fleet_kinds import BINDINGS, CLUSTERS, SETS
 
-Acting = Callable[[str], tuple[Transport, EventRecorder]]
-"""Returns a controller's own access and its recorder of events, by its name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Listening:
-    """That silence counts only while somebody listens; without this it always does."""
-
-    since: datetime | None = None
-    """When the server began, if it did so with the controllers."""
+Client = Callable[[str], tuple[Transport, EventRecorder]]
+"""Returns the client and the event recorder of a controller, by its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,66 +36,74 @@ class HubSettings:
 
     policies: bool
     """Whether the server has ClusterTaintPolicies."""
-    listening: Listening | None = None
+    serving_since: datetime | None = None
+    """When the server started, if it runs in this process."""
     compat: Compat = Compat.SULLY
 
 
 WORKERS = 8
-"""Clusters that are looked at together; writes under way together are flushed together."""
+"""Clusters that are reconciled concurrently; concurrent writes share one flush of the store."""
 
 
 def add_hub(
     manager: Manager,
     *,
-    acting: Acting,
+    client: Client,
     access: Callable[[str], Transport],
     clock: Clock,
     settings: HubSettings,
 ) -> None:
     """Run the hub's controllers with the others; policies only where the server has them."""
-    _add_acceptance(manager, acting, clock, compat=settings.compat)
-    _add_health(manager, acting, access, clock, settings.listening)
-    _add_sets(manager, access(kinds.COUNTING), clock)
+    _add_acceptance(manager, client, clock, compat=settings.compat)
+    _add_health(manager, client, access, clock, settings)
+    _add_sets(manager, access(kinds.SET_CONTROLLER), clock)
     if settings.policies:
-        _add_policies(manager, access(kinds.POLICING), clock)
+        _add_policies(manager, access(kinds.POLICY_CONTROLLER), clock)
 
 
-def _add_acceptance(manager: Manager, acting: Acting, clock: Clock, *, compat: Compat) -> None:
+def _add_acceptance(manager: Manager, client: Client, clock: Clock, *, compat: Compat) -> None:
     clusters = manager.informer(CLUSTERS)
-    transport, recorder = acting(kinds.ACCEPTING)
-    rights = Rights(manager, transport, compat=compat)
-    accepting = AcceptanceController(
-        clusters=clusters, rights=rights, transport=transport, recorder=recorder, clock=clock
+    transport, recorder = client(kinds.ACCEPTANCE_CONTROLLER)
+    permissions = AgentPermissions(manager, transport, compat=compat)
+    acceptance = AcceptanceController(
+        clusters=clusters,
+        permissions=permissions,
+        transport=transport,
+        recorder=recorder,
+        clock=clock,
     )
-    manager.add(CleanupController(clusters=clusters, rights=rights, transport=transport))
-    manager.add(accepting, workers=WORKERS)
+    manager.add(CleanupController(clusters=clusters, permissions=permissions, transport=transport))
+    manager.add(acceptance, workers=WORKERS)
 
 
 def _add_health(
     manager: Manager,
-    acting: Acting,
+    client: Client,
     access: Callable[[str], Transport],
     clock: Clock,
-    listening: Listening | None,
+    settings: HubSettings,
 ) -> None:
     clusters = manager.informer(CLUSTERS)
     leases = manager.informer(CLUSTER_LEASES, LEASES_OF_CLUSTERS)
-    transport, recorder = acting(kinds.LEASING)
-    watching = LeaseController(
+    transport, recorder = client(kinds.LEASE_CONTROLLER)
+    observer = None
+    if settings.compat.waits_after_outages:
+        observer = RenewalObserver(leases, clock=clock, serving_since=settings.serving_since)
+    lease_controller = LeaseController(
         clusters=clusters,
         leases=leases,
         transport=transport,
         recorder=recorder,
         clock=clock,
-        hearing=Hearing(leases, clock=clock, since=listening.since) if listening else None,
+        observer=observer,
     )
-    manager.add(watching, workers=WORKERS)
-    comparing = ClockSyncController(
+    manager.add(lease_controller, workers=WORKERS)
+    clock_sync = ClockSyncController(
         clusters=clusters, leases=leases, transport=transport, clock=clock
     )
-    manager.add(comparing)
-    tainting = HealthTaintController(clusters=clusters, transport=access(kinds.TAINTING))
-    manager.add(tainting, workers=WORKERS)
+    manager.add(clock_sync)
+    taints = HealthTaintController(clusters=clusters, transport=access(kinds.TAINT_CONTROLLER))
+    manager.add(taints, workers=WORKERS)
 
 
 def _add_sets(manager: Manager, transport: Transport, clock: Clock) -> None:
@@ -122,5 +119,7 @@ def _add_sets(manager: Manager, transport: Transport, clock: Clock) -> None:
 
 def _add_policies(manager: Manager, transport: Transport, clock: Clock) -> None:
     policies, clusters = manager.informer(kinds.POLICIES), manager.informer(CLUSTERS)
-    for make in (PolicyTaintController, PolicyStatusController):
-        manager.add(make(policies=policies, clusters=clusters, transport=transport, clock=clock))
+    for controller in (PolicyTaintController, PolicyStatusController):
+        manager.add(
+            controller(policies=policies, clusters=clusters, transport=transport, clock=clock)
+        )

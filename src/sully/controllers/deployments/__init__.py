@@ -1,6 +1,6 @@
-"""Pods replaced step by step when their template changes.
+"""The controller of Deployments.
 
 Owns: the ReplicaSets of Deployments and the status of Deployments.
-Never: touches pods; and what the next step of a rollout is, domain/workloads/rollout.py says.
+Never: changes pods, or decides the next step of a rollout; that is domain/workloads/rollout.py.
 Start at: controller.py.
 """

@@ -1,9 +1,8 @@
-"""Brings the pods of a Deployment to its template and number, through ReplicaSets.
+"""Rolls out the template and the number of replicas of a Deployment, through ReplicaSets.
 
 Reads Deployments, ReplicaSets and pods; creates, scales, adopts and deletes ReplicaSets, writes the
-status of Deployments and events. Which ReplicaSet is the present one is
-domain/workloads/revisions.py, the next step domain/workloads/rollout.py, and what is said about it
-domain/workloads/progress.py.
+status of Deployments and events. Which ReplicaSet is the new one is domain/workloads/revisions.py,
+the next step domain/workloads/rollout.py, and the status domain/workloads/progress.py.
 """
 
 from __future__ import annotations
@@ -15,20 +14,19 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from sully.client.events import reference
+from sully.client.events import EventRecorder, reference
 from sully.client.informers.informer import Informer, own_key
 from sully.client.transport import Key, Transport
 from sully.controllers.controller_refs import ControllerRefManager, Owners
-from sully.controllers.deployments.sets import CollisionError, SetKeeper, set_of
-from sully.controllers.framework import AGAIN, DONE, Result, Watch
+from sully.controllers.deployments.sets import CollisionError, ReplicaSetControl, new_replica_set
+from sully.controllers.framework import DONE, REQUEUE, Result, Watch
 from sully.controllers.workloads import (
     DEPLOYMENTS,
     REPLICA_SETS,
     Pods,
-    Recorder,
-    Selecting,
+    SelectorIndex,
     by_controller,
-    is_terminating,
+    is_namespace_terminating,
     orphans,
 )
 from sully.domain.scheduling.objects import Pod
@@ -60,7 +58,7 @@ _SKEW = timedelta(seconds=1)
 
 @dataclass(slots=True)
 class Rollout:
-    """A Deployment with its ReplicaSets, as far as one look has brought them."""
+    """A Deployment with its ReplicaSets, as one reconcile changes them."""
 
     deployment: Deployment
     new: ReplicaSet | None
@@ -71,9 +69,9 @@ class Rollout:
         """Return all ReplicaSets."""
         return [*self.old, *([self.new] if self.new is not None else [])]
 
-    def take(self, changed: dict[str, ReplicaSet]) -> None:
-        """Go on with ReplicaSets as they were written."""
-        self.old = [changed.get(each.name, each) for each in self.old]
+    def update(self, changed: dict[str, ReplicaSet]) -> None:
+        """Replace ReplicaSets by what was written."""
+        self.old = [changed.get(rs.name, rs) for rs in self.old]
         if self.new is not None:
             self.new = changed.get(self.new.name, self.new)
 
@@ -90,7 +88,7 @@ class DeploymentController:
         sets: Informer[ReplicaSet],
         pods: Pods,
         transport: Transport,
-        recorder: Recorder,
+        recorder: EventRecorder,
         clock: Clock,
     ) -> None:
         self._deployments = deployments
@@ -99,36 +97,36 @@ class DeploymentController:
         self._transport = transport
         self._recorder = recorder
         self._clock = clock
-        self._keeper = SetKeeper(transport, recorder)
-        self._claims = ControllerRefManager(transport, DEPLOYMENTS, REPLICA_SETS)
-        self._owners = Owners(DEPLOYMENTS, Selecting(deployments, _BY_NAMESPACE))
+        self._set_control = ReplicaSetControl(transport, recorder)
+        self._refs = ControllerRefManager(transport, DEPLOYMENTS, REPLICA_SETS)
+        self._owners = Owners(DEPLOYMENTS, SelectorIndex(deployments, _BY_NAMESPACE))
         sets.add_index(_BY_CONTROLLER, by_controller)
 
     def watches(self) -> Iterable[Watch[Any]]:
-        """Wake for Deployments, for ReplicaSets as part of theirs, and for pods that hold it up."""
+        """Wake for Deployments, for their ReplicaSets, and for pods that a recreation waits for."""
         yield Watch(self._deployments, own_key)
         yield Watch(self._sets, self._owners.of)
         yield Watch(self._pods.informer, self._waiting_for)
 
     async def reconcile(self, key: Key) -> Result:
-        """Take the next step of a rollout, if one is due, and say where it stands."""
+        """Take the next step of a rollout, if there is one, and write the status."""
         deployment = self._deployments.get(key)
         if deployment is None:
             return DONE
         if selector_of(deployment).everything:
-            return await self._refuse(deployment)
-        rollout = await self._look(deployment)
-        if deployment.leaving:
+            return await self._reject(deployment)
+        rollout = await self._claim_sets(deployment)
+        if deployment.is_terminating:
             return await self._report(rollout, self._counted(rollout))
         await self._write(rollout, progress.pause_status(deployment, self._clock.now()))
         try:
             return await self._step(rollout)
         except CollisionError:
-            # The next look makes up another name.
-            taken = (deployment.status.collision_count or 0) + 1
-            status = replace(rollout.deployment.status, collision_count=taken)
+            # The next reconcile tries another name.
+            collisions = (deployment.status.collision_count or 0) + 1
+            status = replace(rollout.deployment.status, collision_count=collisions)
             await self._write(rollout, status)
-            return AGAIN
+            return REQUEUE
 
     async def _step(self, rollout: Rollout) -> Result:
         deployment = rollout.deployment
@@ -142,23 +140,25 @@ class DeploymentController:
         status = progress.rollout_status(rollout.deployment, rollout.new, rollout.old, now)
         return await self._report(rollout, status)
 
-    async def _look(self, deployment: Deployment) -> Rollout:
-        """Find the ReplicaSets of a Deployment; take and let go as its selector says."""
+    async def _claim_sets(self, deployment: Deployment) -> Rollout:
+        """Find the ReplicaSets of a Deployment; adopt and release by its selector."""
         namespace = deployment.metadata.namespace
-        mine = self._sets.by_index(_BY_CONTROLLER, deployment.metadata.uid)
-        free = self._sets.by_index(_BY_CONTROLLER, orphans(namespace))
-        found = await self._claims.claim(deployment, selector_of(deployment), [*mine, *free])
-        new = present(deployment, found)
-        return Rollout(deployment, new, [each for each in found if each is not new])
+        candidates = [
+            *self._sets.by_index(_BY_CONTROLLER, deployment.metadata.uid),
+            *self._sets.by_index(_BY_CONTROLLER, orphans(namespace)),
+        ]
+        sets = await self._refs.claim(deployment, selector_of(deployment), candidates)
+        new = present(deployment, sets)
+        return Rollout(deployment, new, [rs for rs in sets if rs is not new])
 
     # -- steps ------------------------------------------------------------------------------------
 
     async def _resize(self, rollout: Rollout) -> Result:
-        """Follow a change of the wanted number, without going on with a rollout."""
+        """Scale to a changed number of replicas, without continuing a rollout."""
         await self._refresh(rollout)
         await self._scale(rollout, resize(rollout.deployment, rollout.new, rollout.old))
         if rollout.deployment.spec.paused:
-            await self._keeper.forget(rollout.deployment, rollout.old)
+            await self._set_control.clean_up(rollout.deployment, rollout.old)
         return await self._report(rollout, self._counted(rollout))
 
     async def _roll(self, rollout: Rollout) -> None:
@@ -170,90 +170,91 @@ class DeploymentController:
 
     async def _recreate(self, rollout: Rollout) -> None:
         await self._refresh(rollout)
-        leaving = {each.name: 0 for each in active(rollout.old)}
-        if leaving:
-            await self._scale(rollout, leaving)
-        elif not self._still_run(rollout.old):
+        to_zero = {rs.name: 0 for rs in active(rollout.old)}
+        if to_zero:
+            await self._scale(rollout, to_zero)
+        elif not self._old_pods_running(rollout.old):
             new = await self._refresh_or_create(rollout)
-            wanted = rollout.deployment.spec.replicas
-            sizes = {} if new.spec.replicas == wanted else {new.name: wanted}
+            replicas = rollout.deployment.spec.replicas
+            sizes = {} if new.spec.replicas == replicas else {new.name: replicas}
             await self._scale_or_finish(rollout, sizes)
 
-    def _still_run(self, old: Iterable[ReplicaSet]) -> bool:
-        """Report whether a pod of an old template may still do something."""
+    def _old_pods_running(self, old: Iterable[ReplicaSet]) -> bool:
+        """Report whether a pod of an old template may still run."""
         return any(
-            each.status.replicas > 0
-            or any(not pod.finished for pod in self._pods.controlled_by(each.metadata.uid))
-            for each in old
+            rs.status.replicas > 0
+            or any(not pod.finished for pod in self._pods.controlled_by(rs.metadata.uid))
+            for rs in old
         )
 
     async def _scale_or_finish(self, rollout: Rollout, sizes: Sizes) -> None:
         if sizes:
             await self._scale(rollout, sizes)
         elif progress.complete(rollout.deployment, rollout.deployment.status):
-            await self._keeper.forget(rollout.deployment, rollout.old)
+            await self._set_control.clean_up(rollout.deployment, rollout.old)
 
     async def _scale(self, rollout: Rollout, sizes: Sizes) -> None:
-        changed = await self._keeper.scale(rollout.deployment, rollout.sets, sizes)
-        rollout.take(changed)
+        changed = await self._set_control.scale(rollout.deployment, rollout.sets, sizes)
+        rollout.update(changed)
 
-    # -- the present ReplicaSet -------------------------------------------------------------------
+    # -- the new ReplicaSet -----------------------------------------------------------------------
 
     async def _refresh_or_create(self, rollout: Rollout) -> ReplicaSet:
         if rollout.new is not None:
             return await self._refresh(rollout) or rollout.new
         number = next_revision(rollout.old)
         try:
-            new, fresh = await self._keeper.create(rollout.deployment, rollout.old, number)
+            new, created = await self._set_control.create(rollout.deployment, rollout.old, number)
         except ApiError as error:
-            if not is_terminating(error):
-                await self._tell_failure(rollout, number, error)
+            if not is_namespace_terminating(error):
+                await self._report_failure(rollout, number, error)
             raise
         rollout.new = new
-        if fresh:
+        if created:
             text = f'Created new replica set "{new.name}"'
-            await self._note(rollout, str(number), "NewReplicaSetCreated", text)
+            await self._record_revision(rollout, str(number), "NewReplicaSetCreated", text)
         return new
 
     async def _refresh(self, rollout: Rollout) -> ReplicaSet | None:
-        """Keep the number and the annotations of the present ReplicaSet right."""
+        """Update the annotations and `minReadySeconds` of the new ReplicaSet."""
         new, deployment = rollout.new, rollout.deployment
         if new is None:
             return None
         current = new.metadata.annotations
         annotations = annotations_for(deployment, current, next_revision(rollout.old))
-        same_time = new.spec.min_ready_seconds == deployment.spec.min_ready_seconds
-        if annotations != current or not same_time:
-            rollout.new = await self._keeper.refresh(deployment, new, annotations)
+        min_ready = deployment.spec.min_ready_seconds
+        if annotations != current or new.spec.min_ready_seconds != min_ready:
+            rollout.new = await self._set_control.refresh(deployment, new, annotations)
             return rollout.new
         text = f'Found new replica set "{new.name}"'
-        told = deployment.status.condition(progress.PROGRESSING) is not None
-        reason = "" if told else "FoundNewReplicaSet"
-        await self._note(rollout, current.get(REVISION, ""), reason, text)
+        reported = deployment.status.condition(progress.PROGRESSING) is not None
+        reason = "" if reported else "FoundNewReplicaSet"
+        await self._record_revision(rollout, current.get(REVISION, ""), reason, text)
         return new
 
-    async def _note(self, rollout: Rollout, number: str, reason: str, text: str) -> None:
-        """Write the number of the revision on the Deployment, and what happened to it."""
+    async def _record_revision(self, rollout: Rollout, number: str, reason: str, text: str) -> None:
+        """Write the number of the revision and the reason of its progress to the Deployment."""
         deployment, status = rollout.deployment, rollout.deployment.status
         if reason and deployment.deadline is not None:
-            told = progress.condition(progress.PROGRESSING, "True", reason, text, self._clock.now())
-            status = progress.with_condition(status, told)
+            now = self._clock.now()
+            condition = progress.condition(progress.PROGRESSING, "True", reason, text, now)
+            status = progress.with_condition(status, condition)
         annotations = deployment.metadata.annotations | {REVISION: number}
         metadata = replace(deployment.metadata, annotations=annotations)
         if annotations != deployment.metadata.annotations or status != deployment.status:
             rollout.deployment = replace(deployment, metadata=metadata)
             await self._write(rollout, status, force=True)
 
-    async def _tell_failure(self, rollout: Rollout, number: int, error: ApiError) -> None:
+    async def _report_failure(self, rollout: Rollout, number: int, error: ApiError) -> None:
         deployment = rollout.deployment
-        name = set_of(deployment, rollout.old, number)["metadata"]["name"]
+        name = new_replica_set(deployment, rollout.old, number)["metadata"]["name"]
         text = f'Failed to create new replica set "{name}": {error.message}'
         reason = "ReplicaSetCreateError"
         self._recorder.event(reference(DEPLOYMENTS, deployment), "Warning", reason, text)
         if deployment.deadline is not None:
             now = self._clock.now()
-            told = progress.condition(progress.PROGRESSING, "False", reason, text, now)
-            await self._write(rollout, progress.with_condition(deployment.status, told))
+            condition = progress.condition(progress.PROGRESSING, "False", reason, text, now)
+            await self._write(rollout, progress.with_condition(deployment.status, condition))
 
     # -- status -----------------------------------------------------------------------------------
 
@@ -263,35 +264,35 @@ class DeploymentController:
 
     async def _report(self, rollout: Rollout, status: DeploymentStatus) -> Result:
         if await self._write(rollout, status):
-            # The news of what we wrote wakes us again.
+            # The event of this write enqueues the Deployment.
             return DONE
-        due = progress.overdue_at(rollout.deployment, status)
-        if due is None or rollout.deployment.spec.paused:
+        deadline = progress.overdue_at(rollout.deployment, status)
+        if deadline is None or rollout.deployment.spec.paused:
             return DONE
-        wait = max(due - self._clock.now(), timedelta())
+        wait = max(deadline - self._clock.now(), timedelta())
         return Result(requeue_after=wait + _SKEW)
 
     async def _write(
         self, rollout: Rollout, status: DeploymentStatus, *, force: bool = False
     ) -> bool:
-        """Write a status if it says something new; say whether it did."""
+        """Write a status if it changed; return whether it did."""
         if status == rollout.deployment.status and not force:
             return False
         changed = replace(rollout.deployment, status=status)
         rollout.deployment = await self._transport.update(DEPLOYMENTS, changed, "status")
         return True
 
-    async def _refuse(self, deployment: Deployment) -> Result:
+    async def _reject(self, deployment: Deployment) -> Result:
         text = "This deployment is selecting all pods. A non-empty selector is required."
         self._recorder.event(reference(DEPLOYMENTS, deployment), "Warning", "SelectingAll", text)
-        seen = replace(deployment.status, observed_generation=deployment.metadata.generation)
-        await self._write(Rollout(deployment, None, []), seen)
+        status = replace(deployment.status, observed_generation=deployment.metadata.generation)
+        await self._write(Rollout(deployment, None, []), status)
         return DONE
 
-    # -- news -------------------------------------------------------------------------------------
+    # -- event handlers ---------------------------------------------------------------------------
 
     def _waiting_for(self, pod: Pod) -> Iterable[Key]:
-        """Yield the Deployment that creates nothing before its old pods are gone."""
+        """Yield the Deployment if it creates pods only after its old ones are deleted."""
         controller = pod.metadata.controller()
         if controller is None or controller.kind != REPLICA_SETS.kind:
             return

@@ -12,10 +12,10 @@ from datetime import datetime
 from typing import Any
 
 from sully.api.resource.types import DeviceTaintRule
+from sully.controllers.conditions import encode_condition
 from sully.domain.devices import patch_status as patchstatus
 from sully.domain.eviction.status import CONDITION, OURS, Report
 from sully.machinery.meta import Condition, find_condition
-from sully.machinery.timestamps import format_time
 from sully.views.devices.exposures import Problem
 
 MAX_CONDITIONS = 8
@@ -52,13 +52,13 @@ def find(rule: DeviceTaintRule, type_: str) -> Condition | None:
 def fitting(
     rule: DeviceTaintRule, reports: Iterable[tuple[str, Report | None]]
 ) -> dict[str, Report]:
-    """Return the reports that fit into the status beside the conditions of other writers.
+    """Return the reports that fit into the status with the conditions of other writers.
 
     A status that is refused because it has one too many would report nothing at all.
     """
-    others = sum(known.type not in (CONDITION, *OURS) for known in rule.status.conditions)
-    given = [(type_, report) for type_, report in reports if report is not None]
-    return dict(given[: max(1, MAX_CONDITIONS - others)])
+    others = sum(other.type not in (CONDITION, *OURS) for other in rule.status.conditions)
+    ours = [(type_, report) for type_, report in reports if report is not None]
+    return dict(ours[: max(1, MAX_CONDITIONS - others)])
 
 
 def selector_problem(problems: list[Problem]) -> Report | None:
@@ -67,14 +67,14 @@ def selector_problem(problems: list[Problem]) -> Report | None:
     return patchstatus.selector_problem(len(problems), first)
 
 
-def written(
+def encode_status(
     rule: DeviceTaintRule,
     new: ReportedStatus,
     before: ReportedStatus | None,
     times: dict[str, datetime],
     now: datetime,
 ) -> list[dict[str, Any]]:
-    """Return conditions as they go over the wire; one that is unchanged keeps its time."""
+    """Return the JSON form of conditions; one that is unchanged keeps its transition time."""
     for type_, report in new.reports.items():
         same = (
             before is not None
@@ -84,16 +84,18 @@ def written(
         if not same:
             times[type_] = now
         elif type_ not in times:
-            known = find(rule, type_)
-            times[type_] = (known.last_transition_time if known is not None else None) or now
+            current = find(rule, type_)
+            times[type_] = (current.last_transition_time if current is not None else None) or now
     return [
-        {
-            "type": type_,
-            "status": report.status,
-            "reason": report.reason,
-            "message": report.message,
-            "observedGeneration": new.generation,
-            "lastTransitionTime": format_time(times[type_]),
-        }
+        encode_condition(
+            Condition(
+                type=type_,
+                status=report.status,
+                reason=report.reason,
+                message=report.message,
+                observed_generation=new.generation,
+                last_transition_time=times[type_],
+            )
+        )
         for type_, report in new.reports.items()
     ]

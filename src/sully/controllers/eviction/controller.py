@@ -15,9 +15,9 @@ from sully.client.informers.informer import Informer
 from sully.client.transport import Key
 from sully.controllers.eviction.executor import Executor
 from sully.controllers.eviction.metrics import EvictionMetrics
-from sully.controllers.eviction.requests import Requests
 from sully.controllers.eviction.status import RuleStatuses
 from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.sources import Channel, same_key
 from sully.domain.eviction.judge import Rules
 from sully.domain.workloads.workloads import Budget
 from sully.evictor.core import Evictor
@@ -46,8 +46,8 @@ NAME = "device-taint-eviction-controller"
 WORKERS = 32
 """Kubernetes has 8; but concurrent writes share one flush of the store."""
 BACKOFF = Backoff(base=0.005, cap=1000.0, jitter=0.0)
-TURNS = 20
-"""How many turns of the event loop an eviction waits for the status of a new rule."""
+MAX_YIELDS = 20
+"""How many iterations of the event loop an eviction waits for the status of a new rule."""
 
 
 class EvictionController:
@@ -70,13 +70,13 @@ class EvictionController:
         self._statuses = statuses
         self._metrics = metrics
         self._clock = clock
-        self._requests = Requests()
+        self._requeued: Channel[Key] = Channel()
         self._caches: Sequence[Informer[Any]] = ()
         self._started = False
         metrics.unconfirmed(lambda: evictor.waiting_for_caches)
 
     def follow(self, caches: Sequence[Informer[Any]], budgets: Informer[Budget] | None) -> None:
-        """Tell the evictor when caches are confirmed, and when budgets change."""
+        """Send an event to the evictor when a cache is confirmed or a budget changes."""
         self._caches = caches
         for number, cache in enumerate(caches):
             cache.freshness.on_confirmed(partial(self._send, CacheConfirmed(number)))
@@ -85,11 +85,11 @@ class EvictionController:
 
     def watches(self) -> Iterable[Watch[Any]]:
         """Wake for devices and their taints, pods and their claims, and for requeued pods."""
-        yield Watch(self._exposures.inventory, self._exposures.touched_by)
-        yield Watch(self._exposures.usage, self._concerned)
-        yield Watch(self._requests, lambda key: (key,))
+        yield Watch(self._exposures.inventory, self._exposures.affected_pods)
+        yield Watch(self._exposures.usage, self._affected)
+        yield Watch(self._requeued, same_key)
 
-    def _concerned(self, pods: frozenset[Key]) -> Iterable[Key]:
+    def _affected(self, pods: frozenset[Key]) -> Iterable[Key]:
         # Until the first is reconciled, caches may still be filling.
         if not self._started:
             return pods
@@ -97,7 +97,7 @@ class EvictionController:
         return [key for key in pods if self._evictor.concerns(key, now)]
 
     async def reconcile(self, key: Key) -> Result:
-        """Evict a pod if it must be, or come back when it is due."""
+        """Evict a pod that is due, or requeue it for when it is."""
         self._started = True
         result = DONE
         effects = deque(self._step(PodChanged(key)))
@@ -114,21 +114,21 @@ class EvictionController:
     def _step(self, event: Event) -> list[Effect]:
         """Send an event; execute what cannot fail, and return the rest."""
         effects = self._evictor.step(event, self._clock.now())
-        return [effect for effect in effects if not self._execute_now(effect)]
+        return [effect for effect in effects if not self._execute_sync(effect)]
 
     def _send(self, event: Event) -> None:
         """Send an event that is not about one pod: it only requeues pods."""
         self._step(event)
 
-    def _execute_now(self, effect: Effect) -> bool:
-        """Execute an effect that needs no answer; say whether it is one."""
+    def _execute_sync(self, effect: Effect) -> bool:
+        """Execute an effect that needs no answer; return whether it is one."""
         match effect:
             case Requeue(key):
-                self._requests.add(key)
+                self._requeued.send(key)
             case RefreshCache(number):
                 self._caches[number].refresh()
             case ReportProgress(rules):
-                self._statuses.concern(rules)
+                self._statuses.enqueue_rules(rules)
             case CountEviction(_, delay):
                 self._metrics.deleted(delay)
             case Announce():
@@ -140,7 +140,7 @@ class EvictionController:
     async def _execute(self, effect: Effect) -> Event | None:
         match effect:
             case ReadPod():
-                await self._give_way(effect.rules)
+                await self._yield(effect.rules)
                 return await self._executor.read(effect)
             case TryEviction() | EvictPod():
                 return await self._executor.evict(effect)
@@ -155,12 +155,12 @@ class EvictionController:
             case _:
                 return None
 
-    async def _give_way(self, rules: Rules) -> None:
-        """Let others run: a thousand pods may be due together, and all watch them go.
+    async def _yield(self, rules: Rules) -> None:
+        """Yield to other tasks: a thousand pods may be due together, and many watch them.
 
-        What will happen is to be reported before it happens, but nobody waits long for that.
+        A rule should report an eviction before it happens, but the eviction does not wait long.
         """
-        for _ in range(TURNS):
+        for _ in range(MAX_YIELDS):
             await self._clock.sleep(0)
             if not self._statuses.lags(rules):
                 return

@@ -77,7 +77,7 @@ class _Status(Wire, frozen=True, kw_only=True):
 
 
 class MarkedPod(Wire, frozen=True, kw_only=True):
-    """A pod, of which matters whether it is marked already, and which budgets select it."""
+    """The parts of a pod that show whether it is marked, and which budgets select it."""
 
     metadata: _Metadata = msgspec.field(default_factory=_Metadata)
     status: _Status = msgspec.field(default_factory=_Status)
@@ -102,7 +102,7 @@ EVICTIONS: Kind[dict[str, Any]] = PODS.read_as(dict)
 
 
 class Executor:
-    """Executes what the evictor wants done to pods; errors that are no answer rise."""
+    """Executes effects on pods; raises errors that are not an answer to the evictor."""
 
     def __init__(self, transport: Transport, recorder: EventRecorder, clock: Clock) -> None:
         self._transport = transport
@@ -193,7 +193,7 @@ class Executor:
         except TooManyRequests:
             return EvictionRefused(key, read.labels, read.ready)
         except ApiError as error:
-            # Servers take this for a failure, of the client's or of their own.
+            # The status code differs between servers; only the message identifies it.
             if error.message != TWO_BUDGETS:
                 raise
             return EvictionRefused(key, read.labels, None)

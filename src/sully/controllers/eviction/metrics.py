@@ -1,4 +1,4 @@
-"""What eviction counts, under the names Kubernetes uses."""
+"""The metrics of eviction, with the names of Kubernetes."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class EvictionMetrics:
 
         self._unconfirmed = metrics.gauge(
             "sully_eviction_unconfirmed_pods",
-            "Pods that are due and wait until the server has confirmed what evicts them.",
+            "Number of pods that are due for eviction and wait until the server confirms a cache.",
         )
 
     def unconfirmed(self, count: Callable[[], int]) -> None:
-        """Show how many pods wait for the server."""
+        """Export how many pods wait for the server."""
         self._unconfirmed.set_function(count)
 
     def deleted(self, delay: float) -> None:

@@ -1,9 +1,11 @@
 """Writes the status of rules: how many pods will be and were evicted, and what a rule would do.
 
-The first report comes immediately after a rule was created or changed. After that Kubernetes waits
-ten seconds after each eviction; we report immediately, but at most once a second, so that whoever
-waits for the end of an eviction knows within a second. What is reported is put together in
-conditions.py.
+The first report follows immediately after a rule is created or changed. After that Kubernetes waits
+ten seconds after each eviction; we report immediately, but at most once a second, so that clients
+that wait for the end of an eviction see it within a second. conditions.py has what is reported.
+
+Rules with the effect None report what they would do. Almost any change may affect that, so these
+previews are evaluated together, at most once a second, and less often where they take long.
 """
 
 from __future__ import annotations
@@ -19,17 +21,17 @@ from sully.client.options import WriteOptions
 from sully.client.transport import Key, Transport
 from sully.controllers.eviction.conditions import (
     ReportedStatus,
+    encode_status,
     find,
     fitting,
     reported,
     selector_problem,
-    written,
 )
-from sully.controllers.eviction.previews import Previews
-from sully.controllers.eviction.requests import Requests
 from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.sources import Channel, same_key
 from sully.domain.devices.taints import NONE
 from sully.domain.eviction.judge import Rules
+from sully.domain.eviction.preview import preview
 from sully.domain.eviction.status import (
     CONDITION,
     EVICTED,
@@ -44,14 +46,59 @@ from sully.domain.eviction.status import (
 )
 from sully.evictor.records import EvictionRecords
 from sully.runtime.clock import Clock
-from sully.views.devices.changes import Change
+from sully.views.devices.changes import InventoryChange, RuleChange
 from sully.views.devices.exposures import Exposures, Problem
 from sully.views.kinds import RULES
+
+ALL_PREVIEWS = Key("", "")
+"""The key of all previews in the queue of rules."""
+PREVIEW_INTERVAL = 1.0
+PREVIEW_SHARE = 20
+"""Previews take at most one of so many seconds."""
+
+
+class Previews:
+    """The rules with a preview, and when to evaluate them."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._rules: set[str] = set()
+        self._next = 0.0
+        self._spent = 0.0
+
+    def follow(self, change: RuleChange) -> None:
+        """Update which rules have a preview."""
+        for rule in (change.old, change.new):
+            if rule is not None:
+                self._rules.discard(rule.metadata.name)
+        if change.new is not None and change.new.spec.taint.effect == NONE:
+            self._rules.add(change.new.metadata.name)
+
+    def keys(self) -> tuple[Key, ...]:
+        """Return the key to reconcile after a change."""
+        return (ALL_PREVIEWS,) if self._rules else ()
+
+    def wait(self) -> timedelta:
+        """Return how long to wait before the next previews."""
+        return timedelta(seconds=max(0.0, self._next - self._clock.monotonic()))
+
+    def take_due(self) -> list[str]:
+        """Return the rules to evaluate now."""
+        pause = max(PREVIEW_INTERVAL, self._spent * PREVIEW_SHARE)
+        self._next, self._spent = self._clock.monotonic() + pause, 0.0
+        return sorted(self._rules)
+
+    def report(self, rule: DeviceTaintRule, exposures: Exposures) -> Report:
+        """Report what a rule would do."""
+        started = self._clock.monotonic()
+        condition = preview(exposures.preview(rule))
+        self._spent += self._clock.monotonic() - started
+        return condition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusTiming:
-    """How soon after an eviction the status follows, and how often at most."""
+    """How soon after an eviction the status is written, and at which least interval."""
 
     delay: timedelta
     interval: timedelta
@@ -63,13 +110,13 @@ PROMPT = StatusTiming(delay=timedelta(0), interval=timedelta(seconds=1))
 
 @dataclass(slots=True)
 class _State:
-    """What is known of a rule since the controller started."""
+    """The state of a rule since the controller started."""
 
     uid: str
-    look_at: datetime | None = None
-    """When to look at it next; None when nothing happened since the last look."""
-    seen: int = 0
-    """The generation that was last looked at."""
+    due: datetime | None = None
+    """When to evaluate it next; None if nothing changed since the last time."""
+    observed_generation: int = 0
+    """The generation that was last evaluated."""
     reported: ReportedStatus | None = None
     reported_at: datetime | None = None
     times: dict[str, datetime] = field(default_factory=dict)
@@ -88,28 +135,28 @@ class RuleStatuses:
         transport: Transport,
         recorder: EventRecorder,
         clock: Clock,
-        manager: str,
+        field_manager: str,
     ) -> None:
         self._exposures = exposures
         self._records = records
         self._clock = clock
-        self._ours = exposures.terms.compat.reports_on_rules
+        self._ours = exposures.policy.compat.reports_on_rules
         self._timing = PROMPT if self._ours else AS_KUBERNETES
         self._transport = transport
         self._recorder = recorder
-        self._options = WriteOptions(field_manager=manager, force=True)
+        self._options = WriteOptions(field_manager=field_manager, force=True)
         self._states: dict[str, _State] = {}
-        self._requests = Requests()
+        self._requeued: Channel[Key] = Channel()
         self._previews = Previews(self._clock)
 
     def watches(self) -> Iterable[Watch[Any]]:
         """Wake for rules and what they select, and for pods that they evict."""
-        yield Watch(self._exposures.inventory, self._touched)
-        yield Watch(self._requests, lambda key: (key,))
+        yield Watch(self._exposures.inventory, self._affected)
+        yield Watch(self._requeued, same_key)
         if self._ours:
-            yield Watch(self._exposures.usage, lambda _: self._previews.touched())
+            yield Watch(self._exposures.usage, lambda _: self._previews.keys())
 
-    def _touched(self, change: Change) -> Iterator[Key]:
+    def _affected(self, change: InventoryChange) -> Iterator[Key]:
         for changed in change.rules:
             for rule in (changed.old, changed.new):
                 if rule is not None:
@@ -117,90 +164,97 @@ class RuleStatuses:
             if self._ours:
                 self._previews.follow(changed)
             if changed.new is not None:
-                self._of(changed.new).look_at = self._clock.now()
+                self._state_of(changed.new).due = self._clock.now()
         if not change.rules:
             for rule in self._exposures.inventory.content_rules():
-                self._look_later(rule.metadata.name, self._of(rule))
-        yield from self._previews.touched()
+                self._schedule(rule.metadata.name, self._state_of(rule))
+        yield from self._previews.keys()
 
-    def concern(self, rules: Rules) -> None:
-        """Note that the number of pods that rules evicted or will evict has changed."""
+    def enqueue_rules(self, rules: Rules) -> None:
+        """Report again on rules whose number of evicted or pending pods has changed."""
         for name, uid in rules:
-            self._look_later(name, self._state(name, uid))
+            self._schedule(name, self._state(name, uid))
 
     def lags(self, rules: Rules) -> bool:
         """Report whether one of these rules was created or changed, and has not reported since."""
         for name, uid in rules:
             rule = self._exposures.inventory.rule(name)
-            if rule is not None and self._state(name, uid).seen != rule.metadata.generation:
+            if (
+                rule is not None
+                and self._state(name, uid).observed_generation != rule.metadata.generation
+            ):
                 return True
         return False
 
     async def reconcile(self, key: Key) -> Result:
         """Write the status of a rule if it is time and there is something new to report."""
         if not key.name:
-            return self._look_at_previews()
+            return self._schedule_previews()
         rule = self._exposures.inventory.rule(key.name)
         if rule is None:
             self._states.pop(key.name, None)
             return DONE
-        state = self._of(rule)
-        if state.look_at is None:
+        state = self._state_of(rule)
+        if state.due is None:
             return DONE
         now = self._clock.now()
-        state.look_at = max(state.look_at, self._quiet_until(rule, state, now))
-        if now < state.look_at:
-            return Result(requeue_after=state.look_at - now)
-        state.look_at = None
+        state.due = max(state.due, self._not_before(rule, state, now))
+        if now < state.due:
+            return Result(requeue_after=state.due - now)
+        state.due = None
         try:
-            await self._look(rule, state, now)
+            await self._sync(rule, state, now)
         except BaseException:
-            state.look_at = now
+            state.due = now
             raise
         return DONE
 
-    def _look_at_previews(self) -> Result:
-        """Have all rules with a preview looked at, but not too often."""
+    def _schedule_previews(self) -> Result:
+        """Evaluate all rules with a preview, but not too often."""
         wait = self._previews.wait()
         if wait:
             return Result(requeue_after=wait)
-        for name in self._previews.due():
+        for name in self._previews.take_due():
             rule = self._exposures.inventory.rule(name)
             if rule is not None:
-                self._look_later(name, self._of(rule))
+                self._schedule(name, self._state_of(rule))
         return DONE
 
-    def _look_later(self, name: str, state: _State) -> None:
+    def _schedule(self, name: str, state: _State) -> None:
         later = self._clock.now() + self._timing.delay
-        state.look_at = min(state.look_at, later) if state.look_at is not None else later
-        self._requests.add(Key("", name))
+        state.due = min(state.due, later) if state.due is not None else later
+        self._requeued.send(Key("", name))
 
-    def _of(self, rule: DeviceTaintRule) -> _State:
+    def _state_of(self, rule: DeviceTaintRule) -> _State:
         return self._state(rule.metadata.name, rule.metadata.uid)
 
     def _state(self, name: str, uid: str) -> _State:
         state = self._states.get(name)
         if state is None or state.uid != uid:
-            # Another rule has the name now.
+            # The rule was recreated.
             state = self._states[name] = _State(uid)
         return state
 
-    def _quiet_until(self, rule: DeviceTaintRule, state: _State, now: datetime) -> datetime:
-        """Return until when nothing more is reported about this generation of a rule."""
-        known, progress = state.reported or reported(rule), find(rule, CONDITION)
+    def _not_before(self, rule: DeviceTaintRule, state: _State, now: datetime) -> datetime:
+        """Return when the status of this generation of a rule may be written again."""
+        last_report, progress = state.reported or reported(rule), find(rule, CONDITION)
         last = state.reported_at or (progress.last_transition_time if progress else None)
-        if last is None or known is None or known.generation != rule.metadata.generation:
+        if (
+            last is None
+            or last_report is None
+            or last_report.generation != rule.metadata.generation
+        ):
             return now
         return last + self._timing.interval
 
-    async def _look(self, rule: DeviceTaintRule, state: _State, now: datetime) -> None:
-        state.seen = rule.metadata.generation
+    async def _sync(self, rule: DeviceTaintRule, state: _State, now: datetime) -> None:
+        state.observed_generation = rule.metadata.generation
         before = state.reported or reported(rule)
         new = ReportedStatus(rule.metadata.generation, fitting(rule, self._reports(rule, state)))
         if new != before:
             body = {
                 "metadata": {"name": rule.metadata.name, "uid": rule.metadata.uid},
-                "status": {"conditions": written(rule, new, before, state.times, now)},
+                "status": {"conditions": encode_status(rule, new, before, state.times, now)},
             }
             await self._transport.apply(RULES, body, self._options, "status")
             state.reported_at = now
@@ -216,7 +270,7 @@ class RuleStatuses:
         self._warn(rule, state, problems)
         yield SELECTOR_PROBLEM, selector_problem(problems)
         if rule.spec.taint.effect == NONE:
-            yield PREVIEW, self._previews.of(rule, self._exposures)
+            yield PREVIEW, self._previews.report(rule, self._exposures)
 
     def _progress(self, rule: DeviceTaintRule, state: _State) -> Report:
         effect, generation = rule.spec.taint.effect, rule.metadata.generation
@@ -227,12 +281,10 @@ class RuleStatuses:
         ):
             # The text promises not to be updated.
             return state.reported.reports[CONDITION]
-        effects, number = (
-            self._exposures.terms.effects,
-            self._records.evicted_since_start(state.uid),
-        )
+        effects = self._exposures.policy.effects
+        number = self._records.evicted_since_start(state.uid)
         if effect not in (NONE, *effects):
-            # Nothing is counted of what nothing is reported about.
+            # The text has no counts.
             return report(effect, Counts(evicted=number))
         return report(effect, self._exposures.counts(rule, evicted=number), effects)
 

@@ -1,4 +1,4 @@
-"""Puts the two controllers of eviction together."""
+"""Constructs the two controllers of eviction."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sully.controllers.eviction.metrics import EvictionMetrics
 from sully.controllers.eviction.status import RuleStatuses
 from sully.controllers.manager import Manager
 from sully.controllers.workloads import BUDGETS, PODS
-from sully.domain.devices.taints import NO_EXECUTE_WITH_BUDGET
+from sully.domain.devices.taints import BUDGET_EFFECTS
 from sully.evictor.core import Evictor
 from sully.evictor.records import RecordSources
 from sully.evictor.settings import EvictionOptions
@@ -28,7 +28,7 @@ from sully.views.kinds import CLAIMS, PAST_EVICTIONS, TAINT_RECORDS
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How a controller calls the API, and records Events."""
+    """The client and the event recorder of a controller."""
 
     transport: Transport
     recorder: EventRecorder
@@ -42,7 +42,7 @@ def make_eviction(
     clock: Clock,
     metrics: Metrics,
 ) -> tuple[RuleStatuses, EvictionController]:
-    """Return both controllers; add the first one first: it reports before the other acts."""
+    """Return both controllers; add the first one first: it reports before the other evicts."""
     pods, claims = manager.informer(PODS), manager.informer(CLAIMS)
     usage = Usage(
         pods=pods,
@@ -50,7 +50,9 @@ def make_eviction(
         extended_resources=options.compat.evicts_extended_resources,
         pod_groups=options.pod_groups,
     )
-    exposures = Exposures(inventory, usage, clock=clock, terms=options.terms, pauses=options.pauses)
+    exposures = Exposures(
+        inventory, usage, clock=clock, policy=options.policy, pauses=options.pauses
+    )
     sources = (cache for cache in inventory.sources if isinstance(cache, Informer))
     caches: tuple[Informer[Any], ...] = (pods, claims, *sources)
     evictor = Evictor(
@@ -69,13 +71,13 @@ def make_eviction(
         EvictionMetrics(metrics),
         clock,
     )
-    budgets = NO_EXECUTE_WITH_BUDGET in options.terms.effects
+    budgets = not BUDGET_EFFECTS.isdisjoint(options.policy.effects)
     controller.follow(caches, manager.informer(BUDGETS) if budgets else None)
     return statuses, controller
 
 
 def _sources(manager: Manager, options: EvictionOptions) -> RecordSources:
-    """Return what is recorded of earlier evictions, as the caches have it."""
+    """Return the records of earlier evictions in the caches."""
     evictions = manager.informer(PAST_EVICTIONS)
     if not options.totals:
         return RecordSources(evictions.values)

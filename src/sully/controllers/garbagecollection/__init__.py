@@ -1,6 +1,6 @@
-"""Objects go when nobody owns them any more.
+"""The garbage collector: deletes objects without owners.
 
-Owns: the graph of who owns whom, and what is done when an owner goes.
+Owns: the graph of owners and dependents, and the deletion of dependents.
 Never: decides what a deletion means for dependents; that is domain/workloads/ownership.py.
 Start at: controller.py, then graph.py.
 """

@@ -1,22 +1,22 @@
-"""Deletes what nobody owns any more, and lets go owners that wait for that.
+"""Deletes objects without owners, and removes the finalizers of owners that wait for that.
 
-Reads all kinds but events, as metadata only; deletes objects, takes owners out of their
-`ownerReferences`, and removes the finalizers `orphan` and `foregroundDeletion`. A key is the uid of
-an object. The decision is `domain.ownership.judge`; who owns whom is graph.py, whether an owner is
-really gone owners.py.
+Reads all kinds but events, as metadata only; deletes objects, removes `ownerReferences`, and the
+finalizers `orphan` and `foregroundDeletion`. A key is the uid of an object. The decision is
+`domain.workloads.ownership.judge`; graph.py has owners and dependents, owners.py determines whether
+an owner is really absent.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
-from typing import Any, Literal, Protocol
+from typing import Any
 
-from sully.client.events import Reference
+from sully.client.events import EventRecorder, Reference
 from sully.client.options import DeleteOptions, ListOptions, PatchType
 from sully.client.transport import Key, Kind, Transport
-from sully.controllers.framework import AGAIN, DONE, Result, Watch
+from sully.controllers.framework import DONE, REQUEUE, Result, Watch
 from sully.controllers.garbagecollection.graph import Graph, Node
-from sully.controllers.garbagecollection.owners import Kinds, OutOfReachError, Owners
+from sully.controllers.garbagecollection.owners import Kinds, NamespacedOwnerError, Owners
 from sully.domain.workloads.ownership import (
     FOREGROUND,
     ORPHAN,
@@ -33,28 +33,18 @@ log = get_logger("controllers")
 
 COMPONENT = "garbage-collector-controller"
 WORKERS = 20
-"""Most of a deletion is waiting for the store, and it takes many at once."""
-_PAGE = 500
-_TRIES = 5
-
-
-class Recorder(Protocol):
-    """Tells people; an `EventRecorder` does."""
-
-    def event(
-        self, about: Reference, type_: Literal["Normal", "Warning"], reason: str, message: str
-    ) -> None:
-        """Say what happened to an object."""
-        ...
+"""A deletion mostly waits for the store, which writes many together."""
+_PAGE_SIZE = 500
+_MAX_ATTEMPTS = 5
 
 
 class GarbageCollector:
-    """Sees to it that objects go with their owners."""
+    """Deletes dependents after their owners."""
 
     name = "generic-garbage-collector"
 
     def __init__(
-        self, *, graph: Graph, kinds: Kinds, transport: Transport, recorder: Recorder
+        self, *, graph: Graph, kinds: Kinds, transport: Transport, recorder: EventRecorder
     ) -> None:
         self._graph = graph
         self._kinds = kinds
@@ -67,29 +57,29 @@ class GarbageCollector:
         yield Watch(self._graph, _uid_key)
 
     async def reconcile(self, key: Key) -> Result:
-        """Look at the object with a uid: finish its deletion, or see whether it is still owned."""
+        """Finish the deletion of an object, or delete it if it has no owner any more."""
         node = self._graph.get(key.name)
         if node is None:
             return DONE
         if node.obj.orphaning:
             return await self._orphan(node)
         if node.obj.awaiting:
-            return await self._await(node)
-        if node.obj.leaving or not node.obj.owners:
+            return await self._finish_foreground(node)
+        if node.obj.is_terminating or not node.obj.owners:
             return DONE
-        return await self._look_after(node)
+        return await self._collect(node)
 
-    # -- owners on their way out ------------------------------------------------------------------
+    # -- terminating owners -----------------------------------------------------------------------
 
     async def _orphan(self, node: Node) -> Result:
-        """Take an owner out of all its dependents, then let it go.
+        """Remove an owner from all its dependents, then remove its finalizer.
 
-        The caches of other kinds may not have come as far as the one that told of the owner, and
-        a dependent that was overlooked would be deleted. So the server is asked for all of them.
+        The caches of other kinds may be behind that of the owner, and a dependent that they miss
+        would be deleted. So all dependents are listed from the server.
         """
         async for dependent in self._live_dependents(node):
             await self._disown(dependent, (node.obj.uid,))
-        await self._let_go(node, ORPHAN)
+        await self._remove_finalizer(node, ORPHAN)
         return DONE
 
     async def _live_dependents(self, owner: Node) -> AsyncIterator[Node]:
@@ -103,7 +93,7 @@ class GarbageCollector:
     async def _all(self, kind: Kind[Owned], namespace: str) -> AsyncIterator[Owned]:
         token = ""
         while True:
-            options = ListOptions(limit=_PAGE, continue_token=token)
+            options = ListOptions(limit=_PAGE_SIZE, continue_token=token)
             page = await self._transport.list(kind, namespace, options)
             for obj in page.items:
                 yield obj
@@ -111,20 +101,20 @@ class GarbageCollector:
             if not token:
                 return
 
-    async def _await(self, node: Node) -> Result:
-        """Let an owner go once no dependent blocks it; each that goes wakes us again."""
+    async def _finish_foreground(self, node: Node) -> Result:
+        """Remove the finalizer once no dependent blocks the owner."""
         uid = node.obj.uid
-        others = (each.obj for each in self._graph.dependents(uid) if each.obj.uid != uid)
-        if not any(each.blocks(uid) for each in others):
-            await self._let_go(node, FOREGROUND)
+        others = (other.obj for other in self._graph.dependents(uid) if other.obj.uid != uid)
+        if not any(dependent.blocks(uid) for dependent in others):
+            await self._remove_finalizer(node, FOREGROUND)
         return DONE
 
-    async def _let_go(self, node: Node, finalizer: str) -> None:
-        for tries in range(_TRIES):
+    async def _remove_finalizer(self, node: Node, finalizer: str) -> None:
+        for attempt in range(_MAX_ATTEMPTS):
             latest = await self._latest(node)
             if latest is None or finalizer not in latest.metadata.finalizers:
                 return
-            others = [each for each in latest.metadata.finalizers if each != finalizer]
+            others = [name for name in latest.metadata.finalizers if name != finalizer]
             version = latest.metadata.resource_version
             change = {"resourceVersion": version, "finalizers": others}
             try:
@@ -133,31 +123,31 @@ class GarbageCollector:
             except NotFound:
                 return
             except Conflict:
-                if tries == _TRIES - 1:
+                if attempt == _MAX_ATTEMPTS - 1:
                     raise
 
     # -- dependents -------------------------------------------------------------------------------
 
-    async def _look_after(self, node: Node) -> Result:
+    async def _collect(self, node: Node) -> Result:
         latest = await self._latest(node)
-        if latest is None or latest.leaving:
-            # The news of that is on its way, and wakes whom it concerns.
+        if latest is None or latest.is_terminating:
+            # The event of that is about to arrive and enqueues those it affects.
             return DONE
-        self._complain(node)
+        self._warn_about_namespaces(node)
         try:
             standings = await self._owners.standings(latest)
-        except OutOfReachError:
+        except NamespacedOwnerError:
             log.warning(
                 "cluster-scoped object has a namespaced owner",
                 kind=node.kind.kind,
                 name=str(node.key),
             )
             return DONE
-        dependents = [each.obj for each in self._graph.dependents(latest.uid)]
+        dependents = [dependent.obj for dependent in self._graph.dependents(latest.uid)]
         match judge(latest, standings, dependents):
             case Keep():
-                # An owner we have not seen yet may go before we do.
-                return AGAIN if self._owners.unseen(latest) else DONE
+                # An owner that is not cached yet may be deleted before it is.
+                return REQUEUE if self._owners.unseen(latest) else DONE
             case Disown(owners):
                 await self._disown(Node(node.kind, latest), owners)
             case Collect(policy, unblock):
@@ -167,7 +157,7 @@ class GarbageCollector:
         return DONE
 
     async def _latest(self, node: Node) -> Owned | None:
-        """Return the object as the server has it, or None if it is gone or another has its name."""
+        """Return the object from the server, or None if it was deleted or recreated."""
         try:
             latest = await self._transport.get(node.kind, node.key)
         except NotFound:
@@ -175,17 +165,17 @@ class GarbageCollector:
         return latest if latest.uid == node.obj.uid else None
 
     async def _disown(self, node: Node, owners: Iterable[str]) -> None:
-        gone = [{"$patch": "delete", "uid": uid} for uid in owners]
-        await self._patch_owners(node, gone)
+        refs = [{"$patch": "delete", "uid": uid} for uid in owners]
+        await self._patch_owners(node, refs)
 
     async def _unblock(self, node: Node, latest: Owned) -> None:
-        freed = [
+        refs = [
             {"uid": ref.uid, "blockOwnerDeletion": False}
             for ref in latest.owners
             if ref.block_owner_deletion
         ]
-        if freed:
-            await self._patch_owners(node, freed)
+        if refs:
+            await self._patch_owners(node, refs)
 
     async def _patch_owners(self, node: Node, owners: list[dict[str, Any]]) -> None:
         change = {"metadata": {"uid": node.obj.uid, "ownerReferences": owners}}
@@ -195,8 +185,8 @@ class GarbageCollector:
             log.debug("object already deleted", kind=node.kind.kind, name=str(node.key))
 
     async def _delete(self, node: Node, latest: Owned, policy: str) -> None:
-        """Delete an object, unless someone gave it another owner meanwhile."""
-        for tries in range(_TRIES):
+        """Delete an object, unless it got another owner meanwhile."""
+        for attempt in range(_MAX_ATTEMPTS):
             options = DeleteOptions(
                 propagation_policy=policy,
                 uid=latest.uid,
@@ -208,24 +198,24 @@ class GarbageCollector:
             except NotFound:
                 return
             except Conflict:
-                found = await self._latest(node)
-                if found is None or found.leaving:
+                newer = await self._latest(node)
+                if newer is None or newer.is_terminating:
                     return
-                freed = {ref.uid for ref in found.owners} <= {ref.uid for ref in latest.owners}
-                if not freed or tries == _TRIES - 1:
+                added = {ref.uid for ref in newer.owners} - {ref.uid for ref in latest.owners}
+                if added or attempt == _MAX_ATTEMPTS - 1:
                     raise
-                latest = found
+                latest = newer
 
-    def _complain(self, node: Node) -> None:
-        """Tell about owners that are in another namespace, where they can own nothing here."""
+    def _warn_about_namespaces(self, node: Node) -> None:
+        """Record an event about owners in another namespace, which is invalid."""
         for ref in node.obj.owners:
             owner = self._graph.get(ref.uid)
             if owner is not None and owner.namespace not in ("", node.namespace):
-                meant = (
+                owner_ref = (
                     f"[{ref.api_version}/{ref.kind}, namespace: {node.namespace},"
                     f" name: {ref.name}, uid: {ref.uid}]"
                 )
-                text = f'ownerRef {meant} does not exist in namespace "{node.namespace}"'
+                text = f'ownerRef {owner_ref} does not exist in namespace "{node.namespace}"'
                 about = Reference(node.kind.api_version, node.kind.kind, node.key, uid=node.obj.uid)
                 self._recorder.event(about, "Warning", "OwnerRefInvalidNamespace", text)
 

@@ -1,55 +1,56 @@
-"""Who owns whom, over all kinds, kept up to date event by event.
+"""The graph of owners and dependents over all kinds, updated by events.
 
-An event costs what it touches: the object, its owners and its dependents. Owners that are named
-but were never seen have dependents here and no node; whoever asks about them asks the server.
+An event costs what it affects: the object, its owners and its dependents. Owners that are not
+cached have dependents here and no node; the server is asked about them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from sully.client.informers.informer import Informer
 from sully.client.transport import Key, Kind
+from sully.controllers.sources import Channel
 from sully.domain.workloads.ownership import Owned
 from sully.machinery.meta import OwnerReference
 
 
 class Node(NamedTuple):
-    """An object that was seen, and what kind of object it is."""
+    """A cached object and its kind."""
 
     kind: Kind[Owned]
     obj: Owned
 
     @property
     def key(self) -> Key:
-        """Return where the object is."""
+        """Return the key of the object."""
         return Key(self.obj.metadata.namespace, self.obj.metadata.name)
 
     @property
     def namespace(self) -> str:
-        """Return the namespace it is in, empty if its kind has none."""
+        """Return its namespace; empty if its kind is cluster-scoped."""
         return self.obj.metadata.namespace
 
-    def is_meant_by(self, ref: OwnerReference, namespace: str) -> bool:
-        """Report whether a reference in a namespace names this object in every respect."""
+    def matches(self, ref: OwnerReference, namespace: str) -> bool:
+        """Report whether a reference in a namespace refers to this object in all its fields."""
         meta = self.obj.metadata
         group = ref.api_version.rpartition("/")[0]
-        same = (ref.uid, ref.name, ref.kind, group)
-        in_reach = not meta.namespace or meta.namespace == namespace
-        return in_reach and same == (meta.uid, meta.name, self.kind.kind, self.kind.group)
+        referred = (ref.uid, ref.name, ref.kind, group)
+        reachable = not meta.namespace or meta.namespace == namespace
+        return reachable and referred == (meta.uid, meta.name, self.kind.kind, self.kind.group)
 
 
-class Graph:
-    """All objects by uid, with their owners and dependents. It tells which uids to look at."""
+class Graph(Channel[str]):
+    """All objects by uid, with their owners and dependents: a source of the uids to reconcile."""
 
     def __init__(self) -> None:
+        super().__init__(lambda: self._nodes)
         self._nodes: dict[str, Node] = {}
         self._dependents: dict[str, dict[str, None]] = {}
-        self._listeners: list[Callable[[str], None]] = []
 
     def follow(self, informer: Informer[Owned]) -> None:
-        """Take in the objects of one kind, those there are and every change."""
+        """Add the objects of one kind, and all their changes."""
         kind = informer.kind
 
         def changed(old: Owned | None, new: Owned | None) -> None:
@@ -60,89 +61,71 @@ class Graph:
 
         informer.on_change(changed)
 
-    def enqueue(
-        self, add: Callable[[Key], None], to_keys: Callable[[str], Iterable[Key]]
-    ) -> Callable[[], None]:
-        """Add the keys of every uid that is to be looked at; return how to stop that."""
-
-        def touched(uid: str) -> None:
-            for key in to_keys(uid):
-                add(key)
-
-        self._listeners.append(touched)
-        for uid in list(self._nodes):
-            touched(uid)
-        return lambda: self._listeners.remove(touched)
-
     def __len__(self) -> int:
         """Return how many objects there are."""
         return len(self._nodes)
 
     def get(self, uid: str) -> Node | None:
-        """Return an object that was seen and is not known to be gone."""
+        """Return a cached object, or None."""
         return self._nodes.get(uid)
 
     def dependents(self, uid: str) -> Iterator[Node]:
-        """Go through the objects that name an owner, in the order in which they came."""
+        """Yield the dependents of an owner, in the order in which they were added."""
         for dependent in self._dependents.get(uid, ()):
             yield self._nodes[dependent]
 
     def is_solid(self, obj: Owned, ref: OwnerReference) -> bool:
-        """Report whether an owner was seen, is the one meant, and does not wait for `obj` to go."""
+        """Report whether an owner is cached, matches, and does not wait for its dependents."""
         owner = self._nodes.get(ref.uid)
         if owner is None or owner.obj.awaiting:
             return False
-        return owner.is_meant_by(ref, obj.metadata.namespace)
+        return owner.matches(ref, obj.metadata.namespace)
 
     def put(self, node: Node) -> None:
-        """Take in an object that is new or has changed."""
+        """Add or replace an object."""
         obj = node.obj
         before = self._nodes.get(obj.uid)
         self._nodes[obj.uid] = node
         old = before.obj if before is not None else Owned()
         if old.owners != obj.owners:
             self._link(obj.uid, old.owners, obj.owners)
-            self._touch_awaiting(old.owners)
+            self._enqueue_waiting_owners(old.owners)
             if not all(self.is_solid(obj, ref) for ref in obj.owners):
-                self._touch(obj.uid)
+                self.send(obj.uid)
         if (obj.orphaning, obj.awaiting) != (old.orphaning, old.awaiting):
-            self._touch(obj.uid)
+            self.send(obj.uid)
         if before is None or obj.awaiting != old.awaiting:
-            self._touch_shaken(obj.uid)
+            self._enqueue_dependents(obj.uid)
 
     def remove(self, obj: Owned) -> None:
-        """Forget an object that is gone."""
+        """Remove a deleted object."""
         node = self._nodes.pop(obj.uid, None)
         if node is None:
             return
         self._link(obj.uid, node.obj.owners, ())
-        self._touch_awaiting(node.obj.owners)
-        self._touch_shaken(obj.uid)
+        self._enqueue_waiting_owners(node.obj.owners)
+        self._enqueue_dependents(obj.uid)
 
     def _link(self, uid: str, old: Iterable[OwnerReference], new: Iterable[OwnerReference]) -> None:
         before, after = {ref.uid for ref in old}, {ref.uid for ref in new}
         for owner in before - after:
-            found = self._dependents[owner]
-            del found[uid]
-            if not found:
+            dependents = self._dependents[owner]
+            del dependents[uid]
+            if not dependents:
                 del self._dependents[owner]
         for owner in after - before:
             self._dependents.setdefault(owner, {})[uid] = None
 
-    def _touch_awaiting(self, refs: Iterable[OwnerReference]) -> None:
-        """Look at owners that wait for a dependent that may have let go of them."""
+    def _enqueue_waiting_owners(self, refs: Iterable[OwnerReference]) -> None:
+        """Enqueue owners that may have waited for a dependent."""
         for ref in refs:
             owner = self._nodes.get(ref.uid)
             if owner is not None and owner.obj.awaiting:
-                self._touch(ref.uid)
+                self.send(ref.uid)
 
-    def _touch_shaken(self, owner: str) -> None:
-        """Look at dependents whose owner came, went, or now waits for them."""
+    def _enqueue_dependents(self, owner: str) -> None:
+        """Enqueue dependents whose owner was added, was deleted, or waits for them now."""
         for dependent in list(self._dependents.get(owner, ())):
             obj = self._nodes[dependent].obj
             if not all(self.is_solid(obj, ref) for ref in obj.owners):
-                self._touch(dependent)
-
-    def _touch(self, uid: str) -> None:
-        for listener in self._listeners:
-            listener(uid)
+                self.send(dependent)

@@ -1,7 +1,7 @@
-"""How owners stand: what the graph knows, and what only the server can say.
+"""Determines whether owners exist, from the graph or from the server.
 
-That an owner is gone is never believed from a cache: the dependents are deleted for it. What the
-server said once about a missing owner is remembered, because a uid never comes back.
+A cache is not enough to conclude that an owner is absent, because that deletes the dependents.
+Absent owners are cached, because uids are not reused.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ from sully.domain.workloads.ownership import Owned, Standing
 from sully.machinery.errors import NotFound
 from sully.machinery.meta import OwnerReference
 
-REMEMBERED = 500
-_Place = tuple[OwnerReference, str]
+MAX_ABSENT = 500
 
 
-class OutOfReachError(Exception):
-    """An object without a namespace names an owner in one; nobody can say which."""
+class NamespacedOwnerError(Exception):
+    """A cluster-scoped object has a namespaced owner, which is invalid."""
 
 
 class Kinds:
@@ -33,50 +32,50 @@ class Kinds:
         self._by_name = {(kind.group, kind.kind): kind for kind in self.all}
 
     def find(self, ref: OwnerReference) -> Kind[Owned] | None:
-        """Return the kind of an owner, or None if there is no such kind in that version."""
+        """Return the kind of an owner, or None if the server does not have it in that version."""
         group, _, version = ref.api_version.rpartition("/")
         kind = self._by_name.get((group, ref.kind))
-        known = kind is not None and version in self._served.get(f"{group}/{ref.kind}", ())
-        return kind if known else None
+        served = kind is not None and version in self._served.get(f"{group}/{ref.kind}", ())
+        return kind if served else None
 
 
 def collected_kinds(served: Iterable[APIResource]) -> Kinds:
-    """Return all kinds that can be watched and deleted; events own nothing and expire anyway."""
+    """Return all kinds that can be watched and deleted; not events, which expire."""
     kinds: list[Kind[Owned]] = []
     versions: dict[str, set[str]] = {}
-    for each in served:
-        usable = each.verbs >= {"list", "watch", "delete", "patch"}
-        if not usable or each.alias or (each.group, each.plural) == ("", "events"):
+    for resource in served:
+        usable = resource.verbs >= {"list", "watch", "delete", "patch"}
+        if not usable or resource.alias or (resource.group, resource.plural) == ("", "events"):
             continue
-        versions[f"{each.group}/{each.kind}"] = set(each.versions)
+        versions[f"{resource.group}/{resource.kind}"] = set(resource.versions)
         kinds.append(
             Kind(
-                each.group,
-                each.versions[0],
-                each.plural,
-                each.kind,
+                resource.group,
+                resource.versions[0],
+                resource.plural,
+                resource.kind,
                 Owned,
-                namespaced=each.namespaced,
+                namespaced=resource.namespaced,
             )
         )
     return Kinds(kinds, versions)
 
 
 class Owners:
-    """Says how the owners of an object stand."""
+    """Determines the standing of owners."""
 
     def __init__(self, graph: Graph, kinds: Kinds, transport: Transport) -> None:
         self._graph = graph
         self._kinds = kinds
         self._transport = transport
-        self._absent: OrderedDict[_Place, None] = OrderedDict()
+        self._absent: OrderedDict[tuple[OwnerReference, str], None] = OrderedDict()
 
     async def standings(self, obj: Owned) -> dict[OwnerReference, Standing]:
-        """Return how each owner stands, from the graph or else from the server."""
+        """Return the standing of each owner, from the graph or else from the server."""
         return {ref: await self._standing(obj, ref) for ref in obj.owners}
 
     def unseen(self, obj: Owned) -> bool:
-        """Report whether an owner is not in the graph although it may exist (event due)."""
+        """Report whether an owner is not in the graph although it may exist."""
         return any(
             self._graph.get(ref.uid) is None and self._kinds.find(ref) is not None
             for ref in obj.owners
@@ -87,26 +86,26 @@ class Owners:
             return Standing.SOLID
         kind = self._kinds.find(ref)
         if kind is None:
-            # Of a kind that is not served here: to keep too much is the safe error.
+            # Of a kind that the server does not have: the safe side is to keep the object.
             return Standing.SOLID
         namespace = obj.metadata.namespace if kind.namespaced else ""
         if kind.namespaced and not namespace:
-            raise OutOfReachError(ref.name)
-        return await self._ask(kind, ref, namespace)
+            raise NamespacedOwnerError(ref.name)
+        return await self._read(kind, ref, namespace)
 
-    async def _ask(self, kind: Kind[Owned], ref: OwnerReference, namespace: str) -> Standing:
+    async def _read(self, kind: Kind[Owned], ref: OwnerReference, namespace: str) -> Standing:
         if (ref, namespace) in self._absent:
             return Standing.ABSENT
         try:
             owner = await self._transport.get(kind, Key(namespace, ref.name))
         except NotFound:
-            return self._remember(ref, namespace)
+            return self._cache_absent(ref, namespace)
         if owner.uid != ref.uid:
-            return self._remember(ref, namespace)
+            return self._cache_absent(ref, namespace)
         return Standing.AWAITING if owner.awaiting else Standing.SOLID
 
-    def _remember(self, ref: OwnerReference, namespace: str) -> Standing:
+    def _cache_absent(self, ref: OwnerReference, namespace: str) -> Standing:
         self._absent[ref, namespace] = None
-        if len(self._absent) > REMEMBERED:
+        if len(self._absent) > MAX_ABSENT:
             self._absent.popitem(last=False)
         return Standing.ABSENT

@@ -1,5 +1,5 @@
-"""Owns the memory of taint rules (TaintRecords), and how long records of all kinds are kept.
+"""Owns the records of taint rules (TaintRecords), and how long all records are kept.
 
 Never writes EvictionRecords (`controllers/eviction` does) and never changes a rule.
-Start at controller.py, then tally.py (who left) and retention.py (what is forgotten).
+Start at controller.py, then retention.py (which records are deleted).
 """

@@ -1,6 +1,6 @@
-"""Forgets records after a while: evictions, and rules that were lifted.
+"""Deletes records when their retention time is over: of evictions, and of deleted rules.
 
-Each record has a time of its own in the queue, so nothing is ever searched for what is due.
+Each record is requeued for its own time, so no search for expired records is needed.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from sully.runtime.clock import Clock
 
 T = TypeVar("T")
 
-DEFAULT = timedelta(days=30)
+DEFAULT_RETENTION = timedelta(days=30)
 
 
 class RetentionController(Generic[T]):
-    """Deletes records of one kind when they are old."""
+    """Deletes expired records of one kind."""
 
     name = "taint-history-retention"
 
@@ -36,7 +36,7 @@ class RetentionController(Generic[T]):
         *,
         transport: Transport,
         clock: Clock,
-        keep: timedelta = DEFAULT,
+        keep: timedelta = DEFAULT_RETENTION,
     ) -> None:
         self._records = records
         self.name = f"{RetentionController.name}-{records.kind.plural}"
@@ -46,31 +46,31 @@ class RetentionController(Generic[T]):
         self._keep = keep
 
     def watches(self) -> Iterable[Watch[Any]]:
-        """Wake for each record, once when it comes and once when it is old."""
+        """Wake for each record."""
         yield Watch(self._records, own_key)
 
     async def reconcile(self, key: Key) -> Result:
-        """Delete a record that is old enough, or come back when it will be."""
+        """Delete a record that is expired, or requeue it for when it will be."""
         record = self._records.get(key)
-        begin = self._since(record) if record is not None else None
-        if begin is None:
+        since = self._since(record) if record is not None else None
+        if since is None:
             return DONE
-        left = begin + self._keep - self._clock.now()
-        if left > timedelta(0):
-            return Result(requeue_after=left)
-        only = DeleteOptions(uid=uid_of(record), resource_version=version_of(record))
+        remaining = since + self._keep - self._clock.now()
+        if remaining > timedelta(0):
+            return Result(requeue_after=remaining)
+        preconditions = DeleteOptions(uid=uid_of(record), resource_version=version_of(record))
         try:
-            await self._transport.delete(self._records.kind, key, only)
+            await self._transport.delete(self._records.kind, key, preconditions)
         except NotFound:
             return DONE
         return DONE
 
 
 def evicted_since(record: PastEviction) -> datetime | None:
-    """Return when an eviction was."""
+    """Return the time of an eviction."""
     return record.spec.evicted_time
 
 
-def lifted_since(record: TaintRecord) -> datetime | None:
-    """Return when a rule was lifted; one that still stands is not forgotten."""
-    return record.status.lifted_time
+def deletion_time(record: TaintRecord) -> datetime | None:
+    """Return when a rule was deleted; the record of an existing one does not expire."""
+    return record.status.deleted_time

@@ -1,7 +1,6 @@
-"""What is left in a namespace that should be empty, and how its status says so. Pure.
+"""What remains in a terminating namespace, and the conditions that report it. Pure.
 
-Types, reasons and messages are those of the Kubernetes namespace controller: people search for
-them when a namespace does not go away.
+Types, reasons and messages are those of the Kubernetes namespace controller.
 """
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sully.client.transport import Kind
-from sully.controllers.kinds import Item
+from sully.controllers.kinds import PartialObjectMetadata
 
 Condition = dict[str, Any]
 
-_FINE = (
+_NO_PROBLEM = (
     (
         "NamespaceDeletionDiscoveryFailure",
         "ResourcesDiscovered",
@@ -39,23 +38,23 @@ _FINE = (
         "All content-preserving finalizers finished",
     ),
 )
-"""All conditions in order, with what they say when there is no problem."""
+"""All conditions in order, with reason and message if there is no problem."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remainder:
-    """What a round of deleting left, by resource and by finalizer, and what went wrong."""
+    """What remains after a deletion, by resource and by finalizer, and the failures."""
 
     resources: Counter[str] = field(default_factory=Counter)
     finalizers: Counter[str] = field(default_factory=Counter)
     failures: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        """Report whether the namespace must wait."""
+        """Report whether the namespace cannot be finalized yet."""
         return bool(self.resources or self.failures)
 
     def __add__(self, other: Remainder) -> Remainder:
-        """Return what two kinds left."""
+        """Return what remains of two kinds."""
         return Remainder(
             self.resources + other.resources,
             self.finalizers + other.finalizers,
@@ -63,18 +62,17 @@ class Remainder:
         )
 
 
-def remainder(kind: Kind[Any], namespace: str, items: Sequence[Item]) -> Remainder:
-    """Sum up the objects of a kind that are there after all of them were deleted.
+def remainder(kind: Kind[Any], namespace: str, items: Sequence[PartialObjectMetadata]) -> Remainder:
+    """Return what remains of a kind after all its objects were deleted.
 
-    What is marked for deletion waits for a finalizer or its grace period; what is not should not
-    be there at all.
+    Terminating objects wait for a finalizer or their grace period; there should be no others.
     """
     if not items:
         return Remainder()
     failures: tuple[str, ...] = ()
-    if not all(item.leaving for item in items):
-        place = f"{kind.group}/{kind.version}, Resource={kind.plural}"
-        failures = (f"unexpected items still remain in namespace: {namespace} for gvr: {place}",)
+    if not all(item.is_terminating for item in items):
+        gvr = f"{kind.group}/{kind.version}, Resource={kind.plural}"
+        failures = (f"unexpected items still remain in namespace: {namespace} for gvr: {gvr}",)
     return Remainder(
         Counter({f"{kind.plural}.{kind.group}": len(items)}),
         Counter(name for item in items for name in item.metadata.finalizers),
@@ -82,36 +80,36 @@ def remainder(kind: Kind[Any], namespace: str, items: Sequence[Item]) -> Remaind
     )
 
 
-def conditions(old: Iterable[Condition], left: Remainder, *, now: str) -> list[Condition]:
-    """Return all conditions for what is left; what did not change keeps its transition time."""
-    found = {condition["type"]: condition for condition in old}
-    problems = {problem["type"]: problem for problem in _problems(left)}
-    for type_, reason, message in _FINE:
-        fine = {"type": type_, "status": "False", "reason": reason, "message": message}
-        new, before = problems.get(type_, fine), found.get(type_, {})
+def conditions(old: Iterable[Condition], remaining: Remainder, *, now: str) -> list[Condition]:
+    """Return all conditions; one whose status is unchanged keeps its transition time."""
+    merged = {condition["type"]: condition for condition in old}
+    problems = {problem["type"]: problem for problem in _problems(remaining)}
+    for type_, reason, message in _NO_PROBLEM:
+        no_problem = {"type": type_, "status": "False", "reason": reason, "message": message}
+        new, before = problems.get(type_, no_problem), merged.get(type_, {})
         same = before.get("status") == new["status"]
         since = before.get("lastTransitionTime", now) if same else now
-        found[type_] = new | {"lastTransitionTime": since}
-    return list(found.values())
+        merged[type_] = new | {"lastTransitionTime": since}
+    return list(merged.values())
 
 
-def _problems(left: Remainder) -> Iterator[Condition]:
-    if left.failures:
-        listed = ", ".join(sorted(left.failures))
-        number = len(left.failures)
+def _problems(remaining: Remainder) -> Iterator[Condition]:
+    if remaining.failures:
+        listed = ", ".join(sorted(remaining.failures))
+        number = len(remaining.failures)
         text = f"Failed to delete all resource types, {number} remaining: {listed}"
         yield _problem("NamespaceDeletionContentFailure", "ContentDeletionFailed", text)
-    if left.resources:
-        text = f"Some resources are remaining: {_counted(left.resources, 'has')}"
+    if remaining.resources:
+        text = f"Some resources are remaining: {_counted(remaining.resources, 'has')}"
         yield _problem("NamespaceContentRemaining", "SomeResourcesRemain", text)
-    if left.finalizers:
-        listed = _counted(left.finalizers, "in")
+    if remaining.finalizers:
+        listed = _counted(remaining.finalizers, "in")
         text = f"Some content in the namespace has finalizers remaining: {listed}"
         yield _problem("NamespaceFinalizersRemaining", "SomeFinalizersRemain", text)
 
 
-def _counted(found: Counter[str], word: str) -> str:
-    texts = (f"{name} {word} {number} resource instances" for name, number in found.items())
+def _counted(counts: Counter[str], word: str) -> str:
+    texts = (f"{name} {word} {number} resource instances" for name, number in counts.items())
     return ", ".join(sorted(texts))
 
 

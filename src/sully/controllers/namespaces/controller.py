@@ -1,24 +1,27 @@
-"""Empties a namespace whose deletion was asked for, then lets it go.
+"""Deletes the content of a terminating namespace, then finalizes it.
 
 Reads namespaces; deletes their content, writes their status, and removes our finalizer through
-`/finalize`. What is left and what that means for the status is `conditions.py`.
+`/finalize`. What remains, and its conditions, is conditions.py. Pods are deleted first, with their
+grace period, and everything else after the last of them, as in Kubernetes: a running pod must not
+lose its secrets, its claims or its network policies.
 
-To learn of the last finalizer of an object we would have to watch every kind that lives in a
-namespace, all the time, for the rare moment that one goes. Instead a namespace that waits is
-looked at again and again, at growing distances (`BACKOFF`).
+To notice the last finalizer of an object we would have to watch every namespaced kind all the time.
+Instead a namespace with remaining content is requeued with backoff (`BACKOFF`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any
 
+from sully.client.discovery.resources import APIResource
 from sully.client.informers.informer import Informer, own_key
+from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind, Transport
-from sully.controllers.framework import AGAIN, DONE, Result, Watch
-from sully.controllers.kinds import NAMESPACES, Namespace
-from sully.controllers.namespaces.conditions import Remainder, conditions
-from sully.machinery.errors import NotFound
+from sully.controllers.framework import DONE, REQUEUE, Result, Watch
+from sully.controllers.kinds import NAMESPACES, Namespace, PartialObjectMetadata
+from sully.controllers.namespaces.conditions import Remainder, conditions, remainder
+from sully.machinery.errors import ApiError, NotFound
 from sully.machinery.timestamps import format_time
 from sully.runtime.backoff import Backoff
 from sully.runtime.clock import Clock
@@ -33,16 +36,58 @@ WHOLE_NAMESPACES: Kind[dict[str, Any]] = NAMESPACES.read_as(dict)
 Obj = dict[str, Any]
 
 
-class Deleter(Protocol):
-    """Deletes the content of a namespace; `content.Content` does."""
+BACKGROUND = DeleteOptions(propagation_policy="Background")
+
+
+def namespaced_kinds(served: Iterable[APIResource]) -> Iterable[Kind[PartialObjectMetadata]]:
+    """Yield all namespaced kinds; an alias of another resource is left out."""
+    for resource in served:
+        deletable = resource.verbs >= {"list", "deletecollection"}
+        if resource.namespaced and not resource.alias and deletable:
+            yield Kind(
+                resource.group,
+                resource.versions[0],
+                resource.plural,
+                resource.kind,
+                PartialObjectMetadata,
+            )
+
+
+class Content:
+    """The objects in namespaces, of all given kinds."""
+
+    def __init__(self, transport: Transport, kinds: Iterable[Kind[Any]]) -> None:
+        self._transport = transport
+        items: list[Kind[PartialObjectMetadata]] = [
+            kind.read_as(PartialObjectMetadata) for kind in kinds
+        ]
+        pods = [kind for kind in items if (kind.group, kind.plural) == ("", "pods")]
+        self._stages = (pods, [kind for kind in items if kind not in pods])
 
     async def delete(self, namespace: str) -> Remainder:
-        """Delete all there is, or begin to, and return what is still there."""
-        ...
+        """Delete all objects, or start to, and return what remains."""
+        remaining = Remainder()
+        for kinds in self._stages:
+            for kind in kinds:
+                remaining += await self._delete_kind(kind, namespace)
+            if remaining:
+                break
+        return remaining
+
+    async def _delete_kind(self, kind: Kind[PartialObjectMetadata], namespace: str) -> Remainder:
+        try:
+            items = (await self._transport.list(kind, namespace)).items
+            if not all(item.is_terminating for item in items):
+                await self._transport.delete_collection(kind, namespace, options=BACKGROUND)
+                items = (await self._transport.list(kind, namespace)).items
+        except ApiError as error:
+            # One kind that cannot be deleted must not block the others.
+            return Remainder(failures=(str(error),))
+        return remainder(kind, namespace, items)
 
 
 class NamespacesController:
-    """Sees terminating namespaces to their end."""
+    """Empties and finalizes terminating namespaces."""
 
     name = "namespace-controller"
 
@@ -50,7 +95,7 @@ class NamespacesController:
         self,
         *,
         namespaces: Informer[Namespace],
-        content: Deleter,
+        content: Content,
         transport: Transport,
         clock: Clock,
     ) -> None:
@@ -64,31 +109,31 @@ class NamespacesController:
         yield Watch(self._namespaces, own_key)
 
     async def reconcile(self, key: Key) -> Result:
-        """Delete what is in a terminating namespace; once nothing is, let it go."""
+        """Delete the content of a terminating namespace; once it is empty, finalize it."""
         cached = self._namespaces.get(key)
-        if cached is None or not cached.leaving:
+        if cached is None or not cached.is_terminating:
             return DONE
         namespace = await self._get(key)
         if namespace is None or FINALIZER not in _finalizers(namespace):
             return DONE
-        left = await self._content.delete(key.name)
-        if left or namespace["status"].get("conditions"):
-            namespace = await self._report(namespace, left)
-        if left:
-            if left.failures:
+        remaining = await self._content.delete(key.name)
+        if remaining or namespace["status"].get("conditions"):
+            namespace = await self._report(namespace, remaining)
+        if remaining:
+            if remaining.failures:
                 log.warning(
                     "failed to delete the content of a namespace",
                     namespace=key.name,
-                    problems=left.failures,
+                    problems=remaining.failures,
                 )
-            return AGAIN
-        await self._let_go(namespace)
+            return REQUEUE
+        await self._finalize(namespace)
         return DONE
 
     async def _get(self, key: Key) -> Obj | None:
-        """Return the namespace if it is really terminating.
+        """Return the namespace if it is still terminating.
 
-        The cache may lag: another namespace may have taken the name, and it must not be emptied.
+        The cache may be behind: a recreated namespace must not be emptied.
         """
         try:
             namespace = await self._transport.get(WHOLE_NAMESPACES, key)
@@ -96,19 +141,19 @@ class NamespacesController:
             return None
         return namespace if "deletionTimestamp" in namespace["metadata"] else None
 
-    async def _report(self, namespace: Obj, left: Remainder) -> Obj:
+    async def _report(self, namespace: Obj, remaining: Remainder) -> Obj:
         status = namespace["status"]
         now = format_time(self._clock.now())
-        new = conditions(status.get("conditions") or (), left, now=now)
+        new = conditions(status.get("conditions") or (), remaining, now=now)
         if new == status.get("conditions"):
             return namespace
         changed = namespace | {"status": status | {"phase": "Terminating", "conditions": new}}
         return await self._transport.update(WHOLE_NAMESPACES, changed, "status")
 
-    async def _let_go(self, namespace: Obj) -> None:
+    async def _finalize(self, namespace: Obj) -> None:
         others = [name for name in _finalizers(namespace) if name != FINALIZER]
-        freed = namespace | {"spec": {"finalizers": others}}
-        await self._transport.update(WHOLE_NAMESPACES, freed, "finalize")
+        finalized = namespace | {"spec": {"finalizers": others}}
+        await self._transport.update(WHOLE_NAMESPACES, finalized, "finalize")
         log.info("namespace content deleted", namespace=namespace["metadata"]["name"])
 
 

@@ -1,6 +1,6 @@
-"""Gives placements their clusters.
+"""Writes the clusters of placements.
 
-Owns: PlacementDecisions and the status of placements, and the events that tell of both.
-Never: decides which clusters; that is `domain/placement`, kept up to date by `views/fleet.py`.
+Owns: PlacementDecisions and the status of placements, and events about them.
+Never: selects clusters; that is `domain/placement`, kept up to date by `views/fleet.py`.
 Start at: `controller.py`.
 """

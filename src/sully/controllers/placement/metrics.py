@@ -1,6 +1,6 @@
-"""What is measured about placement, under the names Open Cluster Management uses.
+"""The metrics of placement, with the names of Open Cluster Management.
 
-Its times of single plugins have no counterpart: verdicts are kept, not made anew in each pass.
+Its durations of single plugins have no counterpart: verdicts are cached between decisions.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ class PlacementMetrics:
     def __init__(self, metrics: Metrics) -> None:
         self._deciding = metrics.histogram(
             "scheduling_scheduling_duration_seconds",
-            "Seconds until it was decided which clusters a placement gets.",
+            "How long in seconds schedule a placement.",
             ("name",),
             buckets=_SECONDS,
         ).labels(NAME)
         self._binding = metrics.histogram(
             "scheduling_bind_duration_seconds",
-            "Seconds it took to write the decisions of a placement.",
+            "How long in seconds bind a placement to placementDecisions.",
             ("name",),
             buckets=_SECONDS,
         ).labels(NAME)
 
     def decided(self, seconds: float) -> None:
-        """Count one decision."""
+        """Observe how long a decision took."""
         self._deciding.observe(seconds)
 
     def bound(self, seconds: float) -> None:
-        """Count one placement whose decisions were brought up to date."""
+        """Observe how long the decisions of a placement took to write."""
         self._binding.observe(seconds)

@@ -1,7 +1,7 @@
 """What is to be written for a placement: its outcome against the decisions that exist.
 
-Pure comparison; `binder.py` carries it out. An object that says the right thing is not in a plan,
-so a placement that nothing happened to costs no write.
+A pure comparison; binder.py executes it. An object that is as it should be is not in a plan, so an
+unchanged placement costs no write.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from sully.domain.placement.outcome import Outcome
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One PlacementDecision that is to exist, and what of it must change."""
+    """One PlacementDecision to create or change."""
 
     part: DecisionSlice
     labels: Mapping[str, str]
     old: PlacementDecision | None
-    """None: it is to be created."""
+    """None: create it."""
     clusters: bool
     """Whether its list of clusters must be written."""
     relabel: bool = False
@@ -29,29 +29,29 @@ class Write:
 
 @dataclass(slots=True)
 class Plan:
-    """All that is to be done about the decisions of a placement."""
+    """All writes to the decisions of a placement."""
 
     writes: list[Write] = field(default_factory=list)
-    removals: list[PlacementDecision] = field(default_factory=list)
+    deletions: list[PlacementDecision] = field(default_factory=list)
 
     @property
     def changes_clusters(self) -> bool:
-        """Report whether a list of clusters changes, which is what people are told of."""
+        """Report whether a list of clusters changes, which is what events are about."""
         return any(write.clusters for write in self.writes)
 
 
 def make_plan(placement: str, outcome: Outcome, existing: Mapping[str, PlacementDecision]) -> Plan:
-    """Compare what should be with the decisions there are, by name.
+    """Compare the outcome with the existing decisions, by name.
 
-    `existing` has those that carry the placement's label and those that only have a wanted name.
+    `existing` has those with the placement's label and those that only have one of its names.
     """
     plan = Plan()
-    wanted = {part.name for part in outcome.slices}
+    names = {part.name for part in outcome.slices}
     for part in outcome.slices:
         write = _write(part, part.labels(placement), existing.get(part.name))
         if write is not None:
             plan.writes.append(write)
-    plan.removals = [each for name, each in sorted(existing.items()) if name not in wanted]
+    plan.deletions = [decision for name, decision in sorted(existing.items()) if name not in names]
     return plan
 
 
@@ -69,15 +69,15 @@ def _write(
 
 
 def _is_annotated(decision: PlacementDecision) -> bool:
-    """Report whether somebody wrote more than names into a list, which is undone."""
-    return any(each.reason or each.score for each in decision.status.decisions)
+    """Report whether a list has more than names, which is reverted."""
+    return any(cluster.reason or cluster.score for cluster in decision.status.decisions)
 
 
 def named(decision: PlacementDecision) -> tuple[str, ...]:
     """Return the clusters that a decision names, in its order."""
-    return tuple(each.cluster_name for each in decision.status.decisions)
+    return tuple(cluster.cluster_name for cluster in decision.status.decisions)
 
 
 def by_name(decisions: Iterable[PlacementDecision]) -> dict[str, PlacementDecision]:
     """Return decisions of one namespace by name."""
-    return {each.metadata.name: each for each in decisions}
+    return {decision.metadata.name: decision for decision in decisions}

@@ -1,4 +1,4 @@
-"""How placement is set up: what flags say, and what of that applies."""
+"""The settings of placement: the values of flags, and which of them apply."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from sully.machinery.compat import Compat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementSettings:
-    """What flags say; None stands for none."""
+    """The values of flags; None disables a setting."""
 
     toleration_seconds: int | None = None
-    """How long placements that say nothing about them tolerate the taints from health."""
-    leaves_per_minute: int | None = None
-    """How many clusters may leave their placements in a minute because of their health."""
+    """How long placements without a matching toleration tolerate the taints of health."""
+    removals_per_minute: int | None = None
+    """How many clusters may be removed from placements in a minute because of their health."""
 
 
 def placement_options(settings: PlacementSettings, compat: Compat) -> PlacementOptions:
-    """Return how placements are evaluated; OCM has none of the settings."""
+    """Return the options of placements; OCM has none of the settings."""
     if not compat.allows_placement_limits:
         return PlacementOptions(compat=compat)
     return PlacementOptions(
         compat=compat,
         health_toleration_seconds=settings.toleration_seconds,
-        leaves_per_minute=settings.leaves_per_minute,
+        removals_per_minute=settings.removals_per_minute,
     )

@@ -1,4 +1,4 @@
-"""Puts the placement controller together and adds it to a manager."""
+"""Constructs the placement controller."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from sully.client.events import EventRecorder
 from sully.client.transport import Transport
 from sully.controllers.manager import Manager
 from sully.controllers.placement.binder import Binder
-from sully.controllers.placement.controller import OWNER, PlacementController, owners
+from sully.controllers.placement.controller import (
+    OWNER,
+    EvaluationBudgets,
+    PlacementController,
+    index_owner,
+)
 from sully.controllers.placement.metrics import PlacementMetrics
-from sully.controllers.placement.passes import Passes
-from sully.controllers.placement.telling import Teller
 from sully.domain.placement.options import PlacementOptions
 from sully.machinery.cel import COST_BUDGET
 from sully.runtime.clock import Clock
@@ -17,10 +20,10 @@ from sully.runtime.evaluation import Evaluator
 from sully.runtime.metrics import Metrics
 from sully.views.fleet import Caches, FleetView
 from sully.views.fleet_kinds import BINDINGS, CLUSTERS, DECISIONS, PLACEMENTS, SCORES, SETS
-from sully.views.written import Written
+from sully.views.mutation_cache import MutationCache
 
 WORKERS = 1
-"""One after the other, so that each sees what those before it took: Balance depends on it."""
+"""One, so that each decision sees those before it: Balance depends on it."""
 
 
 def make_placement(  # noqa: PLR0913 - what it reads and writes, and what a test may replace
@@ -34,12 +37,12 @@ def make_placement(  # noqa: PLR0913 - what it reads and writes, and what a test
     evaluator: Evaluator | None = None,
     units: int = COST_BUDGET,
 ) -> PlacementController:
-    """Return a controller on a view of its own over the manager's caches.
+    """Return a controller with its own view of the manager's caches.
 
-    What evaluates for it runs with the manager already.
+    The controller that evaluates for it is already added to the manager.
     """
-    placements = Written(manager.informer(PLACEMENTS))
-    decisions = Written(manager.informer(DECISIONS), indexes={OWNER: owners})
+    placements = MutationCache(manager.informer(PLACEMENTS))
+    decisions = MutationCache(manager.informer(DECISIONS), indexes={OWNER: index_owner})
     caches = Caches(
         clusters=manager.informer(CLUSTERS),
         sets=manager.informer(SETS),
@@ -52,11 +55,11 @@ def make_placement(  # noqa: PLR0913 - what it reads and writes, and what a test
         view=FleetView(caches, clock=clock, options=options),
         placements=placements,
         decisions=decisions,
-        binder=Binder(transport, Teller(recorder), placements, decisions),
+        binder=Binder(transport, recorder, placements, decisions),
         metrics=PlacementMetrics(metrics),
         clock=clock,
         evaluator=evaluator or Evaluator(clock),
-        passes=Passes(units),
+        budgets=EvaluationBudgets(units),
     )
-    manager.add(controller.evaluating, workers=1)
+    manager.add(controller.evaluation, workers=1)
     return controller

@@ -1,6 +1,6 @@
-"""A number of equal pods, kept.
+"""The controller of ReplicaSets.
 
 Owns: the pods of ReplicaSets and the status of ReplicaSets.
-Never: decides which pod goes first or what counts; that is domain/workloads/replicas.py.
+Never: decides which pod is deleted first or what counts; that is domain/workloads/replicas.py.
 Start at: controller.py.
 """

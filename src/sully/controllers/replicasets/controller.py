@@ -1,8 +1,8 @@
-"""Keeps the number of pods that a ReplicaSet asks for.
+"""Reconciles the pods of a ReplicaSet with its number of replicas.
 
 Reads ReplicaSets and pods; creates, deletes, adopts and releases pods, writes the status of
-ReplicaSets and events. Which pods go first and what the status says is
-domain/workloads/replicas.py; what the cache has not seen yet is expectations.py.
+ReplicaSets and events. Which pods are deleted first and what the status reports is
+domain/workloads/replicas.py; what the cache does not show yet is expectations.py.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from sully.client.events import EventRecorder
 from sully.client.informers.informer import Informer, own_key
 from sully.client.transport import Key, Transport
 from sully.controllers.controller_refs import ControllerRefManager, Owners
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.replicasets.expectations import Expectations
-from sully.controllers.replicasets.pods import PodKeeper
+from sully.controllers.replicasets.pods import PodControl
 from sully.controllers.workloads import (
     PODS,
     REPLICA_SETS,
     Pods,
-    Recorder,
-    Selecting,
+    SelectorIndex,
     by_controller,
 )
 from sully.domain.scheduling.objects import Pod
@@ -38,7 +38,7 @@ _BY_NAMESPACE = "replicaset-controller/namespace"
 
 
 class ReplicaSetController:
-    """Keeps pods."""
+    """Creates and deletes the pods of ReplicaSets."""
 
     name = "replicaset-controller"
 
@@ -48,7 +48,7 @@ class ReplicaSetController:
         sets: Informer[ReplicaSet],
         pods: Pods,
         transport: Transport,
-        recorder: Recorder,
+        recorder: EventRecorder,
         clock: Clock,
     ) -> None:
         self._sets = sets
@@ -56,57 +56,56 @@ class ReplicaSetController:
         self._transport = transport
         self._clock = clock
         self._expectations = Expectations(clock)
-        self._keeper = PodKeeper(transport, recorder, self._expectations)
-        self._claims = ControllerRefManager(transport, REPLICA_SETS, PODS)
-        self._owners = Owners(REPLICA_SETS, Selecting(sets, _BY_NAMESPACE))
+        self._pod_control = PodControl(transport, recorder, self._expectations)
+        self._refs = ControllerRefManager(transport, REPLICA_SETS, PODS)
+        self._owners = Owners(REPLICA_SETS, SelectorIndex(sets, _BY_NAMESPACE))
         sets.add_index(_BY_CONTROLLER, by_controller)
-        # Before any key is queued for the same news, so that the look it causes may count.
+        # Before a key is queued for the same event, so that its reconcile may count the pod.
         pods.informer.on_change(self._observe)
         sets.on_change(self._forget)
 
     def watches(self) -> Iterable[Watch[Any]]:
-        """Wake for ReplicaSets, and for pods as part of theirs or of those that may adopt them."""
+        """Wake for ReplicaSets, and for pods that one controls or may adopt."""
         yield Watch(self._sets, own_key)
         yield Watch(self._pods.informer, self._owners.of)
 
     async def reconcile(self, key: Key) -> Result:
-        """Bring pods to the number asked for, and say how many there are."""
+        """Create or delete pods up to the number of replicas, and write the status."""
         owner = self._sets.get(key)
         if owner is None:
             return DONE
         pods = await self._claim(owner)
         active = [pod for pod in pods if pod.active]
         uid = owner.metadata.uid
-        waits = self._expectations.waits(uid)
         error = None
-        if not waits and not owner.leaving:
+        if self._expectations.satisfied(uid) and not owner.is_terminating:
             error = await self._manage(owner, active)
         await self._report(owner, pods, active, error)
         if error is not None:
             raise error
-        return self._next_look(owner, active, self._expectations.waits(uid))
+        return self._next_reconcile(owner, active, self._expectations.timeout(uid))
 
     async def _claim(self, owner: ReplicaSet) -> list[Pod]:
-        mine = self._pods.controlled_by(owner.metadata.uid)
-        free = [pod for pod in self._pods.uncontrolled(owner.metadata.namespace) if pod.active]
-        return await self._claims.claim(owner, selector_of(owner), [*mine, *free])
+        controlled = self._pods.controlled_by(owner.metadata.uid)
+        orphans = [pod for pod in self._pods.uncontrolled(owner.metadata.namespace) if pod.active]
+        return await self._refs.claim(owner, selector_of(owner), [*controlled, *orphans])
 
     async def _manage(self, owner: ReplicaSet, active: list[Pod]) -> ApiError | None:
         surplus = len(active) - owner.spec.replicas
         if surplus < 0:
-            return await self._keeper.create(owner, -surplus)
+            return await self._pod_control.create(owner, -surplus)
         if surplus == 0:
             return None
-        chosen = given_up(active, surplus, related=self._related(owner), now=self._clock.now())
-        return await self._keeper.delete(owner, chosen)
+        to_delete = given_up(active, surplus, related=self._related(owner), now=self._clock.now())
+        return await self._pod_control.delete(owner, to_delete)
 
     def _related(self, owner: ReplicaSet) -> list[Pod]:
-        """Return the pods of all ReplicaSets that belong to the same workload."""
+        """Return the pods of all ReplicaSets of the same controller."""
         controller = owner.metadata.controller()
         if controller is None:
             return self._pods.controlled_by(owner.metadata.uid)
-        family = self._sets.by_index(_BY_CONTROLLER, controller.uid)
-        return [pod for each in family for pod in self._pods.controlled_by(each.metadata.uid)]
+        siblings = self._sets.by_index(_BY_CONTROLLER, controller.uid)
+        return [pod for rs in siblings for pod in self._pods.controlled_by(rs.metadata.uid)]
 
     async def _report(
         self, owner: ReplicaSet, pods: list[Pod], active: list[Pod], error: ApiError | None
@@ -115,22 +114,22 @@ class ReplicaSetController:
         status = replica_status(
             owner,
             active,
-            terminating=sum(pod.leaving and not pod.finished for pod in pods),
+            terminating=sum(pod.is_terminating and not pod.finished for pod in pods),
             failure=_failure(owner, len(active), error, now),
             now=now,
         )
         if status != owner.status:
             await self._transport.update(REPLICA_SETS, replace(owner, status=status), "status")
 
-    def _next_look(self, owner: ReplicaSet, active: list[Pod], waits: float) -> Result:
+    def _next_reconcile(self, owner: ReplicaSet, active: list[Pod], timeout: float) -> Result:
         now = self._clock.now()
-        at = next_available(owner, active, now)
-        times = [timedelta(seconds=waits)] if waits else []
-        if at is not None:
-            times.append(at - now)
-        return Result(requeue_after=min(times)) if times else DONE
+        available_at = next_available(owner, active, now)
+        delays = [timedelta(seconds=timeout)] if timeout else []
+        if available_at is not None:
+            delays.append(available_at - now)
+        return Result(requeue_after=min(delays)) if delays else DONE
 
-    # -- news -------------------------------------------------------------------------------------
+    # -- event handlers ---------------------------------------------------------------------------
 
     def _observe(self, old: Pod | None, new: Pod | None) -> None:
         pod = new or old
@@ -138,9 +137,9 @@ class ReplicaSetController:
         if pod is None or controller is None:
             return
         if old is None:
-            self._expectations.created(controller.uid)
-        if new is None or new.leaving:
-            self._expectations.deleted(controller.uid, pod.metadata.uid)
+            self._expectations.creation_observed(controller.uid)
+        if new is None or new.is_terminating:
+            self._expectations.deletion_observed(controller.uid, pod.metadata.uid)
 
     def _forget(self, old: ReplicaSet | None, new: ReplicaSet | None) -> None:
         if new is None and old is not None:
@@ -148,11 +147,11 @@ class ReplicaSetController:
 
 
 def _failure(
-    owner: ReplicaSet, have: int, error: ApiError | None, now: datetime
+    owner: ReplicaSet, active: int, error: ApiError | None, now: datetime
 ) -> WorkloadCondition | None:
     if error is None:
         return None
-    reason = "FailedCreate" if have < owner.spec.replicas else "FailedDelete"
+    reason = "FailedCreate" if active < owner.spec.replicas else "FailedDelete"
     return WorkloadCondition(
         type=FAILURE,
         status="True",

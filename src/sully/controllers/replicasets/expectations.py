@@ -1,8 +1,8 @@
-"""What an owner did and its cache has not seen yet.
+"""Creations and deletions that the cache does not show yet, as client-go's ControllerExpectations.
 
-Pods that were created a moment ago are not in the cache, and whoever counts them there would create
-them again. So an owner first says what it is going to do, and does not count again before the cache
-has seen it, or until enough time has passed that something must have been lost.
+New pods are not in the cache immediately, and a controller that counts them there would create them
+again. So it first expects what it is about to do, and does not count again before the cache shows
+it, or until a timeout after which an event must have been lost.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from sully.runtime.clock import Clock
 
-PATIENCE = 300.0
-"""Seconds after which what was expected is no longer waited for."""
+TIMEOUT = 300.0
+"""Seconds after which expectations expire."""
 
 
 @dataclass(slots=True)
@@ -22,61 +22,65 @@ class _Expected:
     deletions: set[str] = field(default_factory=set)
 
     @property
-    def met(self) -> bool:
+    def fulfilled(self) -> bool:
         return self.creations <= 0 and not self.deletions
 
 
 class Expectations:
-    """Counts what each owner, by uid, has yet to see."""
+    """The expectations of each owner, by uid."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._expected: dict[str, _Expected] = {}
 
     def __len__(self) -> int:
-        """Return how many owners wait for something."""
+        """Return how many owners have expectations."""
         return len(self._expected)
 
-    def creations(self, owner: str, count: int) -> None:
-        """Expect new pods; called before they are created, because their news may come at once."""
-        self._of(owner).creations += count
+    def expect_creations(self, owner: str, count: int) -> None:
+        """Expect new pods; called first, because their events may arrive immediately."""
+        self._get_or_add(owner).creations += count
 
-    def deletions(self, owner: str, uids: set[str]) -> None:
-        """Expect pods to go."""
-        self._of(owner).deletions |= uids
+    def expect_deletions(self, owner: str, uids: set[str]) -> None:
+        """Expect pods to be deleted."""
+        self._get_or_add(owner).deletions |= uids
 
-    def created(self, owner: str, count: int = 1) -> None:
-        """Note pods that came, or that will not come because creating them failed."""
-        found = self._expected.get(owner)
-        if found is not None:
-            found.creations -= count
-            self._settle(owner, found)
+    def creation_observed(self, owner: str, count: int = 1) -> None:
+        """Lower the expectation of pods that were created, or whose creation failed."""
+        expected = self._expected.get(owner)
+        if expected is not None:
+            expected.creations -= count
+            self._delete_if_fulfilled(owner, expected)
 
-    def deleted(self, owner: str, uid: str) -> None:
-        """Note a pod that goes, or whose deletion failed."""
-        found = self._expected.get(owner)
-        if found is not None:
-            found.deletions.discard(uid)
-            self._settle(owner, found)
+    def deletion_observed(self, owner: str, uid: str) -> None:
+        """Lower the expectation of a pod that was deleted, or whose deletion failed."""
+        expected = self._expected.get(owner)
+        if expected is not None:
+            expected.deletions.discard(uid)
+            self._delete_if_fulfilled(owner, expected)
 
-    def waits(self, owner: str) -> float:
-        """Return how many seconds to wait at most for what is expected; 0 if nothing is."""
-        found = self._expected.get(owner)
-        if found is None:
+    def satisfied(self, owner: str) -> bool:
+        """Report whether an owner has no expectations, or they have expired."""
+        return not self.timeout(owner)
+
+    def timeout(self, owner: str) -> float:
+        """Return in how many seconds the expectations expire; 0 if there are none."""
+        expected = self._expected.get(owner)
+        if expected is None:
             return 0.0
-        left = found.until - self._clock.monotonic()
-        if left <= 0:
+        remaining = expected.until - self._clock.monotonic()
+        if remaining <= 0:
             del self._expected[owner]
-        return max(left, 0.0)
+        return max(remaining, 0.0)
 
     def forget(self, owner: str) -> None:
-        """Expect nothing more, because the owner is gone."""
+        """Delete the expectations of a deleted owner."""
         self._expected.pop(owner, None)
 
-    def _of(self, owner: str) -> _Expected:
-        until = self._clock.monotonic() + PATIENCE
+    def _get_or_add(self, owner: str) -> _Expected:
+        until = self._clock.monotonic() + TIMEOUT
         return self._expected.setdefault(owner, _Expected(until))
 
-    def _settle(self, owner: str, found: _Expected) -> None:
-        if found.met:
+    def _delete_if_fulfilled(self, owner: str, expected: _Expected) -> None:
+        if expected.fulfilled:
             del self._expected[owner]

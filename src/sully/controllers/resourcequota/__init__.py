@@ -1,6 +1,6 @@
-"""The quota controller: counts what each namespace uses of its quotas.
+"""The quota controller: calculates what each namespace uses of its quotas.
 
-Owns: `status` of ResourceQuotas, beside the server, which charges what is created.
+Owns: `status` of ResourceQuotas, with the server, which charges what is created.
 Never: refuses anything; the server does (server/admission/quota.py).
 Start at: controller.py.
 """

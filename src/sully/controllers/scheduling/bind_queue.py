@@ -1,4 +1,4 @@
-"""Effects that are still to be written, one per pod: from controller.py to binder.py.
+"""Effects that are not written yet, one per pod: from controller.py to binder.py.
 
 A binding stays until it is done or failed, and its pod gets no attempt meanwhile; a pod that was
 marked unschedulable may get a newer effect before that is written.
@@ -6,11 +6,11 @@ marked unschedulable may get a newer effect before that is written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
 from sully.client.transport import Key
+from sully.controllers.sources import Channel
 from sully.domain.scheduling.objects import Pod
 from sully.scheduler.effects import Bind, MarkUnschedulable
 
@@ -39,27 +39,26 @@ class Report:
 Write = Bind | Report | Requeue | RemoveDiagnosis
 
 
-class BindQueue:
-    """What is to be written, by pod."""
+class BindQueue(Channel[Key]):
+    """What is to be written, by pod: a source of the keys of these pods."""
 
     def __init__(self) -> None:
+        super().__init__(lambda: self._writes)
         self._writes: dict[Key, Write] = {}
         self.diagnosed: set[Key] = set()
-        """Pods that a diagnosis was written for, though the cache may not show it yet."""
-        self._listeners: list[Callable[[Key], None]] = []
+        """Pods with a written diagnosis, though the cache may not show it yet."""
 
     def __len__(self) -> int:
         """Return how many writes are pending."""
         return len(self._writes)
 
     def put(self, key: Key, write: Write) -> None:
-        """Add a write for a pod, instead of the one that it has."""
+        """Add a write for a pod; it replaces an earlier one."""
         self._writes[key] = write
-        for listener in list(self._listeners):
-            listener(key)
+        self.send(key)
 
     def drop(self, key: Key) -> None:
-        """Drop what is not worth writing any more."""
+        """Drop a write that is obsolete."""
         self._writes.pop(key, None)
 
     def replace(self, key: Key, write: Write) -> None:
@@ -75,20 +74,6 @@ class BindQueue:
         return sum(isinstance(write, Requeue) for write in self._writes.values())
 
     def done(self, key: Key, write: Write) -> None:
-        """Note that something was written; not if there is something newer."""
+        """Remove a write that is done, unless a newer one replaced it."""
         if self._writes.get(key) is write:
             del self._writes[key]
-
-    def enqueue(
-        self, add: Callable[[Key], None], to_keys: Callable[[Key], Iterable[Key]]
-    ) -> Callable[[], None]:
-        """Add the keys of pods that have something to write to a work queue."""
-
-        def handle(pod: Key) -> None:
-            for key in to_keys(pod):
-                add(key)
-
-        self._listeners.append(handle)
-        for key in list(self._writes):
-            handle(key)
-        return lambda: self._listeners.remove(handle)

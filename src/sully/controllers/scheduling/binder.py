@@ -16,12 +16,13 @@ from sully.client.events import EventRecorder, reference
 from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
 from sully.client.transport import TRANSIENT, Key, Transport
-from sully.controllers.framework import AGAIN, DONE, Result, Watch
+from sully.controllers.framework import DONE, REQUEUE, Result, Watch
 from sully.controllers.scheduling.bind_queue import BindQueue, RemoveDiagnosis, Report, Requeue
 from sully.controllers.scheduling.claim_writer import ClaimChangedError, ClaimWriter
-from sully.controllers.scheduling.kinds import PODS
 from sully.controllers.scheduling.metrics import ERROR, SchedulerMetrics
 from sully.controllers.scheduling.reporting import Reporter
+from sully.controllers.sources import same_key
+from sully.controllers.workloads import PODS
 from sully.domain.scheduling.causes import BindingRejected, Cause, PreBindFailed
 from sully.domain.scheduling.decisions import FitError
 from sully.domain.scheduling.diagnosis import CONDITION
@@ -77,7 +78,7 @@ class Binder:
 
     def watches(self) -> Iterable[Watch[Any]]:
         """Wake for decisions, and for reports about devices that a pod waits for."""
-        yield Watch(self._bind_queue, lambda key: (key,))
+        yield Watch(self._bind_queue, same_key)
         yield Watch(self._claims, self._waiting_for)
 
     def _waiting_for(self, claim: ResourceClaim) -> Iterable[Key]:
@@ -126,13 +127,13 @@ class Binder:
         claims: list[ResourceClaim] = []
         try:
             for reservation in bind.claims:
-                claims.append(await self._reserve(bind.pod, reservation))  # noqa: PERF401 - those before a failure must be known
+                claims.append(await self._reserve(bind.pod, reservation))  # noqa: PERF401 - a failure needs those before it
             if bind.extended is not None:
                 claims.append(await self._create(bind.pod, bind.extended))
         except TRANSIENT:
             raise
         except (ClaimChangedError, ApiError) as error:
-            return await self._give_up(bind, PreBindFailed(str(error)), reserved=claims)
+            return await self._unreserve(bind, PreBindFailed(str(error)), reserved=claims)
         match readiness(claims):
             case Readiness.FAILED:
                 return await self._not_ready(bind, "device binding failed")
@@ -142,8 +143,8 @@ class Binder:
                 return await self._bind(bind)
 
     async def _reserve(self, pod: Pod, reservation: ClaimReservation) -> ResourceClaim:
-        known = self._claims.get(key_of(reservation.claim))
-        claim = await self._writer.reserve(pod, reservation, known or reservation.claim)
+        cached = self._claims.get(key_of(reservation.claim))
+        claim = await self._writer.reserve(pod, reservation, cached or reservation.claim)
         if reservation.allocation is not None:
             self._core.devices.written(claim)
         return claim
@@ -182,9 +183,9 @@ class Binder:
         except ApiError as error:
             if not (isinstance(error, Conflict) and await self._is_bound(bind)):
                 # If the pod is gone or on another node, the claim controller handles its claims.
-                kept = not isinstance(error, Conflict | NotFound)
-                reserved = [reservation.claim for reservation in bind.claims] if kept else []
-                return await self._give_up(bind, BindingRejected(str(error)), reserved=reserved)
+                pending = not isinstance(error, Conflict | NotFound)
+                reserved = [reservation.claim for reservation in bind.claims] if pending else []
+                return await self._unreserve(bind, BindingRejected(str(error)), reserved=reserved)
         message = f"Successfully assigned {key} to {node}"
         self._recorder.event(reference(PODS, pod), "Normal", "Scheduled", message)
         self._metrics.bound(pod, bind.attempt, self._clock.monotonic())
@@ -195,7 +196,7 @@ class Binder:
         return DONE
 
     async def _is_bound(self, bind: Bind) -> bool:
-        """Report whether a pod is on its node: our own call went through unanswered."""
+        """Report whether a pod is on its node: our call succeeded, but its response was lost."""
         try:
             pod = await self._transport.get(PODS, bind.key)
         except NotFound:
@@ -216,12 +217,12 @@ class Binder:
             if claim is not None and unshared and has_binding_conditions(claim):
                 await self._writer.deallocate(claim)
         reserved = [reservation.claim for reservation in bind.claims]
-        return await self._give_up(bind, PreBindFailed(error), reserved=reserved)
+        return await self._unreserve(bind, PreBindFailed(error), reserved=reserved)
 
-    async def _give_up(
+    async def _unreserve(
         self, bind: Bind, cause: Cause, *, reserved: Iterable[ResourceClaim]
     ) -> Result:
-        """Revert a binding; claims that were not written belong to somebody else by now."""
+        """Revert a binding; claims that were not written may be reserved by others now."""
         for claim in reserved:
             await self._writer.unreserve(bind.pod, claim)
         if bind.extended is not None:
@@ -232,7 +233,7 @@ class Binder:
         seconds = self._clock.monotonic() - bind.attempt.began
         self._metrics.attempted(bind.pod, ERROR, seconds)
         await self._reporter.report(bind.key, bind.pod, FitError(cause))
-        return AGAIN
+        return REQUEUE
 
     async def _discard(self, pod: Pod, extended: ExtendedResourceClaim) -> None:
         """Delete the claim for extended resources, as far as it was written."""

@@ -2,11 +2,20 @@
 
 Every write carries the resource version it was decided on. After a conflict the claim is read
 again, and the binding fails if the claim is no longer what was decided on.
+
+Pods that share a claim update the same object. Written concurrently, or from a cache that is
+behind, all but one of the writes conflict and are retried, and of many pods some conflict so often
+that they fail. So each reservation takes the lock of its claim, and starts from what the last one
+wrote.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -21,19 +30,58 @@ from sully.api.resource.types import (
 from sully.client.objects import key_of
 from sully.client.options import DeleteOptions, PatchType
 from sully.client.transport import Key, Transport
-from sully.controllers.scheduling.claim_locks import ClaimLocks
+from sully.controllers.framework import has_status_cause
 from sully.domain.allocation.exclusion import IN_USE
 from sully.domain.claims.lifecycle import FINALIZER
 from sully.domain.claims.reservations import reserved_for
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.rules import record
 from sully.domain.scheduling.objects import Pod
-from sully.machinery.errors import AlreadyExists, ApiError, Conflict, NotFound
+from sully.machinery.errors import AlreadyExists, Conflict, NotFound
 from sully.runtime.clock import Clock
 from sully.scheduler.effects import ClaimReservation, ExtendedResourceClaim
 from sully.views.kinds import CLAIMS
+from sully.views.mutation_cache import is_newer
 
 RETRIES = 8
+_MAX_WRITTEN = 256
+"""Claims whose last write is kept; the cache shows it long before so many are written."""
+
+
+@dataclass(slots=True)
+class _ClaimLock:
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    users: int = 0
+
+
+class ClaimLocks:
+    """A lock per claim that is being written, and what was written last."""
+
+    def __init__(self) -> None:
+        self._locks: dict[str, _ClaimLock] = {}
+        self._written: OrderedDict[str, ResourceClaim] = OrderedDict()
+
+    @asynccontextmanager
+    async def lock(self, cached: ResourceClaim) -> AsyncIterator[ResourceClaim]:
+        """Wait until no other worker writes a claim; return its newest state."""
+        uid = cached.metadata.uid
+        entry = self._locks.setdefault(uid, _ClaimLock())
+        entry.users += 1
+        try:
+            async with entry.lock:
+                written = self._written.get(uid)
+                yield written if written is not None and is_newer(written, cached) else cached
+        finally:
+            entry.users -= 1
+            if not entry.users:
+                del self._locks[uid]
+
+    def add_written(self, claim: ResourceClaim) -> None:
+        """Keep a claim as the server returned it after a write."""
+        self._written[claim.metadata.uid] = claim
+        self._written.move_to_end(claim.metadata.uid)
+        if len(self._written) > _MAX_WRITTEN:
+            self._written.popitem(last=False)
 
 
 class ClaimChangedError(Exception):
@@ -54,41 +102,45 @@ class ClaimWriter:
         self._locks = ClaimLocks()
 
     async def reserve(
-        self, pod: Pod, write: ClaimReservation, known: ResourceClaim
+        self, pod: Pod, reservation: ClaimReservation, cached: ResourceClaim
     ) -> ResourceClaim:
-        """Reserve a claim for a pod, and allocate it if that was decided; return it then."""
-        async with self._locks.hold(known) as newest:
-            claim = await self._try(pod, write, newest)
-            self._locks.wrote(claim)
+        """Reserve a claim for a pod, and allocate it if that was decided; return the new claim."""
+        async with self._locks.lock(cached) as newest:
+            claim = await self._retry(pod, reservation, newest)
+            self._locks.add_written(claim)
             return claim
 
-    async def _try(self, pod: Pod, write: ClaimReservation, known: ResourceClaim) -> ResourceClaim:
-        key = key_of(known)
+    async def _retry(
+        self, pod: Pod, reservation: ClaimReservation, claim: ResourceClaim
+    ) -> ResourceClaim:
+        key = key_of(claim)
         for _ in range(RETRIES):
             try:
-                return await self._reserve(pod, write, known)
+                return await self._reserve(pod, reservation, claim)
             except (Conflict, NotFound) as error:
-                if _is_in_use(error):
+                if has_status_cause(error, IN_USE):
+                    # Another claim got the devices in the meantime.
                     raise ClaimChangedError(str(error)) from error
-                known = await self._fresh(key)
+                claim = await self._get(key)
         raise ClaimChangedError(f"claim {key} keeps changing")
 
-    async def _fresh(self, key: Key) -> ResourceClaim:
+    async def _get(self, key: Key) -> ResourceClaim:
         try:
             return await self._transport.get(CLAIMS, key)
         except NotFound as error:
             raise ClaimChangedError(f"claim {key} got deleted in the meantime") from error
 
     async def _reserve(
-        self, pod: Pod, write: ClaimReservation, claim: ResourceClaim
+        self, pod: Pod, reservation: ClaimReservation, claim: ResourceClaim
     ) -> ResourceClaim:
-        _check(write, claim)
+        _check(reservation, claim)
         if reserved_for(claim, uid=pod.metadata.uid):
             return claim
         status = claim.status
-        if write.allocation is not None and status.allocation is None:
-            claim = await self._protect(claim, self._record(write.devices))
-            status = replace(claim.status, allocation=self._stamped(write.allocation))
+        if reservation.allocation is not None and status.allocation is None:
+            claim = await self._protect(claim, self._record(reservation.devices))
+            allocation = self._with_timestamp(reservation.allocation)
+            status = replace(claim.status, allocation=allocation)
         consumer = ResourceClaimConsumerReference(
             resource="pods", name=pod.metadata.name, uid=pod.metadata.uid
         )
@@ -106,7 +158,7 @@ class ClaimWriter:
             return claim
         return await self._transport.update(CLAIMS, replace(claim, metadata=metadata))
 
-    def _stamped(self, allocation: AllocationResult) -> AllocationResult:
+    def _with_timestamp(self, allocation: AllocationResult) -> AllocationResult:
         if not self._timestamps:
             return allocation
         now: datetime = self._clock.now().replace(microsecond=0)
@@ -129,7 +181,7 @@ class ClaimWriter:
         try:
             return await self._transport.create(CLAIMS, claim)
         except AlreadyExists as error:
-            existing = await self._fresh(key_of(claim))
+            existing = await self._get(key_of(claim))
             if not _same_owner(existing, claim):
                 raise ClaimChangedError(str(error)) from error
             return existing
@@ -168,9 +220,9 @@ class ClaimWriter:
 
     async def deallocate(self, claim: ResourceClaim) -> None:
         """Deallocate a claim, unless it changed since the decision."""
-        bare = replace(claim, status=ResourceClaimStatus())
+        deallocated = replace(claim, status=ResourceClaimStatus())
         try:
-            await self._transport.update(CLAIMS, bare, "status")
+            await self._transport.update(CLAIMS, deallocated, "status")
         except (Conflict, NotFound):
             # The change activates its pod.
             return
@@ -180,25 +232,19 @@ def _with_record(annotations: Mapping[str, str], record: str) -> dict[str, str]:
     return {**annotations, **({ALLOCATED_ATTRIBUTES: record} if record else {})}
 
 
-def _is_in_use(error: ApiError) -> bool:
-    """Report whether another claim got the devices in the meantime."""
-    causes = (error.details or {}).get("causes") or ()
-    return any(cause.get("reason") == IN_USE for cause in causes)
-
-
 def _same_owner(first: ResourceClaim, second: ResourceClaim) -> bool:
     owners = first.metadata.controller(), second.metadata.controller()
     return owners[0] is not None and owners[1] is not None and owners[0].uid == owners[1].uid
 
 
-def _check(write: ClaimReservation, claim: ResourceClaim) -> None:
+def _check(reservation: ClaimReservation, claim: ResourceClaim) -> None:
     key, allocation = key_of(claim), claim.status.allocation
-    same = claim.metadata.uid == write.claim.metadata.uid
-    if not same or claim.metadata.deletion_timestamp is not None:
+    recreated = claim.metadata.uid != reservation.claim.metadata.uid
+    if recreated or claim.metadata.deletion_timestamp is not None:
         raise ClaimChangedError(f"claim {key} got deleted in the meantime")
-    wanted = write.allocation if write.allocation is not None else write.claim.status.allocation
+    decided = reservation.allocation or reservation.claim.status.allocation
     if allocation is None:
-        if write.allocation is None:
+        if reservation.allocation is None:
             raise ClaimChangedError(f"claim {key} got deallocated in the meantime")
-    elif wanted is not None and allocation.devices != wanted.devices:
+    elif decided is not None and allocation.devices != decided.devices:
         raise ClaimChangedError(f"claim {key} got allocated elsewhere in the meantime")

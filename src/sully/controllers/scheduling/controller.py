@@ -1,29 +1,32 @@
-"""The scheduling cycle: feeds the scheduling core with events and hands on its effects.
+"""The scheduling cycle: feeds the scheduling core with events and executes its effects.
 
 Nothing is awaited between taking a pod and deciding, so a decision sees one state of the cluster.
-The decision is `sully.scheduler.core`; binder.py writes it, evaluations.py evaluates selectors
-that take long.
+The decision is `sully.scheduler.core`; binder.py writes it. Selectors that take long are evaluated
+while other pods are scheduled.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 from sully.api.resource.types import DeviceClass, ResourceClaim
 from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
 from sully.client.transport import Key
+from sully.controllers.evaluation import BACKOFF, ExpressionEvaluation
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.scheduling.bind_queue import BindQueue, RemoveDiagnosis, Report
-from sully.controllers.scheduling.evaluations import Evaluations
 from sully.controllers.scheduling.metrics import ERROR as FAILED
 from sully.controllers.scheduling.metrics import UNSCHEDULABLE, SchedulerMetrics
+from sully.controllers.sources import same_key
 from sully.domain.scheduling.decisions import ERROR
 from sully.domain.scheduling.diagnosis import CONDITION
 from sully.domain.scheduling.objects import Node, Pod
+from sully.machinery.memo import Memo
 from sully.runtime.clock import Clock
+from sully.runtime.evaluation import Evaluator
 from sully.runtime.log import get_logger
 from sully.scheduler.core import SchedulingCore
 from sully.scheduler.effects import (
@@ -36,12 +39,38 @@ from sully.scheduler.effects import (
 )
 
 log = get_logger("scheduling")
-NEXT = Result(requeue_after=timedelta(0))
-"""There may be more to do."""
+CONTINUE = Result(requeue_after=timedelta(0))
+"""There may be more active pods."""
 BATCH = 8
-"""Attempts before other tasks get a turn: a turn costs as much as a quick attempt."""
-LONGEST = 0.002
-"""Seconds after which they get it in any case."""
+"""Attempts before yielding to other tasks: a yield costs as much as a quick attempt."""
+BATCH_SECONDS = 0.002
+"""Seconds after which a batch ends early."""
+_MAX_PODS: Final = 4096
+"""Pods whose back-off is kept."""
+
+
+class Evaluations:
+    """The controllers that evaluate selectors, and the back-off of pods that exceed their budget.
+
+    Evaluations larger than a slice have a controller of their own, so that a pod with many small
+    ones does not wait for them.
+    """
+
+    def __init__(self, core: SchedulingCore, evaluator: Evaluator) -> None:
+        self.light = ExpressionEvaluation("scheduler-evaluation", evaluator, core.evaluated)
+        self.heavy = ExpressionEvaluation("scheduler-heavy-evaluation", evaluator, core.evaluated)
+        self._exceeded: Memo[str, int] = Memo(_MAX_PODS)
+
+    def put(self, effect: WaitForEvaluation, seconds: float) -> None:
+        """Evaluate what an attempt waits for; `seconds` is how long its last slice took."""
+        evaluation = self.light if effect.unfinished.work is None else self.heavy
+        evaluation.put(effect.key, effect.unfinished, seconds)
+
+    def back_off(self, pod: Pod) -> timedelta:
+        """Return how long a pod that exceeded its budget waits for its next attempt."""
+        uid = pod.metadata.uid
+        failures = self._exceeded.keep(uid, self._exceeded.get(uid, 0) + 1)
+        return timedelta(seconds=BACKOFF.delay(failures))
 
 
 class Scheduler:
@@ -79,11 +108,11 @@ class Scheduler:
         metrics.follow("gated", lambda: len(handlers.gated))
 
     def watches(self) -> Iterable[Watch[Any]]:
-        """Wake when there are active pods; there is one key, for the one who schedules."""
-        yield Watch(self._core.queue, lambda key: (key,))
+        """Wake when there are active pods; one key stands for the whole queue."""
+        yield Watch(self._core.queue, same_key)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        """Handle a change of a pod, and drop what was to be written about one that has a node."""
+        """Handle a change of a pod, and drop the pending write of one that has a node."""
         self._core.handlers.pod_changed(old, new)
         if new is None:
             if old is not None:
@@ -95,9 +124,9 @@ class Scheduler:
 
     async def reconcile(self, _: Key) -> Result:
         """Schedule the first pods of the queue."""
-        # Workers that write earlier decisions must get a turn.
+        # Yield to the workers that write earlier decisions.
         await self._clock.sleep(0)
-        until = self._clock.monotonic() + LONGEST
+        until = self._clock.monotonic() + BATCH_SECONDS
         for _attempt in range(BATCH):
             effect = self._core.schedule_one(self._clock.now())
             if effect is None:
@@ -106,7 +135,7 @@ class Scheduler:
             self._execute(effect, now)
             if now >= until:
                 break
-        return NEXT
+        return CONTINUE
 
     def _execute(self, effect: Effect, now: float) -> None:
         match effect:

@@ -1,4 +1,4 @@
-"""What is counted about scheduling, under the names Kubernetes uses."""
+"""The metrics of scheduling, with the names of kube-scheduler."""
 
 from __future__ import annotations
 
@@ -15,51 +15,57 @@ ERROR: Final = "error"
 _SECONDS: Final = tuple(0.001 * 2**power for power in range(15))
 _SLI_SECONDS: Final = tuple(0.01 * 2**power for power in range(20))
 _ATTEMPTS: Final = (1, 2, 4, 8, 16)
-_MOST_ATTEMPTS: Final = 16
-"""A label that counts on would make a series for every number there is."""
+_MAX_ATTEMPTS: Final = 16
+"""The largest value of the label, so that the number of series stays bounded."""
 
 
 class SchedulerMetrics:
-    """How many attempts there were, with what result, and how long they took."""
+    """The number of attempts, their results and durations."""
 
     def __init__(self, metrics: Metrics) -> None:
         labels = ("result", "profile")
         self._total = metrics.counter(
-            "scheduler_schedule_attempts_total", "Attempts to schedule pods, by result.", labels
+            "scheduler_schedule_attempts_total",
+            "Number of attempts to schedule pods, by the result. 'unschedulable' means a pod could"
+            " not be scheduled, while 'error' means an internal scheduler problem.",
+            labels,
         )
         self._seconds = metrics.histogram(
             "scheduler_scheduling_attempt_duration_seconds",
-            "Seconds that an attempt took, with the writing of its result.",
+            "Scheduling attempt latency in seconds (scheduling algorithm + binding)",
             labels,
             buckets=_SECONDS,
         )
         self._deciding = metrics.histogram(
             "scheduler_scheduling_algorithm_duration_seconds",
-            "Seconds until it was decided where a pod goes.",
+            "Scheduling algorithm latency in seconds",
             buckets=_SECONDS,
         )
         self._attempts = metrics.histogram(
             "scheduler_pod_scheduling_attempts",
-            "Attempts that a pod needed to get its node.",
+            "Number of attempts to successfully schedule a pod.",
             buckets=_ATTEMPTS,
         )
         self._since = metrics.histogram(
             "scheduler_pod_scheduling_sli_duration_seconds",
-            "Seconds from when a pod was first seen until it had its node.",
+            "E2e latency for a pod being scheduled, from the time the pod enters the scheduling"
+            " queue and might involve multiple scheduling attempts.",
             ("attempts",),
             buckets=_SLI_SECONDS,
         )
         self._pending = metrics.gauge(
-            "scheduler_pending_pods", "Pods without a node, by what they wait for.", ("queue",)
+            "scheduler_pending_pods",
+            "Number of pending pods, by the queue type: active, backoff, unschedulable or gated.",
+            ("queue",),
         )
         self._claims = metrics.counter(
             "scheduler_resourceclaim_creates_total",
-            "Attempts to create ResourceClaims for extended resources.",
+            "Number of ResourceClaims creation attempts for extended resources.",
             ("status",),
         )
 
     def follow(self, queue: str, count: Callable[[], int]) -> None:
-        """Show how many pods are in a queue, counted when somebody asks."""
+        """Export the number of pods in a queue, counted on each scrape."""
         self._pending.labels(queue).set_function(count)
 
     def decided(self, seconds: float) -> None:
@@ -76,7 +82,7 @@ class SchedulerMetrics:
         """Count a pod that was bound."""
         self.attempted(pod, SCHEDULED, now - attempt.began)
         self._attempts.observe(attempt.attempts)
-        attempts = str(min(attempt.attempts, _MOST_ATTEMPTS))
+        attempts = str(min(attempt.attempts, _MAX_ATTEMPTS))
         self._since.labels(attempts).observe(now - attempt.queued)
 
     def created_claim(self, *, success: bool) -> None:

@@ -1,21 +1,26 @@
-"""Writes why pods are unschedulable: the condition of Kubernetes, and our diagnosis beside it.
+"""Writes why pods are unschedulable: the condition of Kubernetes, and our diagnosis in another.
 
 The message of PodScheduled rarely changes. The diagnosis changes with every device that is
 allocated or released, so alone it is written at most every half minute; states in between are
 skipped, the last one is not.
+
+Events expire, and `kubectl describe` does not show the messages of conditions. So the events of
+unschedulable pods are repeated every half hour, and the pods are spread over that time.
 """
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 from typing import Any, Final
+from zlib import crc32
 
 from sully.client.events import EventRecorder, reference
+from sully.client.informers.informer import Informer
 from sully.client.options import PatchType
 from sully.client.transport import Key, Transport
 from sully.controllers.framework import DONE, Result
 from sully.controllers.scheduling.bind_queue import BindQueue
-from sully.controllers.scheduling.kinds import PODS
+from sully.controllers.workloads import PODS
 from sully.domain.scheduling.decisions import FitError
 from sully.domain.scheduling.diagnosis import CONDITION, Diagnosis, encode
 from sully.domain.scheduling.objects import Pod, PodCondition
@@ -23,6 +28,7 @@ from sully.machinery.compat import Compat
 from sully.machinery.errors import Conflict, NotFound
 from sully.machinery.timestamps import format_time
 from sully.runtime.clock import Clock
+from sully.scheduler.queue import SchedulingQueue
 
 SCHEDULED: Final = "PodScheduled"
 INTERVAL: Final = timedelta(seconds=30)
@@ -54,17 +60,17 @@ class Reporter:
     ) -> Result:
         """Write what the status does not show yet; return when to write the rest."""
         now, message = self._clock.now(), error.message
-        shown = _shows(pod.condition(SCHEDULED), error, message)
-        change = self._diagnosis(pod, diagnosis, now)
-        if shown and change is not None and (wait := _wait(pod, now)) > timedelta(0):
+        reported = _is_reported(pod.condition(SCHEDULED), error, message)
+        change = self._diagnosis_change(pod, diagnosis, now)
+        if reported and change is not None and (wait := _remaining(pod, now)) > timedelta(0):
             return Result(requeue_after=wait)
-        conditions = [] if shown else [_condition(pod, error, message, now)]
+        conditions = [] if reported else [_condition(pod, error, message, now)]
         conditions += [change] if change is not None else []
         if conditions and not await self._patch(key, pod, conditions):
             return DONE
         if diagnosis is not None and self._compat.explains_pending_pods:
             self._bind_queue.diagnosed.add(key)
-        if not (shown and self._compat.reports_failed_scheduling_on_change):
+        if not (reported and self._compat.reports_failed_scheduling_on_change):
             regarding = reference(PODS, pod)
             self._recorder.event(regarding, "Warning", "FailedScheduling", message)
         return DONE
@@ -72,7 +78,7 @@ class Reporter:
     async def remove_diagnosis(self, key: Key, pod: Pod) -> None:
         """Remove the diagnosis of a pod that has a node."""
         self._bind_queue.diagnosed.discard(key)
-        await self._patch(key, pod, [_removed()])
+        await self._patch(key, pod, [_removed_diagnosis()])
 
     async def _patch(self, key: Key, pod: Pod, conditions: list[Obj]) -> bool:
         patch = {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": conditions}}
@@ -83,18 +89,18 @@ class Reporter:
             return False
         return True
 
-    def _diagnosis(self, pod: Pod, diagnosis: Diagnosis | None, now: datetime) -> Obj | None:
-        """Return what changes in the condition with the diagnosis; None for nothing."""
-        known = pod.condition(CONDITION)
+    def _diagnosis_change(self, pod: Pod, diagnosis: Diagnosis | None, now: datetime) -> Obj | None:
+        """Return the patch of the condition with the diagnosis; None if nothing changes."""
+        current = pod.condition(CONDITION)
         if not self._compat.explains_pending_pods:
             return None
         if diagnosis is None:
-            return _removed() if known is not None else None
+            return _removed_diagnosis() if current is not None else None
         text = encode(diagnosis)
-        if known is not None and (known.reason, known.message) == (diagnosis.reason, text):
+        if current is not None and (current.reason, current.message) == (diagnosis.reason, text):
             return None
-        same = known is not None and known.reason == diagnosis.reason
-        since = known.last_transition_time if known is not None and same else None
+        same = current is not None and current.reason == diagnosis.reason
+        since = current.last_transition_time if current is not None and same else None
         return {
             "type": CONDITION,
             "status": "True",
@@ -105,14 +111,18 @@ class Reporter:
         }
 
 
-def _shows(known: PodCondition | None, error: FitError, message: str) -> bool:
-    wanted = ("False", error.reason, message)
-    return known is not None and (known.status, known.reason, known.message) == wanted
+def _is_reported(condition: PodCondition | None, error: FitError, message: str) -> bool:
+    if condition is None:
+        return False
+    current = (condition.status, condition.reason, condition.message)
+    return current == ("False", error.reason, message)
 
 
 def _condition(pod: Pod, error: FitError, message: str, now: datetime) -> Obj:
-    known = pod.condition(SCHEDULED)
-    since = known.last_transition_time if known is not None and known.status == "False" else None
+    current = pod.condition(SCHEDULED)
+    since = (
+        current.last_transition_time if current is not None and current.status == "False" else None
+    )
     return {
         "type": SCHEDULED,
         "status": "False",
@@ -122,13 +132,49 @@ def _condition(pod: Pod, error: FitError, message: str, now: datetime) -> Obj:
     }
 
 
-def _removed() -> Obj:
+def _removed_diagnosis() -> Obj:
     return {"type": CONDITION, "$patch": "delete"}
 
 
-def _wait(pod: Pod, now: datetime) -> timedelta:
+def _remaining(pod: Pod, now: datetime) -> timedelta:
     """Return how long a diagnosis alone has to wait."""
-    known = pod.condition(CONDITION)
-    if known is None or known.last_probe_time is None:
+    current = pod.condition(CONDITION)
+    if current is None or current.last_probe_time is None:
         return timedelta(0)
-    return known.last_probe_time + INTERVAL - now
+    return current.last_probe_time + INTERVAL - now
+
+
+REPEAT_SECONDS: Final = 60.0
+"""Seconds between two rounds."""
+REPEAT_ROUNDS: Final = 30
+"""Rounds in which each pod gets one event; they take less than the hour that events live."""
+
+
+class EventRepeater:
+    """Repeats the events of unschedulable pods."""
+
+    def __init__(
+        self, *, queue: SchedulingQueue, pods: Informer[Pod], recorder: EventRecorder, clock: Clock
+    ) -> None:
+        self._queue = queue
+        self._pods = pods
+        self._recorder = recorder
+        self._clock = clock
+        self._round = 0
+
+    async def run(self) -> None:
+        """Repeat events until cancelled."""
+        while True:
+            await self._clock.sleep(REPEAT_SECONDS)
+            self._round = (self._round + 1) % REPEAT_ROUNDS
+            self._repeat()
+
+    def _repeat(self) -> None:
+        for key in self._queue.unschedulable():
+            pod = self._pods.get(key)
+            if pod is None or crc32(pod.metadata.uid.encode()) % REPEAT_ROUNDS != self._round:
+                continue
+            condition = pod.condition(SCHEDULED)
+            if condition is not None and condition.status == "False":
+                regarding = reference(PODS, pod)
+                self._recorder.event(regarding, "Warning", "FailedScheduling", condition.message)

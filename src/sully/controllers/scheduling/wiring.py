@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from sully.client.events import EventRecorder
-from sully.client.transport import Transport
+from sully.client.transport import Kind, Transport
 from sully.controllers.manager import Manager
 from sully.controllers.scheduling.bind_queue import BindQueue
 from sully.controllers.scheduling.binder import BACKOFF, WORKERS, Binder
 from sully.controllers.scheduling.claim_writer import ClaimWriter
-from sully.controllers.scheduling.controller import Scheduler
-from sully.controllers.scheduling.evaluations import Evaluations
-from sully.controllers.scheduling.kinds import COMPONENT, NODES, PODS
+from sully.controllers.scheduling.controller import Evaluations, Scheduler
 from sully.controllers.scheduling.metrics import SchedulerMetrics
-from sully.controllers.scheduling.reminder import Reminder
-from sully.controllers.scheduling.reporting import Reporter
-from sully.domain.eviction.judge import EVICTING, EVICTING_WITH_BUDGETS, Terms
-from sully.domain.scheduling.objects import SCHEDULERS
+from sully.controllers.scheduling.reporting import EventRepeater, Reporter
+from sully.controllers.workloads import PODS
+from sully.domain.devices.taints import EVICTING_EFFECTS, PREFERENCE_EFFECTS, enabled_effects
+from sully.domain.eviction.judge import EvictionPolicy
+from sully.domain.scheduling.objects import SCHEDULERS, Node
 from sully.machinery.compat import Compat
 from sully.machinery.gates import Gates
 from sully.runtime.clock import Clock
@@ -28,18 +27,23 @@ from sully.scheduler.queue import SchedulingQueue
 from sully.views.devices.inventory import Inventory
 from sully.views.kinds import CLAIMS, CLASSES
 
+NODES: Kind[Node] = Kind("", "v1", "nodes", "Node", Node, namespaced=False)
+COMPONENT = "default-scheduler"
+"""The source component of its events."""
+USER_AGENT = "kube-scheduler"
+"""The name of its user, and of its field manager."""
+
 
 def options(gates: Gates, *, compat: Compat, schedulers: frozenset[str] = SCHEDULERS) -> Options:
-    """Return what the gates switch on."""
-    budgets = gates["SullyNoExecuteWithPodDisruptionBudget"]
+    """Return the scheduling options for feature gates."""
     return Options(
         compat=compat,
         taints=gates["DRADeviceTaints"],
-        prefer_no_schedule=gates["SullyPreferNoSchedule"],
+        prefer_no_schedule=bool(enabled_effects(PREFERENCE_EFFECTS, gates)),
         binding_conditions=gates["DRADeviceBindingConditions"],
         partitionable_devices=gates["DRAPartitionableDevices"],
         consumable_capacity=gates["DRAConsumableCapacity"],
-        eviction=Terms(effects=EVICTING_WITH_BUDGETS if budgets else EVICTING),
+        eviction_policy=EvictionPolicy(effects=enabled_effects(EVICTING_EFFECTS, gates)),
         schedulers=schedulers,
     )
 
@@ -57,15 +61,15 @@ def add_scheduler(  # noqa: PLR0913 - what it reads and writes, and what a test 
     evaluator: Evaluator | None = None,
 ) -> None:
     """Run the scheduler with the other controllers of a manager."""
-    # Beside another scheduler, events must not seem to come from it.
+    # With another scheduler in the cluster, events must not seem to come from that one.
     names = settings.schedulers
     component = COMPONENT if COMPONENT in names else min(names)
     recorder = EventRecorder(transport, component, clock=clock)
-    manager.alongside(recorder.run)
+    manager.add_runnable(recorder.run)
     queue = SchedulingQueue(clock.monotonic) if queue is None else queue
     core = SchedulingCore(inventory, queue, options=settings, ids=ids, sliced=True)
     claims, pods, bind_queue = manager.informer(CLAIMS), manager.informer(PODS), BindQueue()
-    counted = SchedulerMetrics(metrics or Metrics())
+    scheduler_metrics = SchedulerMetrics(metrics or Metrics())
     evaluations = Evaluations(core, evaluator or Evaluator(clock))
     scheduler = Scheduler(
         core=core,
@@ -75,7 +79,7 @@ def add_scheduler(  # noqa: PLR0913 - what it reads and writes, and what a test 
         classes=manager.informer(CLASSES),
         bind_queue=bind_queue,
         clock=clock,
-        metrics=counted,
+        metrics=scheduler_metrics,
         evaluations=evaluations,
     )
     reporter = Reporter(
@@ -99,11 +103,11 @@ def add_scheduler(  # noqa: PLR0913 - what it reads and writes, and what a test 
         recorder=recorder,
         reporter=reporter,
         clock=clock,
-        metrics=counted,
+        metrics=scheduler_metrics,
     )
-    reminder = Reminder(queue=queue, pods=pods, recorder=recorder, clock=clock)
-    manager.alongside(reminder.run)
-    # One worker decides, because the next decision must see what this one takes; many write.
+    repeater = EventRepeater(queue=queue, pods=pods, recorder=recorder, clock=clock)
+    manager.add_runnable(repeater.run)
+    # One worker decides, because each decision must see what the last one assumed; many write.
     manager.add(scheduler, workers=1)
     manager.add(evaluations.light, workers=1)
     manager.add(evaluations.heavy, workers=1)

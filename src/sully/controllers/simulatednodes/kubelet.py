@@ -15,11 +15,12 @@ from typing import Any
 from sully.api.resource.types import ResourceClaim
 from sully.client.events import EventRecorder, Reference
 from sully.client.informers.informer import Informer, own_key
+from sully.client.informers.reflector import ObjectSelector
 from sully.client.objects import key_of
 from sully.client.options import DeleteOptions, PatchType, WriteOptions
-from sully.client.transport import Key, Transport
+from sully.client.transport import Key, Kind, Transport
 from sully.controllers.framework import DONE, Result, Watch
-from sully.controllers.simulatednodes.kinds import AGENT, PODS, Node
+from sully.controllers.simulatednodes.nodes import USER_AGENT, Node
 from sully.domain.claims.reservations import reserved_for
 from sully.domain.simulated import statuses
 from sully.domain.simulated.fleet import Pace, address_of, number_of, pod_network
@@ -39,7 +40,10 @@ from sully.machinery.errors import NotFound
 from sully.runtime.clock import Clock
 
 WORKERS = 16
-_OWN = WriteOptions(field_manager=AGENT)
+PODS: Kind[Pod] = Kind("", "v1", "pods", "Pod", Pod)
+BOUND = ObjectSelector(field_selector="spec.nodeName!=")
+"""Pods that have a node; the others belong to the scheduler."""
+_OPTIONS = WriteOptions(field_manager=USER_AGENT)
 _NODE, _CLAIM = "hollow/node", "hollow/claim"
 
 
@@ -48,7 +52,7 @@ class SimulatedKubelet:
 
     name = "hollow-kubelet"
 
-    def __init__(  # noqa: PLR0913 - what it reads, how it writes, and how quick it is
+    def __init__(  # noqa: PLR0913 - what it reads, how it writes, and how fast it is
         self,
         *,
         pods: Informer[Pod],
@@ -68,7 +72,7 @@ class SimulatedKubelet:
         self._pace = pace
         self._addresses = Addresses()
         self._seen: dict[str, Seen] = {}
-        self._acted: dict[str, str] = {}
+        self._processed: dict[str, str] = {}
         """The last processed resourceVersion of a pod."""
         pods.add_index(_NODE, lambda pod: (pod.spec.node_name,))
         pods.add_index(_CLAIM, _claims)
@@ -76,9 +80,9 @@ class SimulatedKubelet:
         pods.on_change(self._forget)
 
     def watches(self) -> Iterable[Watch[Any]]:
-        """Wake for pods, for claims that were given to one, and for nodes that became ours."""
+        """Wake for pods, for their claims, and for nodes that become simulated."""
         yield Watch(self._pods, own_key)
-        yield Watch(self._claims, self._users)
+        yield Watch(self._claims, self._pods_with)
         yield Watch(self._nodes, self._pods_on)
 
     async def reconcile(self, key: Key) -> Result:
@@ -87,10 +91,10 @@ class SimulatedKubelet:
         if pod is None or self._nodes.get(Key("", pod.spec.node_name)) is None:
             return DONE
         number = number_of(pod.spec.node_name)
-        if number is None or self._acted.get(pod.metadata.uid) == pod.metadata.resource_version:
+        if number is None or self._processed.get(pod.metadata.uid) == pod.metadata.resource_version:
             return DONE
         now = self._clock.now()
-        step = next_step(pod, self._look(pod), pace=self._pace, now=now)
+        step = next_step(pod, self._observe(pod), pace=self._pace, now=now)
         match step:
             case Rest():
                 return DONE
@@ -112,10 +116,10 @@ class SimulatedKubelet:
 
     async def _run(self, pod: Pod, number: int) -> None:
         host, uid = address_of(number), pod.metadata.uid
-        address = host if pod.spec.host_network else self._addresses.take(number, uid)
-        wish = pod.metadata.annotations.get(EXIT)
-        if wish is not None and parse_exit(wish) is None:
-            text = f"{EXIT}: {wish!r} is not understood, so the pod runs on; for example 0@5s"
+        address = host if pod.spec.host_network else self._addresses.allocate(number, uid)
+        exit_ = pod.metadata.annotations.get(EXIT)
+        if exit_ is not None and parse_exit(exit_) is None:
+            text = f"{EXIT}: invalid value {exit_!r} is ignored (for example 0@5s)"
             about = Reference("v1", "Pod", key_of(pod), uid)
             self._recorder.event(about, "Warning", "BadHollowExit", text)
         patch = statuses.running(pod, host=host, address=address, now=self._clock.now())
@@ -123,30 +127,30 @@ class SimulatedKubelet:
 
     async def _write(self, pod: Pod, patch: dict[str, Any]) -> None:
         key = key_of(pod)
-        await self._transport.patch(PODS, key, patch, PatchType.STRATEGIC, "status", _OWN)
-        self._acted[pod.metadata.uid] = pod.metadata.resource_version
+        await self._transport.patch(PODS, key, patch, PatchType.STRATEGIC, "status", _OPTIONS)
+        self._processed[pod.metadata.uid] = pod.metadata.resource_version
 
     async def _remove(self, pod: Pod) -> None:
-        gone = DeleteOptions(grace_period_seconds=0, uid=pod.metadata.uid)
+        options = DeleteOptions(grace_period_seconds=0, uid=pod.metadata.uid)
         with suppress(NotFound):
-            await self._transport.delete(PODS, key_of(pod), gone)
-        self._acted[pod.metadata.uid] = pod.metadata.resource_version
+            await self._transport.delete(PODS, key_of(pod), options)
+        self._processed[pod.metadata.uid] = pod.metadata.resource_version
 
-    def _look(self, pod: Pod) -> Seen:
+    def _observe(self, pod: Pod) -> Seen:
         """Record since when a pod can start, and since when it terminates."""
         seen, now = self._seen.get(pod.metadata.uid, Seen()), self._clock.now()
         if seen.startable is None and self._has_claims(pod):
             seen = replace(seen, startable=now)
-        if seen.leaving is None and pod.leaving:
+        if seen.leaving is None and pod.is_terminating:
             seen = replace(seen, leaving=now)
         self._seen[pod.metadata.uid] = seen
         return seen
 
     def _has_claims(self, pod: Pod) -> bool:
         names = pod.claims()
-        return names is not None and all(self._holds(pod, name) for name in names)
+        return names is not None and all(self._is_reserved(pod, name) for name in names)
 
-    def _holds(self, pod: Pod, name: str) -> bool:
+    def _is_reserved(self, pod: Pod, name: str) -> bool:
         claim = self._claims.get(Key(pod.metadata.namespace, name))
         return (
             claim is not None
@@ -157,9 +161,9 @@ class SimulatedKubelet:
     def _forget(self, old: Pod | None, new: Pod | None) -> None:
         if old is not None and new is None:
             self._seen.pop(old.metadata.uid, None)
-            self._acted.pop(old.metadata.uid, None)
+            self._processed.pop(old.metadata.uid, None)
 
-    def _users(self, claim: ResourceClaim) -> Iterable[Key]:
+    def _pods_with(self, claim: ResourceClaim) -> Iterable[Key]:
         return [key_of(pod) for pod in self._pods.by_index(_CLAIM, str(key_of(claim)))]
 
     def _pods_on(self, node: Node) -> Iterable[Key]:
@@ -170,46 +174,46 @@ def _claims(pod: Pod) -> Iterable[str]:
     return [str(Key(pod.metadata.namespace, name)) for name in pod.claims() or ()]
 
 
-_LAST = 254
+_MAX_HOST = 254
 
 
 class Addresses:
-    """The addresses that pods have; fed by an informer of pods."""
+    """The addresses of pods, updated by an informer."""
 
     def __init__(self) -> None:
-        self._of: dict[str, str] = {}
+        self._by_uid: dict[str, str] = {}
         """The address of a pod, by uid."""
         self._taken: set[str] = set()
         self._next: dict[int, int] = {}
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        """Note the address of a pod, or that it has none any more."""
+        """Add the address of a pod, or release it."""
         if old is not None and (new is None or new.finished):
             self._release(old.metadata.uid)
-        elif new is not None and _has_own(new):
-            self._note(new.metadata.uid, new.status.pod_ip)
+        elif new is not None and _has_own_address(new):
+            self._add(new.metadata.uid, new.status.pod_ip)
 
-    def take(self, number: int, uid: str) -> str:
-        """Return a pod's address on a machine; others may still know the one that was last free."""
-        if uid in self._of:
-            return self._of[uid]
+    def allocate(self, number: int, uid: str) -> str:
+        """Return a pod's address on a node; a released one is reused last."""
+        if uid in self._by_uid:
+            return self._by_uid[uid]
         network, start = pod_network(number), self._next.get(number, 1)
-        for step in range(_LAST):
-            last = (start + step - 1) % _LAST + 1
+        for step in range(_MAX_HOST):
+            last = (start + step - 1) % _MAX_HOST + 1
             address = f"{network}{last}"
             if address not in self._taken:
                 self._next[number] = last + 1
-                self._note(uid, address)
+                self._add(uid, address)
                 return address
-        raise RuntimeError(f"no address is left in {network}0/24")
+        raise RuntimeError(f"no free address in {network}0/24")
 
-    def _note(self, uid: str, address: str) -> None:
-        self._of[uid] = address
+    def _add(self, uid: str, address: str) -> None:
+        self._by_uid[uid] = address
         self._taken.add(address)
 
     def _release(self, uid: str) -> None:
-        self._taken.discard(self._of.pop(uid, ""))
+        self._taken.discard(self._by_uid.pop(uid, ""))
 
 
-def _has_own(pod: Pod) -> bool:
+def _has_own_address(pod: Pod) -> bool:
     return bool(pod.status.pod_ip) and not pod.spec.host_network and not pod.finished

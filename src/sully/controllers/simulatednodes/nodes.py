@@ -1,29 +1,31 @@
-"""Creates simulated nodes: a Node each, its Lease, and the slices of its driver.
+"""Creates simulated nodes: a Node each, its Lease, and the slices of its driver; renews the leases.
 
-Every node is reconciled once, at the start. Existing objects that are as published are unchanged;
-machines beyond the fleet are removed, and what they own goes with them. A node or a slice that
-is deleted later is not recreated until the next start, as where a machine was removed.
+`SimulatedNodes` reconciles each node once, at the start. Existing objects that are as published are
+unchanged; nodes beyond the fleet are deleted, with what they own. A node or a slice that is deleted
+later is not recreated until the next start, as if its machine was removed.
+
+`SimulatedLeases` renews leases. Kubelets do so every ten seconds; here one process does it for all
+nodes, so the interval grows with their number: there are at most `RENEWALS` writes a second, and
+the duration of a lease grows with the interval.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any
+
+import msgspec
 
 from sully.api.resource.types import ResourceSlice
 from sully.client.informers.informer import Informer, own_key
+from sully.client.informers.reflector import ObjectSelector
 from sully.client.options import DeleteOptions, WriteOptions
-from sully.client.transport import Key, Transport
-from sully.controllers.framework import DONE, Once, Result, Watch
-from sully.controllers.simulatednodes.kinds import (
-    AGENT,
-    CLASSES,
-    LEASES,
-    NODES,
-    WHOLE_SLICES,
-    Node,
-)
-from sully.controllers.simulatednodes.leases import interval
+from sully.client.transport import Key, Kind, Transport
+from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.kinds import Metadata
+from sully.controllers.sources import InitialKeys, same_key
+from sully.domain.simulated import machines
 from sully.domain.simulated.fleet import DRIVER, SIMULATED, Fleet, name_of, number_of
 from sully.domain.simulated.machines import (
     DIGEST,
@@ -35,23 +37,49 @@ from sully.domain.simulated.machines import (
     slices_of,
 )
 from sully.machinery.errors import AlreadyExists, NotFound
+from sully.machinery.meta import Wire
 from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger
+from sully.views import kinds
 
 log = get_logger("hollow")
 
+USER_AGENT = "hollow-nodes"
+"""The name of the user, and of the field manager."""
 WORKERS = 16
-"""Machines that are made at a time; writes that are under way together are flushed together."""
-PATIENCE = 2.0
+"""Nodes that are created concurrently; concurrent writes share one flush of the store."""
+PROGRESS_SECONDS = 2.0
 """Seconds between two log lines about the progress."""
-_OWN = WriteOptions(field_manager=AGENT)
+RENEWAL_SECONDS = 10.0
+RENEWALS = 10
+"""The most renewals in a second."""
+_OPTIONS = WriteOptions(field_manager=USER_AGENT)
 _INDEX = "hollow/node"
 
 
-class SimulatedNodes:
-    """Reconciles simulated nodes with the wanted fleet."""
+class NodeMetadata(Metadata, frozen=True, kw_only=True):
+    """Metadata with annotations, which have the digest of what was published."""
 
-    name = AGENT
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class Node(Wire, frozen=True, kw_only=True):
+    """A simulated node."""
+
+    metadata: NodeMetadata = msgspec.field(default_factory=NodeMetadata)
+
+
+NODES: Kind[Node] = Kind("", "v1", "nodes", "Node", Node, namespaced=False)
+ONLY_SIMULATED = ObjectSelector(label_selector=f"{SIMULATED}=true")
+LEASES: Kind[dict[str, Any]] = Kind("coordination.k8s.io", "v1", "leases", "Lease", dict)
+WHOLE_SLICES: Kind[dict[str, Any]] = kinds.SLICES.read_as(dict)
+CLASSES: Kind[dict[str, Any]] = kinds.CLASSES.read_as(dict)
+
+
+class SimulatedNodes:
+    """Reconciles simulated nodes with the configured fleet."""
+
+    name = USER_AGENT
 
     def __init__(
         self,
@@ -68,45 +96,45 @@ class SimulatedNodes:
         self._transport = transport
         self._clock = clock
         self._done: set[Key] = set()
-        self._said = clock.monotonic()
+        self._logged_at = clock.monotonic()
         slices.add_index(_INDEX, _node_of)
 
     def watches(self) -> Iterable[Watch[Any]]:
-        """Wake for the class and each machine of the fleet once, and for nodes beyond it."""
-        wanted = (Key("", name_of(number)) for number in range(self._fleet.nodes))
-        yield Watch(Once((Key("", DRIVER), *wanted)), lambda key: (key,))
+        """Wake for the class and each node of the fleet once, and for nodes beyond it."""
+        nodes = (Key("", name_of(number)) for number in range(self._fleet.nodes))
+        yield Watch(InitialKeys((Key("", DRIVER), *nodes)), same_key)
         yield Watch(self._nodes, own_key)
 
     async def reconcile(self, key: Key) -> Result:
-        """Make a machine, or remove one that is not wanted any more."""
+        """Create a node, or delete one beyond the fleet."""
         number, node = number_of(key.name), self._nodes.get(key)
         if key in self._done:
             return DONE
         if key.name == DRIVER:
-            await self._make_class()
+            await self._create_class()
         elif number is None:
             # Another node with the label.
             return DONE
         elif self._fleet.has(number):
-            await self._make(number, node)
+            await self._sync(number, node)
         elif node is not None:
-            await self._remove(key, node)
+            await self._delete(key, node)
             return DONE
         self._done.add(key)
         self._log_progress()
         return DONE
 
-    async def _make_class(self) -> None:
+    async def _create_class(self) -> None:
         try:
-            await self._transport.create(CLASSES, device_class(), options=_OWN)
+            await self._transport.create(CLASSES, device_class(), options=_OPTIONS)
         except AlreadyExists:
             log.debug("device class exists", name=DRIVER)
 
-    async def _make(self, number: int, node: Node | None) -> None:
+    async def _sync(self, number: int, node: Node | None) -> None:
         if node is None:
             node = await self._register(number)
         elif node.metadata.annotations.get(DIGEST) != node_digest(number):
-            await self._renew(number)
+            await self._update(number)
         if node is not None:
             await self._publish(number, node.metadata.uid)
 
@@ -114,7 +142,7 @@ class SimulatedNodes:
         """Create a node and its lease; None if another node has that name."""
         now, name = self._clock.now(), name_of(number)
         try:
-            made = await self._transport.create(NODES, node_of(number, now), options=_OWN)
+            created = await self._transport.create(NODES, node_of(number, now), options=_OPTIONS)
         except AlreadyExists:
             node = await self._transport.get(NODES.read_as(dict), Key("", name))
             if (node["metadata"].get("labels") or {}).get(SIMULATED) != "true":
@@ -122,43 +150,43 @@ class SimulatedNodes:
                 return None
             # Created before a restart, and not cached yet.
             return await self._transport.get(NODES, Key("", name))
-        lease = lease_of(name, made.metadata.uid, now, interval(self._fleet.nodes))
+        lease = lease_of(name, created.metadata.uid, now, interval(self._fleet.nodes))
         try:
-            await self._transport.create(LEASES, lease, options=_OWN)
+            await self._transport.create(LEASES, lease, options=_OPTIONS)
         except AlreadyExists:
             # Of a just deleted node; it will be garbage collected, and recreated by the renewal.
             log.debug("lease exists", node=name)
-        return made
+        return created
 
-    async def _renew(self, number: int) -> None:
+    async def _update(self, number: int) -> None:
         """Update a node that was published differently."""
         body, key = node_of(number, self._clock.now()), Key("", name_of(number))
         await self._transport.patch(NODES, key, {"status": body["status"]}, subresource="status")
         await self._transport.patch(NODES, key, {"metadata": body["metadata"]})
 
     async def _publish(self, number: int, uid: str) -> None:
-        """Write the slices of a machine, all in a new generation, if any of them is different."""
+        """Write the slices of a node, all in a new generation, if any of them changed."""
         name = name_of(number)
         published = {slice_.metadata.name: slice_ for slice_ in self._slices.by_index(_INDEX, name)}
-        wanted = {slice_["metadata"]["name"]: slice_ for slice_ in slices_of(self._fleet, number)}
-        if published.keys() == wanted.keys() and all(
-            _is_published(published[each], body, uid) for each, body in wanted.items()
+        expected = {slice_["metadata"]["name"]: slice_ for slice_ in slices_of(self._fleet, number)}
+        if published.keys() == expected.keys() and all(
+            _is_published(published[slice_name], body, uid) for slice_name, body in expected.items()
         ):
             return
         generation = (
             max((slice_.spec.pool.generation for slice_ in published.values()), default=0) + 1
         )
-        for slice_name, body in wanted.items():
+        for slice_name, body in expected.items():
             body["metadata"]["ownerReferences"] = owned_by(name, uid)
             body["spec"]["pool"]["generation"] = generation
             if slice_name in published:
-                await self._transport.update(WHOLE_SLICES, body, options=_OWN)
+                await self._transport.update(WHOLE_SLICES, body, options=_OPTIONS)
             else:
-                await self._transport.create(WHOLE_SLICES, body, options=_OWN)
-        for slice_name in published.keys() - wanted.keys():
+                await self._transport.create(WHOLE_SLICES, body, options=_OPTIONS)
+        for slice_name in published.keys() - expected.keys():
             await self._transport.delete(WHOLE_SLICES, Key("", slice_name))
 
-    async def _remove(self, key: Key, node: Node) -> None:
+    async def _delete(self, key: Key, node: Node) -> None:
         try:
             await self._transport.delete(NODES, key, DeleteOptions(uid=node.metadata.uid))
         except NotFound:
@@ -167,8 +195,8 @@ class SimulatedNodes:
 
     def _log_progress(self) -> None:
         now = self._clock.monotonic()
-        if now - self._said >= PATIENCE:
-            self._said = now
+        if now - self._logged_at >= PROGRESS_SECONDS:
+            self._logged_at = now
             log.info("creating simulated nodes", ready=len(self._done), of=self._fleet.nodes)
 
 
@@ -177,8 +205,56 @@ def _node_of(slice_: ResourceSlice) -> Iterable[str]:
     return (slice_.spec.node_name,) if ours and slice_.spec.node_name else ()
 
 
-def _is_published(found: ResourceSlice, wanted: dict[str, Any], uid: str) -> bool:
-    """Report whether a slice was written from what we want, for the node that there is now."""
-    owners = {owner.uid for owner in found.metadata.owner_references}
-    digest = wanted["metadata"]["annotations"][DIGEST]
-    return found.metadata.annotations.get(DIGEST) == digest and uid in owners
+def _is_published(slice_: ResourceSlice, expected: dict[str, Any], uid: str) -> bool:
+    """Report whether a slice was published with this content, for the current node."""
+    owners = {owner.uid for owner in slice_.metadata.owner_references}
+    digest = expected["metadata"]["annotations"][DIGEST]
+    return slice_.metadata.annotations.get(DIGEST) == digest and uid in owners
+
+
+def interval(nodes: int) -> float:
+    """Return how many seconds pass between two renewals of one lease."""
+    return max(RENEWAL_SECONDS, nodes / RENEWALS)
+
+
+class SimulatedLeases:
+    """Renews the leases of simulated nodes, spread over the interval."""
+
+    name = "hollow-leases"
+
+    def __init__(
+        self, *, fleet: Fleet, nodes: Informer[Node], transport: Transport, clock: Clock
+    ) -> None:
+        self._fleet = fleet
+        self._nodes = nodes
+        self._transport = transport
+        self._clock = clock
+        self._interval = interval(fleet.nodes)
+        self._due: dict[Key, float] = {}
+
+    def watches(self) -> Iterable[Watch[Any]]:
+        """Wake for nodes; renewals are requeued."""
+        yield Watch(self._nodes, own_key)
+
+    async def reconcile(self, key: Key) -> Result:
+        """Renew a lease that is due."""
+        node, number, now = self._nodes.get(key), number_of(key.name), self._clock.monotonic()
+        if node is None or number is None or not self._fleet.has(number):
+            self._due.pop(key, None)
+            return DONE
+        if key not in self._due:
+            # Each node has its own time in the interval; all together would be a burst.
+            self._due[key] = now + self._interval * (number + 1) / self._fleet.nodes
+        if self._due[key] <= now:
+            await self._renew(key, node.metadata.uid)
+            self._due[key] = now + self._interval
+        return Result(requeue_after=timedelta(seconds=self._due[key] - now))
+
+    async def _renew(self, key: Key, uid: str) -> None:
+        now, lease_key = self._clock.now(), Key(machines.LEASES, key.name)
+        patch = {"spec": machines.renewal(key.name, now, self._interval)}
+        try:
+            await self._transport.patch(LEASES, lease_key, patch, options=_OPTIONS)
+        except NotFound:
+            lease = machines.lease_of(key.name, uid, now, self._interval)
+            await self._transport.create(LEASES, lease, options=_OPTIONS)

@@ -8,10 +8,13 @@ from sully.client.events import EventRecorder
 from sully.client.transport import Transport
 from sully.controllers.manager import Manager
 from sully.controllers.simulatednodes import kubelet, nodes
-from sully.controllers.simulatednodes.kinds import BOUND, NODES, OURS, PODS
-from sully.controllers.simulatednodes.kubelet import SimulatedKubelet
-from sully.controllers.simulatednodes.leases import SimulatedLeases
-from sully.controllers.simulatednodes.nodes import SimulatedNodes
+from sully.controllers.simulatednodes.kubelet import BOUND, PODS, SimulatedKubelet
+from sully.controllers.simulatednodes.nodes import (
+    NODES,
+    ONLY_SIMULATED,
+    SimulatedLeases,
+    SimulatedNodes,
+)
 from sully.domain.simulated.fleet import Fleet, Pace
 from sully.runtime.clock import Clock
 from sully.views.kinds import CLAIMS, SLICES
@@ -34,19 +37,23 @@ def add_simulated_nodes(
     settings: SimulatedNodeSettings,
 ) -> None:
     """Run simulated nodes with the other controllers of a manager."""
-    ours, fleet = manager.informer(NODES, OURS), settings.fleet
-    making = SimulatedNodes(
-        fleet=fleet, nodes=ours, slices=manager.informer(SLICES), transport=transport, clock=clock
+    informer, fleet = manager.informer(NODES, ONLY_SIMULATED), settings.fleet
+    node_controller = SimulatedNodes(
+        fleet=fleet,
+        nodes=informer,
+        slices=manager.informer(SLICES),
+        transport=transport,
+        clock=clock,
     )
-    running = SimulatedKubelet(
+    kubelet_controller = SimulatedKubelet(
         pods=manager.informer(PODS, BOUND),
-        nodes=ours,
+        nodes=informer,
         claims=manager.informer(CLAIMS),
         transport=transport,
         recorder=recorder,
         clock=clock,
         pace=settings.pace,
     )
-    manager.add(making, workers=nodes.WORKERS)
-    manager.add(SimulatedLeases(fleet=fleet, nodes=ours, transport=transport, clock=clock))
-    manager.add(running, workers=kubelet.WORKERS)
+    manager.add(node_controller, workers=nodes.WORKERS)
+    manager.add(SimulatedLeases(fleet=fleet, nodes=informer, transport=transport, clock=clock))
+    manager.add(kubelet_controller, workers=kubelet.WORKERS)

@@ -1,6 +1,6 @@
-"""Allocates the claims of a pod on one node: the question that everything here serves.
+"""Allocates the claims of a pod on one node.
 
-`requests.prepare` reads the claims once per pod; `allocate` then asks node by node.
+`requests.prepare` reads the claims once per pod; `allocate` is then called node by node.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from sully.domain.allocation.diagnosis import diagnose_on, unallocatable
 from sully.domain.allocation.ledger import InUse
-from sully.domain.allocation.offers import NodeOffer
-from sully.domain.allocation.plans import AllocationError, TooLongError, at_a_glance
+from sully.domain.allocation.node_pools import NodePools
+from sully.domain.allocation.plans import AllocationError, TooLongError, quick_result
 from sully.domain.allocation.requests import Demand
 from sully.domain.allocation.results import Chosen, write
 from sully.domain.allocation.search import MOST_STEPS, TIMED_OUT, search
@@ -22,65 +22,66 @@ from sully.machinery.compat import Compat
 
 def allocate(
     demand: Demand,
-    offer: NodeOffer,
+    node_pools: NodePools,
     use: InUse,
     *,
     compat: Compat = Compat.SULLY,
     explain: bool = True,
     most_steps: int = MOST_STEPS,
 ) -> Verdict:
-    """Choose devices for all claims of a pod on a node, or say why not.
+    """Choose devices for all claims of a pod on a node, or return why there are none.
 
-    Without `explain` a failure carries no diagnosis: callers that ask many nodes ask for it once,
-    at the end. Raises UnfinishedError if the budget of the demand has slices.
+    Without `explain` a failure has no diagnosis: callers that try many nodes ask for it once, at
+    the end. Raises UnfinishedError if the budget of the demand has slices.
     """
     try:
-        seen = at_a_glance(demand, offer, use) if not explain else None
-        if seen is not None:
-            return _allocated(demand, [seen], offer) if seen else unallocatable(offer)
-        found = search(demand, offer, use, compat=compat, most_steps=most_steps)
+        quick = quick_result(demand, node_pools, use) if not explain else None
+        if quick is not None:
+            return _allocated(demand, [quick], node_pools) if quick else unallocatable(node_pools)
+        outcome = search(demand, node_pools, use, compat=compat, most_steps=most_steps)
     except AllocationError as error:
-        return _failed(error, offer)
+        return _failed(error, node_pools)
     except CostBudgetExceededError as error:
-        return _over_budget(error, offer, compat)
-    if found.error is not None:
-        return _failed(found.error, offer)
-    if found.chosen is not None:
-        return _allocated(demand, found.chosen, offer)
-    failure = unallocatable(offer)
+        return _over_budget(error, node_pools, compat)
+    if outcome.error is not None:
+        return _failed(outcome.error, node_pools)
+    if outcome.chosen is not None:
+        return _allocated(demand, outcome.chosen, node_pools)
+    failure = unallocatable(node_pools)
     if not explain:
         return failure
-    return replace(failure, requests=diagnose_on(demand, offer, use, found.unfit))
+    return replace(failure, requests=diagnose_on(demand, node_pools, use, outcome.unfit))
 
 
-def _failed(error: AllocationError, offer: NodeOffer) -> Failed:
+def _failed(error: AllocationError, node_pools: NodePools) -> Failed:
     if isinstance(error, TooLongError):
-        return Failed(f"node {offer.node.name}: {error}", over_budget=True)
+        return Failed(f"node {node_pools.node.name}: {error}", over_budget=True)
     return Failed(str(error), cause=error.cause)
 
 
-def _over_budget(error: CostBudgetExceededError, offer: NodeOffer, compat: Compat) -> Failed:
+def _over_budget(error: CostBudgetExceededError, node_pools: NodePools, compat: Compat) -> Failed:
     budget = f": evaluating the selectors exceeds the budget of {error.units} cost units"
     why = budget if error.expression and compat.explains_cost_budget else ""
-    return Failed(f"node {offer.node.name}: {TIMED_OUT}{why}", over_budget=True)
+    return Failed(f"node {node_pools.node.name}: {TIMED_OUT}{why}", over_budget=True)
 
 
-def _allocated(demand: Demand, chosen: Sequence[Chosen], offer: NodeOffer) -> Allocated:
+def _allocated(demand: Demand, chosen: Sequence[Chosen], node_pools: NodePools) -> Allocated:
     picked = {
         (plan.claim, plan.request): plan.choice
-        for each in chosen
-        for plan, _ in each
+        for claim in chosen
+        for plan, _ in claim
         if plan.alternative.is_choice
     }
     return Allocated(
         tuple(
-            write(each.claim, chosen[index], offer.node) for index, each in enumerate(demand.claims)
+            write(claim.claim, chosen[index], node_pools.node)
+            for index, claim in enumerate(demand.claims)
         ),
-        tuple(tuple(slot.device for _, slot in each) for each in chosen),
+        tuple(tuple(slot.device for _, slot in devices) for devices in chosen),
         tuple(
-            (claim, place)
-            for claim, each in enumerate(chosen)
-            for place, (_, slot) in enumerate(each)
+            (claim, index)
+            for claim, devices in enumerate(chosen)
+            for index, (_, slot) in enumerate(devices)
             if slot.is_shareable
         ),
         sum(MOST_CHOICES - choice for choice in picked.values()),

@@ -1,10 +1,10 @@
 """Which devices can serve a request at all, whatever else is in use.
 
 Class, selectors, node, size and taints do not depend on other allocations, so a pool is judged
-once per shape of request and the verdicts stay with the offer. A selector that cannot tell about a
-device is an error only if the search comes to that device, as in Kubernetes; so it stands in the
-list of candidates, at the place of the device. An attempt that runs out of its budget in between
-leaves the verdicts of expressions behind, and the next one starts from those.
+once per shape of request and the result is cached in `Pool` and `NodePools`. A selector that fails
+for a device is an error only if the search reaches that device, as in Kubernetes; so it is in the
+list of candidates, at the position of the device. An attempt that exceeds its cost budget keeps
+the results of expressions, and the next one starts from those.
 """
 
 from __future__ import annotations
@@ -20,15 +20,19 @@ from sully.domain.allocation.capacity import Need, need_of
 from sully.domain.allocation.counters import Draw
 from sully.domain.allocation.derived import DerivedError, derive
 from sully.domain.allocation.ledger import InUse, PoolUse
-from sully.domain.allocation.offers import NodeOffer, PoolOffer
+from sully.domain.allocation.node_pools import NodePools, Pool
 from sully.domain.allocation.requests import Shape
-from sully.domain.allocation.toleration_expiry import expired, is_temporary
+from sully.domain.allocation.toleration_expiry import is_temporary, with_expired_toleration
 from sully.domain.allocation.verdicts import FailureCause, Reason
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import PoolId
 from sully.domain.devices.selectors import Content, SelectorError, mismatch
-from sully.domain.devices.taints import SourcedTaint, discouraging, untolerated
-from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS
+from sully.domain.devices.taints import (
+    EVICTING_EFFECTS,
+    SourcedTaint,
+    untolerated,
+    untolerated_preferences,
+)
 from sully.machinery.cel import CostBudget
 
 _MISSING_KEY = "no such key:"
@@ -36,23 +40,23 @@ _ADVICE = (
     ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check"
     " with has() for optional fields"
 )
-_LEAVING = "taints make pods leave"
-"""Where a pool's memory says whether any of its devices has such a taint."""
+_EVICTS = "a taint evicts"
+"""The key in the cache of a pool for whether any of its devices has such a taint."""
 _MOST_SHAPES = 512
-"""Shapes remembered per offer; a cluster has few, and a flood of them must not fill the memory."""
+"""Shapes cached per pool and node; a cluster has few, and a flood must not fill the memory."""
 
 _PHASES = {"compile": FailureCause.CEL_COMPILE, "runtime": FailureCause.CEL_RUNTIME}
 
 
 @dataclass(frozen=True, slots=True)
 class DerivedFailure:
-    """An attribute that cannot be worked out for a device."""
+    """A derived attribute that cannot be evaluated for a device."""
 
     error: DerivedError
     device: EffectiveDevice
 
     def text(self, claim: str) -> str:
-        """Say what is wrong."""
+        """Return the error message."""
         error = self.error
         place = f"claim {claim}: derived attribute {error.name}"
         if error.phase == "compile":
@@ -68,15 +72,15 @@ class DerivedFailure:
 
 @dataclass(frozen=True, slots=True)
 class SelectorFailure:
-    """A selector that cannot tell about a device."""
+    """A selector that cannot be evaluated for a device."""
 
     device_class: str | None
-    """The class it stands in; None for the claim's own."""
+    """The class that has it; None for one of the claim."""
     error: SelectorError
     device: EffectiveDevice
 
     def text(self, claim: str) -> str:
-        """Say what is wrong, as Kubernetes does."""
+        """Return the error message of Kubernetes."""
         place = f"claim {claim}" if self.device_class is None else f"class {self.device_class}"
         error = self.error
         if error.phase == "compile":
@@ -95,7 +99,7 @@ class Slot(msgspec.Struct, frozen=True, eq=False):
     """A device as a candidate for requests of one shape."""
 
     device: EffectiveDevice
-    pool: PoolOffer
+    pool: Pool
     name: str
     content: Content
     draws: tuple[Draw, ...] = ()
@@ -103,20 +107,20 @@ class Slot(msgspec.Struct, frozen=True, eq=False):
     need: Need | None = None
     """What a share of it takes."""
     taints: tuple[SourcedTaint, ...] = ()
-    """Those that keep the shape off it."""
-    dislikes: int = 0
-    """How many taints advise against it, or are tolerated only for a time."""
+    """Those that prevent a request of the shape from getting it."""
+    penalty: int = 0
+    """How many taints advise against it, or are tolerated only temporarily."""
     failure: SelectorFailure | DerivedFailure | None = None
 
 
 class Closed(NamedTuple):
-    """A device that a shape may not have."""
+    """A device that is rejected for a shape."""
 
     device: EffectiveDevice
     reason: Reason
     taints: tuple[SourcedTaint, ...] = ()
     selector: int = 0
-    """Which of the selectors of the class, or of the request, does not choose it."""
+    """Which of the selectors of the class, or of the request, does not match it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +128,11 @@ class Candidates:
     """The devices of one pool, judged for one shape."""
 
     open: tuple[Slot, ...]
-    """Those it may have, and those a selector cannot tell about."""
+    """Those that may be allocated, and those for which a selector fails."""
     selected: tuple[Slot, ...]
-    """Those that all its selectors choose, tainted or not: they are what `All` means."""
+    """Those that match all selectors, tainted or not: `All` requests these."""
     closed: tuple[Closed, ...]
-    """Those it may not have, and why."""
+    """Those that are rejected, and why."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,30 +144,30 @@ class Group:
     names: frozenset[str]
 
     def is_full(self, held: PoolUse | None) -> bool:
-        """Report whether others have every one of these devices for themselves."""
+        """Report whether all of these devices are allocated."""
         return held is not None and held.devices.keys() >= self.names
 
 
 @dataclass(slots=True, eq=False)
-class Lane:
+class NodeCandidates:
     """All candidates of a node for one shape, pool by pool, in the order in which they are tried.
 
-    Pools without candidates are left out, and pools that were found full are not looked at again
-    until something becomes free: neither costs more than a first look.
+    Pools without candidates are omitted, and pools without a free device are skipped until one is
+    released.
     """
 
     groups: tuple[Group, ...]
     has_failures: bool = False
     is_plain: bool = False
-    """Its devices are for one user each and draw on nothing: whichever nobody has can be taken."""
+    """Its devices are not shared and consume no counters: any that is free can be allocated."""
     _members: frozenset[EffectiveDevice] | None = field(default=None, repr=False)
     _full: tuple[InUse | None, int, int] = field(default=(None, 0, 0), repr=False)
-    """How many groups at the beginning are full, to which ledger, after how many releases."""
+    """How many of the first groups are full: by ledger, and its number of releases."""
 
     def members(self) -> frozenset[EffectiveDevice]:
-        """Return the devices in it; the first question costs, and only backtracking asks."""
+        """Return its devices; computed when backtracking needs it first."""
         if self._members is None:
-            self._members = frozenset(slot.device for each in self.groups for slot in each.slots)
+            self._members = frozenset(slot.device for group in self.groups for slot in group.slots)
         return self._members
 
     def start(self, use: InUse) -> int:
@@ -176,122 +180,122 @@ class Lane:
         return at
 
     def free(self, use: InUse) -> int:
-        """Count the devices that nobody has for himself."""
-        found = 0
-        for each in self.groups[self.start(use) :]:
-            held = use.get(each.pool)
-            found += len(each.names) if held is None else len(each.names - held.devices.keys())
-        return found
+        """Count the devices that are not allocated."""
+        free = 0
+        for group in self.groups[self.start(use) :]:
+            held = use.get(group.pool)
+            free += len(group.names) if held is None else len(group.names - held.devices.keys())
+        return free
 
     def first(self, count: int, use: InUse) -> list[Slot] | None:
-        """Return so many devices that nobody has, or fewer; None if only a search can tell."""
-        found: list[Slot] = []
-        for each in self.groups[self.start(use) :]:
-            held = use.get(each.pool)
+        """Return free devices, fewer if there are not enough; None if a search is needed."""
+        slots: list[Slot] = []
+        for group in self.groups[self.start(use) :]:
+            held = use.get(group.pool)
             if held is not None and held.shares:
                 return None
-            for slot in each.slots:
+            for slot in group.slots:
                 if held is None or slot.name not in held.devices:
-                    found.append(slot)
-                    if len(found) == count:
-                        return found
-        return found
+                    slots.append(slot)
+                    if len(slots) == count:
+                        return slots
+        return slots
 
 
-def candidates(pool: PoolOffer, shape: Shape, budget: CostBudget) -> Candidates:
-    """Judge the devices of a pool for a shape, or remember how they were judged."""
+def candidates(pool: Pool, shape: Shape, budget: CostBudget) -> Candidates:
+    """Return the devices of a pool as candidates for a shape, from the cache if possible."""
     shape = as_seen(shape, (pool,))
-    found = pool.memory.get(shape)
-    if not isinstance(found, Candidates):
-        found = _judge_all(pool, shape, budget)
-        _remember(pool.memory, shape, found)
-    return found
+    cached = pool.cache.get(shape)
+    if not isinstance(cached, Candidates):
+        cached = _judge_all(pool, shape, budget)
+        _keep(pool.cache, shape, cached)
+    return cached
 
 
-def lane(offer: NodeOffer, shape: Shape, budget: CostBudget) -> Lane:
+def node_candidates(node_pools: NodePools, shape: Shape, budget: CostBudget) -> NodeCandidates:
     """Return a node's candidates for a shape."""
-    shape = as_seen(shape, offer.pools)
-    found = offer.memory.get(shape)
-    if not isinstance(found, Lane):
-        groups = tuple(_groups(offer.pools, shape, budget))
-        slots = [slot for each in groups for slot in each.slots]
-        found = Lane(
+    shape = as_seen(shape, node_pools.pools)
+    cached = node_pools.cache.get(shape)
+    if not isinstance(cached, NodeCandidates):
+        groups = tuple(_groups(node_pools.pools, shape, budget))
+        slots = [slot for group in groups for slot in group.slots]
+        cached = NodeCandidates(
             groups,
             has_failures=any(slot.failure for slot in slots),
             is_plain=not any(slot.failure or slot.is_shareable or slot.draws for slot in slots),
         )
-        _remember(offer.memory, shape, found)
-    return found
+        _keep(node_pools.cache, shape, cached)
+    return cached
 
 
-def as_seen(shape: Shape, pools: Iterable[PoolOffer]) -> Shape:
-    """Return what a shape is to these pools: ends matter only where taints make pods leave."""
-    if shape.lasting is None or any(map(_makes_leave, pools)):
+def as_seen(shape: Shape, pools: Iterable[Pool]) -> Shape:
+    """Return the shape for these pools: expiries matter only where a taint evicts."""
+    if shape.lasting is None or any(map(_evicts, pools)):
         return shape
     return shape.lasting
 
 
-def _makes_leave(pool: PoolOffer) -> bool:
-    found = pool.memory.get(_LEAVING)
-    if not isinstance(found, bool):
-        found = pool.memory[_LEAVING] = any(
-            taint.taint.effect in EVICTING_WITH_BUDGETS
+def _evicts(pool: Pool) -> bool:
+    evicts = pool.cache.get(_EVICTS)
+    if not isinstance(evicts, bool):
+        evicts = pool.cache[_EVICTS] = any(
+            taint.taint.effect in EVICTING_EFFECTS
             for device in pool.devices
             for taint in device.taints
         )
-    return found
+    return evicts
 
 
-def _groups(pools: Iterable[PoolOffer], shape: Shape, budget: CostBudget) -> Iterator[Group]:
+def _groups(pools: Iterable[Pool], shape: Shape, budget: CostBudget) -> Iterator[Group]:
     """Yield the candidates pool by pool; those that taints advise against follow all others."""
     judged = [(pool, candidates(pool, shape, budget).open) for pool in pools if pool.is_usable]
-    levels = sorted({slot.dislikes for _, slots in judged for slot in slots})
+    levels = sorted({slot.penalty for _, slots in judged for slot in slots})
     for level in levels:
         for pool, slots in judged:
             chosen = slots
             if len(levels) > 1:
-                chosen = tuple(slot for slot in slots if slot.dislikes == level)
+                chosen = tuple(slot for slot in slots if slot.penalty == level)
             if chosen:
                 yield Group(pool.id, chosen, frozenset(slot.name for slot in chosen))
 
 
-def _remember(memory: dict[object, object], shape: Shape, found: object) -> None:
-    if len(memory) >= _MOST_SHAPES:
-        memory.clear()
-    memory[shape] = found
+def _keep(cache: dict[object, object], shape: Shape, value: object) -> None:
+    if len(cache) >= _MOST_SHAPES:
+        cache.clear()
+    cache[shape] = value
 
 
-def _judge_all(pool: PoolOffer, shape: Shape, budget: CostBudget) -> Candidates:
+def _judge_all(pool: Pool, shape: Shape, budget: CostBudget) -> Candidates:
     open_: list[Slot] = []
     selected: list[Slot] = []
     closed: list[Closed] = []
-    for place, device in enumerate(pool.devices):
-        found = _judge(pool, place, device, shape, budget)
-        if isinstance(found, Closed):
-            closed.append(found)
+    for index, device in enumerate(pool.devices):
+        judged = _judge(pool, index, device, shape, budget)
+        if isinstance(judged, Closed):
+            closed.append(judged)
             continue
-        selected.append(found)
-        if found.taints:
-            closed.append(Closed(device, Reason.TAINT, found.taints))
+        selected.append(judged)
+        if judged.taints:
+            closed.append(Closed(device, Reason.TAINT, judged.taints))
         else:
-            open_.append(found)
+            open_.append(judged)
     return Candidates(tuple(open_), tuple(selected), tuple(closed))
 
 
 def _judge(
-    pool: PoolOffer, place: int, device: EffectiveDevice, shape: Shape, budget: CostBudget
+    pool: Pool, index: int, device: EffectiveDevice, shape: Shape, budget: CostBudget
 ) -> Slot | Closed:
     content, name = device.content, device.published.device.name
     for reason, owner, selectors in (
         (Reason.CLASS_SELECTOR, shape.class_name, shape.class_selectors),
         (Reason.REQUEST_SELECTOR, None, shape.selectors),
     ):
-        against = _against(owner, selectors, device, budget)
-        if isinstance(against, SelectorFailure):
-            return Slot(device, pool, name, content, failure=against)
-        if against is not None:
-            return Closed(device, reason, selector=against)
-    if place in pool.elsewhere:
+        rejected_by = _rejecting_selector(owner, selectors, device, budget)
+        if isinstance(rejected_by, SelectorFailure):
+            return Slot(device, pool, name, content, failure=rejected_by)
+        if rejected_by is not None:
+            return Closed(device, reason, selector=rejected_by)
+    if index in pool.elsewhere:
         return Closed(device, Reason.NODE)
     shareable = bool(content.allow_multiple_allocations)
     need = need_of(shape.capacity, content) if shareable or shape.capacity else None
@@ -301,7 +305,7 @@ def _judge(
         content = derive(shape.derived, content, budget)
     except DerivedError as error:
         return Slot(device, pool, name, content, failure=DerivedFailure(error, device))
-    taints = _in_the_way(device, shape)
+    taints = _blocking_taints(device, shape)
     return Slot(
         device,
         pool,
@@ -311,38 +315,40 @@ def _judge(
         is_shareable=shareable,
         need=need if shareable else None,
         taints=taints,
-        # Of what it may not have, nobody asks how much it is disliked.
-        dislikes=_dislikes(device, shape) if not taints else 0,
+        # Of devices that are rejected no order is needed.
+        penalty=_penalty(device, shape) if not taints else 0,
     )
 
 
-def _in_the_way(device: EffectiveDevice, shape: Shape) -> tuple[SourcedTaint, ...]:
+def _blocking_taints(device: EffectiveDevice, shape: Shape) -> tuple[SourcedTaint, ...]:
     if not device.taints:
         return ()
-    found = untolerated(device.taints, shape.tolerations, shape.blocking)
-    if shape.ends and shape.blocking:
-        found += expired(device.taints, shape.tolerations, shape.ends)
-    return found
+    blocking = untolerated(device.taints, shape.tolerations, shape.blocking)
+    if shape.expiries and shape.blocking:
+        blocking += with_expired_toleration(device.taints, shape.tolerations, shape.expiries)
+    return blocking
 
 
-def _dislikes(device: EffectiveDevice, shape: Shape) -> int:
+def _penalty(device: EffectiveDevice, shape: Shape) -> int:
     if not device.taints:
         return 0
-    found = discouraging(device.taints, shape.tolerations) if shape.honors_preference else 0
-    if shape.ends:
-        found += sum(
-            is_temporary(each.taint, shape.tolerations, shape.ends) for each in device.taints
+    penalty = 0
+    if shape.honors_preference:
+        penalty = untolerated_preferences(device.taints, shape.tolerations)
+    if shape.expiries:
+        penalty += sum(
+            is_temporary(taint.taint, shape.tolerations, shape.expiries) for taint in device.taints
         )
-    return found
+    return penalty
 
 
-def _against(
+def _rejecting_selector(
     owner: str | None,
     selectors: Sequence[DeviceSelector],
     device: EffectiveDevice,
     budget: CostBudget,
 ) -> int | SelectorFailure | None:
-    """Return which selector does not choose a device, or cannot tell; None if all choose it."""
+    """Return which selector does not match a device, or fails; None if all match."""
     try:
         return mismatch(selectors, device.content, budget)
     except SelectorError as error:

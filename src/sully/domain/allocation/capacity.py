@@ -1,4 +1,4 @@
-"""How much of a device a request takes: amounts asked for, rounded up as the device demands.
+"""How much of a device a request consumes: the requested amounts, rounded up by its policy.
 
 A device that may be allocated several times is shared by capacity: each share takes the rounded
 amounts out of the total. A device for one user only must be large enough. A driver may leave out
@@ -19,7 +19,7 @@ from sully.machinery.quantity import Quantity, parse_quantity
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What one allocation takes of one device."""
+    """What one allocation consumes of one device."""
 
     amounts: Mapping[str, int]
     """Nano units by full name."""
@@ -29,7 +29,7 @@ class Need:
     """The amounts under the names that the driver uses, as an allocation shows them."""
 
     def fits_into(self, used: Mapping[str, int]) -> bool:
-        """Report whether the device has this much left besides what is used."""
+        """Report whether the device has this much left."""
         totals = self.totals
         return all(
             used.get(name, 0) + amount <= totals[name] for name, amount in self.amounts.items()
@@ -42,16 +42,16 @@ def full_name(name: str, driver: str) -> str:
 
 
 def need_of(requests: Mapping[str, str], content: Content) -> Need | None:
-    """Return what a request takes of a device, or None if the device can never give it."""
-    wanted = _wanted(requests, content.driver)
-    known = _known(content)
-    if wanted is None or not wanted.keys() <= known.keys():
+    """Return what a request consumes of a device, or None if the device never has enough."""
+    requested = _requested(requests, content.driver)
+    capacities = _capacities(content)
+    if requested is None or not requested.keys() <= capacities.keys():
         return None
     amounts: dict[str, int] = {}
     totals: dict[str, int] = {}
     texts: dict[str, str] = {}
-    for name, (published, capacity) in known.items():
-        amount = consumption(wanted.get(name), capacity)
+    for name, (published, capacity) in capacities.items():
+        amount = consumption(requested.get(name), capacity)
         total = parse_quantity(capacity.value)
         if amount > total or amount.sign() < 0 or _violates(amount, capacity.request_policy):
             return None
@@ -71,7 +71,7 @@ def taken_of(shares: Iterable[Mapping[str, str]], driver: str) -> Counter[str]:
 def left_of(content: Content, taken: Mapping[str, int]) -> dict[str, Quantity]:
     """Return what is left of each capacity, under the names that the driver uses."""
     left: dict[str, Quantity] = {}
-    for name, (published, capacity) in _known(content).items():
+    for name, (published, capacity) in _capacities(content).items():
         total = parse_quantity(capacity.value)
         left[published] = Quantity(total.nanos - taken.get(name, 0), total.style)
     return left
@@ -85,15 +85,15 @@ def is_used_up(capacity: Capacity, left: Quantity) -> bool:
         allowed = (policy.valid_range.minimum,)
     elif policy is not None:
         allowed = policy.valid_values
-    least = min((parse_quantity(each) for each in allowed if each is not None), default=None)
+    least = min((parse_quantity(value) for value in allowed if value is not None), default=None)
     if least is not None:
         return left < least
-    # Of what there was never any, a share takes nothing.
+    # Of a capacity of zero, a share takes nothing.
     return left.sign() < 0 or (not left.sign() and parse_quantity(capacity.value).sign() > 0)
 
 
 def consumption(requested: Quantity | None, capacity: Capacity) -> Quantity:
-    """Return the amount that is taken: the default, or what is asked for, rounded up."""
+    """Return the amount that is consumed: the default, or the requested one, rounded up."""
     policy = capacity.request_policy
     if requested is None:
         default = policy.default if policy is not None else None
@@ -102,22 +102,22 @@ def consumption(requested: Quantity | None, capacity: Capacity) -> Quantity:
         return requested
     if policy.valid_range is not None:
         return _round_in_range(requested, policy.valid_range)
-    values = (parse_quantity(each) for each in policy.valid_values)
-    return next((each for each in values if requested <= each), requested)
+    values = (parse_quantity(value) for value in policy.valid_values)
+    return next((value for value in values if requested <= value), requested)
 
 
-def _wanted(requests: Mapping[str, str], driver: str) -> dict[str, Quantity] | None:
-    wanted = {full_name(name, driver): parse_quantity(text) for name, text in requests.items()}
-    # The same capacity under both names: nobody can say which amount was meant.
-    return wanted if len(wanted) == len(requests) else None
+def _requested(requests: Mapping[str, str], driver: str) -> dict[str, Quantity] | None:
+    requested = {full_name(name, driver): parse_quantity(text) for name, text in requests.items()}
+    # With the same capacity under both names the amount is ambiguous.
+    return requested if len(requested) == len(requests) else None
 
 
-def _known(content: Content) -> dict[str, tuple[str, Capacity]]:
+def _capacities(content: Content) -> dict[str, tuple[str, Capacity]]:
     """Return the capacities by full name; one with a domain wins over its short form."""
-    known: dict[str, tuple[str, Capacity]] = {}
-    for name in sorted(content.capacity, key=lambda each: "/" not in each):
-        known.setdefault(full_name(name, content.driver), (name, content.capacity[name]))
-    return known
+    capacities: dict[str, tuple[str, Capacity]] = {}
+    for name in sorted(content.capacity, key=lambda name: "/" not in name):
+        capacities.setdefault(full_name(name, content.driver), (name, content.capacity[name]))
+    return capacities
 
 
 def _round_in_range(requested: Quantity, valid: CapacityRequestPolicyRange) -> Quantity:
@@ -134,18 +134,18 @@ def _round_in_range(requested: Quantity, valid: CapacityRequestPolicyRange) -> Q
 
 
 def _violates(amount: Quantity, policy: CapacityRequestPolicy | None) -> bool:
-    """Report whether an amount is none of those that a policy allows."""
+    """Report whether a policy does not allow an amount."""
     if policy is None:
         return False
     if policy.default is not None and amount == parse_quantity(policy.default):
         return False
     if policy.valid_range is not None:
-        return _leaves_range(amount, policy.valid_range)
+        return _is_out_of_range(amount, policy.valid_range)
     values = policy.valid_values
-    return bool(values) and all(amount != parse_quantity(each) for each in values)
+    return bool(values) and all(amount != parse_quantity(value) for value in values)
 
 
-def _leaves_range(amount: Quantity, valid: CapacityRequestPolicyRange) -> bool:
+def _is_out_of_range(amount: Quantity, valid: CapacityRequestPolicyRange) -> bool:
     if valid.maximum is not None and amount > parse_quantity(valid.maximum):
         return True
     if valid.step is None:

@@ -1,6 +1,6 @@
 """What devices of a claim must have in common, or must not.
 
-Both constraints are monotonic: once they refuse a device, more devices do not help. An attribute
+Both constraints are monotonic: once they reject a device, more devices do not help. An attribute
 counts with its type; a list counts as the set of its values, of which one must be shared by all
 (match) or none by any two (distinct), which for single values is equality.
 """
@@ -48,11 +48,11 @@ def _values(attribute: DeviceAttribute) -> Values:
 class Constraint:
     """The state of one constraint during one attempt."""
 
-    def __init__(self, given: DeviceConstraint) -> None:
-        self.attribute = given.match_attribute or given.distinct_attribute or ""
-        self._requests = frozenset(given.requests)
-        # With both given the first wins, as Kubernetes has it.
-        self._distinct = given.match_attribute is None
+    def __init__(self, constraint: DeviceConstraint) -> None:
+        self.attribute = constraint.match_attribute or constraint.distinct_attribute or ""
+        self._requests = frozenset(constraint.requests)
+        # With both set the first wins, as in Kubernetes.
+        self._distinct = constraint.match_attribute is None
         self._shared: list[Values] = []
         self._seen: set[tuple[str, object]] = set()
 
@@ -65,7 +65,7 @@ class Constraint:
         )
 
     def add(self, content: Content) -> bool:
-        """Add a device, unless it would break the constraint; say whether it was added."""
+        """Add a device, unless it violates the constraint; report whether it was added."""
         values = attribute_values(content, self.attribute)
         if self._distinct:
             return self._add_distinct(values)

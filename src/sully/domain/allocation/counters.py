@@ -1,7 +1,7 @@
-"""Counters that devices of a pool share: partitions of one card draw on the same memory.
+"""Counters that devices of a pool share: partitions of one card consume the same memory.
 
-What is left of a counter is its total less what devices in use draw, wherever in the cluster they
-are used. `Draw` is one device's part; `Balance` is the state of a pool during one attempt.
+What is left of a counter is its total less what allocated devices consume, on any node. `Draw` is
+what one device consumes; `Balance` is the state of a pool during one attempt.
 """
 
 from __future__ import annotations
@@ -18,37 +18,37 @@ Totals = Mapping[str, Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """What a device takes out of one counter set."""
+    """What a device consumes of one counter set."""
 
     counter_set: str
     amounts: tuple[tuple[str, int], ...]
     groups: frozenset[str] = frozenset()
-    """Users of a counter set must have a group in common; those without keep to themselves."""
+    """Consumers of a counter set must share a group; those without share it with each other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """What of a counter set is missing to give a device away."""
+    """What of a counter set is missing to allocate a device."""
 
     counter_set: str
     counter: str = ""
-    """Empty: there is enough, but the users of the set do not go together."""
+    """Empty: there is enough, but the consumers of the set are not compatible."""
     left: int = 0
     needed: int = 0
 
 
 def draws_of(device: Device) -> tuple[Draw, ...]:
-    """Return what a device takes out of counters."""
+    """Return what a device consumes of counters."""
     return tuple(
         Draw(
-            each.counter_set,
+            consumed.counter_set,
             tuple(
                 (name, parse_quantity(counter.value).nanos)
-                for name, counter in sorted(each.counters.items())
+                for name, counter in sorted(consumed.counters.items())
             ),
-            frozenset(each.compatibility_groups),
+            frozenset(consumed.compatibility_groups),
         )
-        for each in device.consumes_counters
+        for consumed in device.consumes_counters
     )
 
 
@@ -56,24 +56,24 @@ def totals_of(slices: Iterable[ResourceSlice]) -> Totals | str:
     """Return the counters of a pool, or what is wrong with them."""
     totals: dict[str, dict[str, int]] = {}
     for slice_ in slices:
-        for given in slice_.spec.shared_counters:
-            if given.name in totals:
-                return f"duplicate counter set name {given.name}"
-            totals[given.name] = {
+        for counter_set in slice_.spec.shared_counters:
+            if counter_set.name in totals:
+                return f"duplicate counter set name {counter_set.name}"
+            totals[counter_set.name] = {
                 name: parse_quantity(counter.value).nanos
-                for name, counter in given.counters.items()
+                for name, counter in counter_set.counters.items()
             }
     return totals
 
 
 def dangling(draws: Iterable[Draw], totals: Totals) -> str:
-    """Say what a device refers to that its pool lacks; empty if all is well."""
+    """Return which counter of a device its pool does not have; empty if it has all."""
     for draw in draws:
-        known = totals.get(draw.counter_set)
-        if known is None:
+        counters = totals.get(draw.counter_set)
+        if counters is None:
             return f"counter set {draw.counter_set} not found"
         for name, _ in draw.amounts:
-            if name not in known:
+            if name not in counters:
                 return f"counter {name} not found in counter set {draw.counter_set}"
     return ""
 
@@ -88,7 +88,7 @@ class Balance:
             self._apply(draws)
 
     def take(self, draws: tuple[Draw, ...]) -> bool:
-        """Take what a device draws, unless there is not enough; say whether it was taken."""
+        """Take what a device consumes, if there is enough; report whether it was taken."""
         if not self.allows(draws):
             return False
         self._apply(draws)
@@ -104,16 +104,16 @@ class Balance:
 
     def allows(self, draws: tuple[Draw, ...]) -> bool:
         """Report whether there is enough for a device."""
-        return all(self._suffices(draw) and self._goes_with_others(draw) for draw in draws)
+        return all(self._suffices(draw) and self._is_compatible(draw) for draw in draws)
 
     def lack(self, draws: tuple[Draw, ...]) -> Lack | None:
-        """Say what a device lacks first; None if there is enough."""
+        """Return what a device lacks first; None if there is enough."""
         for draw in draws:
             left = self._left[draw.counter_set]
             for name, amount in draw.amounts:
                 if left[name] < amount:
                     return Lack(draw.counter_set, name, left[name], amount)
-            if not self._goes_with_others(draw):
+            if not self._is_compatible(draw):
                 return Lack(draw.counter_set)
         return None
 
@@ -121,7 +121,7 @@ class Balance:
         left = self._left[draw.counter_set]
         return all(left[name] >= amount for name, amount in draw.amounts)
 
-    def _goes_with_others(self, draw: Draw) -> bool:
+    def _is_compatible(self, draw: Draw) -> bool:
         others = self._groups.get(draw.counter_set)
         if not others:
             return True

@@ -1,7 +1,7 @@
-"""Attributes that a request works out from those of a device, for its constraints to compare.
+"""Derived attributes: a request computes them from a device, for its constraints.
 
-They are computed after the selectors, once per expression and content, and seen by nothing but
-constraints: two requests may call different things by the same name.
+They are computed after the selectors, once per expression and content, and only constraints see
+them: two requests may use the same name for different attributes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sully.machinery.memo import Memo
 from sully.machinery.semver import Semver
 
 _MEMBERS: Final = (
-    # A truth value is a number to Python, so it must be asked about first.
+    # In Python bool is a subclass of int, so it must be checked first.
     (bool, "bool_value", "bools"),
     (int, "int_value", "ints"),
     (str, "string_value", "strings"),
@@ -33,11 +33,11 @@ _MEMBERS: Final = (
 )
 
 _MOST_VALUES = 8192
-"""Values remembered, for an attempt that evaluates in slices."""
+"""Values cached, for an attempt that evaluates in slices."""
 
 
 class DerivedError(Exception):
-    """An attribute that cannot be worked out."""
+    """A derived attribute that cannot be evaluated."""
 
     def __init__(self, name: str, phase: str, error: str) -> None:
         super().__init__(error)
@@ -48,40 +48,40 @@ class DerivedError(Exception):
 
 
 def derive(
-    wanted: Sequence[DeviceDerivedAttribute], content: Content, budget: CostBudget
+    derived: Sequence[DeviceDerivedAttribute], content: Content, budget: CostBudget
 ) -> Content:
     """Return a device with derived attributes added; raise DerivedError if one has no value."""
-    if not wanted:
+    if not derived:
         return content
-    added = {each.name: _attribute(each, content, budget) for each in wanted}
+    added = {attribute.name: _evaluate(attribute, content, budget) for attribute in derived}
     attributes: Mapping[str, DeviceAttribute] = {**content.attributes, **added}
     return Content(content.driver, attributes, content.capacity, content.allow_multiple_allocations)
 
 
-def _attribute(
-    wanted: DeviceDerivedAttribute, content: Content, budget: CostBudget
+def _evaluate(
+    derived: DeviceDerivedAttribute, content: Content, budget: CostBudget
 ) -> DeviceAttribute:
-    program = _programs.get(wanted.expression, budget)
+    program = _programs.get(derived.expression, budget)
     if isinstance(program, CompileError):
-        raise DerivedError(wanted.name, "compile", str(program))
-    known = _values.get((program, content))
-    if known is None:
-        known = budget.run(partial(_evaluate, program, content))
-    if isinstance(known, str):
-        raise DerivedError(wanted.name, "runtime", known)
-    return known
+        raise DerivedError(derived.name, "compile", str(program))
+    value = _values.get((program, content))
+    if value is None:
+        value = budget.run(partial(_run, program, content))
+    if isinstance(value, str):
+        raise DerivedError(derived.name, "runtime", value)
+    return value
 
 
 _values: Memo[tuple[Program, Content], DeviceAttribute | str] = Memo(_MOST_VALUES)
 
 
-def _evaluate(program: Program, content: Content, spending: Spending) -> DeviceAttribute | str:
-    found: DeviceAttribute | str
+def _run(program: Program, content: Content, spending: Spending) -> DeviceAttribute | str:
+    value: DeviceAttribute | str
     try:
-        found = attribute_of(spending.evaluate(program, content.input(), program.limit)[0])
+        value = attribute_of(spending.evaluate(program, content.input(), program.limit)[0])
     except EvaluationError as error:
-        found = str(error)
-    return _values.keep((program, content), found)
+        value = str(error)
+    return _values.keep((program, content), value)
 
 
 def attribute_of(value: Any) -> DeviceAttribute:
@@ -89,10 +89,10 @@ def attribute_of(value: Any) -> DeviceAttribute:
     several = isinstance(value, list | tuple)
     values = list(value) if several else [value]
     for kind, single, plural in _MEMBERS:
-        if values and all(isinstance(each, kind) for each in values):
-            plain = [str(each) if kind is Semver else each for each in values]
+        if values and all(isinstance(item, kind) for item in values):
+            plain = [str(item) if kind is Semver else item for item in values]
             return DeviceAttribute(**({plural: tuple(plain)} if several else {single: plain[0]}))
-        if kind is bool and any(isinstance(each, bool) for each in values):
+        if kind is bool and any(isinstance(item, bool) for item in values):
             break
     raise EvaluationError("the result is neither a scalar nor a list of scalars of one type")
 

@@ -1,7 +1,7 @@
-"""Why nodes could not serve a pod: every device, and what spoke against it.
+"""Why nodes could not serve a pod: how many devices were rejected for which reason.
 
-Counts are those before the attempt, so a device that an earlier request of the same pod would have
-taken still counts as available. A device that several nodes see is counted once.
+Counts are those before the attempt, so a device that an earlier request of the same pod would get
+still counts as available. A device that several nodes see is counted once.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sully.domain.allocation.ledger import InUse
-from sully.domain.allocation.offers import NodeOffer, PoolOffer
-from sully.domain.allocation.plans import NO_LANE, AllocationError, Plan
+from sully.domain.allocation.node_pools import NodePools, Pool
+from sully.domain.allocation.plans import NO_CANDIDATES, AllocationError, Plan
 from sully.domain.allocation.reason_counts import ReasonCounts, count_reasons
 from sully.domain.allocation.requests import Demand
 from sully.domain.allocation.search import search
@@ -29,49 +29,49 @@ from sully.domain.devices.pools import PoolId
 MOST_NODES: Final = 1000
 """Nodes whose devices are counted for one pod."""
 MOST_SEARCHES: Final = 16
-"""Nodes on which it is found out what a constraint spoke against: each is a search of its own."""
+"""Nodes on which the devices that a constraint rejects are found: each needs a search."""
 _SEARCH_STEPS: Final = 2000
 
 Unfit = Mapping[tuple[int, int, int], set[EffectiveDevice]]
-"""Devices that a constraint spoke against, by claim, request and alternative."""
+"""Devices that a constraint rejected, by claim, request and alternative."""
 
 
 @dataclass(slots=True)
 class Survey:
-    """The nodes that a diagnosis is made for."""
+    """The nodes of a diagnosis."""
 
-    reached: list[NodeOffer] = field(default_factory=list)
-    """Those that would take the pod, but for devices."""
-    others: list[NodeOffer] = field(default_factory=list)
-    """Those that do not take it for other reasons; devices only they have are out of reach."""
+    reached: list[NodePools] = field(default_factory=list)
+    """Those that fit the pod, except for devices."""
+    others: list[NodePools] = field(default_factory=list)
+    """Those that reject it for other reasons; devices that only they see cannot be used."""
 
     def __len__(self) -> int:
         """Return how many nodes there are in it."""
         return len(self.reached) + len(self.others)
 
 
-def unallocatable(offer: NodeOffer) -> Unallocatable:
+def unallocatable(node_pools: NodePools) -> Unallocatable:
     """Return that a node cannot serve the claims, without a diagnosis."""
-    reason = INVALID_POOLS if offer.invalid else CANNOT_ALLOCATE
-    return Unallocatable(reason, incomplete=offer.incomplete, invalid=offer.invalid)
+    reason = INVALID_POOLS if node_pools.invalid else CANNOT_ALLOCATE
+    return Unallocatable(reason, incomplete=node_pools.incomplete, invalid=node_pools.invalid)
 
 
 def diagnose_on(
-    demand: Demand, offer: NodeOffer, use: InUse, unfit: Mapping[Plan, set[EffectiveDevice]]
+    demand: Demand, node_pools: NodePools, use: InUse, unfit: Mapping[Plan, set[EffectiveDevice]]
 ) -> tuple[RequestDiagnosis, ...]:
-    """Say for every request what spoke against which devices of one node."""
-    found = {_place(plan): devices for plan, devices in unfit.items()}
-    return _diagnose(demand, Survey([offer]), use, found)
+    """Return for every request why devices of one node were rejected."""
+    by_place = {_place(plan): devices for plan, devices in unfit.items()}
+    return _diagnose(demand, Survey([node_pools]), use, by_place)
 
 
 def diagnose(demand: Demand, survey: Survey, use: InUse) -> Unallocatable:
-    """Say for every request, alternative by alternative, what spoke against which devices."""
+    """Return for every request, alternative by alternative, why devices were rejected."""
     reached = survey.reached
-    offers = [*reached, *survey.others]
+    nodes = [*reached, *survey.others]
     return Unallocatable(
         requests=_diagnose(demand, survey, use, _unfit(demand, reached, use)),
-        incomplete=tuple(dict.fromkeys(pool for each in offers for pool in each.incomplete)),
-        invalid={pool: text for each in offers for pool, text in each.invalid.items()},
+        incomplete=tuple(dict.fromkeys(pool for node in nodes for pool in node.incomplete)),
+        invalid={pool: text for node in nodes for pool, text in node.invalid.items()},
     )
 
 
@@ -80,52 +80,56 @@ def _diagnose(
 ) -> tuple[RequestDiagnosis, ...]:
     before = State(demand, use)
     reached, others = _pools(survey.reached), _pools(survey.others)
-    found = []
-    for each in _plans(demand):
-        total, bad = ReasonCounts(), unfit.get(_place(each)) or set()
-        for offers in reached.values():
-            total.merge(count_reasons(each, offers, before, bad))
-        for id_, offers in others.items():
+    diagnoses = []
+    for plan in _plans(demand):
+        total, unfit_devices = ReasonCounts(), unfit.get(_place(plan)) or set()
+        for pools in reached.values():
+            total.merge(count_reasons(plan, pools, before, unfit_devices))
+        for id_, pools in others.items():
             if id_ not in reached:
-                total.merge(count_reasons(each, offers, before, bad), reachable=False)
-        found.append(total.diagnosis(demand.claims[each.claim].key, each))
-    return tuple(found)
+                counts = count_reasons(plan, pools, before, unfit_devices)
+                total.merge(counts, reachable=False)
+        diagnoses.append(total.diagnosis(demand.claims[plan.claim].key, plan))
+    return tuple(diagnoses)
 
 
-def _pools(offers: Iterable[NodeOffer]) -> dict[PoolId, list[PoolOffer]]:
-    """Return the pools that nodes see; most see one in the same way, and then it is there once."""
-    found: dict[PoolId, dict[PoolOffer, None]] = {}
-    for offer in offers:
-        for pool in offer.pools:
-            found.setdefault(pool.id, {})[pool] = None
-    return {id_: list(ways) for id_, ways in found.items()}
+def _pools(nodes: Iterable[NodePools]) -> dict[PoolId, list[Pool]]:
+    """Return the pools that nodes see, each as often as nodes see it differently."""
+    pools: dict[PoolId, dict[Pool, None]] = {}
+    for node in nodes:
+        for pool in node.pools:
+            pools.setdefault(pool.id, {})[pool] = None
+    return {id_: list(views) for id_, views in pools.items()}
 
 
 def _plans(demand: Demand) -> Iterator[Plan]:
-    """Yield plans that are bound to no node: a diagnosis needs to know only who asks for what."""
+    """Yield plans without candidates: a diagnosis only needs the alternatives."""
     for index, claim in enumerate(demand.claims):
         for place, request in enumerate(claim.requests):
-            for choice, each in enumerate(request.alternatives):
-                yield Plan(index, place, choice, each, each.count or 0, NO_LANE)
+            for choice, alternative in enumerate(request.alternatives):
+                count = alternative.count or 0
+                yield Plan(index, place, choice, alternative, count, NO_CANDIDATES)
 
 
 def _place(plan: Plan) -> tuple[int, int, int]:
     return plan.claim, plan.request, plan.choice
 
 
-def _unfit(demand: Demand, offers: Iterable[NodeOffer], use: InUse) -> Unfit:
-    found: dict[tuple[int, int, int], set[EffectiveDevice]] = {}
+def _unfit(demand: Demand, nodes: Iterable[NodePools], use: InUse) -> Unfit:
+    unfit: dict[tuple[int, int, int], set[EffectiveDevice]] = {}
     if not any(claim.constraints for claim in demand.claims):
-        return found
-    for offer, _ in zip(offers, range(MOST_SEARCHES), strict=False):
-        for each, devices in _against(demand, offer, use).items():
-            found.setdefault(_place(each), set()).update(devices)
-    return found
+        return unfit
+    for node_pools, _ in zip(nodes, range(MOST_SEARCHES), strict=False):
+        for plan, devices in _unfit_on(demand, node_pools, use).items():
+            unfit.setdefault(_place(plan), set()).update(devices)
+    return unfit
 
 
-def _against(demand: Demand, offer: NodeOffer, use: InUse) -> Mapping[Plan, set[EffectiveDevice]]:
+def _unfit_on(
+    demand: Demand, node_pools: NodePools, use: InUse
+) -> Mapping[Plan, set[EffectiveDevice]]:
     try:
-        # What was found out before an error is still true.
-        return search(demand, offer, use, most_steps=_SEARCH_STEPS).unfit
+        # What was found before an error is still valid.
+        return search(demand, node_pools, use, most_steps=_SEARCH_STEPS).unfit
     except AllocationError:
         return {}

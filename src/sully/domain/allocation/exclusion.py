@@ -1,7 +1,7 @@
-"""Which devices a claim keeps others from: the rule that holds however many schedulers there are.
+"""Which devices a claim holds exclusively, whatever number of schedulers there is.
 
-A scheduler knows what it gave away itself and what it has seen; two of them may choose the same
-device at the same moment. The server therefore asks here before it stores an allocation
+A scheduler knows what it allocated and what it has seen; two of them may choose the same device at
+the same time. The server therefore checks this before it stores an allocation
 (`server/admission/devices.py`), on objects as they are stored.
 """
 
@@ -13,22 +13,22 @@ from typing import Any
 from sully.domain.devices.pools import DeviceId
 
 IN_USE = "DeviceInUse"
-"""The cause in the server's answer: a scheduler must tell it from a claim that has changed."""
+"""The cause in the server's answer: for schedulers it is not a conflict of the claim."""
 
 Holdings = Mapping[DeviceId, bool]
-"""The devices of a claim; true for those it has for itself, false for those it has a share of."""
+"""The devices of a claim; True if it holds the device, False if it holds a share of it."""
 
 
 def holdings(claim: Mapping[str, Any]) -> Holdings:
     """Return the devices that a claim holds; admin access holds nothing."""
     allocation = (claim.get("status") or {}).get("allocation") or {}
     results = (allocation.get("devices") or {}).get("results") or ()
-    found: dict[DeviceId, bool] = {}
+    exclusive: dict[DeviceId, bool] = {}
     for result in results:
         if not result.get("adminAccess"):
             device = DeviceId(*(result.get(part, "") for part in DeviceId._fields))
-            found[device] = found.get(device, False) or result.get("shareID") is None
-    return found
+            exclusive[device] = exclusive.get(device, False) or result.get("shareID") is None
+    return exclusive
 
 
 def excludes(device: DeviceId, first: Holdings, second: Holdings) -> bool:

@@ -1,9 +1,8 @@
-"""Which devices are taken, and how much of those that are shared.
+"""Which devices are allocated, and how much of those that are shared.
 
-A ledger is kept from allocations as they come and go: a device with admin access is not taken, a
-result with a share id takes capacity, any other takes the whole device. Who keeps it up to date
-with the claims of the cluster, and with allocations that are still being written, is the
-scheduler's matter.
+A result with admin access allocates nothing, one with a share ID allocates capacity, any other the
+whole device. The scheduler (`scheduler/device_cache.py`) updates the ledger with the claims of the
+cluster, and with allocations that are being written.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ class PoolUse:
     """What is taken of one pool."""
 
     devices: Counter[str] = field(default_factory=Counter)
-    """How many claims hold a device for themselves; more than one is a mistake elsewhere."""
+    """How many claims hold a device exclusively; more than one is an error of another writer."""
     shares: Counter[str] = field(default_factory=Counter)
     """How many shares of a device are held."""
     amounts: dict[str, Counter[str]] = field(default_factory=dict)
     """Capacity that shares take: device, full name of the capacity, nano units."""
     holders: dict[str, list[str]] = field(default_factory=dict)
-    """Who has a device or a share of it; nobody decides by this, it is told to people."""
+    """The claims that hold a device or a share of it, for diagnoses only."""
     version: int = 0
-    """Another one after every change."""
+    """Increases with every change."""
 
     def __contains__(self, device: str) -> bool:
         """Report whether a device is used at all."""
@@ -44,7 +43,7 @@ class InUse(Protocol):
 
     @property
     def releases(self) -> int:
-        """Return a number that is another one after something has become free."""
+        """Return a number that increases when devices are released."""
 
     def get(self, pool: PoolId, /) -> PoolUse | None:
         """Return what is taken of a pool, or None if nothing is."""
@@ -55,14 +54,14 @@ class Ledger:
 
     def __init__(self) -> None:
         self.releases = 0
-        """How often something has become free; until then, what is full stays full."""
+        """Increases when devices are released; until then, what is full stays full."""
         self.version = 0
-        """Another one after every change."""
+        """Increases with every change."""
         self._pools: dict[PoolId, PoolUse] = {}
         self._listeners: list[Callable[[PoolId], None]] = []
 
     def on_release(self, listener: Callable[[PoolId], None]) -> None:
-        """Tell of every pool in which something has become free."""
+        """Call a listener with each pool of which devices are released."""
         self._listeners.append(listener)
 
     def get(self, pool: PoolId, /) -> PoolUse | None:
@@ -116,9 +115,9 @@ def _hold(holders: dict[str, list[str]], device: str, by: int, holder: str) -> N
     if by > 0:
         holders.setdefault(device, []).append(holder)
         return
-    known = holders[device]
-    known.remove(holder)
-    if not known:
+    claims = holders[device]
+    claims.remove(holder)
+    if not claims:
         del holders[device]
 
 

@@ -1,7 +1,7 @@
-"""What an alternative comes to on one node: how many devices, and out of which.
+"""The plan of an alternative on one node: how many devices, and the candidates.
 
-Made before the search, because some requests are in error whatever the search would find: `All`
-while a pool is being written, or more devices than an allocation can hold.
+Plans are made before the search, because some requests fail whatever it would find: `All` while a
+pool is incomplete, or more devices than an allocation can hold.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import Final
 
 import msgspec
 
-from sully.domain.allocation.candidates import Lane, Slot, candidates, lane
+from sully.domain.allocation.candidates import NodeCandidates, Slot, candidates, node_candidates
 from sully.domain.allocation.ledger import InUse
-from sully.domain.allocation.offers import NodeOffer
+from sully.domain.allocation.node_pools import NodePools
 from sully.domain.allocation.requests import Alternative, Demand
 from sully.domain.allocation.verdicts import FailureCause
 
@@ -21,7 +21,7 @@ MOST_RESULTS: Final = 32
 
 
 class AllocationError(Exception):
-    """Ends the attempt on all nodes; the text is what the user sees."""
+    """Ends the attempt on all nodes; the text is the message for users."""
 
     def __init__(self, text: str, cause: FailureCause | None = None) -> None:
         super().__init__(text)
@@ -29,7 +29,7 @@ class AllocationError(Exception):
 
 
 class TooLongError(AllocationError):
-    """The search took more steps than it was given."""
+    """The search exceeded its limit of steps."""
 
 
 class Plan(msgspec.Struct, frozen=True, eq=False):
@@ -40,9 +40,9 @@ class Plan(msgspec.Struct, frozen=True, eq=False):
     choice: int
     alternative: Alternative
     needed: int
-    lane: Lane
+    candidates: NodeCandidates
     everything: tuple[Slot, ...] | None = None
-    """The devices it must have, when it asks for all."""
+    """The devices it must get, if it requests all."""
     is_only: bool = True
     """The request has no other alternative."""
 
@@ -50,54 +50,57 @@ class Plan(msgspec.Struct, frozen=True, eq=False):
 Plans = tuple[tuple[tuple[Plan, ...], ...], ...]
 """By claim, request and alternative."""
 
-NO_LANE = Lane(())
+NO_CANDIDATES = NodeCandidates(())
 
 
-def at_a_glance(demand: Demand, offer: NodeOffer, use: InUse) -> list[tuple[Plan, Slot]] | None:
-    """Return what a search would find for the only request of a pod; nothing if too little is left.
+def quick_result(
+    demand: Demand, node_pools: NodePools, use: InUse
+) -> list[tuple[Plan, Slot]] | None:
+    """Return the result of a search for the only request of a pod; empty if too few are left.
 
-    None where a glance is not enough. A pod that asks for one thing only is the usual one, and most
-    nodes that it asks are full.
+    None if a search is needed. Most pods have one request, and most nodes that are tried are full.
     """
-    asked = _only(demand)
-    count = 0 if asked is None or asked.admin_access else asked.count or 0
-    if asked is None or not 0 < count <= MOST_RESULTS:
+    alternative = _only_alternative(demand)
+    if alternative is None:
         return None
-    found = lane(offer, asked.shape, demand.budget)
-    if found.is_plain and not demand.claims[0].constraints:
-        slots = found.first(count, use)
+    count = 0 if alternative.admin_access else alternative.count or 0
+    if not 0 < count <= MOST_RESULTS:
+        return None
+    devices = node_candidates(node_pools, alternative.shape, demand.budget)
+    if devices.is_plain and not demand.claims[0].constraints:
+        slots = devices.first(count, use)
         if slots is not None:
-            only = Plan(0, 0, 0, asked, count, found)
-            return [(only, slot) for slot in slots] if len(slots) == count else []
-    # A selector that fails on a device must be found out.
-    return [] if not found.has_failures and found.free(use) < count else None
+            plan = Plan(0, 0, 0, alternative, count, devices)
+            return [(plan, slot) for slot in slots] if len(slots) == count else []
+    # A selector that fails for a device must be reported.
+    return [] if not devices.has_failures and devices.free(use) < count else None
 
 
-def _only(demand: Demand) -> Alternative | None:
-    """Return what a pod asks for if there is nothing besides it, nor in its place."""
+def _only_alternative(demand: Demand) -> Alternative | None:
+    """Return the alternative of a pod if it has only one request with only one."""
     if len(demand.claims) != 1 or len(demand.claims[0].requests) != 1:
         return None
-    found = demand.claims[0].requests[0].alternatives
-    return found[0] if len(found) == 1 else None
+    alternatives = demand.claims[0].requests[0].alternatives
+    return alternatives[0] if len(alternatives) == 1 else None
 
 
-def plan(demand: Demand, offer: NodeOffer, use: InUse) -> Plans:
+def plan(demand: Demand, node_pools: NodePools, use: InUse) -> Plans:
     """Plan all claims of a pod on a node; raise AllocationError if one can never be served."""
-    return tuple(_plan_claim(demand, index, offer, use) for index in range(len(demand.claims)))
+    return tuple(_plan_claim(demand, index, node_pools, use) for index in range(len(demand.claims)))
 
 
 def _plan_claim(
-    demand: Demand, index: int, offer: NodeOffer, use: InUse
+    demand: Demand, index: int, node_pools: NodePools, use: InUse
 ) -> tuple[tuple[Plan, ...], ...]:
     claim = demand.claims[index]
     planned = tuple(
         tuple(
-            _plan(demand, (index, place, choice), each, offer, use)
-            for choice, each in enumerate(request.alternatives)
+            _plan(demand, (index, place, choice), alternative, node_pools, use)
+            for choice, alternative in enumerate(request.alternatives)
         )
         for place, request in enumerate(claim.requests)
     )
-    least = sum(min(each.needed for each in plans) for plans in planned if plans)
+    least = sum(min(plan.needed for plan in plans) for plans in planned if plans)
     if least > MOST_RESULTS:
         raise AllocationError(
             f"claim {claim.key}: number of requested devices {least}"
@@ -111,27 +114,27 @@ def _plan(
     demand: Demand,
     place: tuple[int, int, int],
     alternative: Alternative,
-    offer: NodeOffer,
+    node_pools: NodePools,
     use: InUse,
 ) -> Plan:
     claim = demand.claims[place[0]]
     only = not alternative.is_choice or len(claim.requests[place[1]].alternatives) == 1
     if alternative.count is not None:
-        found = lane(offer, alternative.shape, demand.budget)
-        return Plan(*place, alternative, alternative.count, found, is_only=only)
-    everything = _everything(demand, claim.key, alternative, offer, use)
-    return Plan(*place, alternative, len(everything), NO_LANE, everything, is_only=only)
+        devices = node_candidates(node_pools, alternative.shape, demand.budget)
+        return Plan(*place, alternative, alternative.count, devices, is_only=only)
+    everything = _everything(demand, claim.key, alternative, node_pools, use)
+    return Plan(*place, alternative, len(everything), NO_CANDIDATES, everything, is_only=only)
 
 
 def _everything(
-    demand: Demand, claim: str, alternative: Alternative, offer: NodeOffer, use: InUse
+    demand: Demand, claim: str, alternative: Alternative, node_pools: NodePools, use: InUse
 ) -> tuple[Slot, ...]:
-    """Return all devices that an alternative selects, in use, tainted or not.
+    """Return all devices that an alternative selects, also those in use or tainted.
 
-    What is too small, or has too little left, is not meant, though: that is how Kubernetes has it.
+    As in Kubernetes, without those that are too small or have too little left.
     """
-    found: list[Slot] = []
-    for pool in offer.pools:
+    slots: list[Slot] = []
+    for pool in node_pools.pools:
         if not pool.is_usable:
             state, cause = (
                 ("being updated", FailureCause.POOL_INCOMPLETE)
@@ -146,12 +149,12 @@ def _everything(
         for slot in candidates(pool, alternative.shape, demand.budget).selected:
             if slot.failure is not None:
                 raise AllocationError(slot.failure.text(claim), slot.failure.cause)
-            if _has_room(slot, use):
-                found.append(slot)
-    return tuple(found)
+            if _has_capacity(slot, use):
+                slots.append(slot)
+    return tuple(slots)
 
 
-def _has_room(slot: Slot, use: InUse) -> bool:
+def _has_capacity(slot: Slot, use: InUse) -> bool:
     if slot.need is None:
         return True
     held = use.get(slot.pool.id)

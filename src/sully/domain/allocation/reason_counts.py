@@ -1,7 +1,7 @@
-"""Counts what speaks against devices, pool by pool, for one alternative of a request.
+"""Counts why devices are rejected, pool by pool, for one alternative of a request.
 
-A pool's counts are remembered with its offer until its use changes, so that diagnosing a pod
-costs little more than looking at the pools once. diagnosis.py puts the counts of pools together.
+The counts of a pool are cached in it until its use changes, so a diagnosis costs little more than
+one pass over the pools. diagnosis.py adds up the counts of pools.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from sully.domain.allocation.candidates import Slot, as_seen, candidates
-from sully.domain.allocation.offers import PoolOffer
+from sully.domain.allocation.node_pools import Pool
 from sully.domain.allocation.plans import Plan
 from sully.domain.allocation.requests import Shape
 from sully.domain.allocation.state import State
@@ -29,7 +29,7 @@ from sully.domain.allocation.verdicts import (
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.taints import Origin, SourcedTaint
 
-_BY_MERIT: Final = (
+_BY_DISTANCE: Final = (
     Reason.CONSTRAINT,
     Reason.COUNTERS,
     Reason.CAPACITY,
@@ -40,11 +40,11 @@ _BY_MERIT: Final = (
     Reason.CLASS_SELECTOR,
     Reason.NODE,
 )
-"""What comes closest to a device that fits; it counts where nodes see a device differently."""
+"""From closest to a device that fits; the closest counts where nodes see a device differently."""
 
 
 class Finding(NamedTuple):
-    """What speaks against one device; nothing, if there is no reason."""
+    """Why one device is rejected; None if it is available."""
 
     device: EffectiveDevice
     reason: Reason | None
@@ -52,9 +52,9 @@ class Finding(NamedTuple):
     selector: int = 0
     holders: tuple[str, ...] = ()
 
-    def merit(self) -> int:
+    def distance(self) -> int:
         """Return how far the device is from one that fits."""
-        return 0 if self.reason is None else 1 + _BY_MERIT.index(self.reason)
+        return 0 if self.reason is None else 1 + _BY_DISTANCE.index(self.reason)
 
 
 @dataclass(slots=True)
@@ -67,27 +67,27 @@ class ReasonCounts:
     selectors: Counter[tuple[str, int]] = field(default_factory=Counter)
     holders: Counter[str] = field(default_factory=Counter)
 
-    def add(self, found: Finding, shape: Shape) -> None:
+    def add(self, finding: Finding, shape: Shape) -> None:
         """Count one device."""
-        if found.reason is None:
+        if finding.reason is None:
             self.available += 1
             return
-        self.refused[found.reason] += 1
-        match found.reason:
+        self.refused[finding.reason] += 1
+        match finding.reason:
             case Reason.TAINT:
-                for each in found.taints:
-                    self._add_taint(TaintCount(each, 1, lapsed=_is_lapsed(each, shape)))
+                for taint in finding.taints:
+                    self._add_taint(TaintCount(taint, 1, expired=_is_expired(taint, shape)))
             case Reason.CLASS_SELECTOR:
-                self.selectors[shape.class_name, found.selector] += 1
+                self.selectors[shape.class_name, finding.selector] += 1
             case Reason.REQUEST_SELECTOR:
-                self.selectors["", found.selector] += 1
+                self.selectors["", finding.selector] += 1
             case Reason.IN_USE | Reason.CAPACITY:
-                self.holders.update(found.holders)
+                self.holders.update(finding.holders)
             case _:
                 pass
 
     def merge(self, other: ReasonCounts, *, reachable: bool = True) -> None:
-        """Add the counts of another; what nobody can reach is not available."""
+        """Add the counts of another; devices that are not reachable are not available."""
         if reachable:
             self.available += other.available
         elif other.available:
@@ -95,23 +95,23 @@ class ReasonCounts:
         self.refused.update(other.refused)
         self.selectors.update(other.selectors)
         self.holders.update(other.holders)
-        for each in other.taints.values():
-            self._add_taint(each)
+        for count in other.taints.values():
+            self._add_taint(count)
 
-    def _add_taint(self, each: TaintCount) -> None:
-        origin = each.taint.origin
+    def _add_taint(self, count: TaintCount) -> None:
+        origin = count.taint.origin
         if origin.index:
-            # The place in the slice tells devices apart, which is what must not happen here.
+            # The index differs between devices of a slice, which are counted together.
             origin = replace(origin, index=0)
-        key = origin, written(each.taint.taint)
-        known = self.taints.get(key)
-        if known is not None:
-            both = known.lapsed or each.lapsed
-            each = replace(known, devices=known.devices + each.devices, lapsed=both)
-        self.taints[key] = each
+        key = origin, written(count.taint.taint)
+        before = self.taints.get(key)
+        if before is not None:
+            expired = before.expired or count.expired
+            count = replace(before, devices=before.devices + count.devices, expired=expired)
+        self.taints[key] = count
 
     def diagnosis(self, claim: str, plan: Plan) -> RequestDiagnosis:
-        """Return the counts as a diagnosis; the order is that of what was met first."""
+        """Return the counts as a diagnosis, in the order in which they were added."""
         alternative = plan.alternative
         return RequestDiagnosis(
             claim,
@@ -127,59 +127,59 @@ class ReasonCounts:
 
 
 def count_reasons(
-    plan: Plan, offers: Sequence[PoolOffer], before: State, unfit: AbstractSet[EffectiveDevice]
+    plan: Plan, pools: Sequence[Pool], before: State, unfit: AbstractSet[EffectiveDevice]
 ) -> ReasonCounts:
-    """Count the devices of one pool, in all the ways in which nodes see it."""
-    shape = as_seen(plan.alternative.shape, offers)
-    if len(offers) > 1 or unfit:
-        return _count_reasons(_best(plan, offers, before, unfit), shape)
-    pool = offers[0]
+    """Count the devices of one pool, given in all the ways in which nodes see it."""
+    shape = as_seen(plan.alternative.shape, pools)
+    if len(pools) > 1 or unfit:
+        return _count_reasons(_best(plan, pools, before, unfit), shape)
+    pool = pools[0]
     use = before.use.get(pool.id)
     version = use.version if use is not None else 0
-    key = ("tally", shape, plan.alternative.admin_access)
-    known = pool.memory.get(key)
-    if isinstance(known, _Remembered) and known.version == version:
-        return known.counts
-    counted = _count_reasons(findings(plan, pool, before, unfit), shape)
-    pool.memory[key] = _Remembered(version, counted)
-    return counted
+    key = ("reason counts", shape, plan.alternative.admin_access)
+    cached = pool.cache.get(key)
+    if isinstance(cached, _CachedCounts) and cached.version == version:
+        return cached.counts
+    counts = _count_reasons(findings(plan, pool, before, unfit), shape)
+    pool.cache[key] = _CachedCounts(version, counts)
+    return counts
 
 
-def _is_lapsed(each: SourcedTaint, shape: Shape) -> bool:
-    return bool(shape.ends) and is_expired(each.taint, shape.tolerations, shape.ends)
+def _is_expired(taint: SourcedTaint, shape: Shape) -> bool:
+    return bool(shape.expiries) and is_expired(taint.taint, shape.tolerations, shape.expiries)
 
 
-class _Remembered(NamedTuple):
+class _CachedCounts(NamedTuple):
     version: int
     counts: ReasonCounts
 
 
-def _count_reasons(found: Iterator[Finding], shape: Shape) -> ReasonCounts:
-    counted = ReasonCounts()
-    for each in found:
-        counted.add(each, shape)
-    return counted
+def _count_reasons(findings: Iterator[Finding], shape: Shape) -> ReasonCounts:
+    counts = ReasonCounts()
+    for finding in findings:
+        counts.add(finding, shape)
+    return counts
 
 
 def _best(
-    plan: Plan, offers: Sequence[PoolOffer], before: State, unfit: AbstractSet[EffectiveDevice]
+    plan: Plan, pools: Sequence[Pool], before: State, unfit: AbstractSet[EffectiveDevice]
 ) -> Iterator[Finding]:
     best: dict[str, Finding] = {}
-    for pool in offers:
-        for found in findings(plan, pool, before, unfit):
-            name = found.device.published.device.name
-            if name not in best or found.merit() < best[name].merit():
-                best[name] = found
+    for pool in pools:
+        for finding in findings(plan, pool, before, unfit):
+            name = finding.device.published.device.name
+            if name not in best or finding.distance() < best[name].distance():
+                best[name] = finding
     yield from best.values()
 
 
 def findings(
-    plan: Plan, pool: PoolOffer, before: State, unfit: AbstractSet[EffectiveDevice]
+    plan: Plan, pool: Pool, before: State, unfit: AbstractSet[EffectiveDevice]
 ) -> Iterator[Finding]:
-    """Say about every device of a pool what speaks against it.
+    """Yield why devices of a pool are rejected.
 
-    What a device is comes before who uses it: a network card in use is no news to a request for a
-    GPU. That it is in use comes before its taints: they are somebody else's trouble.
+    Selectors come before use: for a request of a GPU it does not matter that a network card is in
+    use. Use comes before taints: without them the device would still be in use.
     """
     judged = candidates(pool, plan.alternative.shape, before.budget)
     for closed in judged.closed:
@@ -189,21 +189,21 @@ def findings(
         else:
             yield Finding(closed.device, closed.reason, closed.taints, closed.selector)
     for slot in judged.open:
-        reason = _against(plan, slot, before, unfit)
-        yield Finding(slot.device, reason, holders=_keepers(plan, slot, before, reason))
+        reason = _reason(plan, slot, before, unfit)
+        yield Finding(slot.device, reason, holders=_holders(plan, slot, before, reason))
 
 
-def _keepers(plan: Plan, slot: Slot, before: State, reason: Reason | None) -> tuple[str, ...]:
-    """Return the claims without which nothing would speak against a device."""
+def _holders(plan: Plan, slot: Slot, before: State, reason: Reason | None) -> tuple[str, ...]:
+    """Return the claims without which a device would be available."""
     if reason is Reason.IN_USE:
         return _held_by(plan, slot.pool, slot.device, before) or ()
     held = before.use.get(slot.pool.id)
-    # It is large enough, or it were no candidate: others have the rest of it.
+    # It is large enough, or it would not be a candidate: others hold the rest of it.
     return tuple(held.holders.get(slot.name, ())) if reason is Reason.CAPACITY and held else ()
 
 
 def _held_by(
-    plan: Plan, pool: PoolOffer, device: EffectiveDevice, before: State
+    plan: Plan, pool: Pool, device: EffectiveDevice, before: State
 ) -> tuple[str, ...] | None:
     held, name = before.use.get(pool.id), device.published.device.name
     if plan.alternative.admin_access or held is None or name not in held.devices:
@@ -211,7 +211,7 @@ def _held_by(
     return tuple(held.holders.get(name, ()))
 
 
-def _against(
+def _reason(
     plan: Plan, slot: Slot, before: State, unfit: AbstractSet[EffectiveDevice]
 ) -> Reason | None:
     if slot.failure is not None:

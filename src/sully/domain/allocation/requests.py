@@ -1,4 +1,4 @@
-"""What a pod asks for, read once and then tried on many nodes.
+"""What a pod requests, read once and then tried on many nodes.
 
 A request is a list of alternatives: one for `exactly`, several for `firstAvailable`. What decides
 whether a device can serve an alternative at all is its `Shape`; requests of the same shape, also
@@ -29,7 +29,7 @@ from sully.api.resource.types import (
 from sully.domain.allocation.toleration_expiry import AsOf, Expiries
 from sully.domain.allocation.verdicts import Failed, Unresolved
 from sully.domain.devices.rules import Classes
-from sully.domain.devices.taints import BLOCKING, BLOCKING_WITH_BUDGETS
+from sully.domain.devices.taints import BLOCKING_EFFECTS
 from sully.machinery.cel import CostBudget
 
 ALL = "All"
@@ -38,27 +38,27 @@ EXACT_COUNT = "ExactCount"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
-    """Everything about a request that one device can be judged by.
+    """The part of a request that decides whether a device can serve it.
 
-    There is one object for equal shapes (`_shape`), so that it is cheap to look things up by it.
+    Equal shapes are one object (`_shape`), so they are cheap keys of caches.
     """
 
     class_name: str
     class_selectors: tuple[DeviceSelector, ...]
     selectors: tuple[DeviceSelector, ...]
     tolerations: tuple[DeviceToleration, ...]
-    """For good: what became of those that end stands in `ends`."""
+    """Without `tolerationSeconds`; `expiries` has what they mean now."""
     capacity: Mapping[str, str]
     derived: tuple[DeviceDerivedAttribute, ...]
-    """Attributes to be worked out, for constraints."""
+    """Derived attributes, for constraints."""
     blocking: frozenset[str]
-    """Effects of taints that keep it off a device."""
+    """Effects of taints that prevent the request from getting a device."""
     honors_preference: bool
     """Taints that only advise against a device decide which is tried first."""
-    ends: Expiries = ()
-    """For which taints its tolerations are over; empty if none of them has an end."""
+    expiries: Expiries = ()
+    """For which taints its tolerations expired; empty if none of them expires."""
     lasting: Shape | None = None
-    """The same with tolerations that have no end; None where that is this one."""
+    """The same with tolerations that never expire; None if it is this shape."""
 
 
 class Alternative(msgspec.Struct, frozen=True, eq=False):
@@ -71,13 +71,13 @@ class Alternative(msgspec.Struct, frozen=True, eq=False):
     """`request` or `request/subrequest`, as allocations name it."""
     shape: Shape
     tolerations: tuple[DeviceToleration, ...]
-    """As they were written; an allocation repeats them."""
+    """As in the claim; an allocation repeats them."""
     device_class: DeviceClass
     count: int | None
     """How many devices; None stands for all that match."""
     admin_access: bool
     is_choice: bool
-    """It stands in a prioritised list."""
+    """It is in a prioritized list (`firstAvailable`)."""
 
 
 class Request(msgspec.Struct, frozen=True, eq=False):
@@ -88,7 +88,7 @@ class Request(msgspec.Struct, frozen=True, eq=False):
 
 
 class ClaimDemand(msgspec.Struct, frozen=True, eq=False):
-    """What one claim asks for."""
+    """What one claim requests."""
 
     claim: ResourceClaim
     key: str
@@ -97,30 +97,21 @@ class ClaimDemand(msgspec.Struct, frozen=True, eq=False):
 
 
 class Demand(msgspec.Struct, frozen=True, eq=False):
-    """What a pod asks for that has not been allocated yet, in the order of the pod's claims."""
+    """What a pod requests that has not been allocated yet, in the order of the pod's claims."""
 
     claims: tuple[ClaimDemand, ...]
     budget: CostBudget = msgspec.field(default_factory=CostBudget)
-    """What it may cost to evaluate the selectors on devices they are new to, on all nodes."""
+    """What evaluating selectors may cost on all nodes together; cached results are free."""
 
 
 @dataclass(frozen=True, slots=True)
 class HonoredTaints:
-    """What is looked at besides selectors; each follows a feature gate."""
+    """Which taints decide about devices; each follows a feature gate."""
 
-    taints: bool = True
-    """If not, no taint keeps a request off a device."""
-    budgets: bool = True
-    """If not, taints that evict as budgets allow do not."""
-    advice: bool = False
+    blocking: frozenset[str] = BLOCKING_EFFECTS
+    """The effects that prevent a request from getting a device."""
+    preference: bool = False
     """Devices with an untolerated PreferNoSchedule taint come last."""
-
-    @property
-    def blocking(self) -> frozenset[str]:
-        """Return the effects that keep a request off a device."""
-        if not self.taints:
-            return frozenset()
-        return BLOCKING_WITH_BUDGETS if self.budgets else BLOCKING
 
 
 HONORED_TAINTS = HonoredTaints()
@@ -133,22 +124,21 @@ def prepare(
     as_of: AsOf | None = None,
     budget: CostBudget | None = None,
 ) -> Demand | Unresolved | Failed:
-    """Read claims that are to be allocated together, as of now or of no time at all.
+    """Read claims that are to be allocated together.
 
-    Without a time, tolerations that end are taken for ones that do not. Without a budget the
-    attempt gets the usual one.
+    Without `as_of`, tolerations never expire. Without a budget the attempt gets the default.
     """
-    found = []
+    demands = []
     for claim in claims:
-        read = _read_claim(claim, classes, honored, as_of)
-        if not isinstance(read, ClaimDemand):
-            return read
-        found.append(read)
-    return Demand(tuple(found), CostBudget() if budget is None else budget)
+        demand = _read_claim(claim, classes, honored, as_of)
+        if not isinstance(demand, ClaimDemand):
+            return demand
+        demands.append(demand)
+    return Demand(tuple(demands), CostBudget() if budget is None else budget)
 
 
 def claim_key(claim: ResourceClaim) -> str:
-    """Name a claim as error texts do."""
+    """Return the name of a claim in error messages."""
     return f"{claim.metadata.namespace}/{claim.metadata.name}"
 
 
@@ -159,14 +149,14 @@ def _read_claim(
     requests = []
     for request in devices.requests or ():
         alternatives = []
-        for given in _alternatives(request):
-            read = _read(key, request, given, classes, (honored, as_of))
-            if not isinstance(read, Alternative):
-                return read
-            alternatives.append(read)
+        for exact in _alternatives(request):
+            alternative = _read(key, request, exact, classes, (honored, as_of))
+            if not isinstance(alternative, Alternative):
+                return alternative
+            alternatives.append(alternative)
         requests.append(Request(request.name, tuple(alternatives)))
-    for index, each in enumerate(devices.constraints):
-        if each.match_attribute is None and each.distinct_attribute is None:
+    for index, constraint in enumerate(devices.constraints):
+        if constraint.match_attribute is None and constraint.distinct_attribute is None:
             text = f"constraint #{index}: empty constraint (unsupported constraint type?)"
             return Failed(f"claim {key}, {text}")
     return ClaimDemand(claim, key, tuple(requests), devices.constraints)
@@ -179,48 +169,48 @@ def _alternatives(request: DeviceRequest) -> tuple[ExactDeviceRequest | DeviceSu
 def _read(
     key: str,
     request: DeviceRequest,
-    given: ExactDeviceRequest | DeviceSubRequest,
+    exact: ExactDeviceRequest | DeviceSubRequest,
     classes: Classes,
-    how: tuple[HonoredTaints, AsOf | None],
+    taints: tuple[HonoredTaints, AsOf | None],
 ) -> Alternative | Unresolved | Failed:
-    choice = isinstance(given, DeviceSubRequest)
-    name = given.name if isinstance(given, DeviceSubRequest) else request.name
+    choice = isinstance(exact, DeviceSubRequest)
+    name = exact.name if isinstance(exact, DeviceSubRequest) else request.name
     full_name = f"{request.name}/{name}" if choice else name
-    device_class = classes(given.device_class_name)
+    device_class = classes(exact.device_class_name)
     if device_class is None:
-        missing = f"device class {given.device_class_name} does not exist"
+        missing = f"device class {exact.device_class_name} does not exist"
         return Unresolved(f"request {full_name}: {missing}")
-    if problem := _unsupported(given):
+    if problem := _unsupported(exact):
         return Failed(f"claim {key}, request {name}: {problem}")
     return Alternative(
         request=request.name,
         name=name,
         full_name=full_name,
-        shape=_shape_of(given, device_class, *how),
-        tolerations=given.tolerations,
+        shape=_shape_of(exact, device_class, *taints),
+        tolerations=exact.tolerations,
         device_class=device_class,
         # Objects stored before defaulting may lack the count.
-        count=None if given.allocation_mode == ALL else given.count or 1,
-        admin_access=isinstance(given, ExactDeviceRequest) and bool(given.admin_access),
+        count=None if exact.allocation_mode == ALL else exact.count or 1,
+        admin_access=isinstance(exact, ExactDeviceRequest) and bool(exact.admin_access),
         is_choice=choice,
     )
 
 
-def _unsupported(given: ExactDeviceRequest | DeviceSubRequest) -> str:
-    if given.allocation_mode not in (ALL, EXACT_COUNT, ""):
-        return f"unsupported count mode {given.allocation_mode}"
-    for index, selector in enumerate(given.selectors):
+def _unsupported(exact: ExactDeviceRequest | DeviceSubRequest) -> str:
+    if exact.allocation_mode not in (ALL, EXACT_COUNT, ""):
+        return f"unsupported count mode {exact.allocation_mode}"
+    for index, selector in enumerate(exact.selectors):
         if selector.cel is None:
             return f"selector #{index}: CEL expression empty (unsupported selector type?)"
     return ""
 
 
 @lru_cache(maxsize=4096)
-def for_good(tolerations: tuple[DeviceToleration, ...]) -> tuple[DeviceToleration, ...]:
-    """Return tolerations without their ends; asked for every pod, and pods are alike in this."""
-    if all(each.toleration_seconds is None for each in tolerations):
+def without_seconds(tolerations: tuple[DeviceToleration, ...]) -> tuple[DeviceToleration, ...]:
+    """Return tolerations without `tolerationSeconds`, cached because most pods have the same."""
+    if all(toleration.toleration_seconds is None for toleration in tolerations):
         return tolerations
-    return tuple(replace(each, toleration_seconds=None) for each in tolerations)
+    return tuple(replace(toleration, toleration_seconds=None) for toleration in tolerations)
 
 
 class _Key(NamedTuple):
@@ -233,26 +223,26 @@ class _Key(NamedTuple):
     capacity: tuple[tuple[str, str], ...]
     derived: tuple[DeviceDerivedAttribute, ...]
     honored: HonoredTaints
-    ends: Expiries
+    expiries: Expiries
 
 
 def _shape_of(
-    given: ExactDeviceRequest | DeviceSubRequest,
+    exact: ExactDeviceRequest | DeviceSubRequest,
     device_class: DeviceClass,
     honored: HonoredTaints,
     as_of: AsOf | None,
 ) -> Shape:
-    amounts = given.capacity.requests if given.capacity is not None else {}
+    amounts = exact.capacity.requests if exact.capacity is not None else {}
     return _shape(
         _Key(
             device_class.metadata.name,
             device_class.spec.selectors,
-            given.selectors,
-            for_good(given.tolerations),
+            exact.selectors,
+            without_seconds(exact.tolerations),
             tuple(sorted(amounts.items())),
-            given.derived_attributes,
+            exact.derived_attributes,
             honored,
-            as_of.ends(given.tolerations) if as_of is not None and given.tolerations else (),
+            as_of.expiries(exact.tolerations) if as_of is not None and exact.tolerations else (),
         )
     )
 
@@ -267,7 +257,7 @@ def _shape(key: _Key) -> Shape:
         capacity=dict(key.capacity),
         derived=key.derived,
         blocking=key.honored.blocking,
-        honors_preference=key.honored.advice,
-        ends=key.ends,
-        lasting=_shape(key._replace(ends=())) if key.ends else None,
+        honors_preference=key.honored.preference,
+        expiries=key.expiries,
+        lasting=_shape(key._replace(expiries=())) if key.expiries else None,
     )

@@ -1,7 +1,7 @@
-"""Writes an allocation down, as claims show it.
+"""The AllocationResult of a claim.
 
-Results stand in the order of the requests; configuration of classes comes before that of the
-claim; the node selector says where the allocation can be used.
+Results are in the order of the requests; configuration of classes comes before that of the claim;
+the node selector selects the nodes where the allocation can be used.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Chosen = Sequence[tuple[Plan, Slot]]
 
 
 def write(claim: ResourceClaim, chosen: Chosen, node: Node) -> AllocationResult:
-    """Write the allocation of one claim."""
+    """Return the allocation of one claim."""
     return AllocationResult(
         devices=DeviceAllocationResult(
             results=tuple(_result(plan.alternative, slot) for plan, slot in chosen),
@@ -48,7 +48,7 @@ def write(claim: ResourceClaim, chosen: Chosen, node: Node) -> AllocationResult:
 
 
 def with_share_ids(allocated: Allocated, ids: Iterable[str]) -> Allocated:
-    """Give every share an id of its own; ids are made at the edge, once a node is chosen."""
+    """Set the share IDs, which the caller creates once a node is chosen."""
     fresh = iter(ids)
     allocations = list(allocated.allocations)
     for claim, place in allocated.shares:
@@ -79,44 +79,49 @@ def _result(alternative: Alternative, slot: Slot) -> DeviceRequestAllocationResu
 
 def _configuration(claim: ResourceClaim, chosen: Chosen) -> Iterator[DeviceAllocationConfiguration]:
     used = {plan.alternative.request: plan.alternative for plan, _ in chosen}
-    asked = [used[each.name] for each in claim.spec.devices.requests or () if each.name in used]
-    classes = {each.device_class.metadata.name: each.device_class for each in asked}
+    requests = claim.spec.devices.requests or ()
+    ordered = [used[request.name] for request in requests if request.name in used]
+    classes = {
+        alternative.device_class.metadata.name: alternative.device_class for alternative in ordered
+    }
     for name, device_class in classes.items():
-        names = tuple(each.full_name for each in asked if each.shape.class_name == name)
+        names = tuple(
+            alternative.full_name for alternative in ordered if alternative.shape.class_name == name
+        )
         for config in device_class.spec.config:
-            yield _config(FROM_CLASS, names, config.opaque, asked)
-    for given in claim.spec.devices.config:
-        if not given.requests or any(_named(each, given.requests) for each in asked):
-            yield _config(FROM_CLAIM, given.requests, given.opaque, asked)
+            yield _config(FROM_CLASS, names, config.opaque, ordered)
+    for own in claim.spec.devices.config:
+        if not own.requests or any(_is_in(alternative, own.requests) for alternative in ordered):
+            yield _config(FROM_CLAIM, own.requests, own.opaque, ordered)
 
 
 def _config(
     source: str,
     requests: tuple[str, ...],
     opaque: OpaqueDeviceConfiguration | None,
-    asked: Iterable[Alternative],
+    alternatives: Iterable[Alternative],
 ) -> DeviceAllocationConfiguration:
     # No names means all requests, which is shorter to write and to read.
-    covers_all = all(_named(each, requests) for each in asked)
+    covers_all = all(_is_in(alternative, requests) for alternative in alternatives)
     return DeviceAllocationConfiguration(
         source=source, requests=() if covers_all else requests, opaque=opaque
     )
 
 
-def _named(alternative: Alternative, requests: Sequence[str]) -> bool:
+def _is_in(alternative: Alternative, requests: Sequence[str]) -> bool:
     return alternative.request in requests or alternative.full_name in requests
 
 
 def _node_selector(devices: Iterable[EffectiveDevice], node: Node) -> NodeSelector | None:
     expressions: list[NodeSelectorRequirement] = []
     fields: list[NodeSelectorRequirement] = []
-    for each in devices:
-        published, spec = each.published.device, each.published.slice.spec
-        place = published if spec.per_device_node_selection else spec
-        if place.node_name or published.binds_to_node:
+    for device in devices:
+        published, spec = device.published.device, device.published.slice.spec
+        source = published if spec.per_device_node_selection else spec
+        if source.node_name or published.binds_to_node:
             return _only(node)
-        if place.node_selector is not None:
-            for term in place.node_selector.node_selector_terms or ():
+        if source.node_selector is not None:
+            for term in source.node_selector.node_selector_terms or ():
                 _add(expressions, term.match_expressions)
                 _add(fields, term.match_fields)
     if not expressions and not fields:
@@ -130,13 +135,15 @@ def _only(node: Node) -> NodeSelector:
     return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(name,)),))
 
 
-def _add(known: list[NodeSelectorRequirement], more: Iterable[NodeSelectorRequirement]) -> None:
-    """Add requirements that do not stand there yet; the order of values does not matter."""
-    for each in more:
+def _add(
+    requirements: list[NodeSelectorRequirement], more: Iterable[NodeSelectorRequirement]
+) -> None:
+    """Add requirements that are missing; the order of values does not matter."""
+    for new in more:
         if not any(
-            each.key == one.key
-            and each.operator == one.operator
-            and set(each.values) == set(one.values)
-            for one in known
+            new.key == old.key
+            and new.operator == old.operator
+            and set(new.values) == set(old.values)
+            for old in requirements
         ):
-            known.append(each)
+            requirements.append(new)

@@ -1,10 +1,9 @@
-"""Finds devices: depth first, the first complete solution wins, as Kubernetes does it.
+"""Searches devices depth first; the first complete solution wins, as in Kubernetes.
 
 Claims in the order of the pod, requests and alternatives as written, devices in the order of the
-offer; within a request in increasing order, so that sets are tried and not their permutations.
-The answer is Kubernetes', the way there is shorter: of devices that differ in nothing that matters
-only the first is tried again after a failure, and a request that too few devices fit ends the
-search immediately.
+pools; within a request in increasing order, so that sets are tried and not their permutations.
+The result is that of Kubernetes in fewer steps: of equivalent devices only the first is tried again
+after a failure, and a request for which too few devices fit ends the search immediately.
 
 A long search is charged to the cost budget of the attempt (`machinery/cel/budget.py`). Where that
 has slices, the search stops between two choices, and continues when the attempt does.
@@ -19,7 +18,7 @@ from typing import Final, NamedTuple, TypeAlias
 from sully.domain.allocation.candidates import Slot
 from sully.domain.allocation.constraints import attribute_values
 from sully.domain.allocation.ledger import InUse
-from sully.domain.allocation.offers import NodeOffer
+from sully.domain.allocation.node_pools import NodePools
 from sully.domain.allocation.plans import (
     MOST_RESULTS,
     AllocationError,
@@ -37,7 +36,7 @@ from sully.machinery.cel import UnfinishedError
 from sully.machinery.compat import Compat
 
 MOST_STEPS: Final = 200_000
-"""Devices tried before an attempt is given up, after a second or so; Kubernetes counts ten."""
+"""Devices tried before an attempt fails, after about a second; Kubernetes takes ten."""
 TIMED_OUT: Final = "timed out trying to allocate devices"
 _STEP_UNITS: Final = 30
 """Cost units of trying a device."""
@@ -58,17 +57,17 @@ _NO_CHOICE: Final[Level] = iter(())
 """Yielded where nothing was chosen, so that the search can stop there."""
 
 
-class HopelessError(Exception):
-    """No choice for any other request can help."""
+class UnsolvableError(Exception):
+    """Too few devices fit a request, whatever is chosen for the others."""
 
 
 class Outcome(NamedTuple):
-    """What a search came to."""
+    """The result of a search."""
 
     chosen: Sequence[Chosen] | None
     """The devices of each claim; None without a solution."""
     unfit: Mapping[Plan, set[EffectiveDevice]]
-    """Devices that a constraint spoke against, for the diagnosis."""
+    """Devices that a constraint rejected, for the diagnosis."""
     error: AllocationError | None = None
 
 
@@ -79,7 +78,7 @@ class _Remembered(NamedTuple):
 
 def search(
     demand: Demand,
-    offer: NodeOffer,
+    node_pools: NodePools,
     use: InUse,
     *,
     compat: Compat = Compat.SULLY,
@@ -90,36 +89,36 @@ def search(
     Raises AllocationError if a request can never be served, UnfinishedError at the end of a slice,
     CostBudgetExceededError.
     """
-    memory, key = demand.budget.memory, (offer, compat, most_steps)
+    memory, key = demand.budget.memory, (node_pools, compat, most_steps)
     known = memory.get(key) if memory else None
-    if isinstance(known, _Remembered) and known.basis == _basis(demand, offer, use):
+    if isinstance(known, _Remembered) and known.basis == _basis(demand, node_pools, use):
         work = known.work
     else:
         work = Search(
-            demand, plan_on(demand, offer, use), use, compat=compat, most_steps=most_steps
+            demand, plan_on(demand, node_pools, use), use, compat=compat, most_steps=most_steps
         )
     if isinstance(work, Outcome):
         return work
     try:
         outcome = work.run()
     except UnfinishedError:
-        memory[key] = _Remembered(_basis(demand, offer, use), work)
+        memory[key] = _Remembered(_basis(demand, node_pools, use), work)
         raise
     if work.is_long and demand.budget.is_sliced:
-        memory[key] = _Remembered(_basis(demand, offer, use), outcome)
+        memory[key] = _Remembered(_basis(demand, node_pools, use), outcome)
     return outcome
 
 
-def _basis(demand: Demand, offer: NodeOffer, use: InUse) -> object:
-    """Return what a search on a node depends on: what is asked for, and what others have."""
-    asked = [
-        (each.claim, one.shape, one.device_class)
-        for each in demand.claims
-        for request in each.requests
-        for one in request.alternatives
+def _basis(demand: Demand, node_pools: NodePools, use: InUse) -> object:
+    """Return what a search on a node depends on: what is requested, and what is in use."""
+    requested = [
+        (claim.claim, alternative.shape, alternative.device_class)
+        for claim in demand.claims
+        for request in claim.requests
+        for alternative in request.alternatives
     ]
-    held = [use.get(pool.id) for pool in offer.pools]
-    return use, asked, [each.version if each is not None else 0 for each in held]
+    held = [use.get(pool.id) for pool in node_pools.pools]
+    return use, requested, [pool.version if pool is not None else 0 for pool in held]
 
 
 class Search:
@@ -135,24 +134,24 @@ class Search:
         self._plans = plans
         self._use = use
         self._steps = most_steps
-        constraints = max((len(each.constraints) for each in demand.claims), default=0)
+        constraints = max((len(claim.constraints) for claim in demand.claims), default=0)
         self._step_units = _STEP_UNITS + _CONSTRAINT_UNITS * constraints
         self._charged = most_steps
         """How many steps were left when the budget was charged last."""
         self._passed = 0
         """Devices that were looked at since then."""
         self._free: dict[Plan, int] = {}
-        self._likeness: dict[EffectiveDevice, object] = {}
+        self._equivalences: dict[EffectiveDevice, object] = {}
         self._stack: list[Level | None] = [self._next_request(0, 0)]
         """Our own: a pod may ask for more devices than Python nests calls."""
 
     @cached_property
     def _may_fail(self) -> bool:
-        return any(each.lane.has_failures for each in _flat(self._plans))
+        return any(plan.candidates.has_failures for plan in _flat(self._plans))
 
     @cached_property
     def _derives(self) -> bool:
-        return any(each.alternative.shape.derived for each in _flat(self._plans))
+        return any(plan.alternative.shape.derived for plan in _flat(self._plans))
 
     def run(self) -> Outcome:
         """Look for a solution; what was interrupted by UnfinishedError continues."""
@@ -161,7 +160,7 @@ class Search:
         try:
             while self._advance(choices):
                 self._charge()
-        except HopelessError:
+        except UnsolvableError:
             self._stack.clear()
         except AllocationError as ended:
             self._stack.clear()
@@ -172,7 +171,7 @@ class Search:
         return Outcome(chosen, self._unfit, error)
 
     def _advance(self, choices: int) -> bool:
-        """Make so many choices; say whether there are more."""
+        """Make so many choices; report whether there are more."""
         stack = self._stack
         for _ in range(choices):
             if not stack:
@@ -198,10 +197,12 @@ class Search:
         return self._alternatives(claim, request) if claim < len(self._plans) else None
 
     def _alternatives(self, claim: int, request: int) -> Level:
-        """Try the alternatives of a request for which an allocation has room."""
+        """Try the alternatives of a request that fit into an allocation."""
         requests = self._plans[claim]
         room = MOST_RESULTS - len(self._state.chosen[claim])
-        room -= sum(min(one.needed for one in each) for each in requests[request + 1 :] if each)
+        room -= sum(
+            min(plan.needed for plan in plans) for plans in requests[request + 1 :] if plans
+        )
         for plan in requests[request]:
             if not 0 < plan.needed <= room:
                 continue
@@ -221,7 +222,7 @@ class Search:
             yield self._next_request(plan.claim, plan.request + 1)
         for slot in reversed(taken):
             self._state.give(plan, slot, self._use.get(slot.pool.id))
-        self._give_up_if_hopeless(plan)
+        self._stop_if_unsolvable(plan)
 
     def _take_one_of_all(self, plan: Plan, slot: Slot) -> bool:
         held = self._use.get(slot.pool.id)
@@ -239,8 +240,8 @@ class Search:
 
     def _pick(self, plan: Plan, picked: int, group: int, place: int) -> Level:
         """Choose the next device of a request, from this place on."""
-        in_vain: set[object] = set()
-        state, groups = self._state, plan.lane.groups
+        tried: set[object] = set()
+        state, groups = self._state, plan.candidates.groups
         for at in range(group, len(groups)):
             slots = groups[at].slots
             held = self._use.get(groups[at].pool)
@@ -252,7 +253,7 @@ class Search:
                 if slot.failure is not None:
                     claim = self._demand.claims[plan.claim].key
                     raise AllocationError(slot.failure.text(claim), slot.failure.cause)
-                if in_vain and self._looks(slot) in in_vain:
+                if tried and self._equivalence(slot) in tried:
                     continue
                 if self._take(plan, slot) is not None:
                     yield _NO_CHOICE
@@ -262,12 +263,12 @@ class Search:
                 else:
                     yield self._next_request(plan.claim, plan.request + 1)
                 state.give(plan, slot, held)
-                in_vain.add(self._looks(slot))
-        self._give_up_if_hopeless(plan)
+                tried.add(self._equivalence(slot))
+        self._stop_if_unsolvable(plan)
 
     def _start(self, plan: Plan) -> int:
-        # Admin access does not mind who else uses a device.
-        return 0 if plan.alternative.admin_access else plan.lane.start(self._use)
+        # Admin access is possible to devices in use.
+        return 0 if plan.alternative.admin_access else plan.candidates.start(self._use)
 
     def _take(self, plan: Plan, slot: Slot) -> Reason | None:
         self._steps -= 1
@@ -278,36 +279,36 @@ class Search:
             self._unfit.setdefault(plan, set()).add(slot.device)
         return reason
 
-    def _give_up_if_hopeless(self, plan: Plan) -> None:
-        # A selector that fails on a device must still be found out, so all is tried then.
+    def _stop_if_unsolvable(self, plan: Plan) -> None:
+        # A selector that fails for a device must be reported, so all devices are tried then.
         if not plan.is_only or self._may_fail:
             return
         if plan not in self._free:
             self._free[plan] = self._count_free(plan)
         if self._free[plan] < plan.needed:
-            raise HopelessError
+            raise UnsolvableError
 
     def _count_free(self, plan: Plan) -> int:
         if plan.everything is not None:
-            nobody = State(self._demand, self._use)
+            initial = State(self._demand, self._use)
             return sum(
-                not slot.taints and not nobody.is_busy(plan, slot, self._use.get(slot.pool.id))
+                not slot.taints and not initial.is_busy(plan, slot, self._use.get(slot.pool.id))
                 for slot in plan.everything
             )
         if plan.alternative.admin_access:
-            return sum(len(each.names) for each in plan.lane.groups)
-        return plan.lane.free(self._use)
+            return sum(len(group.names) for group in plan.candidates.groups)
+        return plan.candidates.free(self._use)
 
-    def _looks(self, slot: Slot) -> object:
-        """Return what a device is to this attempt: two that look alike can stand for each other."""
+    def _equivalence(self, slot: Slot) -> object:
+        """Return a key that is equal for devices that are equivalent in this attempt."""
         device = slot.device
-        # What is worked out differs from request to request, so then nothing looks like another.
+        # Derived attributes differ between requests, so then no devices are equivalent.
         if slot.is_shareable or self._derives or self._state.is_held(device):
             return device
-        found = self._likeness.get(device)
-        if found is None:
+        key = self._equivalences.get(device)
+        if key is None:
             held = self._use.get(slot.pool.id)
-            found = self._likeness[device] = (
+            key = self._equivalences[device] = (
                 held is not None and slot.name in held.devices,
                 (slot.pool.id, slot.draws) if slot.draws else None,
                 tuple(self._roles(device)),
@@ -317,16 +318,16 @@ class Search:
                     for constraint in constraints
                 ),
             )
-        return found
+        return key
 
     def _roles(self, device: EffectiveDevice) -> Iterator[bool]:
-        """Say for which alternatives of the pod a device could be used."""
+        """Yield for each alternative of the pod whether a device is a candidate."""
         for plan in _flat(self._plans):
             if plan.everything is None:
-                yield device in plan.lane.members()
+                yield device in plan.candidates.members()
             else:
-                yield any(each.device is device for each in plan.everything)
+                yield any(slot.device is device for slot in plan.everything)
 
 
 def _flat(plans: Plans) -> Iterable[Plan]:
-    return (plan for requests in plans for each in requests for plan in each)
+    return (plan for requests in plans for alternatives in requests for plan in alternatives)

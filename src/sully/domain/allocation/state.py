@@ -1,7 +1,7 @@
-"""What an attempt has taken so far: devices, shares of capacity, counters, places in constraints.
+"""What an attempt has allocated so far: devices, shares of capacity, counters, constraints.
 
 The search (`search.py`) takes and gives back in the order of a stack; whether a device may be
-taken at this moment is decided here.
+taken is decided here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from sully.domain.allocation.candidates import Slot
 from sully.domain.allocation.constraints import Constraint
 from sully.domain.allocation.counters import Balance
 from sully.domain.allocation.ledger import InUse, PoolUse
-from sully.domain.allocation.offers import PoolOffer
+from sully.domain.allocation.node_pools import Pool
 from sully.domain.allocation.plans import Plan
 from sully.domain.allocation.requests import Demand
 from sully.domain.allocation.verdicts import Reason
@@ -30,7 +30,9 @@ class State:
         self.use = use
         self.budget = demand.budget
         self.chosen: list[list[tuple[Plan, Slot]]] = [[] for _ in demand.claims]
-        self.constraints = [[Constraint(one) for one in each.constraints] for each in demand.claims]
+        self.constraints = [
+            [Constraint(constraint) for constraint in claim.constraints] for claim in demand.claims
+        ]
         self._compat = compat
         self._held: dict[EffectiveDevice, list[int]] = {}
         """Which claims of this attempt have a device that is not shared."""
@@ -39,13 +41,13 @@ class State:
         self._balances: dict[PoolId, Balance] = {}
 
     def is_held(self, device: EffectiveDevice) -> bool:
-        """Report whether this attempt has a device already, in whatever way."""
+        """Report whether this attempt has a device or a share of it already."""
         return bool(self._held.get(device)) or device in self._share_counts
 
     def is_busy(self, plan: Plan, slot: Slot, held: PoolUse | None) -> bool:
         """Report whether a device is in use; `held` is what others have of its pool.
 
-        Admin access minds only what the same claim has already.
+        With admin access only devices of the same claim are in use.
         """
         mine = self._held.get(slot.device)
         if plan.alternative.admin_access:
@@ -55,8 +57,8 @@ class State:
     def _is_taken(self, slot: Slot, held: PoolUse) -> bool:
         if slot.name in held.devices:
             return True
-        # Its driver no longer lets others share it, and some still do. Kubernetes looks only at
-        # those who have a device for themselves.
+        # Its driver no longer allows sharing, but shares of it are allocated. Kubernetes only
+        # checks whole devices.
         if slot.is_shareable or slot.name not in held.shares:
             return False
         return self._compat.keeps_shared_devices
@@ -83,14 +85,14 @@ class State:
             self._unshare(slot)
         elif not slot.is_shareable:
             self._held[slot.device].pop()
-        for each in self.constraints[plan.claim]:
-            if each.covers(plan.alternative):
-                each.remove(slot.content)
+        for constraint in self.constraints[plan.claim]:
+            if constraint.covers(plan.alternative):
+                constraint.remove(slot.content)
         if charged and self._draws(slot, held):
             self._balance(slot.pool).give(slot.draws)
 
     def lacks(self, plan: Plan, slot: Slot, held: PoolUse | None) -> Reason | None:
-        """Say what there is too little of to take a device."""
+        """Return what there is too little of to take a device; None if there is enough."""
         if not self._charges(plan):
             return None
         if not self._has_capacity(slot, held):
@@ -100,8 +102,8 @@ class State:
         return None
 
     def _charges(self, plan: Plan) -> bool:
-        # Admin access looks at a device that others use, so it takes nothing away from them.
-        # Kubernetes charges for it, and so refuses access to what is fully used.
+        # Admin access consumes nothing. Kubernetes counts it, and so rejects admin access to
+        # devices that are fully used.
         return not (plan.alternative.admin_access and self._compat.admin_access_is_free)
 
     def _has_capacity(self, slot: Slot, held: PoolUse | None) -> bool:
@@ -123,21 +125,21 @@ class State:
         )
         return not (slot.is_shareable and shared)
 
-    def _balance(self, pool: PoolOffer) -> Balance:
-        found = self._balances.get(pool.id)
-        if found is None:
+    def _balance(self, pool: Pool) -> Balance:
+        balance = self._balances.get(pool.id)
+        if balance is None:
             held = self.use.get(pool.id)
             in_use = [
-                each for name, each in pool.draws.items() if held is not None and name in held
+                draws for name, draws in pool.draws.items() if held is not None and name in held
             ]
-            found = self._balances[pool.id] = Balance(pool.totals, in_use)
-        return found
+            balance = self._balances[pool.id] = Balance(pool.totals, in_use)
+        return balance
 
     def _add_to_constraints(self, plan: Plan, slot: Slot) -> bool:
         constraints = self.constraints[plan.claim]
-        for place, each in enumerate(constraints):
-            if each.covers(plan.alternative) and not each.add(slot.content):
-                for before in constraints[:place]:
+        for index, constraint in enumerate(constraints):
+            if constraint.covers(plan.alternative) and not constraint.add(slot.content):
+                for before in constraints[:index]:
                     if before.covers(plan.alternative):
                         before.remove(slot.content)
                 return False

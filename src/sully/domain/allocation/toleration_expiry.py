@@ -1,14 +1,14 @@
-"""Tolerations that end: may a new pod still count on one?
+"""Tolerations that expire, when devices are allocated to new pods.
 
-`tolerationSeconds` say how long a pod may stay where a taint makes others leave. Kubernetes 1.37
-goes on giving such devices to new pods when those seconds are over, and each of them has to leave
-at once; where an owner replaces them, that never ends. Here a toleration that is over tolerates
-nothing, and one that will be over comes after devices that need none.
+When the toleration of a running pod expires, `eviction_time` in eviction/judge.py decides that the
+pod is evicted. Kubernetes 1.37 still allocates such devices to new pods after `tolerationSeconds`,
+and each of them is evicted immediately and replaced, without end. Here an expired toleration does
+not tolerate the taint, and devices with a toleration that will expire come after those without.
 
-Whether it is over depends on when the taint was added, so seconds are read as the newest time of a
-taint for which they are over now. That is the same for most requests, changes rarely, and knows
-nothing of clocks: what was found out about devices once stays true for it (candidates.py), as do
-results (scheduler/equivalence.py).
+Whether a toleration has expired depends on when the taint was added, so seconds are converted to
+the newest time of a taint for which they have passed now. That is the same for most requests,
+changes rarely and needs no clock, so cached candidates (candidates.py) and results
+(scheduler/equivalence.py) remain valid.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ from typing import Final, Protocol
 import msgspec
 
 from sully.api.resource.types import DeviceTaint, DeviceToleration
-from sully.domain.devices.taints import SourcedTaint, tolerates
-from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS
+from sully.domain.devices.taints import EVICTING_EFFECTS, SourcedTaint
+from sully.domain.tolerations import tolerates
 
 Expiries = tuple[datetime | None, ...]
-"""For each toleration the newest time of a taint for which it is over; None if it has no end."""
+"""For each toleration the newest time of a taint for which it expired; None if it never does."""
 NOT_YET: Final = datetime.min.replace(tzinfo=UTC)
-"""It has an end, and is over for no taint that there is."""
+"""It expires, but has not for any taint in the cluster."""
 
 
 class Times(Protocol):
-    """When the taints were added that make pods leave."""
+    """When the taints that evict were added."""
 
     def newest(self, until: datetime, key: str) -> datetime | None:
         """Return the last time of taints with a key that is not after another; None if all are."""
 
 
 class AsOf(msgspec.Struct, frozen=True):
-    """A moment, and the taints there are at it."""
+    """A time, and the taints in the cluster at that time."""
 
     now: datetime
     times: Times
 
-    def ends(self, tolerations: Sequence[DeviceToleration]) -> Expiries:
-        """Return for which taints tolerations are over; nothing if none of them has an end."""
-        found = tuple(map(self._end, tolerations))
-        return found if any(each is not None for each in found) else ()
+    def expiries(self, tolerations: Sequence[DeviceToleration]) -> Expiries:
+        """Return for which taints tolerations have expired; nothing if none of them expires."""
+        expiries = tuple(map(self._expiry, tolerations))
+        return expiries if any(expiry is not None for expiry in expiries) else ()
 
-    def _end(self, toleration: DeviceToleration) -> datetime | None:
+    def _expiry(self, toleration: DeviceToleration) -> datetime | None:
         if not expires(toleration):
             return None
         try:
@@ -60,44 +60,50 @@ class AsOf(msgspec.Struct, frozen=True):
 def expires(toleration: DeviceToleration) -> bool:
     """Report whether a toleration expires; seconds mean nothing without an evicting effect."""
     limited = toleration.toleration_seconds is not None
-    return limited and toleration.effect in EVICTING_WITH_BUDGETS
+    return limited and toleration.effect in EVICTING_EFFECTS
 
 
 def is_temporary(
-    taint: DeviceTaint, tolerations: Sequence[DeviceToleration], ends: Expiries
+    taint: DeviceTaint, tolerations: Sequence[DeviceToleration], expiries: Expiries
 ) -> bool:
     """Report whether a taint is tolerated, but not indefinitely."""
-    return bool(_limits(taint, tolerations, ends))
+    return bool(_limits(taint, tolerations, expiries))
 
 
-def is_expired(taint: DeviceTaint, tolerations: Sequence[DeviceToleration], ends: Expiries) -> bool:
-    """Report whether the toleration of a taint expired; as in eviction, the shortest time counts.
+def is_expired(
+    taint: DeviceTaint, tolerations: Sequence[DeviceToleration], expiries: Expiries
+) -> bool:
+    """Report whether the toleration of a taint expired; as in eviction, the shortest counts.
 
     A taint without a time is new: the server always stamps one.
     """
-    known = _limits(taint, tolerations, ends)
-    return bool(known) and taint.time_added is not None and max(known) >= taint.time_added
+    limits = _limits(taint, tolerations, expiries)
+    return bool(limits) and taint.time_added is not None and max(limits) >= taint.time_added
 
 
 def _limits(
-    taint: DeviceTaint, tolerations: Sequence[DeviceToleration], ends: Expiries
+    taint: DeviceTaint, tolerations: Sequence[DeviceToleration], expiries: Expiries
 ) -> list[datetime]:
-    """Return the ends of the tolerations that cover a taint; nothing if one of them has none."""
-    found = [end for each, end in zip(tolerations, ends, strict=True) if tolerates(each, taint)]
-    known = [end for end in found if end is not None]
-    return known if len(known) == len(found) else []
+    """Return the expiries of the tolerations of a taint; nothing if one of them never expires."""
+    matching = [
+        expiry
+        for toleration, expiry in zip(tolerations, expiries, strict=True)
+        if tolerates(toleration, taint)
+    ]
+    limits = [expiry for expiry in matching if expiry is not None]
+    return limits if len(limits) == len(matching) else []
 
 
-def expired(
-    taints: Iterable[SourcedTaint], tolerations: Sequence[DeviceToleration], ends: Expiries
+def with_expired_toleration(
+    taints: Iterable[SourcedTaint], tolerations: Sequence[DeviceToleration], expiries: Expiries
 ) -> tuple[SourcedTaint, ...]:
-    """Return the taints of a device that a request tolerated until some time ago, in order."""
-    return tuple(each for each in taints if is_expired(each.taint, tolerations, ends))
+    """Return the taints of a device for which the toleration of a request expired, in order."""
+    return tuple(taint for taint in taints if is_expired(taint.taint, tolerations, expiries))
 
 
 def tolerated_temporarily(
     taints: Iterable[SourcedTaint], tolerations: Sequence[DeviceToleration]
 ) -> int:
-    """Count the taints of a device that a request tolerates only for a time."""
-    ends = tuple(NOT_YET if expires(each) else None for each in tolerations)
-    return sum(is_temporary(each.taint, tolerations, ends) for each in taints)
+    """Count the taints of a device that a request tolerates only temporarily."""
+    expiries = tuple(NOT_YET if expires(toleration) else None for toleration in tolerations)
+    return sum(is_temporary(taint.taint, tolerations, expiries) for taint in taints)

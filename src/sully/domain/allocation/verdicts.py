@@ -1,4 +1,4 @@
-"""What became of an attempt to allocate: devices, a refusal with its diagnosis, or an error.
+"""The result of an attempt to allocate: devices, a rejection with its diagnosis, or an error.
 
 The scheduler turns these into conditions and events, and `explain` prints the diagnosis.
 The texts in `Unallocatable.reason`, `Unresolved.message` and `Failed.error` are Kubernetes';
@@ -25,7 +25,7 @@ NOT_ON_NODE: Final = "resourceclaim not available on the node"
 
 
 class Reason(Enum):
-    """Why a request cannot have a device; the values are words for people and for metrics."""
+    """Why a device is rejected for a request; the values are for messages and metrics."""
 
     CLASS_SELECTOR = "class selector"
     REQUEST_SELECTOR = "request selector"
@@ -39,7 +39,7 @@ class Reason(Enum):
 
 
 class FailureCause(Enum):
-    """What an attempt to allocate fails on, where it is known."""
+    """Why an attempt to allocate fails, if that is known."""
 
     POOL_INCOMPLETE = "pool incomplete"
     POOL_INVALID = "pool invalid"
@@ -51,27 +51,27 @@ class FailureCause(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TaintCount:
-    """A taint of one origin, and how many devices it kept from a request."""
+    """A taint of one origin, and how many devices it blocked for a request."""
 
     taint: SourcedTaint
     devices: int
-    lapsed: bool = False
-    """The request has a toleration for it, whose time is over."""
+    expired: bool = False
+    """The request has a toleration for it, which expired."""
 
 
 @dataclass(frozen=True, slots=True)
 class SelectorCount:
-    """A selector, and how many devices it did not choose."""
+    """A selector, and how many devices it did not match."""
 
     device_class: str
-    """The class it stands in; empty for the request's own."""
+    """The class that has it; empty for one of the request."""
     index: int
     devices: int
 
 
 @dataclass(frozen=True, slots=True)
 class HolderCount:
-    """A claim, and how many devices that a request could use are in its hands."""
+    """A claim, and how many devices it holds that a request could use."""
 
     claim: str
     devices: int
@@ -79,40 +79,40 @@ class HolderCount:
 
 @dataclass(frozen=True, slots=True)
 class RequestDiagnosis:
-    """How the devices of some nodes looked to one request, or to one of its alternatives."""
+    """Why devices of some nodes were rejected for a request, or for one of its alternatives."""
 
     claim: str
     request: str
     wanted: int | None
     """How many devices; None stands for all that match."""
     available: int
-    """Devices that nothing spoke against; they were too few, or did not go with the others."""
+    """Devices that were not rejected: too few, or not compatible with the others."""
     refused: Mapping[Reason, int]
     taints: tuple[TaintCount, ...] = ()
-    """Which taints kept the request off how many devices."""
+    """The taints that blocked devices, and how many."""
     selectors: tuple[SelectorCount, ...] = ()
     holders: tuple[HolderCount, ...] = ()
     admin_access: bool = False
 
     def __str__(self) -> str:
-        """Say it in one line."""
+        """Return it in one line."""
         parts = [f"{self.available} available"]
         parts += [
-            f"{self.refused[each]} {each.value}"
-            for each in Reason
-            if each in self.refused and each is not Reason.TAINT
+            f"{self.refused[reason]} {reason.value}"
+            for reason in Reason
+            if reason in self.refused and reason is not Reason.TAINT
         ]
         parts += [
-            f"{each.devices} device(s) tainted {{{written(each.taint.taint)}}} by"
-            f" {each.taint.origin}"
-            for each in self.taints
+            f"{count.devices} device(s) tainted {{{written(count.taint.taint)}}} by"
+            f" {count.taint.origin}"
+            for count in self.taints
         ]
         wanted = "all" if self.wanted is None else self.wanted
         return f"claim {self.claim}, request {self.request}: {wanted} wanted, {', '.join(parts)}"
 
 
 def written(taint: DeviceTaint) -> str:
-    """Write a taint as people do."""
+    """Return a taint as kubectl shows it: `key=value:Effect`."""
     value = f"={taint.value}" if taint.value else ""
     return f"{taint.key}{value}:{taint.effect}"
 
@@ -124,11 +124,11 @@ class Allocated:
     allocations: tuple[AllocationResult, ...]
     """One for each claim, in the order in which they were given."""
     devices: tuple[tuple[EffectiveDevice, ...], ...]
-    """The devices behind the results, to record what they were."""
+    """The devices of the results, to record their attributes."""
     shares: tuple[tuple[int, int], ...] = ()
-    """Claim and place of each result that is a share, and so still needs an id of its own."""
+    """Claim and index of each result that is a share, and so needs a share ID."""
     preference: int = 0
-    """How early in their lists the chosen alternatives stand; the scheduler scores nodes by it."""
+    """How early in their lists the chosen alternatives are; the scheduler scores nodes by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,14 +138,14 @@ class Unallocatable:
     reason: str = CANNOT_ALLOCATE
     requests: tuple[RequestDiagnosis, ...] = ()
     incomplete: tuple[PoolId, ...] = ()
-    """Pools that were left out because their driver is still writing them."""
+    """Pools that were omitted because their driver is still publishing them."""
     invalid: Mapping[PoolId, str] = field(default_factory=dict)
-    """Pools that were left out because they contradict themselves, and how."""
+    """Pools that were omitted because they are invalid, and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Something is wrong with a request, a class or a pool; the attempt ends, on all nodes."""
+    """A request, a class or a pool is invalid; the attempt ends for all nodes."""
 
     error: str
     over_budget: bool = False
@@ -155,7 +155,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """A request names something that does not exist; no node needs to be looked at."""
+    """A request refers to an object that does not exist; no node is evaluated."""
 
     message: str
 

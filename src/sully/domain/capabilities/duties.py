@@ -1,9 +1,9 @@
-"""Who evicts on a server, and which controllers run there: never two of a kind.
+"""Which evictor and which controllers run on a server: never two for the same task.
 
-On our own API server all controllers are ours. A Kubernetes cluster has its kube-controller-manager
-and its scheduler, so there only what they do not do is left. Whether Kubernetes' own eviction
-controller is at work cannot be asked, only concluded; where in doubt it is taken to be, because
-two of them would evict twice as fast as anybody allowed.
+On our own API server all controllers are ours. A Kubernetes cluster has a kube-controller-manager
+and a scheduler, so only controllers for other tasks run there. Whether the eviction controller of
+Kubernetes runs cannot be queried, only inferred; in doubt it is assumed to run, because two
+evictors would exceed the eviction rate.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from sully.domain.capabilities.offers import (
 from sully.domain.scheduling.objects import SCHEDULERS
 
 Evictor = Literal["auto", "server", "sully"]
-"""What an admin says about who evicts."""
+"""The values of the flag --evictor."""
 
 SCHEDULER = "sully"
-"""The `schedulerName` of pods that are for us on a server with a scheduler of its own."""
+"""The `schedulerName` of our pods on a server with a scheduler of its own."""
 OWN_VERSION = "v1alpha1"
 
 OF_KUBERNETES = frozenset(
@@ -44,7 +44,7 @@ OF_KUBERNETES = frozenset(
         "claims",
     )
 )
-"""Controllers whose work the kube-controller-manager of a Kubernetes cluster does."""
+"""Controllers that the kube-controller-manager of a Kubernetes cluster has."""
 BESIDE_KUBERNETES = (
     "eviction",
     "history",
@@ -54,7 +54,7 @@ BESIDE_KUBERNETES = (
     "scheduling",
     "placement",
 )
-"""The others, which may run beside it."""
+"""The others, which may run besides it."""
 _HUB_NEEDS = {"clusters": "managedclusters", "placement": "placements"}
 
 
@@ -65,45 +65,45 @@ class ControllerChoice:
     name: str
     runs: bool
     why: str
-    if_asked: bool = False
-    """Whether it runs if it is asked for by name."""
+    if_requested: bool = False
+    """Whether it runs if the flag --controllers names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvictorChoice:
-    """Who evicts, and what makes us think so."""
+    """Which evictor runs, and why."""
 
     sully: bool
     why: str
     problem: str = ""
-    """Why what the admin wants cannot be."""
+    """Why the value of --evictor is not possible."""
 
 
 class DutyError(ValueError):
-    """Somebody asked for a controller that must not run on this server."""
+    """A controller was requested that must not run on this server."""
 
 
-def evictor(found: Offer, said: Evictor = "auto") -> EvictorChoice:
-    """Decide who evicts pods from tainted devices."""
-    if found.own:
+def evictor(server: Offer, flag: Evictor = "auto") -> EvictorChoice:
+    """Decide which evictor evicts pods from tainted devices."""
+    if server.own:
         return EvictorChoice(True, "its controllers are Sully's")
-    if said == "server":
+    if flag == "server":
         return EvictorChoice(False, "the server's own, as --evictor says")
-    if said == "sully":
-        lacking = bool(found.rules) and not found.rule_status
-        problem = f"taint rules of {found.version} have no status to report to" if lacking else ""
+    if flag == "sully":
+        lacking = bool(server.rules) and not server.rule_status
+        problem = f"taint rules of {server.version} have no status to report to" if lacking else ""
         return EvictorChoice(not problem, "Sully, as --evictor says", problem)
-    return _concluded(found)
+    return _inferred(server)
 
 
-def _concluded(found: Offer) -> EvictorChoice:
-    if found.minor >= FIRST_WITH_TAINTS_ON:
+def _inferred(server: Offer) -> EvictorChoice:
+    if server.minor >= FIRST_WITH_TAINTS_ON:
         return EvictorChoice(False, f"Kubernetes evicts by default since 1.{FIRST_WITH_TAINTS_ON}")
-    if found.rules:
+    if server.rules:
         return EvictorChoice(False, "taint rules are switched on, so Kubernetes evicts")
-    if found.evictor_role:
+    if server.evictor_role:
         return EvictorChoice(False, "Kubernetes' eviction controller has its role")
-    if found.minor < FIRST_WITH_TAINTS:
+    if server.minor < FIRST_WITH_TAINTS:
         return EvictorChoice(
             True, f"Kubernetes evicts from devices only since 1.{FIRST_WITH_TAINTS}"
         )
@@ -111,43 +111,43 @@ def _concluded(found: Offer) -> EvictorChoice:
 
 
 def duties(
-    found: Offer, names: Iterable[str], said: Evictor = "auto"
+    server: Offer, names: Iterable[str], flag: Evictor = "auto"
 ) -> tuple[ControllerChoice, ...]:
-    """Say of each controller whether it runs."""
-    return tuple(_duty(found, name, said) for name in names)
+    """Return for each controller whether it runs."""
+    return tuple(_duty(server, name, flag) for name in names)
 
 
-def _duty(found: Offer, name: str, said: Evictor) -> ControllerChoice:
-    if found.own:
+def _duty(server: Offer, name: str, flag: Evictor) -> ControllerChoice:
+    if server.own:
         return ControllerChoice(name, True, "an API server of Sully")
     if name in OF_KUBERNETES:
         return ControllerChoice(name, False, "the server's kube-controller-manager does it")
     if name in _HUB_NEEDS:
-        return _hub_duty(found, name)
-    if not found.devices:
-        return ControllerChoice(name, False, no_devices(found))
+        return _hub_duty(server, name)
+    if not server.devices:
+        return ControllerChoice(name, False, no_devices(server))
     if name == "eviction":
-        who = evictor(found, said)
+        who = evictor(server, flag)
         return ControllerChoice(name, who.sully, who.problem or who.why)
     if name == "scheduling":
         return ControllerChoice(name, True, f"only for pods with schedulerName: {SCHEDULER}")
-    return _own_kind_duty(found, name)
+    return _own_kind_duty(server, name)
 
 
-def _hub_duty(found: Offer, name: str) -> ControllerChoice:
-    if _HUB_NEEDS[name] not in found.hub:
+def _hub_duty(server: Offer, name: str) -> ControllerChoice:
+    if _HUB_NEEDS[name] not in server.hub:
         return ControllerChoice(name, False, "the server has no Open Cluster Management")
     why = "Open Cluster Management's own controllers do it"
-    return ControllerChoice(name, False, f"{why}, unless asked for by name", if_asked=True)
+    return ControllerChoice(name, False, f"{why}, unless asked for by name", if_requested=True)
 
 
-def _own_kind_duty(found: Offer, name: str) -> ControllerChoice:
-    missing = [plural for plural in _NEEDS[name] if plural not in found.own_kinds]
+def _own_kind_duty(server: Offer, name: str) -> ControllerChoice:
+    missing = [plural for plural in _NEEDS[name] if plural not in server.own_kinds]
     if missing:
         return ControllerChoice(
             name, False, f"the server has no {' and no '.join(missing)}: sully install"
         )
-    if name != "patchstatus" and not found.rules:
+    if name != "patchstatus" and not server.rules:
         return ControllerChoice(name, False, "the server has no taint rules")
     return ControllerChoice(name, True, "no other controller does")
 
@@ -159,46 +159,45 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def no_devices(found: Offer) -> str:
-    """Say why there are no devices for us."""
-    if found.too_old:
-        return (
-            f"the server has devices only in {', '.join(found.too_old)}, which Sully does not speak"
-        )
+def no_devices(server: Offer) -> str:
+    """Return why the server has no devices that Sully supports."""
+    if server.too_old:
+        versions = ", ".join(server.too_old)
+        return f"the server has devices only in {versions}, which Sully does not speak"
     return "the server has no devices"
 
 
-def chosen(given: Iterable[ControllerChoice], asked: frozenset[str] | None) -> frozenset[str]:
-    """Return the controllers to run; refuse one that was asked for and must not."""
-    known = {controller.name: controller for controller in given}
-    if asked is None:
-        return frozenset(controller.name for controller in known.values() if controller.runs)
-    for name in sorted(asked):
-        if not (known[name].runs or known[name].if_asked):
-            raise DutyError(f"{name} must not run here: {known[name].why}")
-    return asked
+def chosen(choices: Iterable[ControllerChoice], requested: frozenset[str] | None) -> frozenset[str]:
+    """Return the controllers to run; raise DutyError for one that was requested and must not."""
+    by_name = {controller.name: controller for controller in choices}
+    if requested is None:
+        return frozenset(controller.name for controller in by_name.values() if controller.runs)
+    for name in sorted(requested):
+        if not (by_name[name].runs or by_name[name].if_requested):
+            raise DutyError(f"{name} must not run here: {by_name[name].why}")
+    return requested
 
 
-def schedulers(found: Offer) -> frozenset[str]:
-    """Return which `schedulerName` makes a pod ours."""
-    return SCHEDULERS if found.own else frozenset((SCHEDULER,))
+def schedulers(server: Offer) -> frozenset[str]:
+    """Return the values of `schedulerName` whose pods are ours."""
+    return SCHEDULERS if server.own else frozenset((SCHEDULER,))
 
 
-def moves(found: Offer) -> dict[tuple[str, str], tuple[str, str]]:
-    """Return where resources are that a server has elsewhere: group and plural → group, version."""
-    if found.own:
+def moves(server: Offer) -> dict[tuple[str, str], tuple[str, str]]:
+    """Return where a server has resources: group and plural → group and version."""
+    if server.own:
         return {}
     moved: dict[tuple[str, str], tuple[str, str]] = {}
-    if found.devices not in ("", "v1"):
+    if server.devices not in ("", "v1"):
         for plural in (
             "deviceclasses",
             "resourceclaims",
             "resourceclaimtemplates",
             "resourceslices",
         ):
-            moved[DEVICES, plural] = (DEVICES, found.devices)
-    if found.rules not in ("", "v1"):
-        moved[DEVICES, RULES] = (DEVICES, found.rules)
-    if PATCHES in found.own_kinds:
+            moved[DEVICES, plural] = (DEVICES, server.devices)
+    if server.rules not in ("", "v1"):
+        moved[DEVICES, RULES] = (DEVICES, server.rules)
+    if PATCHES in server.own_kinds:
         moved[DEVICES, PATCHES] = (OURS, OWN_VERSION)
     return moved

@@ -1,7 +1,7 @@
-"""What an API server offers for devices and clusters, read from what it says about itself.
+"""What an API server supports for devices and clusters, by its discovery documents.
 
-Three things are asked of it: its version, which resources it serves, and the fields that its
-published schemas have. `client.capabilities` asks; duties.py decides what follows.
+That is its version, the resources it serves, and the fields of its published schemas.
+`client.discovery.capabilities` reads them; duties.py decides what runs there.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ OWN_KINDS = {
     "taintrecords": "TaintRecord",
     "clustertaintpolicies": "ClusterTaintPolicy",
 }
-"""The kinds that `sully install` brings to a server that is not ours."""
+"""The kinds that `sully install` installs on a server that is not ours."""
 
 DEVICE_VERSIONS = ("v1", "v1beta2", "v1beta1")
-"""Those that we speak, the one to use first; the client converts v1beta1, which looks otherwise."""
+"""The supported versions, the preferred one first; the client converts v1beta1."""
 RULE_VERSIONS = ("v1", "v1beta2", "v1alpha3")
 
 FIRST_WITH_TAINTS = 33
@@ -37,7 +37,7 @@ Fields = Mapping[str, frozenset[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """What a server says about itself."""
+    """The discovery documents of a server."""
 
     git_version: str
     resources: Mapping[tuple[str, str], tuple[str, ...]]
@@ -50,7 +50,7 @@ class Answers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """What a server has."""
+    """The capabilities of a server."""
 
     version: str
     minor: int
@@ -85,18 +85,18 @@ class Offer:
         return self.taints and (self.own or sign)
 
 
-def offer(said: Answers) -> Offer:
-    """Read a server's answers."""
-    devices, rules = spoken(said.resources)
-    shown = said.schemas.get(devices, {})
-    of_rules = said.schemas.get(rules, {})
-    status = said.resources.get((DEVICES, f"{RULES}/status"), ())
+def offer(answers: Answers) -> Offer:
+    """Return the capabilities of a server by its discovery documents."""
+    devices, rules = spoken(answers.resources)
+    shown = answers.schemas.get(devices, {})
+    of_rules = answers.schemas.get(rules, {})
+    status = answers.resources.get((DEVICES, f"{RULES}/status"), ())
     return Offer(
-        version=said.git_version,
-        minor=minor_of(said.git_version),
-        own=is_own(said.git_version),
+        version=answers.git_version,
+        minor=minor_of(answers.git_version),
+        own=is_own(answers.git_version),
         devices=devices,
-        too_old=() if devices else said.resources.get((DEVICES, "resourceslices"), ()),
+        too_old=() if devices else answers.resources.get((DEVICES, "resourceslices"), ()),
         # In v1beta1 the content of a device is a type of its own.
         device_fields=shown.get("Device", frozenset()) | shown.get("BasicDevice", frozenset()),
         slice_fields=shown.get("ResourceSliceSpec", frozenset()),
@@ -104,9 +104,9 @@ def offer(said: Answers) -> Offer:
         rule_status=bool(rules) and rules in status,
         selector_fields=of_rules.get("DeviceTaintSelector", frozenset()),
         taint_fields=of_rules.get("DeviceTaint", frozenset()),
-        evictor_role=said.evictor_role,
-        own_kinds=_own_kinds(said.resources),
-        hub=frozenset(plural for group, plural in said.resources if group == HUB),
+        evictor_role=answers.evictor_role,
+        own_kinds=_own_kinds(answers.resources),
+        hub=frozenset(plural for group, plural in answers.resources if group == HUB),
     )
 
 
@@ -138,9 +138,9 @@ def _own_kinds(resources: Iterable[tuple[str, str]]) -> frozenset[str]:
 def minor_of(git_version: str) -> int:
     """Return the minor version of a 1.x server; 0 where the text says none."""
     # Not the field `minor`, to which providers add signs of their own.
-    found = re.match(r"v1\.(\d+)", git_version)
-    return int(found[1]) if found else 0
+    match = re.match(r"v1\.(\d+)", git_version)
+    return int(match[1]) if match else 0
 
 
-def _first(wanted: Iterable[str], served: Iterable[str]) -> str:
-    return next((version for version in wanted if version in served), "")
+def _first(supported: Iterable[str], served: Iterable[str]) -> str:
+    return next((version for version in supported if version in served), "")

@@ -26,68 +26,68 @@ class Row(NamedTuple):
     sully: str
 
 
-def rows(found: Offer, said: Evictor = "auto") -> Iterator[Row]:
+def rows(server: Offer, flag: Evictor = "auto") -> Iterator[Row]:
     """Yield the table."""
-    work = {duty.name: duty for duty in duties(found, BESIDE_KUBERNETES, said)}
-    beside = "runs all controllers" if found.own else "runs what its controllers do not"
-    yield Row("version", found.version, beside)
-    yield Row("devices", _devices(found), _does(work["scheduling"], "schedules"))
-    yield Row("device taints", _taints(found), _honors(found))
-    yield Row("taint rules", _rules(found), _does(work["expiry"], "deletes expired rules"))
-    yield Row("eviction", _evicts(found, said), _does(work["eviction"], "evicts"))
-    yield Row("own kinds", _own(found), _own_work(found, work))
-    yield Row("clusters", _hub(found), _does(work["placement"], "places"))
+    work = {duty.name: duty for duty in duties(server, BESIDE_KUBERNETES, flag)}
+    beside = "runs all controllers" if server.own else "runs what its controllers do not"
+    yield Row("version", server.version, beside)
+    yield Row("devices", _devices(server), _does(work["scheduling"], "schedules"))
+    yield Row("device taints", _taints(server), _honors(server))
+    yield Row("taint rules", _rules(server), _does(work["expiry"], "deletes expired rules"))
+    yield Row("eviction", _evicts(server, flag), _does(work["eviction"], "evicts"))
+    yield Row("own kinds", _own(server), _own_work(server, work))
+    yield Row("clusters", _hub(server), _does(work["placement"], "places"))
 
 
 def _does(duty: ControllerChoice, what: str) -> str:
     return f"{what}: {duty.why}" if duty.runs else f"no: {duty.why}"
 
 
-def _devices(found: Offer) -> str:
-    if found.devices:
-        return f"{DEVICES}/{found.devices}"
-    return ", ".join(f"{DEVICES}/{version}" for version in found.too_old) or "none"
+def _devices(server: Offer) -> str:
+    if server.devices:
+        return f"{DEVICES}/{server.devices}"
+    return ", ".join(f"{DEVICES}/{version}" for version in server.too_old) or "none"
 
 
-def _taints(found: Offer) -> str:
-    if found.taints_kept:
+def _taints(server: Offer) -> str:
+    if server.taints_kept:
         return "yes"
-    return "in the schema, possibly disabled" if found.taints else "no"
+    return "in the schema, possibly disabled" if server.taints else "no"
 
 
-def _honors(found: Offer) -> str:
-    if not found.devices:
-        return f"no: {no_devices(found)}"
-    if not found.taints:
-        return "only those of patches" if PATCHES in found.own_kinds else "no: there are none"
+def _honors(server: Offer) -> str:
+    if not server.devices:
+        return f"no: {no_devices(server)}"
+    if not server.taints:
+        return "only those of patches" if PATCHES in server.own_kinds else "no: there are none"
     return "honors them"
 
 
-def _rules(found: Offer) -> str:
-    if not found.rules:
+def _rules(server: Offer) -> str:
+    if not server.rules:
         return "none"
-    by = ", ".join(name for name in _CRITERIA if name in found.selector_fields)
-    status = "" if found.rule_status else "; no status"
-    return f"{found.rules} by {by or 'fields that it does not publish'}{status}"
+    by = ", ".join(name for name in _CRITERIA if name in server.selector_fields)
+    status = "" if server.rule_status else "; no status"
+    return f"{server.rules} by {by or 'fields that it does not publish'}{status}"
 
 
-def _evicts(found: Offer, said: Evictor) -> str:
-    if found.own:
+def _evicts(server: Offer, flag: Evictor) -> str:
+    if server.own:
         return "leaves it to Sully"
-    return "none at work" if evictor(found, said).sully else "its own"
+    return "none at work" if evictor(server, flag).sully else "its own"
 
 
-def _own(found: Offer) -> str:
-    return ", ".join(OWN_KINDS[kind] for kind in OWN_KINDS if kind in found.own_kinds) or "none"
+def _own(server: Offer) -> str:
+    return ", ".join(OWN_KINDS[kind] for kind in OWN_KINDS if kind in server.own_kinds) or "none"
 
 
-def _own_work(found: Offer, work: dict[str, ControllerChoice]) -> str:
-    if not found.own_kinds and not found.own:
+def _own_work(server: Offer, work: dict[str, ControllerChoice]) -> str:
+    if not server.own_kinds and not server.own:
         return "'sully install' installs them"
     names = {"history": "records evictions", "patchstatus": "reports on patches"}
     does = [text for name, text in names.items() if work[name].runs]
     return " and ".join(does) or f"no: {work['history'].why}"
 
 
-def _hub(found: Offer) -> str:
-    return "Open Cluster Management" if "managedclusters" in found.hub else "none"
+def _hub(server: Offer) -> str:
+    return "Open Cluster Management" if "managedclusters" in server.hub else "none"

@@ -1,7 +1,7 @@
-"""How claims come and go: made from templates, reserved for pods, released, deallocated.
+"""The lifecycle of claims: created from templates, reserved for pods, released, deallocated.
 
-Whether a pod holds a claim is `reservations.py`; which devices a claim gets is `allocation/`. What
-is decided here is done by the claim controller.
+Whether a claim is reserved for a pod is `reservations.py`; which devices a claim gets is
+`allocation/`. The claim controller executes what is decided here.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from sully.domain.claims.reservations import reserved_for
 from sully.machinery.meta import OwnerReference
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
-"""Keeps an allocated claim from vanishing while its devices are in use."""
+"""Prevents the deletion of an allocated claim while its devices are in use."""
 POD_CLAIM = "resource.kubernetes.io/pod-claim-name"
-"""The annotation that says which of its pod's claims a claim was made for."""
+"""The annotation with the name in the pod of a claim that was created for it."""
 EXTENDED = "resource.kubernetes.io/extended-resource-claim"
 MOST_CONSUMERS = 256
 _LONGEST_PREFIX = 57
-"""Leaves room for a suffix in a name that must fit where a DNS label is wanted."""
+"""With a generated suffix the name is a valid DNS label."""
 
 Obj = dict[str, Any]
 Consumers = tuple[ResourceClaimConsumerReference, ...]
 
 
-# -- making ---------------------------------------------------------------------------------------
+# -- creating -------------------------------------------------------------------------------------
 
 
 def name_prefix(pod: str, claim: str) -> str:
-    """Return how the name of a claim begins that is made for one of a pod's claims.
+    """Return the prefix of the name of a claim that is created for one of a pod's claims.
 
-    Where both names are too long, each gives up a part in proportion, so that people still
-    recognise the two.
+    If both names are too long together, each is shortened in proportion, so that both remain
+    recognizable.
     """
     whole = f"{pod}-{claim}-"
     if len(whole) <= _LONGEST_PREFIX:
@@ -53,8 +53,8 @@ def _ended(part: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """One of a pod's claims that is to be made."""
+class ClaimToCreate:
+    """One of a pod's claims that has to be created."""
 
     namespace: str
     pod: str
@@ -63,25 +63,28 @@ class Wanted:
     """Its name in the pod."""
 
 
-def _copied(annotations: Mapping[str, str]) -> dict[str, str]:
-    """Return what a claim takes over from its template, whose author allocates no devices."""
+def _copied_annotations(annotations: Mapping[str, str]) -> dict[str, str]:
+    """Return the annotations of a template without those that only allocations have."""
     return {key: text for key, text in annotations.items() if key != ALLOCATED_ATTRIBUTES}
 
 
-def claim_of(wanted: Wanted, *, name: str, template: Mapping[str, Any]) -> Obj:
-    """Return the claim that is made from the `spec` of a template."""
+def claim_of(new: ClaimToCreate, *, name: str, template: Mapping[str, Any]) -> Obj:
+    """Return the claim that is created from the `spec` of a template."""
     given = template.get("metadata") or {}
     metadata: Obj = {
         "name": name,
-        "generateName": name_prefix(wanted.pod, wanted.claim),
-        "namespace": wanted.namespace,
-        "annotations": {**_copied(given.get("annotations") or {}), POD_CLAIM: wanted.claim},
+        "generateName": name_prefix(new.pod, new.claim),
+        "namespace": new.namespace,
+        "annotations": {
+            **_copied_annotations(given.get("annotations") or {}),
+            POD_CLAIM: new.claim,
+        },
         "ownerReferences": [
             {
                 "apiVersion": "v1",
                 "kind": "Pod",
-                "name": wanted.pod,
-                "uid": wanted.uid,
+                "name": new.pod,
+                "uid": new.uid,
                 "controller": True,
             }
         ],
@@ -92,14 +95,14 @@ def claim_of(wanted: Wanted, *, name: str, template: Mapping[str, Any]) -> Obj:
 
 
 def owning_pod(claim: ResourceClaim) -> OwnerReference | None:
-    """Return the pod that a claim was made for, if it was made for one."""
+    """Return the pod that a claim was created for, if it was created for one."""
     owner = claim.metadata.controller()
     is_pod = owner is not None and (owner.api_version, owner.kind) == ("v1", "Pod")
     return owner if is_pod else None
 
 
 def is_made_for(claim: ResourceClaim, *, uid: str, claim_name: str) -> bool:
-    """Report whether a claim was made for this claim of this pod."""
+    """Report whether a claim was created for this claim of this pod."""
     owner = owning_pod(claim)
     return (
         owner is not None
@@ -109,14 +112,16 @@ def is_made_for(claim: ResourceClaim, *, uid: str, claim_name: str) -> bool:
 
 
 def made_claim(claims: Iterable[ResourceClaim], *, uid: str, name: str) -> ResourceClaim | None:
-    """Return which of these claims was made for a pod's claim; rather one that stays."""
-    found = [each for each in claims if is_made_for(each, uid=uid, claim_name=name)]
-    return min(found, key=lambda each: (is_leaving(each), each.metadata.name), default=None)
+    """Return the claim that was created for a pod's claim, if possible not a terminating one."""
+    created = (claim for claim in claims if is_made_for(claim, uid=uid, claim_name=name))
+    return min(
+        created, key=lambda claim: (is_terminating(claim), claim.metadata.name), default=None
+    )
 
 
-def claim_statuses(recorded: Mapping[str, str | None], made: Mapping[str, str]) -> list[Obj]:
-    """Return `resourceClaimStatuses` with what was made added to what stood there."""
-    entries = {**recorded, **made}
+def claim_statuses(recorded: Mapping[str, str | None], created: Mapping[str, str]) -> list[Obj]:
+    """Return `resourceClaimStatuses` with the claims that were created."""
+    entries = {**recorded, **created}
     return [
         {"name": name} | ({"resourceClaimName": claim} if claim else {})
         for name, claim in sorted(entries.items())
@@ -126,33 +131,33 @@ def claim_statuses(recorded: Mapping[str, str | None], made: Mapping[str, str]) 
 # -- using ----------------------------------------------------------------------------------------
 
 
-def needs_claims(*, finished: bool, leaving: bool, bound: bool) -> bool:
+def needs_claims(*, finished: bool, terminating: bool, bound: bool) -> bool:
     """Report whether a pod runs or may still run.
 
-    One that was deleted while it runs keeps its devices to the end; one that was deleted before it
-    had a node never runs.
+    One that is deleted while it runs keeps its devices until it has terminated; one that is deleted
+    before it is bound never runs.
     """
-    return not finished and (bound or not leaving)
+    return not finished and (bound or not terminating)
 
 
-def is_leaving(claim: ResourceClaim) -> bool:
-    """Report whether a claim's deletion was asked for."""
+def is_terminating(claim: ResourceClaim) -> bool:
+    """Report whether a claim has a deletion timestamp."""
     return claim.metadata.deletion_timestamp is not None
 
 
 def is_protected(claim: ResourceClaim) -> bool:
-    """Report whether a claim carries the finalizer that stands for its allocation."""
+    """Report whether a claim has the finalizer of allocated claims."""
     return FINALIZER in claim.metadata.finalizers
 
 
 def may_reserve(claim: ResourceClaim, *, uid: str, group: str = "") -> bool:
-    """Report whether a claim must be reserved for a pod that got its node past the scheduler.
+    """Report whether a claim must be reserved for a pod that was not bound by the scheduler.
 
-    Devices are never allocated for such a pod, and a claim that leaves takes nobody new.
+    Devices are never allocated for such a pod, and a terminating claim is not reserved.
     """
     return (
         claim.status.allocation is not None
-        and not is_leaving(claim)
+        and not is_terminating(claim)
         and not reserved_for(claim, uid=uid, group=group)
         and len(claim.status.reserved_for) < MOST_CONSUMERS
     )
@@ -162,7 +167,7 @@ def may_reserve(claim: ResourceClaim, *, uid: str, group: str = "") -> bool:
 
 
 def is_pod(consumer: ResourceClaimConsumerReference) -> bool:
-    """Report whether a claim is reserved for a pod; of others we do not know when they are done."""
+    """Report whether a consumer is a pod; of others we do not know when they finish."""
     return consumer.resource == "pods" and not consumer.api_group
 
 
@@ -177,12 +182,12 @@ class Release:
 def release(claim: ResourceClaim, kept: Consumers) -> Release | None:
     """Return what must change in a claim when only these consumers are left; None for nothing.
 
-    Devices are given back when the last consumer goes. A claim that nobody used yet stays as it
-    is: whoever allocated it is about to use it. Only when it is deleted, nobody will.
+    Devices are deallocated with the last consumer. A claim without consumers is not changed: the
+    pod for which it was allocated is about to use it, unless the claim is deleted.
     """
     protected = is_protected(claim) and not kept
     if len(kept) < len(claim.status.reserved_for):
         return Release(kept, deallocate=protected)
-    if protected and is_leaving(claim) and claim.status.allocation is not None:
+    if protected and is_terminating(claim) and claim.status.allocation is not None:
         return Release(kept, deallocate=True)
     return None

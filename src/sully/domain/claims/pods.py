@@ -1,4 +1,4 @@
-"""A pod as a user of devices: what everyone reads of it who deals with claims.
+"""A pod as a user of devices: what all that deal with claims read of it.
 
 The scheduler (`scheduling/objects.py`), plans (`planning/objects.py`) and simulated nodes
 (`simulated/pods.py`) each read more, and build on these.
@@ -17,7 +17,7 @@ FINISHED: Final = frozenset(("Succeeded", "Failed"))
 
 
 class PodMetadata(HasController, frozen=True, kw_only=True):
-    """Which pod it is, and whether it stays."""
+    """The metadata of a pod."""
 
     name: str = ""
     namespace: str = ""
@@ -36,14 +36,14 @@ class PodClaim(Wire, frozen=True, kw_only=True):
 
 
 class PodClaimStatus(Wire, frozen=True, kw_only=True):
-    """The claim that was made from a template; no name means that none is needed."""
+    """The claim that was created from a template; without a name, none is needed."""
 
     name: str
     resource_claim_name: str | None = None
 
 
 class ExtendedClaimStatus(Wire, frozen=True, kw_only=True):
-    """The claim that was made because a container asked for an extended resource."""
+    """The claim that was created for extended resources."""
 
     resource_claim_name: str = ""
 
@@ -63,7 +63,7 @@ class PodSpec(Wire, frozen=True, kw_only=True):
 
 
 class PodStatus(Wire, frozen=True, kw_only=True):
-    """What became of a pod."""
+    """The state of a pod."""
 
     phase: str = ""
     resource_claim_statuses: tuple[PodClaimStatus, ...] = ()
@@ -78,13 +78,13 @@ class Pod(Wire, frozen=True, kw_only=True):
     status: PodStatus = field(default_factory=PodStatus)
 
     @property
-    def leaving(self) -> bool:
-        """Report whether its deletion was asked for."""
+    def is_terminating(self) -> bool:
+        """Report whether it has a deletion timestamp."""
         return self.metadata.deletion_timestamp is not None
 
     @property
     def finished(self) -> bool:
-        """Report whether it ran to its end."""
+        """Report whether it succeeded or failed."""
         return self.status.phase in FINISHED
 
     @property
@@ -96,7 +96,7 @@ class Pod(Wire, frozen=True, kw_only=True):
 
 def still_runs(pod: Pod | None, uid: str) -> bool:
     """Report whether a pod is still there, is the one with this uid, and is not terminating."""
-    return pod is not None and pod.metadata.uid == uid and not pod.leaving
+    return pod is not None and pod.metadata.uid == uid and not pod.is_terminating
 
 
 class ClaimReference(NamedTuple):
@@ -107,7 +107,7 @@ class ClaimReference(NamedTuple):
     name: str
     """Its own name; empty if it has not been created, or none is needed."""
     generated: bool = False
-    """It is created for the pod: a claim of this name counts only if it was made for the pod."""
+    """It is created for the pod: another claim of this name is not used."""
     missing: bool = False
     """It has not been created yet."""
 

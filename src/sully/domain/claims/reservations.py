@@ -1,6 +1,6 @@
-"""Does a pod hold a claim: resolved by name, made for it, and reserved for it.
+"""Whether a claim is reserved for a pod: resolved by name, created for it, and reserved.
 
-Eviction checks it before it evicts a pod; `views/devices/usage.py` keeps who refers to which claim.
+The evictor checks it before it evicts a pod; `views/devices/usage.py` has the claims of each pod.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ POD_GROUPS = ("scheduling.k8s.io", "podgroups")
 
 
 def made_for(claim: ResourceClaim, *, uid: str, group: str = "") -> bool:
-    """Report whether a claim that was made from a template was made for a pod, or for its group.
+    """Report whether a claim from a template was created for a pod, or for its group.
 
-    The name alone is not enough: someone else may have taken it.
+    The name alone is not enough: another object may have it.
     """
     owner = claim.metadata.controller()
     if owner is None:
@@ -23,7 +23,7 @@ def made_for(claim: ResourceClaim, *, uid: str, group: str = "") -> bool:
 
 def reserved_for(claim: ResourceClaim, *, uid: str, group: str = "") -> bool:
     """Report whether a pod may use a claim, itself or as a member of a group of pods."""
-    return any(_is_for(each, uid, group) for each in claim.status.reserved_for)
+    return any(_is_for(consumer, uid, group) for consumer in claim.status.reserved_for)
 
 
 def _is_for(consumer: ResourceClaimConsumerReference, uid: str, group: str) -> bool:

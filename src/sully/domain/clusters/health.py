@@ -119,16 +119,18 @@ def watch_lease(cluster: ManagedCluster, lease: Lease | None, now: datetime) -> 
     end = later(silent, patience) if silent is not None else now
     if now < end:
         return Fresh(end)
-    found = condition(cluster, AVAILABLE)
+    available = condition(cluster, AVAILABLE)
     # A duration below nothing is always over; a requeue before now would never end.
-    return Stopped(later(now, abs(patience)), news=found is None or found.status != "Unknown")
+    return Stopped(
+        later(now, abs(patience)), news=available is None or available.status != "Unknown"
+    )
 
 
 def clock_finding(cluster: ManagedCluster, renewed: datetime, now: datetime) -> Finding:
     """Report whether an agent's clock agrees with ours, by the time of its lease renewal."""
     skipped = cluster.metadata.annotations.get(SKIP_CLOCK_CHECK) == "true"
-    near = abs(now - renewed) < timedelta(seconds=grace(cluster))
-    return SYNCED if skipped or near else OUT_OF_SYNC
+    in_sync = abs(now - renewed) < timedelta(seconds=grace(cluster))
+    return SYNCED if skipped or in_sync else OUT_OF_SYNC
 
 
 def health_taints(
@@ -146,8 +148,8 @@ def health_taints(
             wanted = UNAVAILABLE
         case _:
             wanted = UNREACHABLE
-    kept = tuple(one for one in taints if not is_health(one) or one.key == wanted)
-    if wanted is None or any(is_health(one) for one in kept):
+    kept = tuple(taint for taint in taints if not is_health(taint) or taint.key == wanted)
+    if wanted is None or any(is_health(taint) for taint in kept):
         return kept
     return (*kept, Taint(key=wanted, effect=NO_SELECT, time_added=added))
 
@@ -162,8 +164,8 @@ def wanted_taints(cluster: ManagedCluster) -> tuple[Taint, ...] | None:
     """Return the taints to write for the health of a cluster; None: nothing is to be written."""
     if cluster.metadata.deletion_timestamp is not None:
         return None
-    found = condition(cluster, AVAILABLE)
-    wanted = health_taints(cluster.spec.taints, found.status if found is not None else None)
+    available = condition(cluster, AVAILABLE)
+    wanted = health_taints(cluster.spec.taints, available.status if available is not None else None)
     return None if wanted == cluster.spec.taints else wanted
 
 

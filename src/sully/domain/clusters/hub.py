@@ -37,8 +37,8 @@ BUILT_IN_SETS = {
 
 def is_accepted(cluster: ManagedCluster) -> bool:
     """Report whether the hub has accepted the agent."""
-    found = condition(cluster, ACCEPTED)
-    return found is not None and found.status == "True"
+    accepted = condition(cluster, ACCEPTED)
+    return accepted is not None and accepted.status == "True"
 
 
 def troubled(errors: list[str]) -> Finding:

@@ -66,9 +66,9 @@ def judge_rule(
     rule: ClusterTaintPolicyRule, cluster: ManagedCluster, now: datetime, *, present: bool
 ) -> tuple[bool, datetime | None]:
     """Report whether the taint of a rule should be there, and when that may change by itself."""
-    found = condition(cluster, rule.condition.type)
-    status = found.status if found is not None else "Unknown"
-    since = (found.last_transition_time if found is not None else None) or _born(cluster, now)
+    current = condition(cluster, rule.condition.type)
+    status = current.status if current is not None else "Unknown"
+    since = (current.last_transition_time if current is not None else None) or _born(cluster, now)
     holds = status == rule.condition.status
     if holds == present:
         return present, None

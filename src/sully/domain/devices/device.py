@@ -1,7 +1,7 @@
-"""A device as it counts: what its driver publishes, with patches and taints laid over it.
+"""A device: as its driver publishes it, and as it is with patches and taints applied.
 
-`Published` is one side, `EffectiveDevice` the other; patches.py and rules.py lead from the first to
-the second. Every value knows the object it comes from.
+`Published` is the first, `EffectiveDevice` the second; patches.py and rules.py make one of the
+other. Every value has the object it comes from.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ _OF_ALL_DEVICES = attrgetter(
     "partition_type_attribute",
     "skip_node_operations",
 )
-"""What a slice says about each of its devices."""
+"""The fields of a slice that hold for each of its devices."""
 _NO_ORIGINS: Mapping[str, Origin] = MappingProxyType({})
-"""One for all: there may be a hundred thousand devices, and few are patched."""
+"""Shared: there may be a hundred thousand devices, and few are patched."""
 
 
 class Published(msgspec.Struct, eq=False, gc=False):
     """A device in a slice of the newest generation of its pool.
 
-    A Struct, as EffectiveDevice is: whole fleets are made of these in one go, and nothing in them
-    can lead back to them, so the garbage collector need not look.
+    A Struct without garbage collection, as EffectiveDevice is: there are as many as devices, and
+    nothing in them refers back to them.
     """
 
     slice: ResourceSlice
     index: int
-    """Its place in the slice; devices are offered in published order."""
+    """Its index in the slice; devices are tried in published order."""
     _content: Content | None = None
-    """No part of the value: made when someone asks, and then remembered."""
+    """Not part of the value: computed when needed, and cached."""
 
     @property
     def content(self) -> Content:
-        """Return what expressions see of it."""
+        """Return its attributes and capacity as expressions see them."""
         if self._content is None:
             self._content = content_of(self.slice.spec.driver, self.device)
         return self._content
@@ -57,12 +57,12 @@ class Published(msgspec.Struct, eq=False, gc=False):
 
     @property
     def id(self) -> DeviceId:
-        """Return its name in the whole cluster."""
+        """Return its driver, pool and name."""
         spec = self.slice.spec
         return DeviceId(spec.driver, spec.pool.name, self.device.name)
 
     def same_as(self, other: Published) -> bool:
-        """Report whether both are the same to everyone, apart from the version of the slice."""
+        """Report whether both are equal, apart from the version of the slice."""
         if self.index != other.index or self.device != other.device:
             return False
         mine, theirs = self.slice, other.slice
@@ -72,12 +72,12 @@ class Published(msgspec.Struct, eq=False, gc=False):
 
 
 def slice_origin(slice_: ResourceSlice, index: int = 0) -> Origin:
-    """Name a slice as the origin of something."""
+    """Return a slice as an origin."""
     return Origin("ResourceSlice", slice_.metadata.name, slice_.metadata.uid, index)
 
 
 def driver_taints(published: Published) -> tuple[SourcedTaint, ...]:
-    """Return the taints that stand in the device itself, in the driver's order."""
+    """Return the taints of the published device, in the driver's order."""
     if not published.device.taints:
         return ()
     return tuple(
@@ -93,40 +93,40 @@ class EffectiveDevice(msgspec.Struct, frozen=True, eq=False, gc=False):
     taints: tuple[SourcedTaint, ...] = ()
     """The driver's first, then those of patches, then one per rule, by the name of the rule."""
     patched: Content | None = None
-    """Its attributes and capacity if a patch changed them."""
+    """Its attributes and capacity, if a patch changed them."""
     attribute_origins: Mapping[str, Origin] = _NO_ORIGINS
     """Which attributes a patch set or removed; all others are the driver's."""
     capacity_origins: Mapping[str, Origin] = _NO_ORIGINS
 
     @property
     def content(self) -> Content:
-        """Return what expressions see of it, with patches applied."""
+        """Return its attributes and capacity with patches applied, as expressions see them."""
         return self.published.content if self.patched is None else self.patched
 
     @property
     def id(self) -> DeviceId:
-        """Return its name in the whole cluster."""
+        """Return its driver, pool and name."""
         return self.published.id
 
     @property
     def shareable(self) -> bool:
-        """Report whether several claims can have a part of it."""
+        """Report whether several claims can share it."""
         return bool(self.published.device.allow_multiple_allocations)
 
     @property
     def attributes(self) -> Mapping[str, DeviceAttribute]:
-        """Return the attributes that count."""
+        """Return the attributes with patches applied."""
         return self.content.attributes
 
     @property
     def capacity(self) -> Mapping[str, DeviceCapacity]:
-        """Return the capacity that counts."""
+        """Return the capacity with patches applied."""
         return self.content.capacity
 
     def attribute_origin(self, name: str) -> Origin:
-        """Return who set an attribute, or took it away."""
+        """Return the object that set or removed an attribute."""
         return self.attribute_origins.get(name) or slice_origin(self.published.slice)
 
     def capacity_origin(self, name: str) -> Origin:
-        """Return who set a capacity."""
+        """Return the object that set a capacity."""
         return self.capacity_origins.get(name) or slice_origin(self.published.slice)

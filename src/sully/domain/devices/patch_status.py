@@ -1,6 +1,7 @@
-"""What the status of a ResourceSlicePatch says: how many devices it is for, and what failed.
+"""The status of a ResourceSlicePatch: how many devices it changes, and which selectors fail.
 
-Conditions of our own, for KEP-5027 defines none. Which devices a patch is for is patches.py's.
+The conditions are our own, because KEP-5027 defines none. Which devices a patch selects is decided
+in patches.py.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ APPLIED = "sully.dev/Applied"
 
 @dataclass(frozen=True, slots=True)
 class PatchReport:
-    """What is to be said about a patch."""
+    """The conditions of a patch."""
 
     applied: Report
     selector_problem: Report | None
-    """None while every device can be judged."""
+    """None if the selectors can be evaluated for all devices."""
     failures: frozenset[str]
-    """What its own expressions failed with, each text once."""
+    """The errors of its own expressions, each once."""
 
 
 def report(choices: Iterable[tuple[DeviceId, Choice]]) -> PatchReport:
-    """Sum up whom a patch is for, in the order given."""
+    """Report how many devices a patch selects."""
     selected, failed = 0, 0
     first = ""
     failures: set[str] = set()
@@ -44,7 +45,7 @@ def report(choices: Iterable[tuple[DeviceId, Choice]]) -> PatchReport:
 
 
 def report_all(selected: int) -> PatchReport:
-    """Sum up a patch whose names decide, so that nothing can fail."""
+    """Report on a patch that selects by names only, which cannot fail."""
     return PatchReport(_applied(selected), None, frozenset())
 
 

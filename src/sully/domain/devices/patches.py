@@ -1,7 +1,7 @@
-"""What ResourceSlicePatches make of a device: attributes, capacity, taints.
+"""Applies ResourceSlicePatches to a device: attributes, capacity, taints.
 
-After KEP-5027. Filters are asked about the device as the driver published it, so no patch can hide
-a device from another one. For each name the first patch in order of precedence wins, over the
+As in KEP-5027. Filters see the device as the driver published it, so no patch can hide a device
+from another one. For each name the first patch in order of precedence wins, over the
 other patches and over the driver; a losing patch still contributes its other names.
 """
 
@@ -37,53 +37,53 @@ def precedence(patch: ResourceSlicePatch) -> tuple[int, datetime, str]:
 
 
 def applies(filter_: DeviceTaintSelector | None, published: Published, classes: Classes) -> Choice:
-    """Decide whether a patch is for a device; without a filter it is for all, unlike a rule."""
+    """Decide whether a patch selects a device; without a filter it selects all, unlike a rule."""
     return YES if filter_ is None else choose(filter_, published.id, published.content, classes)
 
 
 def overlay(
     published: Published,
     patches: Sequence[ResourceSlicePatch],
-    marks: Sequence[SourcedTaint] = (),
+    slice_taints: Sequence[SourcedTaint] = (),
     *,
     attributes: bool = True,
     taints: bool = True,
 ) -> EffectiveDevice:
-    """Lay the patches that apply to a device over it.
+    """Apply the patches that select a device.
 
-    `marks` are the driver's taints from slices of taints. The switches omit what a feature
-    gate turns off.
+    `slice_taints` are taints of the device that its driver publishes in slices of their own. The
+    flags omit what a feature gate disables.
     """
     ordered = sorted(patches, key=precedence) if patches else ()
-    driver = (*driver_taints(published), *marks) if taints else ()
-    marked = _tainted(driver, ordered) if taints and ordered else driver
+    driver = (*driver_taints(published), *slice_taints) if taints else ()
+    merged = _merge_taints(driver, ordered) if taints and ordered else driver
     if not attributes or not ordered:
-        return EffectiveDevice(published, marked)
-    return _patched(published, ordered, marked)
+        return EffectiveDevice(published, merged)
+    return _patch(published, ordered, merged)
 
 
-def _patched(
+def _patch(
     published: Published, ordered: Sequence[ResourceSlicePatch], taints: tuple[SourcedTaint, ...]
 ) -> EffectiveDevice:
     before = published.content
-    known, amounts = dict(before.attributes), dict(before.capacity)
+    attributes, capacity = dict(before.attributes), dict(before.capacity)
     attribute_origins: dict[str, Origin] = {}
     capacity_origins: dict[str, Origin] = {}
     for patch in ordered:
         for name, attribute in patch.spec.devices.attributes.items():
-            if _first(attribute_origins, name, patch):
-                _put(known, before.driver, name, _plain(attribute))
+            if _set_origin(attribute_origins, name, patch):
+                _put(attributes, before.driver, name, _plain(attribute))
         for name, amount in patch.spec.devices.capacity.items():
-            if _first(capacity_origins, name, patch):
-                _put(amounts, before.driver, name, amount)
+            if _set_origin(capacity_origins, name, patch):
+                _put(capacity, before.driver, name, amount)
     if not attribute_origins and not capacity_origins:
         return EffectiveDevice(published, taints)
-    content = shared(before.driver, known, amounts, before.allow_multiple_allocations)
+    content = shared(before.driver, attributes, capacity, before.allow_multiple_allocations)
     return EffectiveDevice(published, taints, content, attribute_origins, capacity_origins)
 
 
-def _first(origins: dict[str, Origin], name: str, patch: ResourceSlicePatch) -> bool:
-    """Note that a patch defines a name, unless one before it did."""
+def _set_origin(origins: dict[str, Origin], name: str, patch: ResourceSlicePatch) -> bool:
+    """Set the origin of a name, unless a patch before it did; report whether it was set."""
     if name in origins:
         return False
     origins[name] = _origin(patch)
@@ -95,7 +95,7 @@ def _origin(patch: ResourceSlicePatch, index: int = 0) -> Origin:
 
 
 def _plain(attribute: NullableDeviceAttribute) -> DeviceAttribute | None:
-    """Return a patch's attribute as a driver would have written it, to compare equal with that."""
+    """Return an attribute of a patch as one of a driver; None if it is removed."""
     if attribute.null is not None:
         return None
     return DeviceAttribute(
@@ -103,21 +103,21 @@ def _plain(attribute: NullableDeviceAttribute) -> DeviceAttribute | None:
     )
 
 
-def _put(known: dict[str, T], driver: str, name: str, value: T | None) -> None:
-    """Set or remove a name in both spellings: a driver may leave out its own domain."""
-    known.pop(name, None)
+def _put(values: dict[str, T], driver: str, name: str, value: T | None) -> None:
+    """Set or remove a name with and without domain: a driver may omit its own."""
+    values.pop(name, None)
     domain, _, identifier = name.rpartition("/")
     if domain == driver:
-        known.pop(identifier, None)
+        values.pop(identifier, None)
     if value is not None:
-        known[name] = value
+        values[name] = value
 
 
-def _dated(taint: DeviceTaint, patch: ResourceSlicePatch) -> DeviceTaint:
-    """Return a taint with the time from which tolerations count.
+def _with_time(taint: DeviceTaint, patch: ResourceSlicePatch) -> DeviceTaint:
+    """Return a taint with `timeAdded`, from which tolerationSeconds count.
 
-    Our own server stamps it. Custom resources are not stamped, and a taint that is
-    always new would be tolerated indefinitely.
+    Our server sets it, but not for custom resources, and without it a taint would be tolerated
+    indefinitely.
     """
     created = patch.metadata.creation_timestamp
     if taint.time_added is not None or created is None:
@@ -125,19 +125,19 @@ def _dated(taint: DeviceTaint, patch: ResourceSlicePatch) -> DeviceTaint:
     return msgspec.structs.replace(taint, time_added=created)
 
 
-def _tainted(
+def _merge_taints(
     driver: tuple[SourcedTaint, ...], ordered: Sequence[ResourceSlicePatch]
 ) -> tuple[SourcedTaint, ...]:
     """Replace the driver's taints of the same key and effect; other taints accumulate."""
-    mine: dict[tuple[str, str], list[SourcedTaint]] = {}
+    added: dict[tuple[str, str], list[SourcedTaint]] = {}
     owner: dict[tuple[str, str], str] = {}
     for patch in ordered:
         for index, taint in enumerate(patch.spec.devices.taints):
             identity = (taint.key, taint.effect)
             if owner.setdefault(identity, patch.metadata.name) == patch.metadata.name:
-                found = SourcedTaint(_dated(taint, patch), _origin(patch, index))
-                mine.setdefault(identity, []).append(found)
-    if not mine:
+                sourced = SourcedTaint(_with_time(taint, patch), _origin(patch, index))
+                added.setdefault(identity, []).append(sourced)
+    if not added:
         return driver
-    kept = (sourced for sourced in driver if (sourced.taint.key, sourced.taint.effect) not in mine)
-    return (*kept, *(sourced for group in mine.values() for sourced in group))
+    kept = (sourced for sourced in driver if (sourced.taint.key, sourced.taint.effect) not in added)
+    return (*kept, *(sourced for group in added.values() for sourced in group))

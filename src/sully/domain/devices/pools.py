@@ -1,8 +1,7 @@
-"""Which slices of a pool count: those of its owner, of the newest generation, if all are there.
+"""Which slices of a pool are used: those of its owner, of the newest generation, if complete.
 
 A driver that changes its pool publishes slices of a higher generation one after the other; until it
-is through, two generations lie beside each other. `views/devices/inventory.py` keeps pools up to
-date.
+has finished, slices of two generations exist. `views/devices/inventory.py` keeps pools up to date.
 """
 
 from __future__ import annotations
@@ -18,18 +17,18 @@ _UNKNOWN = datetime.max.replace(tzinfo=UTC)
 
 
 class PoolId(NamedTuple):
-    """Names a pool: the driver decides what its pools are called."""
+    """A pool, by its driver and name."""
 
     driver: str
     pool: str
 
     def __str__(self) -> str:
-        """Write the pool as people do."""
+        """Return `driver/pool`."""
         return f"{self.driver}/{self.pool}"
 
 
 class DeviceId(NamedTuple):
-    """Names a device in the whole cluster."""
+    """A device, by its driver, pool and name."""
 
     driver: str
     pool: str
@@ -40,7 +39,7 @@ class DeviceId(NamedTuple):
         return PoolId(self.driver, self.pool)
 
     def __str__(self) -> str:
-        """Write the device as people do."""
+        """Return `driver/pool/device`."""
         return f"{self.driver}/{self.pool}/{self.device}"
 
 
@@ -51,7 +50,7 @@ class Standing(Enum):
     INCOMPLETE = "incomplete"
     """Slices of the newest generation are still missing, or there are too many."""
     REPLACED = "replaced"
-    """A newer generation exists elsewhere: what is seen here is history."""
+    """A newer generation exists in slices for other nodes."""
 
 
 def pool_of(slice_: ResourceSlice) -> PoolId:
@@ -60,7 +59,7 @@ def pool_of(slice_: ResourceSlice) -> PoolId:
 
 
 def pool_owner(pool: str, nodes: Collection[str], slices: Iterable[ResourceSlice]) -> str:
-    """Return the node whose slices count in a pool, empty if those of no single node do.
+    """Return the node that owns a pool, empty if no single node does.
 
     A node can publish only slices with its own `nodeName`, but under any pool name and with any
     generation. Without an owner, one node could replace the devices of another.
@@ -79,7 +78,7 @@ def pool_owner(pool: str, nodes: Collection[str], slices: Iterable[ResourceSlice
 
 
 def is_owned(slice_: ResourceSlice, owner: str) -> bool:
-    """Report whether a slice counts in a pool with this owner; slices for several nodes do."""
+    """Report whether a slice is used in a pool with this owner; slices for several nodes are."""
     return not slice_.spec.node_name or slice_.spec.node_name == owner
 
 
@@ -92,30 +91,30 @@ def _age(slice_: ResourceSlice) -> tuple[bool, datetime, str, str]:
 
 def newest_generation(slices: Iterable[ResourceSlice]) -> int | None:
     """Return the highest generation among slices, or None if there are none."""
-    return max((one.spec.pool.generation for one in slices), default=None)
+    return max((slice_.spec.pool.generation for slice_ in slices), default=None)
 
 
 def current(slices: Iterable[ResourceSlice]) -> tuple[ResourceSlice, ...]:
     """Return the slices of the newest generation, by name."""
-    known = tuple(slices)
-    newest = newest_generation(known)
-    counting = (one for one in known if one.spec.pool.generation == newest)
-    return tuple(sorted(counting, key=lambda one: one.metadata.name))
+    everything = tuple(slices)
+    newest = newest_generation(everything)
+    latest = (slice_ for slice_ in everything if slice_.spec.pool.generation == newest)
+    return tuple(sorted(latest, key=lambda slice_: slice_.metadata.name))
 
 
 def standing(visible: Iterable[ResourceSlice], everywhere: Iterable[ResourceSlice]) -> Standing:
     """Judge a pool of which a node sees some slices.
 
-    A node may see fewer slices than there are, because the others are for other nodes. That is no
-    reason to call the pool incomplete, so all of them are looked at then.
+    A node may see fewer slices than exist, because the others are for other nodes. The pool is not
+    incomplete for that reason, so all of its slices are counted then.
     """
     seen = current(visible)
     if not seen:
         return Standing.INCOMPLETE
-    generation, wanted = seen[0].spec.pool.generation, seen[0].spec.pool.resource_slice_count
-    if len(seen) == wanted:
+    generation, expected = seen[0].spec.pool.generation, seen[0].spec.pool.resource_slice_count
+    if len(seen) == expected:
         return Standing.COMPLETE
     newest = current(everywhere)
     if newest and newest[0].spec.pool.generation > generation:
         return Standing.REPLACED
-    return Standing.COMPLETE if len(newest) == wanted else Standing.INCOMPLETE
+    return Standing.COMPLETE if len(newest) == expected else Standing.INCOMPLETE

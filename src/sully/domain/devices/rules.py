@@ -1,7 +1,7 @@
-"""Which devices a DeviceTaintRule selects, and what it does to them.
+"""Which devices a DeviceTaintRule selects, and the taint that it adds.
 
 Names can be compared with any device, also with an allocated one whose slice was deleted. Class and
-CEL criteria need to know attributes: those of the published device after patches, or those recorded
+CEL criteria need attributes: those of the published device after patches, or those recorded
 in the claim when it was allocated (`record`, `recorded`).
 """
 
@@ -29,15 +29,15 @@ from sully.machinery.cel import CostBudget, CostBudgetExceededError
 from sully.machinery.meta import Wire
 
 TOGETHER = "sully.dev/taint"
-"""The label of rules that were made together, such as those for the pools that a glob stood for."""
+"""The label of rules that were created together, such as those for the pools of a glob."""
 
 Classes = Callable[[str], DeviceClass | None]
-"""Finds a class by name."""
+"""Returns a class by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Whether criteria select a device; a problem says why they could not be evaluated."""
+    """Whether criteria select a device; `problem` is why they could not be evaluated."""
 
     selected: bool
     problem: str = ""
@@ -63,7 +63,7 @@ def names_match(selector: DeviceTaintSelector | None, device: DeviceId) -> bool:
 
 
 def needs_content(selector: DeviceTaintSelector | None) -> bool:
-    """Report whether names alone do not decide."""
+    """Report whether a selector has criteria besides names."""
     return selector is not None and bool(selector.selectors or selector.device_class_name)
 
 
@@ -92,7 +92,7 @@ def choose_by_content(
 ) -> Choice:
     """Decide the same for a device whose names are known to fit.
 
-    What exceeds the budget selects nothing. Raises UnfinishedError if the budget has slices.
+    Criteria that exceed the budget select nothing. Raises UnfinishedError if the budget has slices.
     """
     try:
         return _choose(selector, content, classes, budget or CostBudget())
@@ -119,13 +119,13 @@ def _choose(
 
 
 def sourced(rule: DeviceTaintRule) -> SourcedTaint:
-    """Return the taint of a rule, which says that the rule is its origin."""
+    """Return the taint of a rule, with the rule as its origin."""
     origin = Origin("DeviceTaintRule", rule.metadata.name, rule.metadata.uid)
     return SourcedTaint(rule.spec.taint, origin, group_of(rule))
 
 
 def group_of(rule: DeviceTaintRule) -> str:
-    """Return what a rule has in common with those that were made together with it, if any."""
+    """Return the label of the rules that were created together with a rule, if any."""
     return rule.metadata.labels.get(TOGETHER, "")
 
 
@@ -140,8 +140,8 @@ def stacked(taints: Iterable[SourcedTaint]) -> tuple[SourcedTaint, ...]:
 def with_taints(device: EffectiveDevice, stack: tuple[SourcedTaint, ...]) -> EffectiveDevice:
     """Add the taints of rules that select a device, as `stacked` returns them.
 
-    Nothing is replaced and nothing is merged: each taint must be tolerated for itself. Devices
-    without other taints share the stack.
+    No taint is replaced or merged: each must be tolerated. Devices without other taints share the
+    tuple.
     """
     if not stack:
         return device
@@ -161,8 +161,8 @@ class _Recorded(Wire, frozen=True, kw_only=True):
 
 
 def record(devices: Iterable[tuple[DeviceId, Content]]) -> str:
-    """Write down what allocated devices were, for the annotation of their claim."""
-    known: dict[str, Any] = {
+    """Return the attributes of allocated devices, for the annotation of their claim."""
+    devices_by_id: dict[str, Any] = {
         str(device): msgspec.to_builtins(
             _Recorded(
                 attributes=dict(content.attributes),
@@ -172,27 +172,27 @@ def record(devices: Iterable[tuple[DeviceId, Content]]) -> str:
         )
         for device, content in devices
     }
-    return msgspec.json.encode(known, order="deterministic").decode()
+    return msgspec.json.encode(devices_by_id, order="deterministic").decode()
 
 
 def recorded(annotations: Mapping[str, str]) -> Mapping[str, Content]:
-    """Return what was written down about devices, by `str(DeviceId)`; nothing if it is unreadable.
+    """Return the recorded attributes of devices by `str(DeviceId)`; nothing if they are invalid.
 
-    On a server that is not ours anybody may edit it, so a bad one must not stop eviction by names.
+    On a server that is not ours other clients may edit them, which must not stop eviction by names.
     """
     text = annotations.get(ALLOCATED_ATTRIBUTES)
     if not text:
         return {}
     try:
-        found = msgspec.json.decode(text, type=dict[str, _Recorded])
+        devices = msgspec.json.decode(text, type=dict[str, _Recorded])
     except msgspec.MsgspecError:
         return {}
     return {
         name: shared(
             name.partition("/")[0],
-            recorded.attributes,
-            recorded.capacity,
-            recorded.allow_multiple_allocations,
+            device.attributes,
+            device.capacity,
+            device.allow_multiple_allocations,
         )
-        for name, recorded in found.items()
+        for name, device in devices.items()
     }

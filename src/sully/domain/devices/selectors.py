@@ -1,9 +1,8 @@
-"""Do CEL selectors match a device: compiled once, asked once per content.
+"""Whether CEL selectors match a device: compiled once, evaluated once per content.
 
-What an expression sees of a device is its `Content`. Whoever keeps devices keeps their contents,
-so that a verdict lasts as long as the attributes it was made from. Rules (rules.py), patches
-(patches.py) and classes ask here; what an error means is theirs to say. Whoever asks says what new
-verdicts may cost.
+Expressions see the `Content` of a device, which is kept with the device, so a result is cached as
+long as the attributes do not change. Rules (rules.py), patches (patches.py) and classes call this
+and decide what an error means. The caller limits what evaluation may cost.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ from sully.machinery.cel import (
 from sully.machinery.memo import Memo
 
 _MOST_CONTENTS = 8192
-"""Looks that are recognised; devices whose look was forgotten keep their content."""
+"""Contents that devices share; devices keep theirs when it is evicted from this cache."""
 _MOST_VERDICTS = 1024
-"""Expressions remembered per content; a content may last as long as the process."""
+"""Expressions cached per content; a content may live as long as the process."""
 _MOST_INPUTS = 1024
-"""Contents that are ready for the next expression; each weighs a kilobyte."""
+"""Contents that are prepared for expressions; each takes a kilobyte."""
 
 
 class SelectorError(Exception):
@@ -41,7 +40,7 @@ class SelectorError(Exception):
         super().__init__(f"selector #{index}: {phase} error: {error}")
         self.index = index
         self.phase = phase
-        """`compile` or `runtime`: the first is so for every device."""
+        """`compile` or `runtime`; the first fails for every device."""
         self.error = error
 
 
@@ -51,9 +50,9 @@ def _no_verdicts() -> Memo[str, bool | str]:
 
 @dataclass(slots=True, eq=False)
 class Content:
-    """What expressions see of one device, with the verdicts they came to.
+    """What expressions see of one device, with their cached results.
 
-    The memory is no part of the value: it only saves asking again.
+    The cache is not part of the value.
     """
 
     driver: str
@@ -63,7 +62,7 @@ class Content:
     _verdicts: Memo[str, bool | str] = field(default_factory=_no_verdicts, repr=False)
 
     def same_as(self, other: Content) -> bool:
-        """Report whether every expression must come to the same verdict on both."""
+        """Report whether every expression has the same result for both."""
         return (
             self.driver == other.driver
             and self.attributes == other.attributes
@@ -73,19 +72,19 @@ class Content:
 
     def verdict(self, program: Program, budget: CostBudget) -> bool | str:
         """Return whether an expression matches, or the text of its failure."""
-        found = self._verdicts.get(program.expression)
-        if found is None:
-            found = budget.run(partial(self._judge, program))
-        return found
+        verdict = self._verdicts.get(program.expression)
+        if verdict is None:
+            verdict = budget.run(partial(self._evaluate, program))
+        return verdict
 
-    def _judge(self, program: Program, spending: Spending) -> bool | str:
-        found: bool | str
+    def _evaluate(self, program: Program, spending: Spending) -> bool | str:
+        verdict: bool | str
         try:
-            seen = _inputs.get(self) or _inputs.keep(self, self.input())
-            found = as_bool(spending.evaluate(program, seen, program.limit)[0])
+            device = _inputs.get(self) or _inputs.keep(self, self.input())
+            verdict = as_bool(spending.evaluate(program, device, program.limit)[0])
         except EvaluationError as error:
-            found = str(error)
-        return self._verdicts.keep(program.expression, found)
+            verdict = str(error)
+        return self._verdicts.keep(program.expression, verdict)
 
     def input(self) -> DeviceInput:
         """Return what expressions are evaluated on; raise EvaluationError if they cannot be."""
@@ -112,17 +111,17 @@ def shared(
     capacity: Mapping[str, DeviceCapacity],
     allow_multiple_allocations: bool | None = None,
 ) -> Content:
-    """Return the content that all devices have which look like this.
+    """Return the content that all equal devices share.
 
-    Most devices of a fleet look like many others, so an expression is asked once for all of them.
+    Most devices of a fleet equal many others, so an expression is evaluated once for all of them.
     """
-    looks = tuple(attributes.items()), tuple(capacity.items())
-    key = driver, *looks, allow_multiple_allocations
-    found = _contents.get(key)
-    if found is None:
-        found = Content(driver, attributes, capacity, allow_multiple_allocations)
-        _contents.keep(key, found)
-    return found
+    values = tuple(attributes.items()), tuple(capacity.items())
+    key = driver, *values, allow_multiple_allocations
+    content = _contents.get(key)
+    if content is None:
+        content = Content(driver, attributes, capacity, allow_multiple_allocations)
+        _contents.keep(key, content)
+    return content
 
 
 def matches(selectors: Iterable[DeviceSelector], content: Content, budget: CostBudget) -> bool:
@@ -133,9 +132,9 @@ def matches(selectors: Iterable[DeviceSelector], content: Content, budget: CostB
 def mismatch(
     selectors: Iterable[DeviceSelector], content: Content, budget: CostBudget
 ) -> int | None:
-    """Return the place of the first selector that does not match a device; None if all do.
+    """Return the index of the first selector that does not match a device; None if all do.
 
-    Those after it are not asked. Raises SelectorError if one cannot be evaluated, and what the
+    Those after it are not evaluated. Raises SelectorError if one cannot be evaluated, and what the
     budget raises.
     """
     for index, selector in enumerate(selectors):
@@ -152,11 +151,11 @@ def mismatch(
 
 
 def compile_all(selectors: Iterable[DeviceSelector], budget: CostBudget) -> None:
-    """Compile selectors before they are asked; raise what the budget raises."""
+    """Compile selectors before they are evaluated; raise what the budget raises."""
     for selector in selectors:
         if selector.cel is not None:
             _programs.get(selector.cel.expression, budget)
 
 
 _programs = Programs(partial(device_environment, consumable_capacity=True, list_attributes=True))
-"""Expressions that are stored, so under all gates."""
+"""Stored expressions, so with all feature gates on."""

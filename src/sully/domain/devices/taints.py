@@ -1,38 +1,81 @@
-"""Taints of devices: which of them prevent scheduling, which evict running pods.
+"""Taints of devices, and the table of their effects (`EFFECTS`).
 
-The scheduler asks through `untolerated`, eviction through `tolerates_eviction`. Who put a taint
-on a device travels with it as `Origin`; rules.py and patches.py lay taints over what drivers
-publish.
+The scheduler calls `untolerated`, the evictor `tolerates_eviction`. Each taint carries the object
+that sets it as `Origin`; rules.py and patches.py add taints to those that drivers publish. When a
+toleration with `tolerationSeconds` expires is decided in `domain/eviction/judge.py`
+(`eviction_time`) for running pods and in `domain/allocation/toleration_expiry.py` for new ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from sully.api.resource.types import DeviceTaint, DeviceToleration
-from sully.domain.tolerations import difference
+from sully.domain.tolerations import tolerates
 from sully.machinery.compat import Compat
+from sully.machinery.gates import Gates
 
 NONE = "None"
 NO_SCHEDULE = "NoSchedule"
 NO_EXECUTE = "NoExecute"
 NO_EXECUTE_WITH_BUDGET = "NoExecuteWithPodDisruptionBudget"
 PREFER_NO_SCHEDULE = "PreferNoSchedule"
-"""Advises against a device, and never refuses it."""
 
-BLOCKING = frozenset((NO_SCHEDULE, NO_EXECUTE))
-"""Effects that prevent scheduling on a device; any other, also an unknown one, does not."""
-BLOCKING_WITH_BUDGETS = BLOCKING | {NO_EXECUTE_WITH_BUDGET}
-"""The same where budgets may have a say, which is behind a gate."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaintEffect:
+    """What a taint with an effect does to pods that do not tolerate it."""
+
+    blocks_scheduling: bool = False
+    """Requests do not get the device."""
+    evicts: bool = False
+    """Running pods are evicted; tolerations of it may have `tolerationSeconds`."""
+    honors_budgets: bool = False
+    """Pods are evicted only as their PodDisruptionBudgets allow."""
+    is_preference: bool = False
+    """Requests get the device only if no other one is available."""
+    feature_gate: str = ""
+    """The gate that enables it; empty for the effects of Kubernetes."""
+
+
+EFFECTS: Final[Mapping[str, TaintEffect]] = {
+    NO_SCHEDULE: TaintEffect(blocks_scheduling=True),
+    NO_EXECUTE: TaintEffect(blocks_scheduling=True, evicts=True),
+    NONE: TaintEffect(),
+    PREFER_NO_SCHEDULE: TaintEffect(is_preference=True, feature_gate="SullyPreferNoSchedule"),
+    NO_EXECUTE_WITH_BUDGET: TaintEffect(
+        blocks_scheduling=True,
+        evicts=True,
+        honors_budgets=True,
+        feature_gate="SullyNoExecuteWithPodDisruptionBudget",
+    ),
+}
+"""All effects, as help texts list them. A taint with an unknown effect does nothing."""
+
+BLOCKING_EFFECTS: Final = frozenset(name for name in EFFECTS if EFFECTS[name].blocks_scheduling)
+EVICTING_EFFECTS: Final = frozenset(name for name in EFFECTS if EFFECTS[name].evicts)
+BUDGET_EFFECTS: Final = frozenset(name for name in EFFECTS if EFFECTS[name].honors_budgets)
+PREFERENCE_EFFECTS: Final = frozenset(name for name in EFFECTS if EFFECTS[name].is_preference)
+KUBERNETES_EFFECTS: Final = frozenset(name for name in EFFECTS if not EFFECTS[name].feature_gate)
+
+
+def enabled_effects(effects: Iterable[str], gates: Gates) -> frozenset[str]:
+    """Return those of these effects whose feature gate is on, or that have none."""
+    return frozenset(
+        name
+        for name in effects
+        if not EFFECTS[name].feature_gate or gates[EFFECTS[name].feature_gate]
+    )
+
 
 OriginKind = Literal["DeviceTaintRule", "ResourceSlice", "ResourceSlicePatch"]
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The object that says something about a device, and at which place it says so."""
+    """The object that sets a taint, an attribute or a capacity, and its index there."""
 
     kind: OriginKind
     name: str
@@ -40,32 +83,28 @@ class Origin:
     index: int = 0
 
     def __str__(self) -> str:
-        """Name the object as people do."""
+        """Return kind and name: `DeviceTaintRule/broken`."""
         return f"{self.kind}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class SourcedTaint:
-    """A taint, and who put it there."""
+    """A taint, and the object that sets it."""
 
     taint: DeviceTaint
     origin: Origin
     group: str = ""
-    """What it shares its eviction rate with: rules that were created together share one."""
-
-
-def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    """Report whether one toleration covers one taint."""
-    return difference(toleration, taint) is None
+    """Taints of one group share an eviction rate: those of rules that were created together."""
 
 
 def tolerates_eviction(
     toleration: DeviceToleration, taint: DeviceTaint, compat: Compat = Compat.SULLY
 ) -> bool:
-    """Report whether one toleration keeps a pod on a device that carries one taint.
+    """Report whether a toleration prevents the eviction of a pod from a device with a taint.
 
-    Kubernetes 1.37 lets only a toleration do so that names the effect, against its documentation:
-    a pod with an effect-less one is scheduled to a tainted device and evicted immediately.
+    For Kubernetes 1.37 the toleration has to name the effect, against its documentation: a pod
+    with a toleration of all effects is scheduled to a tainted device and evicted immediately.
+    Whether the toleration expires is not asked here: `eviction_time` in eviction/judge.py does.
     """
     if not compat.tolerates_every_effect and toleration.effect != taint.effect:
         return False
@@ -73,31 +112,29 @@ def tolerates_eviction(
 
 
 def blocks(taint: DeviceTaint) -> bool:
-    """Report whether a taint keeps new pods off its device unless it is tolerated.
+    """Report whether a taint prevents scheduling on its device, with all feature gates on.
 
-    With the effects of all gates: for those who cannot see which are on.
+    For clients, which cannot see the gates.
     """
-    return taint.effect in BLOCKING_WITH_BUDGETS
+    return taint.effect in BLOCKING_EFFECTS
 
 
 def untolerated(
     taints: Iterable[SourcedTaint],
     tolerations: Sequence[DeviceToleration],
-    effects: frozenset[str] = BLOCKING_WITH_BUDGETS,
+    effects: frozenset[str] = BLOCKING_EFFECTS,
 ) -> tuple[SourcedTaint, ...]:
-    """Return the taints that keep a request with these tolerations off the device, in order."""
+    """Return the taints that prevent a request with these tolerations from getting the device."""
     return tuple(
         taint
         for taint in taints
         if taint.taint.effect in effects
-        and not any(tolerates(one, taint.taint) for one in tolerations)
+        and not any(tolerates(toleration, taint.taint) for toleration in tolerations)
     )
 
 
-def discouraging(taints: Iterable[SourcedTaint], tolerations: Sequence[DeviceToleration]) -> int:
-    """Count the taints that advise a request with these tolerations against the device."""
-    return sum(
-        taint.taint.effect == PREFER_NO_SCHEDULE
-        and not any(tolerates(one, taint.taint) for one in tolerations)
-        for taint in taints
-    )
+def untolerated_preferences(
+    taints: Iterable[SourcedTaint], tolerations: Sequence[DeviceToleration]
+) -> int:
+    """Count the PreferNoSchedule taints that a request with these tolerations does not tolerate."""
+    return len(untolerated(taints, tolerations, PREFERENCE_EFFECTS))

@@ -1,9 +1,9 @@
-"""When is a pod evicted from its devices: Keep, Hold, Wait or Evict, with the taints that decide.
+"""When a pod is evicted from its devices: Keep, Hold, Wait or Evict, and because of which taints.
 
 A pod is judged by its exposures: one per allocated device, with the taints of that device and the
-tolerations that were copied into *its* allocation result. Evictions per second are in rates.py,
-what a rule's status reports in status.py and preview.py. `sully.evictor` asks, and adds what
-delays an eviction.
+tolerations that were copied into *its* allocation result. `eviction_time` decides when a taint
+evicts, and so what happens when a toleration expires. Evictions per second are in rates.py, the
+status of rules in status.py and preview.py. `sully.evictor` adds what delays an eviction.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from datetime import datetime
 
 import msgspec
 
-from sully.api.resource.types import DeviceTaint, DeviceToleration
+from sully.api.resource.types import AllocationResult, DeviceTaint, DeviceToleration
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.taints import (
-    NO_EXECUTE,
-    NO_EXECUTE_WITH_BUDGET,
+    BUDGET_EFFECTS,
+    EVICTING_EFFECTS,
+    KUBERNETES_EFFECTS,
     Origin,
     SourcedTaint,
     tolerates_eviction,
@@ -26,14 +27,9 @@ from sully.domain.devices.taints import (
 from sully.machinery.compat import Compat
 from sully.machinery.timestamps import later
 
-EVICTING = frozenset((NO_EXECUTE,))
-"""Effects that evict pods."""
-EVICTING_WITH_BUDGETS = EVICTING | {NO_EXECUTE_WITH_BUDGET}
-"""The same with the effect that asks budgets, which is behind a gate."""
-
 
 class Exposure(msgspec.Struct, frozen=True):
-    """One allocated device: the taints it carries, and what its holder tolerates."""
+    """One allocated device: its taints, and the tolerations of the claim that holds it."""
 
     device: DeviceId
     taints: tuple[SourcedTaint, ...]
@@ -57,20 +53,21 @@ class Reason(msgspec.Struct, frozen=True):
     def _order(self) -> tuple[object, ...]:
         origin = self.taint.origin
         if origin.kind == "DeviceTaintRule":
-            # Which device a rule hit does not matter for its place.
+            # Reasons are sorted by rule first, and by device only within a rule.
             return 0, origin.name, *self.device
         return 1, *self.device, origin.kind, origin.name, origin.index
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """How eviction works in a control plane."""
+class EvictionPolicy:
+    """Which taints evict pods in a control plane."""
 
     compat: Compat = Compat.SULLY
-    effects: frozenset[str] = EVICTING
+    effects: frozenset[str] = EVICTING_EFFECTS & KUBERNETES_EFFECTS
+    """The effects that evict; others need a feature gate."""
 
 
-USUAL = Terms()
+DEFAULT_POLICY = EvictionPolicy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +76,7 @@ class Keep:
 
 
 class Hold(msgspec.Struct, frozen=True):
-    """The pod is to be evicted, but all rules that want it are paused."""
+    """The pod is to be evicted, but all rules that evict it are paused."""
 
     because: tuple[Reason, ...]
 
@@ -102,7 +99,7 @@ class Evict(msgspec.Struct, frozen=True):
 
     def due(self, now: datetime) -> tuple[Reason, ...]:
         """Return the reasons that are due."""
-        return tuple(each for each in self.because if each.due is None or each.due <= now)
+        return tuple(reason for reason in self.because if reason.due is None or reason.due <= now)
 
 
 Verdict = Keep | Hold | Wait | Evict
@@ -117,7 +114,7 @@ def judge(
     exposures: Iterable[Exposure],
     *,
     now: datetime,
-    terms: Terms = USUAL,
+    policy: EvictionPolicy = DEFAULT_POLICY,
     paused: Callable[[Origin], bool] = _none_paused,
 ) -> Verdict:
     """Decide whether and when a pod is evicted from its devices.
@@ -125,40 +122,45 @@ def judge(
     The earliest taint decides when. All taints that would evict it are reasons, also those that are
     not due. Taints that are paused decide nothing.
     """
-    found: dict[tuple[DeviceId, Origin], Reason] = {}
+    reasons: dict[tuple[DeviceId, Origin], Reason] = {}
     for exposure in exposures:
         for taint in exposure.taints:
-            due = leaves_at(taint.taint, exposure.tolerations, now=now, terms=terms)
+            due = eviction_time(taint.taint, exposure.tolerations, now=now, policy=policy)
             if due is not None:
-                found[exposure.device, taint.origin] = Reason(exposure.device, taint, due)
-    if not found:
+                reasons[exposure.device, taint.origin] = Reason(exposure.device, taint, due)
+    if not reasons:
         return KEEP
-    reasons = sorted(found.values(), key=Reason._order)
-    held = tuple(each for each in reasons if paused(each.taint.origin))
-    because = tuple(reasons) if not held else tuple(each for each in reasons if each not in held)
+    ordered = sorted(reasons.values(), key=Reason._order)
+    on_hold = tuple(reason for reason in ordered if paused(reason.taint.origin))
+    because = tuple(reason for reason in ordered if reason not in on_hold)
     if not because:
-        return Hold(held)
-    at = min(each.due or now for each in because)
-    return Evict(at, because, held) if at <= now else Wait(at, because, held)
+        return Hold(on_hold)
+    at = min(reason.due or now for reason in because)
+    return Evict(at, because, on_hold) if at <= now else Wait(at, because, on_hold)
 
 
-def leaves_at(
+def eviction_time(
     taint: DeviceTaint,
     tolerations: Sequence[DeviceToleration],
     *,
     now: datetime,
-    terms: Terms = USUAL,
+    policy: EvictionPolicy = DEFAULT_POLICY,
 ) -> datetime | None:
-    """Return when one taint evicts the pods on a device, or None for never.
+    """Return when a taint evicts the pods on a device: when their toleration of it expires.
 
-    The shortest of the tolerations that match counts, unless one of them has no end.
+    A toleration expires `tolerationSeconds` after the taint was added, and from then on does not
+    prevent the eviction. Of several that match the shortest decides, unless one never expires;
+    then the result is None, as for an effect that does not evict. Without a toleration it is the
+    time when the taint was added.
     """
-    if taint.effect not in terms.effects:
+    if taint.effect not in policy.effects:
         return None
     # The server always stamps a taint; one without a time is new.
     added = taint.time_added or now
     matching = [
-        _seconds(each) for each in tolerations if tolerates_eviction(each, taint, terms.compat)
+        _seconds(toleration)
+        for toleration in tolerations
+        if tolerates_eviction(toleration, taint, policy.compat)
     ]
     if None in matching:
         return None
@@ -166,9 +168,32 @@ def leaves_at(
     return later(added, max(0, shortest))
 
 
+def evicting_taints(
+    allocation: AllocationResult,
+    taints: Callable[[DeviceId], Iterable[SourcedTaint]],
+    *,
+    now: datetime,
+    policy: EvictionPolicy = DEFAULT_POLICY,
+) -> tuple[tuple[DeviceId, SourcedTaint], ...]:
+    """Return the taints that would immediately evict a pod that starts to use an allocation.
+
+    Kubernetes 1.37 does not ask, against its documentation: the pod is scheduled and evicted. A
+    taint that only prevents scheduling does not count, because the devices are allocated already,
+    nor does one whose toleration has not expired.
+    """
+    evicting = []
+    for result in allocation.devices.results:
+        device = DeviceId(result.driver, result.pool, result.device)
+        for taint in taints(device):
+            due = eviction_time(taint.taint, result.tolerations, now=now, policy=policy)
+            if due is not None and due <= now:
+                evicting.append((device, taint))
+    return tuple(evicting)
+
+
 def needs_budget(reasons: Iterable[Reason]) -> bool:
     """Report whether a pod that is due for these reasons is evicted only as its budgets allow."""
-    return all(each.taint.taint.effect == NO_EXECUTE_WITH_BUDGET for each in reasons)
+    return all(reason.taint.taint.effect in BUDGET_EFFECTS for reason in reasons)
 
 
 Rules = frozenset[tuple[str, str]]

@@ -1,6 +1,6 @@
-"""Evictions that happened, as far as their records matter to later ones.
+"""EvictionRecords, reduced to what later evictions need.
 
-There may be very many records, so caches hold no more of each than this.
+There may be very many records, so caches hold only this of each.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sully.machinery.meta import Wire
 
 
 class Cause(Wire, frozen=True, kw_only=True):
-    """The object whose taint evicted a pod, and what tells its taints apart."""
+    """The object whose taint evicted a pod, and the identity of the taint."""
 
     kind: str = ""
     name: str = ""
@@ -24,7 +24,7 @@ class Cause(Wire, frozen=True, kw_only=True):
 
 
 class PastEvictionMetadata(Wire, frozen=True, kw_only=True):
-    """Which record it is; it is named after the uid of its pod."""
+    """The metadata of a record; its name is the uid of the pod."""
 
     name: str = ""
     namespace: str = ""

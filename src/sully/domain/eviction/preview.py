@@ -1,7 +1,7 @@
-"""What a rule with effect None would do if it evicted: which pods, whose, and when.
+"""What a rule with effect None would do if it evicted: which pods, of which owners, and when.
 
-Kubernetes reports this once, in the text of status.py, and only as numbers. Here it is a condition
-of our own that is kept up to date.
+Kubernetes reports this once, in the text of status.py, and only as numbers. This is a condition of
+our own that is kept up to date.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sully.domain.eviction.status import Report, plural
 
 SHOWN = 20
-"""How many namespaces and owners are named; the longest names then stay far below the limit."""
+"""How many namespaces and owners are listed; also with long names the message stays valid."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -25,7 +25,7 @@ class PreviewedPod:
     owner: str
     """Kind and name of its controller, or of itself."""
     after: int = 0
-    """After how many seconds its tolerations end."""
+    """After how many seconds its tolerations expire."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,14 +37,14 @@ class Preview:
     evictions: Collection[PreviewedPod] = ()
 
 
-def preview(would: Preview) -> Report:
-    """Report what a rule would do, in a form that programs can rely on.
+def preview(rule: Preview) -> Report:
+    """Report what a rule would do, in a format that programs can rely on.
 
-    Four sentences: pods, devices, namespaces, owners. The last two are there only if a pod would be
+    Four sentences: pods, devices, namespaces, owners. The last two follow only if a pod would be
     evicted, with the largest numbers first.
     """
-    evictions = would.evictions
-    devices = f"{plural(would.published, 'device')} published, {would.allocated} allocated."
+    evictions = rule.evictions
+    devices = f"{plural(rule.published, 'device')} published, {rule.allocated} allocated."
     if not evictions:
         return Report("False", "NobodyWouldLeave", f"0 pods would be evicted. {devices}")
     namespaces = Counter(pod.namespace for pod in evictions)
@@ -67,8 +67,8 @@ def _when(evictions: Iterable[PreviewedPod]) -> str:
 
 
 def _listed(numbers: Counter[str]) -> str:
-    """Write numbers by name, the largest first, and how many names are omitted."""
-    ranked = sorted(numbers.items(), key=lambda each: (-each[1], each[0]))
+    """List numbers by name, the largest first, and how many names are omitted."""
+    ranked = sorted(numbers.items(), key=lambda item: (-item[1], item[0]))
     texts = [f"{name} {number}" for name, number in ranked[:SHOWN]]
     if len(ranked) > SHOWN:
         texts.append(f"and {len(ranked) - SHOWN} more")

@@ -50,11 +50,11 @@ class Limit(NamedTuple):
 
 
 def source_of(taint: SourcedTaint) -> Source:
-    """Return which bucket a taint draws from."""
+    """Return the bucket from which a taint takes tokens."""
     if taint.origin.kind == "DeviceTaintRule":
         return Source(group=taint.group) if taint.group else Source(uid=taint.origin.uid)
-    marks = taint.taint
-    return Source(key=marks.key, value=marks.value, effect=marks.effect)
+    spec = taint.taint
+    return Source(key=spec.key, value=spec.value, effect=spec.effect)
 
 
 def limits(taints: Iterable[SourcedTaint], *, default: int | None = None) -> tuple[Limit, ...]:
@@ -63,26 +63,26 @@ def limits(taints: Iterable[SourcedTaint], *, default: int | None = None) -> tup
     A taint without a rate, and without a default for it, has its pods evicted at any rate, whatever
     else is on their devices.
     """
-    known: dict[Limit, None] = {}
+    limits: dict[Limit, None] = {}
     for taint in taints:
         rate = taint.taint.evictions_per_second or default
         if rate is None:
             return ()
-        known[Limit(source_of(taint), rate)] = None
-    return tuple(known)
+        limits[Limit(source_of(taint), rate)] = None
+    return tuple(limits)
 
 
 @lru_cache
 def _interval(rate: int) -> timedelta:
-    # Pods that wait ask for it all the time, and there are few rates.
+    # Pods that wait call this often, and there are few rates.
     return timedelta(seconds=1) / rate
 
 
 class Bucket(msgspec.Struct, frozen=True):
-    """Tokens that come back one by one, up to `BURST`.
+    """A token bucket that is refilled at an even rate, up to `BURST`.
 
-    All there is to know is when it will be full again: each token that was taken moves that
-    moment by the time in which one comes back.
+    Its only state is when it will be full again: each token that was taken moves that time by the
+    interval of the rate.
     """
 
     rate: int
@@ -90,11 +90,11 @@ class Bucket(msgspec.Struct, frozen=True):
 
     @property
     def interval(self) -> timedelta:
-        """Return how long one token takes to come back."""
+        """Return the time between two tokens."""
         return _interval(self.rate)
 
     def opens_at(self) -> datetime:
-        """Return from when on there is a token."""
+        """Return when the next token is available."""
         if self.full_at == _LONG_AGO:
             return _LONG_AGO
         return self.full_at - (BURST - 1) * self.interval
@@ -108,7 +108,7 @@ class Bucket(msgspec.Struct, frozen=True):
         return Bucket(self.rate, self.full_at - self.interval)
 
     def is_full(self, now: datetime) -> bool:
-        """Report whether the bucket is as good as a new one."""
+        """Report whether the bucket is full, as a new one is."""
         return self.full_at <= now
 
     def at_rate(self, rate: int, now: datetime) -> Bucket:
@@ -120,7 +120,7 @@ class Bucket(msgspec.Struct, frozen=True):
 
 
 def bucket_after(rate: int, times: Iterable[datetime]) -> Bucket:
-    """Return the bucket as it is after evictions at these times, by whatever process.
+    """Return the bucket after evictions at these times, also by an earlier process.
 
     So a controller that restarts does not start with another burst.
     """
@@ -131,7 +131,7 @@ def bucket_after(rate: int, times: Iterable[datetime]) -> Bucket:
 
 
 class Cap:
-    """At most so many in any minute, whatever the taints say."""
+    """The limit of evictions per minute, for all taints together."""
 
     def __init__(self, most: int, times: Iterable[datetime] = ()) -> None:
         self._most = most
@@ -139,16 +139,16 @@ class Cap:
         self._times = deque(sorted(times), maxlen=most)
 
     def opens_at(self) -> datetime:
-        """Return from when on one more is allowed."""
+        """Return when the next eviction is allowed."""
         return _LONG_AGO if len(self._times) < self._most else self._times[0] + MINUTE
 
     def take(self, now: datetime) -> None:
-        """Note one more."""
+        """Count an eviction."""
         while self._times and self._times[0] + MINUTE <= now:
             self._times.popleft()
         self._times.append(now)
 
     def put_back(self, moment: datetime) -> None:
-        """Forget one that was noted at a time and did not happen."""
+        """Remove an eviction that was counted at a time and did not happen."""
         if moment in self._times:
             self._times.remove(moment)

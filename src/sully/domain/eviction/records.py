@@ -1,7 +1,7 @@
-"""What is remembered of taints: the record of a pod that left, and of a rule's life.
+"""The records of taints: an EvictionRecord per evicted pod, and a TaintRecord per rule.
 
-`controllers/eviction` writes the first kind before it deletes a pod; `controllers/history` keeps
-the second. Both survive restarts, so that "who did this, why, and what left" has an answer later.
+`controllers/eviction` writes the first before it deletes a pod; `controllers/history` writes the
+second. They show later who evicted which pods, and why.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from sully.machinery.names import label_value_problems
 from sully.machinery.timestamps import format_time
 
 EXPIRY = "expiry"
-"""What lifted a rule that said itself when it ends."""
+"""What deleted a rule that had expired."""
 _NAME_MAX = 253
 _UID_SHOWN = 8
 
@@ -46,10 +46,10 @@ def record(
     now: datetime,
     claims: Iterable[str] = (),
 ) -> EvictionRecord:
-    """Write down that a pod leaves, for these reasons, which were due since then.
+    """Return the record of the eviction of a pod for these reasons.
 
-    The record is named after the pod's uid, so that writing it twice is harmless. Beyond what a
-    record may hold, reasons are left out: the first ones stand for the others.
+    The record is named after the pod's uid, so that creating it twice is harmless. Reasons beyond
+    what a record may hold are omitted.
     """
     causes = tuple(_cause(reason) for reason in reasons[:CAUSES_MAX])
     devices = tuple(dict.fromkeys(str(reason.device) for reason in reasons))
@@ -85,21 +85,21 @@ def _cause(reason: Reason) -> EvictionCause:
     )
 
 
-def _labels(wanted: dict[str, str]) -> dict[str, str]:
-    """Return the labels whose values can be values of labels."""
+def _labels(values: dict[str, str]) -> dict[str, str]:
+    """Return the labels whose values are valid."""
     return {
-        key: value for key, value in wanted.items() if value and not label_value_problems(value)
+        key: value for key, value in values.items() if value and not label_value_problems(value)
     }
 
 
 def taint_record_name(rule: str, uid: str) -> str:
-    """Return the name of a rule's record: the rule's own, and enough of its uid to tell twins."""
-    room = _NAME_MAX - _UID_SHOWN - 1
-    return f"{rule[:room].rstrip('.-')}-{uid[:_UID_SHOWN].rstrip('-')}"
+    """Return the name of a rule's record: that of the rule, and a part of its uid."""
+    length = _NAME_MAX - _UID_SHOWN - 1
+    return f"{rule[:length].rstrip('.-')}-{uid[:_UID_SHOWN].rstrip('-')}"
 
 
 def open_record(rule: DeviceTaintRule, *, now: datetime) -> TaintRecord:
-    """Begin the record of a rule; `now` is for a rule that does not know when it was made."""
+    """Return the record of a new rule; `now` is for a rule without a creation time."""
     metadata = rule.metadata
     return TaintRecord(
         metadata=ObjectMeta(
@@ -114,12 +114,12 @@ def open_record(rule: DeviceTaintRule, *, now: datetime) -> TaintRecord:
             description=description(rule),
             added_time=metadata.creation_timestamp or now,
         ),
-        status=_as_seen(TaintRecordStatus(), rule),
+        status=_observe(TaintRecordStatus(), rule),
     )
 
 
 def description(rule: DeviceTaintRule) -> str:
-    """Say why a rule is there, if it says so: on its taint, or on itself."""
+    """Return the description of a rule: of its taint, or its annotation."""
     text = rule.spec.taint.description or rule.metadata.annotations.get(DESCRIPTION, "")
     return _cut(text)
 
@@ -127,28 +127,28 @@ def description(rule: DeviceTaintRule) -> str:
 def follow(
     status: TaintRecordStatus, rule: DeviceTaintRule, *, now: datetime, by: str = ""
 ) -> TaintRecordStatus:
-    """Note how a rule differs from what was last seen, and who changed it if that is known."""
+    """Add the changes of a rule since it was last observed, and the user if that is known."""
     if status.taint is None:
-        return _as_seen(status, rule)
-    new = _as_seen(status, rule)
-    noted = [
+        return _observe(status, rule)
+    new = _observe(status, rule)
+    added = [
         TaintChange(time=now, what=_cut(what), by=_cut(by)) for what in differences(status, new)
     ]
-    changes = (*status.changes, *noted)[-CHANGES_MAX:]
+    changes = (*status.changes, *added)[-CHANGES_MAX:]
     return msgspec.structs.replace(new, changes=changes)
 
 
-def leave(status: TaintRecordStatus, *, by: str) -> TaintRecordStatus:
-    """Note who deletes a rule that still has finalizers; the first one counts."""
-    return msgspec.structs.replace(status, lifted_by=status.lifted_by or _cut(by))
+def set_deleter(status: TaintRecordStatus, *, by: str) -> TaintRecordStatus:
+    """Set the user who deletes a rule that still has finalizers; the first one counts."""
+    return msgspec.structs.replace(status, deleted_by=status.deleted_by or _cut(by))
 
 
-def lift(status: TaintRecordStatus, *, now: datetime, by: str = "") -> TaintRecordStatus:
-    """Note that a rule is gone, and who deleted it if that is known."""
-    return msgspec.structs.replace(leave(status, by=by), lifted_time=now)
+def close_record(status: TaintRecordStatus, *, now: datetime, by: str = "") -> TaintRecordStatus:
+    """Set the time when a rule was deleted, and the user if that is known."""
+    return msgspec.structs.replace(set_deleter(status, by=by), deleted_time=now)
 
 
-def _as_seen(status: TaintRecordStatus, rule: DeviceTaintRule) -> TaintRecordStatus:
+def _observe(status: TaintRecordStatus, rule: DeviceTaintRule) -> TaintRecordStatus:
     annotations = rule.metadata.annotations
     return msgspec.structs.replace(
         status,
@@ -162,7 +162,7 @@ def _as_seen(status: TaintRecordStatus, rule: DeviceTaintRule) -> TaintRecordSta
 
 
 def differences(old: TaintRecordStatus, new: TaintRecordStatus) -> Iterator[str]:
-    """Say in words what changed about a rule."""
+    """Yield what changed in a rule, as text."""
     if old.taint is not None and new.taint is not None:
         yield from _taint_differences(old.taint, new.taint)
     if old.device_selector != new.device_selector:
@@ -181,17 +181,17 @@ def _taint_differences(old: DeviceTaint, new: DeviceTaint) -> Iterator[str]:
         if before != after:
             yield f"{name} {before or 'none'} -> {after or 'none'}"
     if old.evictions_per_second != new.evictions_per_second:
-        yield f"pace {_pace(old)} -> {_pace(new)}"
+        yield f"rate {_rate(old)} -> {_rate(new)}"
     if old.time_added != new.time_added and old.effect == new.effect:
-        # A changed effect brings a new time with it; then the effect says it all.
+        # A changed effect sets a new time, which then is no change of its own.
         yield f"time added {_moment(old.time_added)} -> {_moment(new.time_added)}"
     if old.data != new.data:
         yield "data changed"
 
 
-def _pace(taint: DeviceTaint) -> str:
+def _rate(taint: DeviceTaint) -> str:
     rate = taint.evictions_per_second
-    return "unlimited" if rate is None else f"{rate} a second"
+    return "unlimited" if rate is None else f"{rate} per second"
 
 
 def _moment(time: datetime | None) -> str:
@@ -205,18 +205,18 @@ def _pause_text(paused: str) -> str:
 
 
 def devices_text(selector: DeviceTaintSelector | None) -> str:
-    """Write a selector as people write devices, `driver/pool/device` with `*` for any."""
+    """Return a selector as `driver/pool/device`, with `*` for any."""
     if selector is None:
         return "none"
     parts = (selector.driver, selector.pool, selector.device)
     text = "/".join("*" if part is None else part for part in parts)
     if selector.device_class_name is not None:
         text += f" of class {selector.device_class_name}"
-    for each in selector.selectors:
-        text += f" where {each.cel.expression if each.cel is not None else ''}"
+    for expression in selector.selectors:
+        text += f" where {expression.cel.expression if expression.cel is not None else ''}"
     return text
 
 
 def _cut(text: str) -> str:
-    """Shorten a text to what a record may hold."""
+    """Return a text, shortened to what a record may hold."""
     return text.encode()[:TEXT_MAX].decode(errors="ignore")

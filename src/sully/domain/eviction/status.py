@@ -1,8 +1,8 @@
-"""What the status of a rule says about eviction: counts, and their texts.
+"""What the status of a rule reports about eviction: counts, and their texts.
 
-The texts of `EvictionInProgress` are Kubernetes' own, because people and programs wait for them;
-whatever else there is to say stands in conditions of our own, here and in preview.py. The decision
-itself is in eviction.py.
+The texts of `EvictionInProgress` are those of Kubernetes, because people and programs wait for
+them; everything else is in conditions of our own, here and in preview.py. The decision is in
+judge.py.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 from sully.domain.devices.taints import NONE
-from sully.domain.eviction.judge import EVICTING
+from sully.domain.eviction.judge import DEFAULT_POLICY
 from sully.machinery.meta import Condition
 
 CONDITION = "EvictionInProgress"
@@ -33,7 +33,7 @@ _ONCE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """What a rule selects, whom it makes leave, and who left."""
+    """The devices that a rule selects, the pods that it will evict, and those that it evicted."""
 
     published: int = 0
     """Devices in slices of the newest generation of their pool."""
@@ -42,7 +42,7 @@ class Counts:
     pods: int = 0
     namespaces: int = 0
     evicted: int = 0
-    """Pods that left because of the rule since the controller started."""
+    """Pods evicted by the rule since the controller started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,37 +55,46 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """How many pods left because of a rule, as far as anybody counted."""
+class EvictedCount:
+    """How many pods a rule evicted, as far as that was counted."""
 
     count: int
     complete: bool
-    """False: whoever evicts counts only since it started, so there may have been more."""
+    """False: the evictor counts only since it started, so there may have been more."""
     ours: bool = False
-    """Sully's evictor says so, and at once; Kubernetes' own is up to ten seconds late."""
+    """The evictor is Sully's, which records evictions; that of Kubernetes reports them late."""
 
-    def at_least(self, number: int) -> int:
-        """Return the count, where so many are seen on their way out."""
-        return self.count if self.ours else max(self.count, number)
+    def at_least(self, terminating: int) -> int:
+        """Return the count where so many evicted pods are terminating."""
+        return self.count if self.ours else max(self.count, terminating)
 
 
-def tally(conditions: Iterable[Condition], recorded: int = 0, *, kept: bool = True) -> Tally:
-    """Put together what the status of a rule and its record say; `kept`: there are records.
+def evicted_count(
+    conditions: Iterable[Condition], recorded: int = 0, *, has_records: bool = True
+) -> EvictedCount:
+    """Return how many pods a rule evicted: what is recorded, if Sully's evictor does it.
 
-    Our evictor says in a condition of its own how many ever left, or has nothing to say. One that
-    counts in Kubernetes' own words alone is not ours, and forgets.
+    `has_records`: the server serves records. Only for an evictor that writes none the count is read
+    from a condition.
     """
-    found = {each.type: each.message for each in conditions}
-    ours, theirs = evicted_before(found.get(EVICTED, "")), since_start(found.get(CONDITION, ""))
-    said = EVICTED in found
-    return Tally(max(recorded, ours, theirs), said or (kept and not theirs), said)
+    messages = {condition.type: condition.message for condition in conditions}
+    ours = EVICTED in messages
+    if ours and has_records:
+        return EvictedCount(recorded, complete=True, ours=True)
+    unrecorded = count_without_records(messages.get(CONDITION, ""))
+    complete = ours or (has_records and not unrecorded)
+    return EvictedCount(max(recorded, unrecorded), complete, ours)
 
 
-def since_start(message: str) -> int:
-    """Read how many pods left since the controller started, from what `report` said."""
-    before, found, _ = message.partition(_SINCE)
+def count_without_records(message: str) -> int:
+    """Read how many pods an evictor without records evicted since it started.
+
+    The evictor of Kubernetes writes no records, so the message of its condition
+    `EvictionInProgress` is the only source. Nothing else reads a count from a message.
+    """
+    before, separator, _ = message.partition(_SINCE)
     number = before.split()[-2:-1]
-    return int(number[0]) if found and number and number[0].isdecimal() else 0
+    return int(number[0]) if separator and number and number[0].isdecimal() else 0
 
 
 def count_pods(pods: Iterable[tuple[str, str]]) -> tuple[int, int]:
@@ -94,8 +103,8 @@ def count_pods(pods: Iterable[tuple[str, str]]) -> tuple[int, int]:
     return len(different), len({namespace for namespace, _ in different})
 
 
-def report(effect: str, counts: Counts, effects: Container[str] = EVICTING) -> Report:
-    """Say how far the eviction is that a rule with this effect asks for, if it is one of those."""
+def report(effect: str, counts: Counts, effects: Container[str] = DEFAULT_POLICY.effects) -> Report:
+    """Report the progress of the eviction by a rule with this effect, if it is one of `effects`."""
     if effect in effects:
         return _evicting(counts)
     if effect == NONE:
@@ -105,23 +114,23 @@ def report(effect: str, counts: Counts, effects: Container[str] = EVICTING) -> R
 
 
 def evicted(number: int) -> Report | None:
-    """Say how many pods ever left because of a rule."""
+    """Report how many pods a rule ever evicted."""
     if not number:
         return None
     return Report("True", "PodsEvicted", f"{plural(number, 'pod')} evicted.")
 
 
 def evicted_before(message: str) -> int:
-    """Read how many pods had left, from what `evicted` said."""
+    """Read the number at the start of a message: of `evicted`, or of pods that are pending."""
     number = message.partition(" ")[0]
     return int(number) if number.isdecimal() else 0
 
 
 def paused(reason: str | None) -> Report | None:
-    """Say that a rule evicts nobody for now, and why, as its author put it."""
+    """Report that a rule currently evicts no pod, and why, in the words of its author."""
     if reason is None:
         return None
-    text = "Nobody is evicted while the annotation sully.dev/paused is there."
+    text = "No pod is evicted while the annotation sully.dev/paused is set."
     return Report("True", "Paused", text if reason == "true" else reason[:REASON_MAX])
 
 
@@ -151,7 +160,7 @@ def _joined(text: str, counts: Counts) -> str:
 
 
 def plural(number: int, noun: str) -> str:
-    """Write a number of things."""
+    """Return a number with a noun."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 

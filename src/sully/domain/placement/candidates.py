@@ -27,8 +27,8 @@ class Candidate:
         "_amounts",
         "claims",
         "cluster",
+        "is_terminating",
         "labels",
-        "leaving",
         "name",
         "scores",
         "taints",
@@ -39,8 +39,8 @@ class Candidate:
     ) -> None:
         self.name = cluster.metadata.name
         self.cluster = cluster
-        self.leaving = cluster.metadata.deletion_timestamp is not None
-        """Its deletion was asked for."""
+        self.is_terminating = cluster.metadata.deletion_timestamp is not None
+        """It has a deletion timestamp."""
         self.scores = scores
         self.labels = cluster.metadata.labels
         self.taints = cluster.spec.taints
@@ -55,7 +55,7 @@ class Candidate:
             self.taints == other.taints
             and self.labels == other.labels
             and self.claims == other.claims
-            and self.leaving == other.leaving
+            and self.is_terminating == other.is_terminating
             and mine.allocatable == others.allocatable
             and mine.capacity == others.capacity
         )
@@ -70,11 +70,11 @@ class Candidate:
 
     def _allocatable(self, resource: str) -> float | None:
         status = self.cluster.status
-        found = status.allocatable.get(resource)
-        if found is None or resource not in status.capacity:
+        amount = status.allocatable.get(resource)
+        if amount is None or resource not in status.capacity:
             return None
         try:
-            return parse_quantity(str(found)).as_float()
+            return parse_quantity(str(amount)).as_float()
         except QuantityError:
             return None
 
@@ -93,7 +93,7 @@ class Candidate:
         return self._activation
 
     def _find_scores(self, name: str) -> list[dict[str, Any]] | None:
-        found = self.scores.get(name)
-        if found is None:
+        scores = self.scores.get(name)
+        if scores is None:
             return None
-        return [{"name": score.name, "value": score.value} for score in found.status.scores]
+        return [{"name": score.name, "value": score.value} for score in scores.status.scores]

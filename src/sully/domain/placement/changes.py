@@ -1,4 +1,4 @@
-"""Changes of a fleet that people ask about before they happen; `whatif.py` plays them through."""
+"""Changes of a fleet whose effect can be simulated; `whatif.py` does."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from sully.api.cluster.types import (
 )
 from sully.domain.clusters.health import health_taints
 from sully.domain.placement.counting import PlacementKey
-from sully.domain.placement.fleet import Fleet, Touched
+from sully.domain.placement.fleet import Fleet, PlacementKeys
 from sully.machinery.labels import Selector
 
-AT_ONCE = timedelta(0)
+IMMEDIATELY = timedelta(0)
 
 Taints = tuple[Taint, ...]
 
 
 class Change(Protocol):
-    """Something that happens to a fleet some time after the beginning."""
+    """A change of a fleet, some time after the start."""
 
     @property
     def after(self) -> timedelta:
-        """Return how long after the beginning it happens."""
+        """Return how long after the start it happens."""
 
-    def apply(self, fleet: Fleet, now: datetime) -> Touched:
-        """Make it happen; return the placements that may come out otherwise."""
+    def apply(self, fleet: Fleet, now: datetime) -> PlacementKeys:
+        """Apply it; return the placements that may change."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaintCluster:
-    """Put a taint on a cluster; without a time it is as old as the change."""
+    """Add a taint to a cluster; without a time it is added at the time of the change."""
 
     cluster: str
     taint: Taint
-    after: timedelta = AT_ONCE
+    after: timedelta = IMMEDIATELY
 
-    def apply(self, fleet: Fleet, now: datetime) -> Touched:
+    def apply(self, fleet: Fleet, now: datetime) -> PlacementKeys:
         """Add the taint."""
         taint = replace(self.taint, time_added=self.taint.time_added or now)
         return _retaint(fleet, self.cluster, lambda taints: (*taints, taint))
@@ -53,44 +53,50 @@ class TaintCluster:
 
 @dataclass(frozen=True, slots=True)
 class UntaintCluster:
-    """Take all taints of a key off a cluster."""
+    """Remove all taints of a key from a cluster."""
 
     cluster: str
     key: str
-    after: timedelta = AT_ONCE
+    after: timedelta = IMMEDIATELY
 
-    def apply(self, fleet: Fleet, now: datetime) -> Touched:
+    def apply(self, fleet: Fleet, now: datetime) -> PlacementKeys:
         """Remove the taints."""
         _ = now
         return _retaint(
-            fleet, self.cluster, lambda taints: tuple(one for one in taints if one.key != self.key)
+            fleet,
+            self.cluster,
+            lambda taints: tuple(taint for taint in taints if taint.key != self.key),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class SilenceClusters:
-    """Lose contact with all clusters that carry some labels: they become unreachable."""
+    """Make all clusters with some labels unreachable."""
 
     selector: Selector
-    after: timedelta = AT_ONCE
+    after: timedelta = IMMEDIATELY
 
-    def apply(self, fleet: Fleet, now: datetime) -> Touched:
-        """Add the taint that the loss of contact brings."""
-        hit = [name for name, one in fleet.clusters.items() if self.selector.matches(one.labels)]
-        touched: Touched = set()
-        for name in sorted(hit):
-            touched |= _retaint(fleet, name, lambda taints: health_taints(taints, "Unknown", now))
-        return touched
+    def apply(self, fleet: Fleet, now: datetime) -> PlacementKeys:
+        """Add the taint of unreachable clusters."""
+        matching = [
+            name
+            for name, candidate in fleet.clusters.items()
+            if self.selector.matches(candidate.labels)
+        ]
+        affected: PlacementKeys = set()
+        for name in sorted(matching):
+            affected |= _retaint(fleet, name, lambda taints: health_taints(taints, "Unknown", now))
+        return affected
 
 
 @dataclass(frozen=True, slots=True)
 class DropCluster:
-    """Take a cluster out of the fleet."""
+    """Delete a cluster."""
 
     cluster: str
-    after: timedelta = AT_ONCE
+    after: timedelta = IMMEDIATELY
 
-    def apply(self, fleet: Fleet, now: datetime) -> Touched:
+    def apply(self, fleet: Fleet, now: datetime) -> PlacementKeys:
         """Remove the cluster."""
         _ = now
         return fleet.remove_cluster(_find(fleet, self.cluster).metadata.name)
@@ -98,34 +104,36 @@ class DropCluster:
 
 @dataclass(frozen=True, slots=True)
 class LabelCluster:
-    """Give a cluster a label; None takes it away."""
+    """Set a label of a cluster; None removes it."""
 
     cluster: str
     label: str
     value: str | None
-    after: timedelta = AT_ONCE
+    after: timedelta = IMMEDIATELY
 
-    def apply(self, fleet: Fleet, now: datetime) -> Touched:
+    def apply(self, fleet: Fleet, now: datetime) -> PlacementKeys:
         """Change the label."""
         _ = now
-        found = _find(fleet, self.cluster)
+        cluster = _find(fleet, self.cluster)
         labels = {
-            name: value for name, value in found.metadata.labels.items() if name != self.label
+            name: value for name, value in cluster.metadata.labels.items() if name != self.label
         }
         if self.value is not None:
             labels[self.label] = self.value
-        return fleet.put_cluster(replace(found, metadata=replace(found.metadata, labels=labels)))
+        return fleet.put_cluster(
+            replace(cluster, metadata=replace(cluster.metadata, labels=labels))
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class PutObject:
-    """Add a cluster, a set, a binding or a placement, or give it another form."""
+    """Create or update a cluster, a set, a binding or a placement."""
 
     obj: ManagedCluster | ManagedClusterSet | ManagedClusterSetBinding | Placement
-    after: timedelta = AT_ONCE
+    after: timedelta = IMMEDIATELY
 
-    def apply(self, fleet: Fleet, now: datetime) -> Touched:
-        """Take the object."""
+    def apply(self, fleet: Fleet, now: datetime) -> PlacementKeys:
+        """Store the object."""
         _ = now
         match self.obj:
             case ManagedCluster():
@@ -140,12 +148,12 @@ class PutObject:
 
 @dataclass(frozen=True, slots=True)
 class DropPlacement:
-    """Take a placement away."""
+    """Delete a placement."""
 
     key: PlacementKey
-    after: timedelta = AT_ONCE
+    after: timedelta = IMMEDIATELY
 
-    def apply(self, fleet: Fleet, now: datetime) -> Touched:
+    def apply(self, fleet: Fleet, now: datetime) -> PlacementKeys:
         """Remove the placement."""
         _ = now
         return fleet.remove_placement(self.key)
@@ -153,12 +161,12 @@ class DropPlacement:
 
 @dataclass(frozen=True, slots=True)
 class DropSet:
-    """Take a set away; its clusters stay."""
+    """Delete a set; its clusters remain."""
 
     name: str
-    after: timedelta = AT_ONCE
+    after: timedelta = IMMEDIATELY
 
-    def apply(self, fleet: Fleet, now: datetime) -> Touched:
+    def apply(self, fleet: Fleet, now: datetime) -> PlacementKeys:
         """Remove the set."""
         _ = now
         return fleet.remove_set(self.name)
@@ -166,13 +174,13 @@ class DropSet:
 
 @dataclass(frozen=True, slots=True)
 class DropBinding:
-    """Let the placements of a namespace use a set no more."""
+    """Delete the binding of a set to a namespace."""
 
     key: tuple[str, str]
     """Its namespace, and its name, which is that of the set."""
-    after: timedelta = AT_ONCE
+    after: timedelta = IMMEDIATELY
 
-    def apply(self, fleet: Fleet, now: datetime) -> Touched:
+    def apply(self, fleet: Fleet, now: datetime) -> PlacementKeys:
         """Remove the binding."""
         _ = now
         return fleet.remove_binding(*self.key)
@@ -183,13 +191,13 @@ class NoSuchClusterError(LookupError):
 
 
 def _find(fleet: Fleet, name: str) -> ManagedCluster:
-    found = fleet.clusters.get(name)
-    if found is None:
+    candidate = fleet.clusters.get(name)
+    if candidate is None:
         raise NoSuchClusterError(name)
-    return found.cluster
+    return candidate.cluster
 
 
-def _retaint(fleet: Fleet, name: str, change: Callable[[Taints], Taints]) -> Touched:
-    found = _find(fleet, name)
-    spec = replace(found.spec, taints=change(found.spec.taints))
-    return fleet.put_cluster(replace(found, spec=spec))
+def _retaint(fleet: Fleet, name: str, change: Callable[[Taints], Taints]) -> PlacementKeys:
+    cluster = _find(fleet, name)
+    spec = replace(cluster.spec, taints=change(cluster.spec.taints))
+    return fleet.put_cluster(replace(cluster, spec=spec))

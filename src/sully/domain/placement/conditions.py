@@ -11,7 +11,7 @@ from sully.machinery.meta import Condition
 
 MISCONFIGURED = "PlacementMisconfigured"
 SATISFIED = "PlacementSatisfied"
-LEAVES_HELD = "sully.dev/LeavesHeld"
+REMOVALS_DELAYED = "sully.dev/RemovalsDelayed"
 """Lists the clusters that would be removed from a placement if there were budget."""
 
 
@@ -81,18 +81,18 @@ def _obstacle(tally: Tally, status: Status) -> tuple[str, str]:
 def merge_conditions(
     old: Sequence[Condition], findings: Sequence[Finding], now: datetime
 ) -> tuple[Condition, ...]:
-    """Return the conditions with what was found; a time moves only when a status does."""
-    known = {condition.type: condition for condition in old}
-    for found in findings:
-        before = known.get(found.type)
-        moved = before is None or before.status != found.status
+    """Return the conditions with the findings; a time moves only when a status does."""
+    by_type = {condition.type: condition for condition in old}
+    for finding in findings:
+        before = by_type.get(finding.type)
+        moved = before is None or before.status != finding.status
         since = now if moved or before is None else before.last_transition_time
-        known[found.type] = Condition(
-            type=found.type,
-            status=found.status,
+        by_type[finding.type] = Condition(
+            type=finding.type,
+            status=finding.status,
             last_transition_time=since,
-            reason=found.reason,
-            message=found.message,
+            reason=finding.reason,
+            message=finding.message,
             observed_generation=before.observed_generation if before is not None else 0,
         )
-    return tuple(known.values())
+    return tuple(by_type.values())

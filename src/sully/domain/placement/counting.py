@@ -50,8 +50,8 @@ class Counting:
     def others(self, key: PlacementKey) -> dict[str, int]:
         """Return how often the decisions of all other placements name each cluster."""
         own = self.own(key)
-        found = ((name, count - own.get(name, 0)) for name, count in self._counts.items())
-        return {name: count for name, count in found if count}
+        counts = ((name, count - own.get(name, 0)) for name, count in self._counts.items())
+        return {name: count for name, count in counts if count}
 
     def most(self, key: PlacementKey) -> int:
         """Return the highest count that the decisions of other placements come to."""

@@ -145,21 +145,21 @@ class _Stayers:
 
 def _stayers(fleet: Fleet, shape: Shape, key: PlacementKey, now: datetime) -> _Stayers:
     found = _Stayers()
-    leavers = []
+    removable = []
     for name in shape.infeasible(fleet.counting.own(key)):
         verdict = shape.verdict(name, now)
         if verdict is None or (verdict.expels is not None and not verdict.unhealthy):
             continue
         if verdict.expels is not None:
-            leavers.append(name)
+            removable.append(name)
         found.ranks[name] = Rank(int(verdict.disliked), fleet.counting.count(name), 0)
         if verdict.stays_until is not None:
             found.ends[name] = verdict.stays_until
-    grant = fleet.removals.ask(leavers, now)
+    grant = fleet.removals.ask(removable, now)
     if grant is not None:
         found.held.update(grant.held)
         found.next_at = grant.next_at
-    for name in leavers:
+    for name in removable:
         if name not in found.held:
             del found.ranks[name]
             found.ends.pop(name, None)

@@ -97,9 +97,11 @@ def _members(wanted: DecisionGroup, names: Sequence[str], find: Lookup) -> list[
     selector = wanted.group_cluster_selector
     labels = select_labels(selector.label_selector, "")
     claims = select_claims(selector.claim_selector, "")
-    found = ((name, find(name)) for name in names)
+    candidates = ((name, find(name)) for name in names)
     return [
-        name for name, one in found if labels.matches(one.labels) and claims.matches(one.claims)
+        name
+        for name, candidate in candidates
+        if labels.matches(candidate.labels) and claims.matches(candidate.claims)
     ]
 
 
@@ -116,19 +118,19 @@ def _cut(name: str, clusters: Sequence[str], length: int) -> list[Group]:
 
 def slices(placement: str, groups: Sequence[Group]) -> tuple[DecisionSlice, ...]:
     """Cut groups into what PlacementDecisions hold, with names that count on."""
-    found: list[DecisionSlice] = []
+    parts: list[DecisionSlice] = []
     for index, group in enumerate(groups):
         for at in range(0, len(group.clusters) or 1, CHUNK):
             part = tuple(group.clusters[at : at + CHUNK])
-            name = f"{placement}-decision-{len(found) + 1}"
-            found.append(DecisionSlice(name, index, group.name, part))
-    return tuple(found)
+            name = f"{placement}-decision-{len(parts) + 1}"
+            parts.append(DecisionSlice(name, index, group.name, part))
+    return tuple(parts)
 
 
 def group_statuses(
     groups: Sequence[Group], parts: Sequence[DecisionSlice]
 ) -> tuple[DecisionGroupStatus, ...]:
-    """Tell of groups as the status of a placement does."""
+    """Return the groups as in the status of a placement."""
     names: Mapping[int, list[str]] = {index: [] for index in range(len(groups))}
     for part in parts:
         names[part.group_index].append(part.name)

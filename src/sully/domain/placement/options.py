@@ -14,7 +14,7 @@ class PlacementOptions:
     compat: Compat = Compat.SULLY
     health_toleration_seconds: int | None = None
     """How long placements that say nothing about them tolerate the two health taints."""
-    leaves_per_minute: int | None = None
+    removals_per_minute: int | None = None
     """How many clusters may be removed from placements in a minute because of their health."""
 
 

@@ -92,11 +92,11 @@ def is_unnameable(placement: Placement) -> bool:
 def unnameable() -> Outcome:
     """Return the outcome for a placement whose name fits into no label."""
     text = f":the name must have at most {_LONGEST_NAME} characters, for the label of decisions"
-    found = (
+    findings = (
         Finding(MISCONFIGURED, "True", "Misconfigured", text),
         Finding(SATISFIED, "False", "NotAllDecisionsScheduled", text[1:]),
     )
-    return Outcome(0, 0, Status("Misconfigured", "", text[1:]), (), (), found)
+    return Outcome(0, 0, Status("Misconfigured", "", text[1:]), (), (), findings)
 
 
 def keep(

@@ -110,10 +110,12 @@ def mismatches(
     predicates: Sequence[Predicate], candidate: Candidate, spending: Spending
 ) -> tuple[Mismatch, ...]:
     """Say for every predicate why it does not match; nothing if one does."""
-    found = [predicate.mismatch(candidate, at, spending) for at, predicate in enumerate(predicates)]
-    if any(mismatch is None for mismatch in found):
+    all_mismatches = [
+        predicate.mismatch(candidate, at, spending) for at, predicate in enumerate(predicates)
+    ]
+    if any(mismatch is None for mismatch in all_mismatches):
         return ()
-    return tuple(mismatch for mismatch in found if mismatch is not None)
+    return tuple(mismatch for mismatch in all_mismatches if mismatch is not None)
 
 
 def select_labels(selector: LabelSelector, plugin: str = PLUGIN) -> Selector:
@@ -139,10 +141,10 @@ def _compiled(predicate: ClusterPredicate) -> Predicate:
 
 
 def _program(expression: str) -> Program:
-    found = _programs.compile(expression)
-    if isinstance(found, CompileError):
-        raise MisconfiguredError(PLUGIN, f"compilation failed: {found}")
-    return found
+    program = _programs.compile(expression)
+    if isinstance(program, CompileError):
+        raise MisconfiguredError(PLUGIN, f"compilation failed: {program}")
+    return program
 
 
 _programs = Programs(cluster_environment)

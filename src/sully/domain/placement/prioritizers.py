@@ -120,13 +120,15 @@ class AddOnResult:
 
 def add_on_score(add_on: AddOnScore, candidate: Candidate, now: datetime) -> AddOnResult:
     """Read the score that an add-on gives a cluster; what is missing counts as 0."""
-    found = candidate.scores.get(add_on.resource_name)
-    if found is None:
+    scores = candidate.scores.get(add_on.resource_name)
+    if scores is None:
         return _NO_SCORE
-    until = found.status.valid_until
+    until = scores.status.valid_until
     if until is not None and now > until:
         return AddOnResult(expired=True)
-    value = next((one.value for one in found.status.scores if one.name == add_on.score_name), 0)
+    value = next(
+        (score.value for score in scores.status.scores if score.name == add_on.score_name), 0
+    )
     return AddOnResult(value, valid_until=until)
 
 

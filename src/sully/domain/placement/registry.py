@@ -86,17 +86,17 @@ class Registry:
 
     def available(self, name: str, sets: Sequence[str]) -> Candidate | None:
         """Return a cluster that is in one of the sets and is not being deleted."""
-        found = self._clusters.get(name)
-        if found is None or found.leaving:
+        candidate = self._clusters.get(name)
+        if candidate is None or candidate.is_terminating:
             return None
-        return found if any(name in self._members[set_name] for set_name in sets) else None
+        return candidate if any(name in self._members[set_name] for set_name in sets) else None
 
     def all_available(self, sets: Sequence[str]) -> list[Candidate]:
         """Return all clusters of some sets that are not being deleted, in order of name."""
         names: set[str] = set().union(*(self._members[set_name] for set_name in sets))
         clusters = self._clusters
-        found = [clusters[name] for name in sorted(names)]
-        return [one for one in found if not one.leaving]
+        candidates = [clusters[name] for name in sorted(names)]
+        return [candidate for candidate in candidates if not candidate.is_terminating]
 
     def put_cluster(self, cluster: ManagedCluster) -> ClusterChange:
         """Take a cluster as it is now."""
@@ -119,11 +119,11 @@ class Registry:
             self._scores[cluster] = scores
         else:
             self._scores.pop(cluster, None)
-        found = self._clusters.get(cluster)
-        if found is not None:
+        candidate = self._clusters.get(cluster)
+        if candidate is not None:
             # Another candidate: what was concluded with the old scores holds no longer.
-            self._clusters[cluster] = Candidate(found.cluster, scores)
-        return found
+            self._clusters[cluster] = Candidate(candidate.cluster, scores)
+        return candidate
 
     def sets_of(self, name: str) -> frozenset[str]:
         """Return the sets that a cluster is in."""

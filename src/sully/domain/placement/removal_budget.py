@@ -50,10 +50,10 @@ class Grant:
     next_at: datetime | None
 
 
-def grant(bucket: RemovalBucket, leavers: Iterable[str], now: datetime) -> Grant:
+def grant(bucket: RemovalBucket, removable: Iterable[str], now: datetime) -> Grant:
     """Remove as many clusters as the budget has tokens for, in order of name."""
     bucket = bucket.at_time(now)
-    names = sorted(set(leavers))
+    names = sorted(set(removable))
     # A sum of shares can miss a whole number by a rounding error.
     count = min(len(names), int(bucket.tokens + 1e-9))
     bucket = RemovalBucket(bucket.per_minute, max(bucket.tokens - count, 0.0), bucket.at)

@@ -35,15 +35,15 @@ class Removals:
         """Return the clusters that may be removed."""
         return self._granted
 
-    def ask(self, leavers: Iterable[str], now: datetime) -> Grant | None:
+    def ask(self, removable: Iterable[str], now: datetime) -> Grant | None:
         """Grant removals, and return which clusters are currently held."""
-        waiting = sorted(name for name in leavers if name not in self._granted)
+        waiting = sorted(name for name in removable if name not in self._granted)
         if self._bucket is None or not waiting:
             return None
-        found = grant(self._bucket, waiting, now)
-        self._bucket = found.bucket
-        self._granted = self._granted.union(found.granted)
-        return found
+        granted = grant(self._bucket, waiting, now)
+        self._bucket = granted.bucket
+        self._granted = self._granted.union(granted.granted)
+        return granted
 
     def recovered(self, name: str) -> None:
         """Note that nothing is wrong with a cluster, so its next departure needs a new token."""

@@ -1,7 +1,7 @@
-"""What the status of a placement says after a look at it, and whether that is news.
+"""The status of a placement after a pass, and whether it changed.
 
-The placement controller writes it, and a rehearsal (whatif.py) keeps it, because a placement whose
-status changed is looked at once more.
+The placement controller writes it, and a simulation (whatif.py) keeps it, because a placement whose
+status changed gets another pass.
 """
 
 from __future__ import annotations
@@ -12,31 +12,34 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from sully.api.cluster.types import Placement, PlacementStatus
-from sully.domain.placement.conditions import LEAVES_HELD, Finding, merge_conditions
+from sully.domain.placement.conditions import REMOVALS_DELAYED, Finding, merge_conditions
 from sully.domain.placement.outcome import Outcome
 
-_TOLD = 10
-"""How many clusters a message names at most."""
+_MOST_NAMED = 10
+"""How many clusters a message lists."""
 
 
 def status_after(placement: Placement, outcome: Outcome, now: datetime) -> PlacementStatus | None:
     """Return the status for an outcome; None if it is unchanged."""
     findings = [*outcome.conditions, *_held(placement, outcome)]
-    told = replace(
+    status = replace(
         placement.status,
         number_of_selected_clusters=outcome.selected,
         decision_groups=outcome.groups,
         conditions=merge_conditions(placement.status.conditions, findings, now),
     )
-    return told if told != placement.status else None
+    return status if status != placement.status else None
 
 
 def _held(placement: Placement, outcome: Outcome) -> Sequence[Finding]:
     if outcome.held:
-        names = ", ".join(outcome.held[:_TOLD])
-        more = len(outcome.held) - _TOLD
-        text = f"Waiting for the leave budget: {names}" + (f" and {more} more" if more > 0 else "")
-        return (Finding(LEAVES_HELD, "True", "LeaveBudget", text),)
-    if any(condition.type == LEAVES_HELD for condition in placement.status.conditions):
-        return (Finding(LEAVES_HELD, "False", "NoneHeld", "No cluster waits for the leave budget"),)
+        names = ", ".join(outcome.held[:_MOST_NAMED])
+        more = len(outcome.held) - _MOST_NAMED
+        text = f"Waiting for the removal budget: {names}"
+        if more > 0:
+            text += f" and {more} more"
+        return (Finding(REMOVALS_DELAYED, "True", "RemovalBudget", text),)
+    if any(condition.type == REMOVALS_DELAYED for condition in placement.status.conditions):
+        text = "No cluster waits for the removal budget"
+        return (Finding(REMOVALS_DELAYED, "False", "NoneDelayed", text),)
     return ()

@@ -110,15 +110,15 @@ class Trace:
 
 def schedule(inputs: Inputs) -> Outcome:
     """Decide for one placement."""
-    found = trace(inputs)
-    spared = tuple(sorted(found.held.intersection(found.selected)))
+    result = trace(inputs)
+    spared = tuple(sorted(result.held.intersection(result.selected)))
     selection = Selection(
-        sorted(found.selected), found.unscheduled, found.status, found.requeue_at, spared
+        sorted(result.selected), result.unscheduled, result.status, result.requeue_at, spared
     )
-    if found.status.stops and inputs.options.compat.keeps_clusters_on_error:
-        available = frozenset(one.name for one in inputs.candidates)
+    if result.status.stops and inputs.options.compat.keeps_clusters_on_error:
+        available = frozenset(candidate.name for candidate in inputs.candidates)
         here = available.__contains__
-        selection = keep(inputs.placement, inputs.decided, here, found.status)
+        selection = keep(inputs.placement, inputs.decided, here, result.status)
     find = inputs.known.__getitem__
     return conclude(inputs.placement, selection, inputs.reach, find, inputs.options)
 
@@ -127,27 +127,31 @@ def trace(inputs: Inputs) -> Trace:
     """Go through all stages and keep what each came to."""
     compile_expressions(inputs.placement.spec.predicates, inputs.budget)
     rules = Rules(inputs.placement, inputs.options)
-    found = Trace()
-    found.status = _filter(inputs, rules, found)
-    if not found.status.stops:
-        found.status = _score(inputs, rules, found)
-    if not found.status.stops:
-        _select(inputs, found)
-    return found
+    result = Trace()
+    result.status = _filter(inputs, rules, result)
+    if not result.status.stops:
+        result.status = _score(inputs, rules, result)
+    if not result.status.stops:
+        _select(inputs, result)
+    return result
 
 
-def _filter(inputs: Inputs, rules: Rules, found: Trace) -> Status:
-    candidates = sorted(inputs.candidates, key=lambda one: one.name)
+def _filter(inputs: Inputs, rules: Rules, result: Trace) -> Status:
+    candidates = sorted(inputs.candidates, key=lambda candidate: candidate.name)
     if candidates and inputs.placement.spec.predicates:
         predicates = rules.predicates
         if isinstance(predicates, Status):
             return predicates
         budget = inputs.budget
-        candidates = [one for one in candidates if _qualifies(predicates, one, budget)]
-    found.qualified = candidates
+        candidates = [
+            candidate for candidate in candidates if _qualifies(predicates, candidate, budget)
+        ]
+    result.qualified = candidates
     if candidates and rules.toleration_problem is not None:
         return rules.toleration_problem
-    found.feasible = [one for one in candidates if _tolerated(inputs, rules, one, found)]
+    result.feasible = [
+        candidate for candidate in candidates if _tolerated(inputs, rules, candidate, result)
+    ]
     return SUCCESS
 
 
@@ -155,36 +159,36 @@ def _qualifies(predicates: Sequence[Predicate], candidate: Candidate, budget: Co
     return budget.run(partial(qualifies, predicates, candidate))
 
 
-def _tolerated(inputs: Inputs, rules: Rules, candidate: Candidate, found: Trace) -> bool:
+def _tolerated(inputs: Inputs, rules: Rules, candidate: Candidate, result: Trace) -> bool:
     verdict = judge(candidate.taints, rules.tolerations, inputs.now, inputs.options)
-    found.verdicts[candidate.name] = verdict
+    result.verdicts[candidate.name] = verdict
     if candidate.name not in inputs.decided:
         return verdict.blocks is None
     if verdict.expels is not None and is_held(verdict, candidate.name, inputs):
-        found.held.add(candidate.name)
+        result.held.add(candidate.name)
         return True
     return verdict.expels is None
 
 
 def is_held(verdict: TaintVerdict, name: str, inputs: Inputs) -> bool:
     """Report whether a decided cluster must wait for the budget before it is removed."""
-    limited = inputs.options.leaves_per_minute is not None
+    limited = inputs.options.removals_per_minute is not None
     return limited and verdict.unhealthy and name not in inputs.granted
 
 
-def _score(inputs: Inputs, rules: Rules, found: Trace) -> Status:
+def _score(inputs: Inputs, rules: Rules, result: Trace) -> Status:
     chosen = rules.prioritizers
     if isinstance(chosen, Status):
         return chosen
     status = SUCCESS
-    feasible = found.feasible or []
-    found.totals = {one.name: 0 for one in feasible}
+    feasible = result.feasible or []
+    result.totals = {candidate.name: 0 for candidate in feasible}
     for prioritizer in chosen:
         scores, warning = _scores(prioritizer, feasible, inputs)
         status = warning or status
-        found.scores.append((prioritizer, scores))
+        result.scores.append((prioritizer, scores))
         for name, score in scores.items():
-            found.totals[name] += prioritizer.weight * score
+            result.totals[name] += prioritizer.weight * score
     return status
 
 
@@ -196,10 +200,14 @@ def _scores(
             most = max(inputs.counts.values(), default=0)
             counts = inputs.counts
             return {
-                one.name: balance_score(counts.get(one.name, 0), most) for one in feasible
+                candidate.name: balance_score(counts.get(candidate.name, 0), most)
+                for candidate in feasible
             }, None
         case "Steady":
-            return {one.name: MOST if one.name in inputs.decided else 0 for one in feasible}, None
+            return {
+                candidate.name: MOST if candidate.name in inputs.decided else 0
+                for candidate in feasible
+            }, None
         case "Resource":
             return _resource_scores(prioritizer.resource, feasible), None
         case "AddOn":
@@ -207,7 +215,7 @@ def _scores(
 
 
 def _resource_scores(resource: str, feasible: Iterable[Candidate]) -> dict[str, int]:
-    known = ((one.name, one.allocatable(resource)) for one in feasible)
+    known = ((candidate.name, candidate.allocatable(resource)) for candidate in feasible)
     amounts = {name: amount for name, amount in known if amount is not None}
     least, most = min(amounts.values(), default=0.0), max(amounts.values(), default=0.0)
     return {name: resource_score(amount, least, most) for name, amount in amounts.items()}
@@ -219,7 +227,7 @@ def _add_on_scores(
     results: dict[str, AddOnResult] = {}
     add_on = prioritizer.add_on
     if add_on is not None:
-        results = {one.name: add_on_score(add_on, one, now) for one in feasible}
+        results = {candidate.name: add_on_score(add_on, candidate, now) for candidate in feasible}
     expired = [name for name, result in results.items() if result.expired]
     warning = None
     if add_on is not None and expired:
@@ -227,30 +235,30 @@ def _add_on_scores(
     return {name: result.value for name, result in results.items()}, warning
 
 
-def _select(inputs: Inputs, found: Trace) -> None:
+def _select(inputs: Inputs, result: Trace) -> None:
     prefer = inputs.options.compat.honors_prefer_no_select
-    verdicts, totals = found.verdicts, found.totals
-    found.ranked = sorted(
+    verdicts, totals = result.verdicts, result.totals
+    result.ranked = sorted(
         totals, key=lambda name: (prefer and verdicts[name].disliked, -totals[name], name)
     )
     want = inputs.placement.spec.number_of_clusters
     # OCM crashes on a negative number; it can only mean none.
-    found.selected = found.ranked if want is None else found.ranked[: max(want, 0)]
-    found.unscheduled = max(want, 0) - len(found.selected) if want is not None else 0
-    found.requeue_at = _requeue_at(inputs, found)
+    result.selected = result.ranked if want is None else result.ranked[: max(want, 0)]
+    result.unscheduled = max(want, 0) - len(result.selected) if want is not None else 0
+    result.requeue_at = _requeue_at(inputs, result)
 
 
-def _requeue_at(inputs: Inputs, found: Trace) -> datetime | None:
-    ends = [found.verdicts[name].stays_until for name in found.selected]
+def _requeue_at(inputs: Inputs, result: Trace) -> datetime | None:
+    ends = [result.verdicts[name].stays_until for name in result.selected]
     if inputs.options.compat.requeues_on_scores:
-        ends += _score_ends(inputs, found)
+        ends += _score_ends(inputs, result)
     return min((end for end in ends if end is not None), default=None)
 
 
-def _score_ends(inputs: Inputs, found: Trace) -> Iterable[datetime]:
-    for prioritizer, _ in found.scores:
-        for one in found.feasible or ():
+def _score_ends(inputs: Inputs, result: Trace) -> Iterable[datetime]:
+    for prioritizer, _ in result.scores:
+        for candidate in result.feasible or ():
             if prioritizer.add_on is not None:
-                until = add_on_score(prioritizer.add_on, one, inputs.now).valid_until
+                until = add_on_score(prioritizer.add_on, candidate, inputs.now).valid_until
                 if until is not None:
                     yield until + MOMENT

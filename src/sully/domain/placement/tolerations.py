@@ -1,4 +1,4 @@
-"""Does a placement tolerate the taints of a cluster, until when, and if not, how nearly.
+"""Whether a placement tolerates the taints of a cluster, and when the toleration expires.
 
 `judge` answers for all taints of a cluster together, and for both kinds of cluster: one that would
 be new to the placement and one that it already has, because `NoSelectIfNew` distinguishes them.
@@ -21,13 +21,13 @@ from sully.api.cluster.types import (
     Toleration,
 )
 from sully.domain.placement.options import PlacementOptions
-from sully.domain.tolerations import Difference, difference
+from sully.domain.tolerations import TolerationField, mismatched_field, tolerates
 
 _END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 _NANO = 10**9
 _WORD = 2**64
 
-Failure = Difference | Literal["expired"]
+Failure = TolerationField | Literal["expired"]
 
 
 def problem(tolerations: Iterable[Toleration]) -> str | None:
@@ -45,7 +45,7 @@ def effective(
 ) -> tuple[Toleration, ...]:
     """Return what a placement tolerates, with the default for health taints where one is set.
 
-    Who says anything about a health taint has decided; nothing is added for that one.
+    No default is added for a health taint that a toleration of the placement mentions.
     """
     seconds = options.health_toleration_seconds
     if seconds is None:
@@ -63,7 +63,7 @@ def _speaks_of(toleration: Toleration, key: str) -> bool:
 
 
 def expiry(toleration: Toleration, taint: Taint, *, exact: bool = False) -> datetime | None:
-    """Return when a toleration no longer covers a taint it is about; None is never.
+    """Return when a toleration of a taint expires; None if never.
 
     A taint without a time was added at the beginning of time: any number of seconds is over.
     """
@@ -90,9 +90,9 @@ def _microseconds(seconds: int, *, exact: bool) -> int:
 class TaintVerdict:
     """What a placement makes of the taints of a cluster.
 
-    `blocks` is the first taint that keeps a new cluster out, `expels` the first that makes one
-    leave that is already there. `stays_until` says when a cluster that is there must be looked at
-    again, `expires` when anything in this verdict may be different.
+    `blocks` is the first taint that prevents the selection of a new cluster, `expels` the first
+    that removes a selected one. `stays_until` is when a selected cluster must be evaluated again,
+    `expires` when anything in this verdict may change.
     """
 
     blocks: Taint | None = None
@@ -151,7 +151,7 @@ def _tolerated(
 ) -> tuple[bool, datetime | None]:
     """Find the first toleration that covers a taint now; one that lasts longer may follow it."""
     for toleration in tolerations:
-        if difference(toleration, taint) is None:
+        if tolerates(toleration, taint):
             end = expiry(toleration, taint, exact=exact)
             if end is None or now < end:
                 return True, end
@@ -181,13 +181,13 @@ def explain(
     """Say by what a taint is tolerated, or which toleration comes nearest and what it lacks."""
     nearest = TaintFinding(taint, tolerated=False)
     for toleration in tolerations:
-        failure = difference(toleration, taint)
+        failure = mismatched_field(toleration, taint)
         end = expiry(toleration, taint, exact=exact) if failure is None else None
         if failure is None and (end is None or now < end):
             return TaintFinding(taint, tolerated=True, toleration=toleration, until=end)
-        found = TaintFinding(taint, False, toleration, end, failure or "expired")
-        if _nearer(found, nearest):
-            nearest = found
+        finding = TaintFinding(taint, False, toleration, end, failure or "expired")
+        if _nearer(finding, nearest):
+            nearest = finding
     return nearest
 
 

@@ -42,7 +42,7 @@ class ScorePart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterVerdict:
-    """Everything that a pass found out about one cluster."""
+    """Everything that a pass trace out about one cluster."""
 
     cluster: str
     stage: Stage
@@ -100,16 +100,16 @@ class Explanation:
     @cached_property
     def breakdown(self) -> Breakdown:
         """Count the clusters by stage; one that was not reached took none away."""
-        found = self.trace
+        trace = self.trace
         considered = len(self._inputs.candidates)
-        qualified = considered if found.qualified is None else len(found.qualified)
-        tolerated = qualified if found.feasible is None else len(found.feasible)
+        qualified = considered if trace.qualified is None else len(trace.qualified)
+        tolerated = qualified if trace.feasible is None else len(trace.feasible)
         return Breakdown(
             considered,
             considered - qualified,
             qualified - tolerated,
-            len(found.feasible or ()),
-            len(found.selected),
+            len(trace.feasible or ()),
+            len(trace.selected),
         )
 
     def all(self) -> list[ClusterVerdict]:
@@ -123,7 +123,7 @@ class Explanation:
         if candidate is None:
             return ClusterVerdict(cluster=name, stage="Unknown", decided=decided)
         if name not in self._available:
-            stage: Stage = "Deleting" if candidate.leaving else "Sets"
+            stage: Stage = "Deleting" if candidate.is_terminating else "Sets"
             return ClusterVerdict(cluster=name, stage=stage, decided=decided)
         missing = self._mismatches(candidate)
         taints = self._taints(candidate)

@@ -1,4 +1,4 @@
-"""What would become of all decisions: taint a cluster, lose a region, drop one, let time pass.
+"""Simulates the effect of changes on all decisions: of taints, lost clusters, and time.
 
 The fleet is copied, the changes (changes.py) happen to the copy one after the other, and placements
 are looked at as a controller does: those that a change or a write of their own matters to, in the
@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from sully.domain.placement.changes import Change
 from sully.domain.placement.counting import Entry, PlacementKey
 from sully.domain.placement.deciding import decide
-from sully.domain.placement.fleet import Fleet, Touched
+from sully.domain.placement.fleet import Fleet, PlacementKeys
 from sully.domain.placement.groups import DecisionSlice
 from sully.domain.placement.membership import BrokenSetError
 from sully.domain.placement.outcome import Outcome
@@ -30,9 +30,9 @@ from sully.domain.placement.reporting import status_after
 from sully.machinery.cel import CostBudget, CostBudgetExceededError
 
 _MOST_LOOKS = 100_000
-"""An end for timelines in which someone always looks again."""
+"""A limit for simulations that would never end."""
 _PATIENCE = 10
-"""So often a placement may be held because it changes all the time; then it is left alone."""
+"""How often a placement that changes with every pass is delayed before it is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,8 @@ class Forecast:
     until: datetime
     next_at: datetime | None
     """When something would happen after that, as far as is known."""
-    restless: tuple[PlacementKey, ...] = ()
-    """Placements that change with every look; they were followed for a while only."""
+    oscillating: tuple[PlacementKey, ...] = ()
+    """Placements that change with every pass; they were simulated for a limited time."""
 
 
 def whatif(
@@ -87,7 +87,7 @@ def whatif(
     until: datetime | None = None,
     budget: CostBudget | None = None,
 ) -> Forecast:
-    """Say what changes would do to the decisions of a fleet, which stays as it is.
+    """Return the effect of changes on the decisions of a fleet, which is not changed.
 
     All placements together have one budget for evaluating expressions. The fleet remembers what
     was evaluated for it as it is, so the next question gets further.
@@ -96,10 +96,10 @@ def whatif(
     for key in fleet.placements:
         with suppress(BrokenSetError, CostBudgetExceededError):
             fleet.shape(key, budget).settle(fleet, now, budget)
-    return _Rehearsal(fleet.copy(), until or now, budget).run(changes, now)
+    return _Simulation(fleet.copy(), until or now, budget).run(changes, now)
 
 
-class _Rehearsal:
+class _Simulation:
     """A copy of the fleet, moved forward in time."""
 
     def __init__(self, fleet: Fleet, until: datetime, budget: CostBudget) -> None:
@@ -149,7 +149,7 @@ class _Rehearsal:
             elif (outcome := self._decide(key, now)) is not None:
                 self._alarms.put(key, outcome.requeue_at)
 
-    def _touch(self, touched: Touched) -> None:
+    def _touch(self, touched: PlacementKeys) -> None:
         self._queue.update(dict.fromkeys(sorted(touched)))
 
     def _decide(self, key: PlacementKey, at: datetime) -> Outcome | None:
@@ -212,8 +212,8 @@ class _Rehearsal:
             for (at, key), (had, has) in self._moved.items()
             if had != has
         )
-        restless = tuple(sorted(key for key, held in self._held.items() if held >= _PATIENCE))
-        return Forecast(moves, tuple(found), self._last, self._until, next_at, restless)
+        oscillating = tuple(sorted(key for key, held in self._held.items() if held >= _PATIENCE))
+        return Forecast(moves, tuple(found), self._last, self._until, next_at, oscillating)
 
 
 class _Alarms:

@@ -1,6 +1,6 @@
-"""What would happen, before it happens: the values, apart from the rehearsal itself.
+"""The values of plans, and the decisions that only plans make.
 
-Owns: the form of a plan, what replaces a pod that left, what is left of a class, the taint grammar.
-Never: looks at a clock or a cluster; `sully.planning` rehearses with these on a copy.
+Owns: the format of a plan, what replaces an evicted pod, the devices of a class, the taint grammar.
+Never: reads a clock or a cluster; `sully.planning` runs the simulation.
 Start at: `report.py`.
 """

@@ -1,4 +1,4 @@
-"""Which devices a change makes different, and how: taints, attributes, capacity."""
+"""How devices differ before and after a change: taints, attributes, capacity."""
 
 from __future__ import annotations
 
@@ -9,50 +9,55 @@ from sully.domain.allocation.verdicts import written
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import DeviceId, PoolId
 from sully.domain.devices.taints import SourcedTaint
-from sully.domain.planning.report import DeviceTold
+from sully.domain.planning.report import DeviceChange
 
-Merged = dict[PoolId, dict[str, EffectiveDevice]]
-"""Devices as they count, by pool and name."""
-Holders = Callable[[DeviceId], tuple[str, ...]]
-"""Finds the claims that hold a device."""
+DevicesByPool = dict[PoolId, dict[str, EffectiveDevice]]
+"""Devices with their effective taints, by pool and name."""
+ClaimLookup = Callable[[DeviceId], tuple[str, ...]]
+"""Returns the claims that are allocated a device."""
 
 
-def differences(before: Merged, after: Merged, holders: Holders) -> Iterator[DeviceTold]:
-    """Yield the devices that are not what they were, in order of their names."""
+def device_changes(
+    before: DevicesByPool, after: DevicesByPool, claims_on: ClaimLookup
+) -> Iterator[DeviceChange]:
+    """Yield the devices that differ, in order of their names."""
     for pool in sorted(before.keys() | after.keys()):
         old, new = before.get(pool, {}), after.get(pool, {})
         for name in sorted(old.keys() | new.keys()):
             was, is_ = old.get(name), new.get(name)
-            # Most devices of most pools were not touched.
+            # Most devices of most pools did not change.
             if was is not is_:
-                found = _difference(DeviceId(*pool, name), was, is_, holders)
-                if found is not None:
-                    yield found
+                change = _device_change(DeviceId(*pool, name), was, is_, claims_on)
+                if change is not None:
+                    yield change
 
 
-def marked(taint: SourcedTaint) -> str:
-    """Write a taint and who set it."""
+def taint_text(taint: SourcedTaint) -> str:
+    """Return a taint and its source as text."""
     return f"{written(taint.taint)} ({taint.origin})"
 
 
-def _difference(
-    device: DeviceId, was: EffectiveDevice | None, is_: EffectiveDevice | None, holders: Holders
-) -> DeviceTold | None:
-    had, has = _taints(was), _taints(is_)
-    gains = tuple(marked(each) for each in has if each not in had)
-    loses = tuple(marked(each) for each in had if each not in has)
+def _device_change(
+    id_: DeviceId,
+    was: EffectiveDevice | None,
+    is_: EffectiveDevice | None,
+    claims_on: ClaimLookup,
+) -> DeviceChange | None:
+    before, after = _taints(was), _taints(is_)
+    added = tuple(taint_text(taint) for taint in after if taint not in before)
+    removed = tuple(taint_text(taint) for taint in before if taint not in after)
     changes = tuple(_changes(was, is_))
-    if not (gains or loses or changes):
+    if not (added or removed or changes):
         return None
-    known = is_ if is_ is not None else was
-    node = (known.published.slice.spec.node_name or "") if known is not None else ""
-    return DeviceTold(
-        device=str(device),
+    device = is_ if is_ is not None else was
+    node = (device.published.slice.spec.node_name or "") if device is not None else ""
+    return DeviceChange(
+        device=str(id_),
         node=node,
-        gains=gains,
-        loses=loses,
+        added_taints=added,
+        removed_taints=removed,
         changes=changes,
-        claims=holders(device),
+        claims=claims_on(id_),
     )
 
 
@@ -62,16 +67,16 @@ def _taints(device: EffectiveDevice | None) -> tuple[SourcedTaint, ...]:
 
 def _changes(was: EffectiveDevice | None, is_: EffectiveDevice | None) -> Iterator[str]:
     if was is None or is_ is None:
-        yield "appears" if was is None else "vanishes"
+        yield "published" if was is None else "unpublished"
         return
     # Only patches change these, and most changes are taints.
     if was.content is is_.content:
         return
-    yield from _named(was.attributes, is_.attributes)
-    yield from _named(was.capacity, is_.capacity)
+    yield from _changed_names(was.attributes, is_.attributes)
+    yield from _changed_names(was.capacity, is_.capacity)
 
 
-def _named(was: Mapping[str, Any], is_: Mapping[str, Any]) -> Iterator[str]:
+def _changed_names(was: Mapping[str, Any], is_: Mapping[str, Any]) -> Iterator[str]:
     for name in sorted(was.keys() | is_.keys()):
         if was.get(name) != is_.get(name):
             yield name

@@ -1,4 +1,4 @@
-"""Pods as plans see them: all that decides where they run, and what decides when they are gone."""
+"""Pods as plans read them: what decides where they are scheduled, and when they terminate."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from typing import Final
 from sully.domain.scheduling.objects import Pod
 from sully.machinery.meta import OwnerReference
 
-GRACE: Final = 30
-"""Seconds a pod has to stop if it does not say."""
+DEFAULT_GRACE_SECONDS: Final = 30
+"""The default of `terminationGracePeriodSeconds`."""
 
 
 class PlannedPod(Pod, frozen=True, kw_only=True):
-    """A pod that may leave and be replaced."""
+    """A pod that may be evicted and replaced."""
 
     @property
     def owner(self) -> OwnerReference | None:
-        """Return who manages it, if someone does."""
+        """Return the reference to its controller, if it has one."""
         return self.metadata.controller()
 
     @property
     def owner_text(self) -> str:
-        """Name who manages it, or the pod itself if nobody does."""
+        """Return kind and name of its controller, or of itself if it has none."""
         owner = self.owner
         return f"Pod/{self.metadata.name}" if owner is None else f"{owner.kind}/{owner.name}"
 
     @property
     def grace(self) -> int:
-        """Return how many seconds it has to stop."""
+        """Return its grace period in seconds."""
         seconds = self.spec.termination_grace_period_seconds
-        return GRACE if seconds is None else max(0, seconds)
+        return DEFAULT_GRACE_SECONDS if seconds is None else max(0, seconds)

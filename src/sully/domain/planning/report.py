@@ -1,11 +1,13 @@
-"""The format of a plan, which commands print as tables and as JSON.
+"""The format of a plan, which commands print as tables and as JSON (docs/reference/output.md).
 
-The names of fields are promised to scripts. `sully.planning` fills a plan from a rehearsal;
-grouping.py groups it by owner.
+`sully/planning/plan_builder.py` fills it from a simulation.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from typing import Any, Literal
@@ -15,50 +17,44 @@ import msgspec
 from sully.domain.scheduling.diagnosis import Diagnosis
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Base of all parts of a plan: no field is left out."""
+class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Base of all parts of a plan: JSON has every field, also empty ones."""
 
 
-class Fate(Enum):
+class ReplacementOutcome(Enum):
     """What happens to the replacement of an evicted pod."""
 
-    LANDS = "Lands"
-    """It is rescheduled."""
+    RESCHEDULED = "Rescheduled"
     PENDING = "Pending"
     """It is unschedulable."""
-    RETURNS = "Returns"
+    EVICTED_AGAIN = "EvictedAgain"
     """It is rescheduled, and evicted again."""
-    LOST = "NotReplaced"
+    NOT_REPLACED = "NotReplaced"
     """There is none: no controller manages the pod."""
 
 
-HOMELESS = frozenset((Fate.PENDING, Fate.RETURNS, Fate.LOST))
-"""Fates that count as not rescheduled."""
-
-
-class TaintTold(Told, frozen=True, kw_only=True):
-    """A taint, its source, and the device."""
+class EvictionReason(_Part, frozen=True, kw_only=True):
+    """A taint that a pod does not tolerate, its source, and the device."""
 
     device: str
     taint: str
     origin: str
 
 
-class Landing(Told, frozen=True, kw_only=True):
-    """Where the replacement of a pod is scheduled."""
+class Replacement(_Part, frozen=True, kw_only=True):
+    """The pod that replaces an evicted one."""
 
-    fate: Fate
-    at: datetime | None = None
-    """When it is scheduled."""
+    outcome: ReplacementOutcome
+    scheduled_time: datetime | None = None
     node: str = ""
     devices: tuple[str, ...] = ()
-    why: str = ""
-    """Why it is unschedulable, as the scheduler reports it."""
-    account: Diagnosis | None = None
+    message: str = ""
+    """Why it is not rescheduled; if it is unschedulable, as the scheduler reports it."""
+    diagnosis: Diagnosis | None = None
     """Why devices were not available."""
 
 
-class Departure(Told, frozen=True, kw_only=True):
+class PlannedEviction(_Part, frozen=True, kw_only=True):
     """A pod that is evicted."""
 
     namespace: str
@@ -66,26 +62,26 @@ class Departure(Told, frozen=True, kw_only=True):
     owner: str
     """Kind and name of its controller, or of itself."""
     node: str
-    at: datetime
-    after: float
+    eviction_time: datetime
+    after_seconds: float
     """Seconds from the start of the plan."""
     devices: tuple[str, ...]
-    because: tuple[TaintTold, ...]
-    anyway: bool
+    reasons: tuple[EvictionReason, ...]
+    without_change: bool
     """It would be evicted as early without the change."""
-    landing: Landing
+    replacement: Replacement
 
 
-class Stay(Told, frozen=True, kw_only=True):
+class BlockedEviction(_Part, frozen=True, kw_only=True):
     """A pod that is not evicted: the rules are paused, or a budget prevents it."""
 
     namespace: str
     name: str
     owner: str
-    why: str
+    message: str
 
 
-class Arrival(Told, frozen=True, kw_only=True):
+class ScheduledPod(_Part, frozen=True, kw_only=True):
     """A pending pod that is scheduled after the change."""
 
     namespace: str
@@ -93,31 +89,29 @@ class Arrival(Told, frozen=True, kw_only=True):
     owner: str
     node: str
     devices: tuple[str, ...]
-    at: datetime
-    returns: bool
-    """It is evicted again."""
+    scheduled_time: datetime
+    evicted_again: bool
 
 
-class DeviceTold(Told, frozen=True, kw_only=True):
+class DeviceChange(_Part, frozen=True, kw_only=True):
     """A device that changes."""
 
     device: str
     node: str
-    gains: tuple[str, ...] = ()
-    """Taints it gets."""
-    loses: tuple[str, ...] = ()
+    added_taints: tuple[str, ...] = ()
+    removed_taints: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
-    """Attributes and capacities that change, or `appears` and `vanishes`."""
+    """Attributes and capacities that change, or `published` and `unpublished`."""
     claims: tuple[str, ...] = ()
     """Claims that are allocated it."""
 
 
-class ClassTold(Told, frozen=True, kw_only=True):
+class ClassCounts(_Part, frozen=True, kw_only=True):
     """The devices of a class, and how many a new pod could be allocated."""
 
     name: str
-    devices: int
     devices_before: int
+    devices_after: int
     tainted_before: int
     tainted_after: int
     used_before: int
@@ -126,66 +120,120 @@ class ClassTold(Told, frozen=True, kw_only=True):
     free_after: int
 
 
-class ClusterMove(Told, frozen=True, kw_only=True):
+class DecisionChange(_Part, frozen=True, kw_only=True):
     """Clusters that a placement loses and gets at one time."""
 
-    at: datetime
-    after: float
+    time: datetime
+    after_seconds: float
     placement: str
-    leaves: tuple[str, ...]
-    joins: tuple[str, ...]
+    removed_clusters: tuple[str, ...]
+    added_clusters: tuple[str, ...]
 
 
-class PlacementTold(Told, frozen=True, kw_only=True):
-    """A placement that changes."""
+class PlacementChange(_Part, frozen=True, kw_only=True):
+    """The clusters of a placement before and after the change."""
 
     placement: str
     before: tuple[str, ...]
     after: tuple[str, ...]
-    unmet: int = 0
-    """How many clusters are missing."""
+    missing_clusters: int = 0
     message: str = ""
 
 
-class Plan(Told, frozen=True, kw_only=True):
-    """What would happen."""
+class Plan(_Part, frozen=True, kw_only=True):
+    """The effects of changes."""
 
-    at: datetime
-    about: Literal["devices", "clusters"] = "devices"
+    start_time: datetime
+    subject: Literal["devices", "clusters"] = "devices"
     changes: tuple[str, ...]
-    devices: tuple[DeviceTold, ...] = ()
-    devices_known: int = 0
-    """The number of all devices."""
+    devices: tuple[DeviceChange, ...] = ()
+    total_devices: int = 0
     claims: tuple[str, ...] = ()
     """Claims that are allocated a device that changes."""
-    departures: tuple[Departure, ...] = ()
+    evictions: tuple[PlannedEviction, ...] = ()
     """In order of time."""
-    stays: tuple[Stay, ...] = ()
-    arrivals: tuple[Arrival, ...] = ()
-    classes: tuple[ClassTold, ...] = ()
-    moves: tuple[ClusterMove, ...] = ()
-    placements: tuple[PlacementTold, ...] = ()
+    blocked_evictions: tuple[BlockedEviction, ...] = ()
+    scheduled_pods: tuple[ScheduledPod, ...] = ()
+    classes: tuple[ClassCounts, ...] = ()
+    decision_changes: tuple[DecisionChange, ...] = ()
+    placements: tuple[PlacementChange, ...] = ()
     notes: tuple[str, ...] = ()
-    """What the plan could not know."""
+    """What the plan does not consider."""
 
     @property
-    def caused(self) -> tuple[Departure, ...]:
+    def caused(self) -> tuple[PlannedEviction, ...]:
         """Return the evictions caused by the change."""
-        return tuple(each for each in self.departures if not each.anyway)
+        return tuple(eviction for eviction in self.evictions if not eviction.without_change)
 
     @property
-    def homeless(self) -> int:
-        """Count pods that are not rescheduled, and placements that lack clusters."""
-        pods = sum(each.landing.fate in HOMELESS for each in self.caused)
-        return pods + sum(1 for each in self.placements if each.unmet)
+    def not_rescheduled(self) -> tuple[PlannedEviction, ...]:
+        """Return the evictions caused by the change whose pods are not rescheduled for good."""
+        rescheduled = ReplacementOutcome.RESCHEDULED
+        return tuple(
+            eviction for eviction in self.caused if eviction.replacement.outcome is not rescheduled
+        )
 
     @property
-    def ends(self) -> datetime | None:
+    def unsatisfied_placements(self) -> tuple[PlacementChange, ...]:
+        """Return the placements that lack clusters."""
+        return tuple(placement for placement in self.placements if placement.missing_clusters)
+
+    @property
+    def has_unscheduled(self) -> bool:
+        """Report whether a pod is not rescheduled, or a placement lacks clusters."""
+        return bool(self.not_rescheduled or self.unsatisfied_placements)
+
+    @property
+    def last_eviction_time(self) -> datetime | None:
         """Return when the last pod is evicted because of the change."""
-        return max((each.at for each in self.caused), default=None)
+        return max((eviction.eviction_time for eviction in self.caused), default=None)
 
 
 def document(plan: Plan) -> dict[str, Any]:
-    """Return a plan as a plain value, with the most important fields first."""
-    told: dict[str, Any] = msgspec.to_builtins(plan)
-    return {"kind": "Plan", "withoutPlace": plan.homeless, **told}
+    """Return a plan as JSON has it, with the most important fields first."""
+    body: dict[str, Any] = msgspec.to_builtins(plan)
+    counts = {
+        "notRescheduled": len(plan.not_rescheduled),
+        "unsatisfiedPlacements": len(plan.unsatisfied_placements),
+    }
+    return {"kind": "Plan", **counts, **body}
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerEvictions:
+    """The evictions of the pods of one owner."""
+
+    namespace: str
+    owner: str
+    evictions: tuple[PlannedEviction, ...]
+
+    @property
+    def first(self) -> float:
+        """Return after how many seconds the first pod is evicted."""
+        return min(eviction.after_seconds for eviction in self.evictions)
+
+    @property
+    def last(self) -> float:
+        """Return after how many seconds the last pod is evicted."""
+        return max(eviction.after_seconds for eviction in self.evictions)
+
+    @property
+    def outcomes(self) -> dict[ReplacementOutcome, int]:
+        """Count the outcomes that occur."""
+        counts = Counter(eviction.replacement.outcome for eviction in self.evictions)
+        return {outcome: counts[outcome] for outcome in ReplacementOutcome if counts[outcome]}
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Return the nodes that pods are rescheduled to, by name."""
+        replacements = (eviction.replacement for eviction in self.evictions)
+        rescheduled = ReplacementOutcome.RESCHEDULED
+        return tuple(sorted({pod.node for pod in replacements if pod.outcome is rescheduled}))
+
+
+def group_by_owner(evictions: Iterable[PlannedEviction]) -> tuple[OwnerEvictions, ...]:
+    """Group evictions by namespace and owner, in order of those."""
+    groups: dict[tuple[str, str], list[PlannedEviction]] = {}
+    for eviction in evictions:
+        groups.setdefault((eviction.namespace, eviction.owner), []).append(eviction)
+    return tuple(OwnerEvictions(*key, tuple(groups[key])) for key in sorted(groups))

@@ -8,15 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sully.domain.devices.taints import (
-    NO_EXECUTE,
-    NO_EXECUTE_WITH_BUDGET,
-    NO_SCHEDULE,
-    NONE,
-    PREFER_NO_SCHEDULE,
-)
+from sully.domain.devices.taints import EFFECTS
 
-DEVICE_EFFECTS = (NO_SCHEDULE, NO_EXECUTE, NONE, PREFER_NO_SCHEDULE, NO_EXECUTE_WITH_BUDGET)
+DEVICE_EFFECTS = tuple(EFFECTS)
 CLUSTER_EFFECTS = ("NoSelect", "PreferNoSelect", "NoSelectIfNew")
 
 
@@ -25,61 +19,61 @@ class TaintSyntaxError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A taint that is to be there."""
+class TaintToAdd:
+    """A taint to set."""
 
     key: str
     value: str
     effect: str
 
     def __str__(self) -> str:
-        """Write it as it was given."""
+        """Return it as it is written on a command line."""
         value = f"={self.value}" if self.value else ""
         return f"{self.key}{value}:{self.effect}"
 
 
 @dataclass(frozen=True, slots=True)
-class Unwanted:
-    """Taints that are to go: all of a key, or those with one effect."""
+class TaintToRemove:
+    """Taints to remove: all with a key, or those with one effect."""
 
     key: str
     effect: str = ""
 
     def __str__(self) -> str:
-        """Write it as it was given."""
+        """Return it as it is written on a command line."""
         return f"{self.key}:{self.effect}-" if self.effect else f"{self.key}-"
 
     @property
     def taint(self) -> str:
-        """Return what is to go, without the dash."""
+        """Return key and effect, without the dash."""
         return str(self)[:-1]
 
-    def means(self, key: str, effect: str) -> bool:
-        """Report whether a taint with this key and effect is meant."""
+    def matches(self, key: str, effect: str) -> bool:
+        """Report whether a taint with this key and effect is removed."""
         return self.key == key and self.effect in ("", effect)
 
 
-def parse_taint(text: str, effects: tuple[str, ...] = DEVICE_EFFECTS) -> Wanted | Unwanted:
-    """Read a taint; raise TaintSyntaxError with what is wrong."""
+def parse_taint(text: str, effects: tuple[str, ...] = DEVICE_EFFECTS) -> TaintToAdd | TaintToRemove:
+    """Parse a taint; raise TaintSyntaxError if it is invalid."""
     if text.endswith("-"):
         key, _, effect = text[:-1].partition(":")
-        # kubectl takes a value here too, and does not look at it.
+        # kubectl accepts a value here too, and ignores it.
         key = key.partition("=")[0]
         _check(text, key, effect or effects[0], effects)
-        return Unwanted(key, effect)
-    marks, colon, effect = text.rpartition(":")
+        return TaintToRemove(key, effect)
+    key_value, colon, effect = text.rpartition(":")
     if not colon:
         raise TaintSyntaxError(
             f'invalid taint "{text}": no effect (KEY[=VALUE]:EFFECT, or KEY- to remove;'
             f" effects: {', '.join(effects)})"
         )
-    key, _, value = marks.partition("=")
+    key, _, value = key_value.partition("=")
     _check(text, key, effect, effects)
-    return Wanted(key, value, effect)
+    return TaintToAdd(key, value, effect)
 
 
 def is_taint(text: str) -> bool:
-    """Report whether an argument is a taint and not a pattern; a pattern has none of its marks."""
+    """Report whether an argument is a taint; patterns have no colon, `=` or final dash."""
     return ":" in text or "=" in text or text.endswith("-")
 
 
@@ -87,6 +81,6 @@ def _check(text: str, key: str, effect: str, effects: tuple[str, ...]) -> None:
     if not key:
         raise TaintSyntaxError(f'invalid taint "{text}": no key (KEY[=VALUE]:EFFECT)')
     if effect not in effects:
-        alike = next((each for each in effects if each.lower() == effect.lower()), "")
-        remedy = f'did you mean "{alike}"?' if alike else f"one of: {', '.join(effects)}"
+        similar = next((known for known in effects if known.lower() == effect.lower()), "")
+        remedy = f'did you mean "{similar}"?' if similar else f"one of: {', '.join(effects)}"
         raise TaintSyntaxError(f'invalid taint "{text}": unknown effect "{effect}" ({remedy})')

@@ -130,16 +130,16 @@ class Claims(_Unscoped):
 
     def usage(self, obj: Obj, /) -> Usage:
         """Return the devices of a claim, under every name that its classes have."""
-        found: Usage = {"count/resourceclaims.resource.k8s.io": ONE}
+        usage: Usage = {"count/resourceclaims.resource.k8s.io": ONE}
         counted = self.owner_usage(obj)
         for name, number in device_usage(obj).items():
-            count = found[f"{name}{DEVICES}"] = Quantity.of(number)
+            count = usage[f"{name}{DEVICES}"] = Quantity.of(number)
             for resource in {f"{IMPLICIT}{name}", self.classes.get(name, "")} - {""}:
                 key = f"{REQUESTS}{resource}"
                 left = count - counted[key] if key in counted else count
                 if left.sign() > 0:
-                    found[key] = left
-        return found
+                    usage[key] = left
+        return usage
 
 
 def evaluator(group: str, plural: str, now: datetime, claims: Claims) -> Evaluator:

@@ -47,19 +47,19 @@ def _is_extended(name: str) -> bool:
 
 def pod_usage(pod: Obj, now: datetime) -> Usage:
     """Return what a pod uses; one that has ended only counts as an object."""
-    found: Usage = {"count/pods": ONE}
+    usage: Usage = {"count/pods": ONE}
     if not is_live(pod, now):
-        return found
-    found["pods"] = ONE
+        return usage
+    usage["pods"] = ONE
     for name, amount in pod_requests(pod["spec"]).items():
         if name in _COMPUTE or name.startswith(HUGE_PAGES):
-            found[name] = found[f"{REQUESTS}{name}"] = amount
+            usage[name] = usage[f"{REQUESTS}{name}"] = amount
         elif may_be_backed(name):
-            found[f"{REQUESTS}{name}"] = amount
+            usage[f"{REQUESTS}{name}"] = amount
     for name, amount in pod_limits(pod["spec"]).items():
         if name in _COMPUTE:
-            found[f"{LIMITS}{name}"] = amount
-    return found
+            usage[f"{LIMITS}{name}"] = amount
+    return usage
 
 
 def is_live(pod: Obj, now: datetime) -> bool:

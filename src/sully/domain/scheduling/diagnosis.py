@@ -1,9 +1,9 @@
-"""The diagnosis of a pod that got no devices, in its condition `sully.dev/DeviceAccount`.
+"""The diagnosis of a pod that got no devices, in its condition `sully.dev/DeviceDiagnosis`.
 
-Kubernetes says only `cannot allocate all claims`. The diagnosis says how many devices were refused
-for which reason, in JSON for programs (docs/guides/scheduling.md has the form); `sully explain`
-puts it into words. Lists name what matters most and end with how much was left out, so a pod does
-not grow with the cluster.
+Kubernetes reports only `cannot allocate all claims`. The diagnosis has how many devices were
+rejected for which reason, as JSON for programs (see docs/guides/scheduling.md); `sully explain`
+prints it. Lists have the most important entries and the number of those omitted, so the size of a
+pod does not depend on that of the cluster.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.taints import SourcedTaint
 from sully.machinery.meta import Wire
 
-CONDITION: Final = "sully.dev/DeviceAccount"
+CONDITION: Final = "sully.dev/DeviceDiagnosis"
 MOST_BYTES: Final = 8192
 _MOST_REQUESTS: Final = 16
 _MOST_NAMED: Final = 8
@@ -34,23 +34,23 @@ T = TypeVar("T")
 
 
 class Taint(Wire, frozen=True, kw_only=True):
-    """A taint, who set it, and how many devices it kept from the request."""
+    """A taint, its origin, and how many devices it blocked for the request."""
 
     key: str
     value: str = ""
     effect: str
     origin: str
-    """The kind and name of the rule, slice or patch it stands in: `DeviceTaintRule/broken`."""
+    """The kind and name of the rule, slice or patch that has it: `DeviceTaintRule/broken`."""
     devices: int
-    lapsed: bool = False
-    """The request has a toleration for it, whose tolerationSeconds are over."""
+    expired: bool = False
+    """The request has a toleration for it, whose tolerationSeconds have passed."""
 
 
 class Selector(Wire, frozen=True, kw_only=True):
-    """A selector, and how many devices it did not choose."""
+    """A selector, and how many devices it did not match."""
 
     device_class: str = ""
-    """The class it stands in; absent for one of the request itself."""
+    """The class that has it; absent for one of the request itself."""
     index: int = 0
     devices: int
 
@@ -62,7 +62,7 @@ class Holder(Wire, frozen=True, kw_only=True):
     devices: int
 
 
-class Asked(Wire, frozen=True, kw_only=True):
+class RequestAccount(Wire, frozen=True, kw_only=True):
     """One request, or one alternative of it."""
 
     claim: str
@@ -71,7 +71,7 @@ class Asked(Wire, frozen=True, kw_only=True):
     """How many devices; absent for all that match."""
     admin_access: bool = False
     available: int = 0
-    """Devices nothing speaks against: too few, or they do not go with the others."""
+    """Devices that are not rejected: too few, or not compatible with the others."""
     refused: dict[str, int] = msgspec.field(default_factory=dict)
     """How many devices were refused, by reason."""
     taints: tuple[Taint, ...] = ()
@@ -90,7 +90,7 @@ class Blocked(Wire, frozen=True, kw_only=True):
     """How many nodes cannot use what it holds."""
     device: str = ""
     taints: tuple[Taint, ...] = ()
-    """Taints for which a pod that joins now would have to leave at once."""
+    """Taints that would evict a pod immediately that starts to use the claim."""
 
 
 class Diagnosis(Wire, frozen=True, kw_only=True):
@@ -99,10 +99,10 @@ class Diagnosis(Wire, frozen=True, kw_only=True):
     nodes: int
     """All nodes there are."""
     reached: int = 0
-    """Nodes that would have taken the pod, but for devices."""
+    """Nodes that fit the pod, except for devices."""
     counted: int = 0
     """Nodes whose devices were counted."""
-    requests: tuple[Asked, ...] = ()
+    requests: tuple[RequestAccount, ...] = ()
     more_requests: int = 0
     blocked: tuple[Blocked, ...] = ()
     incomplete_pools: tuple[str, ...] = ()
@@ -112,23 +112,23 @@ class Diagnosis(Wire, frozen=True, kw_only=True):
     more_pools: int = 0
 
     @property
-    def lacking(self) -> tuple[Asked, ...]:
+    def lacking(self) -> tuple[RequestAccount, ...]:
         """Return the requests that cannot be served by what is available."""
         return tuple(x for x in self.requests if not x.wanted or x.available < x.wanted)
 
     @property
-    def short(self) -> tuple[Asked, ...]:
+    def short(self) -> tuple[RequestAccount, ...]:
         """Return the requests that are to blame; all, if each alone could be served."""
         return self.lacking or self.requests
 
     @property
     def reason(self) -> str:
-        """Return in a word what stands closest in the way."""
+        """Return the reason of the condition: what is closest to a device that fits."""
         if self.blocked:
             return "ClaimTainted" if self.blocked[0].taints else "ClaimElsewhere"
         lacking = self.lacking
         for word, reasons in _WORDS.items():
-            if any(each.refused.keys() & reasons for each in lacking):
+            if any(request.refused.keys() & reasons for request in lacking):
                 return word
         if self.incomplete_pools or self.invalid_pools:
             return "PoolsUnusable"
@@ -160,7 +160,7 @@ _WORDS: Final = {
 
 
 def encode(diagnosis: Diagnosis) -> str:
-    """Write a diagnosis, leaving out as much of its lists as its size demands."""
+    """Encode a diagnosis, with lists as long as its size allows."""
     for most in (_MOST_NAMED, 4, 2, 1, 0):
         text = msgspec.json.encode(shortened(diagnosis, most)).decode()
         if len(text) <= MOST_BYTES:
@@ -170,7 +170,7 @@ def encode(diagnosis: Diagnosis) -> str:
 
 
 def decode(text: str) -> Diagnosis | None:
-    """Read a diagnosis; None if it is none, for conditions are anybody's to write."""
+    """Decode a diagnosis; None if it is invalid: other clients may write the condition."""
     try:
         return msgspec.json.decode(text, type=Diagnosis)
     except msgspec.MsgspecError:
@@ -178,84 +178,90 @@ def decode(text: str) -> Diagnosis | None:
 
 
 def diagnosis_of(refused: Unallocatable, *, nodes: int, reached: int, counted: int) -> Diagnosis:
-    """Return the diagnosis of a refusal over so many nodes."""
+    """Return the diagnosis of a rejection on so many nodes."""
     return Diagnosis(
         nodes=nodes,
         reached=reached,
         counted=counted,
-        requests=tuple(_asked(each) for each in refused.requests),
+        requests=tuple(_request(request) for request in refused.requests),
         incomplete_pools=tuple(sorted(map(str, refused.incomplete))),
         invalid_pools={str(id_): text for id_, text in sorted(refused.invalid.items())},
     )
 
 
-def taint_of(found: SourcedTaint, devices: int = 1, *, lapsed: bool = False) -> Taint:
-    """Write a taint down, with who set it."""
-    taint = found.taint
+def taint_of(sourced: SourcedTaint, devices: int = 1, *, expired: bool = False) -> Taint:
+    """Return a taint with its origin."""
+    taint = sourced.taint
     return Taint(
         key=taint.key,
         value=taint.value,
         effect=taint.effect,
-        origin=str(found.origin),
+        origin=str(sourced.origin),
         devices=devices,
-        lapsed=lapsed,
+        expired=expired,
     )
 
 
 def tainted_claim(claim: str, taints: Iterable[tuple[DeviceId, SourcedTaint]]) -> Blocked:
-    """Return a claim that a pod should not join because of taints on its devices."""
-    found = list(taints)
-    device = str(found[0][0]) if found else ""
-    return Blocked(claim=claim, device=device, taints=tuple(taint_of(each) for _, each in found))
-
-
-def _asked(given: RequestDiagnosis) -> Asked:
-    return Asked(
-        claim=given.claim,
-        request=given.request,
-        wanted=given.wanted or 0,
-        admin_access=given.admin_access,
-        available=given.available,
-        refused={_NAMES[each]: given.refused[each] for each in Reason if given.refused.get(each)},
-        taints=tuple(map(_taint, sorted(given.taints, key=_by_taint))),
-        selectors=tuple(map(_selector, sorted(given.selectors, key=_by_selector))),
-        holders=tuple(map(_holder, sorted(given.holders, key=_by_holder))),
+    """Return a claim that a pod should not use because of taints on its devices."""
+    evicting = list(taints)
+    device = str(evicting[0][0]) if evicting else ""
+    return Blocked(
+        claim=claim, device=device, taints=tuple(taint_of(taint) for _, taint in evicting)
     )
 
 
-def _by_taint(each: TaintCount) -> tuple[int, str, str]:
-    return -each.devices, str(each.taint.origin), each.taint.taint.key
+def _request(request: RequestDiagnosis) -> RequestAccount:
+    return RequestAccount(
+        claim=request.claim,
+        request=request.request,
+        wanted=request.wanted or 0,
+        admin_access=request.admin_access,
+        available=request.available,
+        refused={
+            _NAMES[reason]: request.refused[reason]
+            for reason in Reason
+            if request.refused.get(reason)
+        },
+        taints=tuple(map(_taint, sorted(request.taints, key=_by_taint))),
+        selectors=tuple(map(_selector, sorted(request.selectors, key=_by_selector))),
+        holders=tuple(map(_holder, sorted(request.holders, key=_by_holder))),
+    )
 
 
-def _by_selector(each: SelectorCount) -> tuple[int, str, int]:
-    return -each.devices, each.device_class, each.index
+def _by_taint(count: TaintCount) -> tuple[int, str, str]:
+    return -count.devices, str(count.taint.origin), count.taint.taint.key
 
 
-def _by_holder(each: HolderCount) -> tuple[int, str]:
-    return -each.devices, each.claim
+def _by_selector(count: SelectorCount) -> tuple[int, str, int]:
+    return -count.devices, count.device_class, count.index
 
 
-def _taint(each: TaintCount) -> Taint:
-    return taint_of(each.taint, each.devices, lapsed=each.lapsed)
+def _by_holder(count: HolderCount) -> tuple[int, str]:
+    return -count.devices, count.claim
 
 
-def _selector(each: SelectorCount) -> Selector:
-    return Selector(device_class=each.device_class, index=each.index, devices=each.devices)
+def _taint(count: TaintCount) -> Taint:
+    return taint_of(count.taint, count.devices, expired=count.expired)
 
 
-def _holder(each: HolderCount) -> Holder:
-    return Holder(claim=each.claim, devices=each.devices)
+def _selector(count: SelectorCount) -> Selector:
+    return Selector(device_class=count.device_class, index=count.index, devices=count.devices)
+
+
+def _holder(count: HolderCount) -> Holder:
+    return Holder(claim=count.claim, devices=count.devices)
 
 
 def shortened(diagnosis: Diagnosis, most: int = _MOST_NAMED) -> Diagnosis:
-    """Return a diagnosis with lists of so many at most, which say how many more there are."""
+    """Return a diagnosis with shorter lists, and how many entries are omitted."""
     requests = diagnosis.requests[:_MOST_REQUESTS]
     invalid = list(diagnosis.invalid_pools.items())
     incomplete, more_incomplete = _cut(diagnosis.incomplete_pools, most)
     kept, more_invalid = _cut(invalid, most)
     return msgspec.structs.replace(
         diagnosis,
-        requests=tuple(_shorter(each, most) for each in requests),
+        requests=tuple(_shorter(request, most) for request in requests),
         more_requests=len(diagnosis.requests) - len(requests),
         blocked=diagnosis.blocked[:_MOST_NAMED],
         incomplete_pools=incomplete,
@@ -264,12 +270,12 @@ def shortened(diagnosis: Diagnosis, most: int = _MOST_NAMED) -> Diagnosis:
     )
 
 
-def _shorter(asked: Asked, most: int) -> Asked:
-    taints, more_taints = _cut(asked.taints, most)
-    selectors, more_selectors = _cut(asked.selectors, most)
-    holders, more_holders = _cut(asked.holders, most)
+def _shorter(request: RequestAccount, most: int) -> RequestAccount:
+    taints, more_taints = _cut(request.taints, most)
+    selectors, more_selectors = _cut(request.selectors, most)
+    holders, more_holders = _cut(request.holders, most)
     return msgspec.structs.replace(
-        asked,
+        request,
         taints=taints,
         more_taints=more_taints,
         selectors=selectors,
@@ -287,8 +293,9 @@ Rename = Callable[[str], str]
 
 
 def for_claims(diagnosis: Diagnosis, rename: Rename) -> Diagnosis:
-    """Return the diagnosis of another pod that asks the same with claims of other names."""
+    """Return the diagnosis for another pod with the same requests in claims of other names."""
     requests = (
-        msgspec.structs.replace(each, claim=rename(each.claim)) for each in diagnosis.requests
+        msgspec.structs.replace(request, claim=rename(request.claim))
+        for request in diagnosis.requests
     )
     return msgspec.structs.replace(diagnosis, requests=tuple(requests))

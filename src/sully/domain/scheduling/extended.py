@@ -1,9 +1,9 @@
 """Extended resources that devices provide: `example.com/gpu: 2` in a container, and no claim.
 
-A device class may stand for a resource, by the name it gives (`spec.extendedResourceName`) and
-always by its own (`deviceclass.resource.kubernetes.io/CLASS`). On a node that does not have the
-resource itself, the pod gets a claim for devices of that class; the scheduler makes it, and writes
-into the pod's status which request of it stands for which resource of which container.
+A device class may provide a resource, by `spec.extendedResourceName` and always by its own name
+(`deviceclass.resource.kubernetes.io/CLASS`). On a node without the resource, the pod gets a claim
+for devices of that class; the scheduler creates it, and writes into the pod's status which of its
+requests provides which resource of which container.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from sully.domain.scheduling.resources import IMPLICIT, Amounts, may_be_backed, 
 from sully.machinery.meta import ObjectMeta, OwnerReference
 
 NAMELESS: Final = "<extended-resources>"
-"""What error texts call the claim while it exists in memory only; no claim can have this name."""
+"""The name of the claim in errors before it is created; no claim can have this name."""
 _SUFFIX: Final = "-extended-resources-"
 _LONGEST_BASE: Final = 58
 """Of a generated name, so that five letters and digits still fit into a DNS label."""
@@ -40,12 +40,12 @@ class Backings:
 
     def __init__(self) -> None:
         self.version = 0
-        """Another one after every change of a class."""
+        """Increases with every change of a class."""
         self._classes: dict[str, DeviceClass] = {}
         self._by_resource: dict[str, dict[str, DeviceClass]] = {}
 
     def change(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
-        """Take a change of a class."""
+        """Handle a change of a class."""
         self.version += 1
         if old is not None:
             name, resource = old.metadata.name, old.spec.extended_resource_name
@@ -64,8 +64,8 @@ class Backings:
         if claiming:
             newest = max(map(_created, claiming.values()))
             return min(
-                (each for each in claiming.values() if _created(each) == newest),
-                key=lambda each: each.metadata.name,
+                (class_ for class_ in claiming.values() if _created(class_) == newest),
+                key=lambda class_: class_.metadata.name,
             )
         if resource.startswith(IMPLICIT):
             return self._classes.get(resource.removeprefix(IMPLICIT))
@@ -73,11 +73,11 @@ class Backings:
 
     def backed(self, requests: Amounts) -> dict[str, DeviceClass]:
         """Return the resources among these that devices may provide, in order of their names."""
-        found = {}
+        backed = {}
         for resource in sorted(requests):
-            if may_be_backed(resource) and (each := self.find(resource)) is not None:
-                found[resource] = each
-        return found
+            if may_be_backed(resource) and (class_ := self.find(resource)) is not None:
+                backed[resource] = class_
+        return backed
 
 
 def _created(device_class: DeviceClass) -> datetime:
@@ -102,21 +102,21 @@ class Extension:
 
 
 def extend(pod: Pod, classes: Mapping[str, DeviceClass]) -> Extension:
-    """Return the claim for resources that devices are to provide, one class for each."""
+    """Return the claim for resources that devices provide, one class for each."""
     requests: list[DeviceRequest] = []
     mappings: list[Mapped] = []
     containers = _containers(pod)
     for resource in sorted(classes):
-        asked, mapped = _requests(containers, resource, classes[resource].metadata.name)
-        requests += asked
+        added, mapped = _requests(containers, resource, classes[resource].metadata.name)
+        requests += added
         mappings += mapped
-    requests.sort(key=lambda each: each.name)
+    requests.sort(key=lambda request: request.name)
     spec = ResourceClaimSpec(devices=DeviceClaim(requests=tuple(requests)))
     return Extension(ResourceClaim(metadata=_metadata(pod), spec=spec), tuple(mappings))
 
 
 def extends(claim: ResourceClaim, pod: Pod) -> bool:
-    """Report whether a claim was made for the extended resources of a pod."""
+    """Report whether a claim was created for the extended resources of a pod."""
     owner = claim.metadata.controller()
     return (
         claim.metadata.annotations.get(EXTENDED) == "true"
@@ -159,15 +159,18 @@ class _Container:
 
 def _containers(pod: Pod) -> list[_Container]:
     """Return init containers, then containers, as the numbers in names of requests count them."""
-    first = [(each, each.get("restartPolicy") != "Always") for each in pod.spec.init_containers]
-    both = [*first, *((each, False) for each in pod.spec.containers)]
+    init = [
+        (container, container.get("restartPolicy") != "Always")
+        for container in pod.spec.init_containers
+    ]
+    both = [*init, *((container, False) for container in pod.spec.containers)]
     return [
-        _Container(index, each.get("name", ""), _asked(each), brief)
-        for index, (each, brief) in enumerate(both)
+        _Container(index, container.get("name", ""), _resource_requests(container), brief)
+        for index, (container, brief) in enumerate(both)
     ]
 
 
-def _asked(container: Mapping[str, Any]) -> Mapping[str, str]:
+def _resource_requests(container: Mapping[str, Any]) -> Mapping[str, str]:
     return (container.get("resources") or {}).get("requests") or {}
 
 
@@ -176,31 +179,31 @@ def _requests(
 ) -> tuple[list[DeviceRequest], list[Mapped]]:
     """Return the requests for one resource, and which container may use which of them.
 
-    A container that ends early first uses the devices of those that start after it; what it needs
-    beyond is asked for once, as much as the neediest of its kind wants.
+    An init container first uses the devices of those that start after it; what they need beyond
+    that is requested once, as much as the largest of them needs.
     """
-    using = [each for each in containers if whole(each.requests.get(resource, "0"))]
+    using = [user for user in containers if whole(user.requests.get(resource, "0"))]
     lasting = {
-        each.index: _request(each, resource, class_name, _count(each, resource))
-        for each in using
-        if not each.is_brief
+        user.index: _request(user, resource, class_name, _count(user, resource))
+        for user in using
+        if not user.is_brief
     }
     extra: list[DeviceRequest] = []
     brief: list[tuple[_Container, str]] = []
-    for each in using:
-        if each.is_brief:
-            shared, left = _share(each, resource, lasting)
-            brief += [(each, name) for name in shared]
+    for user in using:
+        if user.is_brief:
+            shared, left = _share(user, resource, lasting)
+            brief += [(user, name) for name in shared]
             if left:
-                own = _request(each, resource, class_name, left)
+                own = _request(user, resource, class_name, left)
                 extra.append(own)
-                brief.append((each, own.name))
+                brief.append((user, own.name))
     most = max(extra, key=_size, default=None)
     replaced = {own.name: most.name for own in extra if most is not None}
     mapped = [
-        Mapped(each.name, resource, lasting[each.index].name) for each in using if not each.is_brief
+        Mapped(user.name, resource, lasting[user.index].name) for user in using if not user.is_brief
     ]
-    mapped += [Mapped(each.name, resource, replaced.get(name, name)) for each, name in brief]
+    mapped += [Mapped(user.name, resource, replaced.get(name, name)) for user, name in brief]
     return [*([most] if most is not None else []), *lasting.values()], mapped
 
 
@@ -239,11 +242,11 @@ def mapping_status(mappings: Iterable[Mapped], claim: str) -> dict[str, Any]:
     return {
         "requestMappings": [
             {
-                "containerName": each.container,
-                "resourceName": each.resource,
-                "requestName": each.request,
+                "containerName": mapping.container,
+                "resourceName": mapping.resource,
+                "requestName": mapping.request,
             }
-            for each in mappings
+            for mapping in mappings
         ],
         "resourceClaimName": claim,
     }

@@ -1,6 +1,6 @@
-"""Which nodes a pod may run on, apart from devices; and what a pod may not ask of us.
+"""Which nodes fit a pod, apart from devices, and which fields of a pod are not supported.
 
-The first constraint that does not hold is the reason, in the order in which Kubernetes looks.
+The first constraint that is not met is the reason, in the order of Kubernetes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 from sully.domain.allocation import nodes
 from sully.domain.scheduling.objects import Affinity, Node, NodeTaint, Pod, Toleration
 from sully.domain.scheduling.resources import Amounts, NodeResources, may_be_backed, shortages
-from sully.domain.tolerations import difference
+from sully.domain.tolerations import tolerates
 
 UNSCHEDULABLE: Final = "node(s) were unschedulable"
 UNTOLERATED: Final = "node(s) had untolerated taint(s)"
@@ -34,7 +34,7 @@ _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 class Rejection(msgspec.Struct, frozen=True):
-    """Why a node does not take a pod."""
+    """Why a node does not fit a pod."""
 
     reasons: tuple[str, ...]
     preemptible: bool = False
@@ -61,7 +61,7 @@ class NodeInfo:
 def rejects(
     info: NodeInfo, pod: Pod, requests: Amounts, backed: Container[str] = ()
 ) -> Rejection | None:
-    """Return why a node does not take a pod, devices aside; None if it does.
+    """Return why a node does not fit a pod, apart from devices; None if it does.
 
     `backed` are resources that devices may provide where the node has none.
     """
@@ -74,20 +74,20 @@ def rejects(
     lacking = shortages(requests, info.resources, backed)
     if lacking:
         return Rejection(
-            tuple(each.text for each in lacking),
-            preemptible=all(each.could_fit for each in lacking),
-            helped_by_classes=any(may_be_backed(each.resource) for each in lacking),
+            tuple(shortage.text for shortage in lacking),
+            preemptible=all(shortage.could_fit for shortage in lacking),
+            helped_by_classes=any(may_be_backed(shortage.resource) for shortage in lacking),
         )
     return None
 
 
 def is_cordoned(node: Node, pod: Pod) -> bool:
-    """Report whether a node takes no new pods, and so not this one."""
+    """Report whether a node is cordoned, and the pod does not tolerate that."""
     return node.spec.unschedulable and not _tolerated(CORDONED, pod.spec.tolerations)
 
 
 def untolerated(node: Node, pod: Pod) -> Iterator[NodeTaint]:
-    """Yield the taints of a node that keep a pod off it."""
+    """Yield the taints of a node that prevent scheduling of a pod."""
     for taint in node.spec.taints:
         if taint.effect in _BLOCKING and not _tolerated(taint, pod.spec.tolerations):
             yield taint
@@ -95,8 +95,8 @@ def untolerated(node: Node, pod: Pod) -> Iterator[NodeTaint]:
 
 def chooses(pod: Pod, node: nodes.Node) -> bool:
     """Report whether a pod's own selector and affinity allow a node."""
-    wanted = pod.spec.node_selector
-    if wanted and any(node.labels.get(key) != value for key, value in wanted.items()):
+    required_labels = pod.spec.node_selector
+    if any(node.labels.get(key) != value for key, value in required_labels.items()):
         return False
     affinity = pod.spec.affinity
     if affinity is None or affinity.node_affinity is None:
@@ -106,17 +106,17 @@ def chooses(pod: Pod, node: nodes.Node) -> bool:
 
 
 def _tolerated(taint: NodeTaint, tolerations: Iterable[Toleration]) -> bool:
-    return any(difference(each, taint) is None for each in tolerations)
+    return any(tolerates(toleration, taint) for toleration in tolerations)
 
 
 def not_evaluated(pod: Pod) -> str:
-    """Return the first field of a pod that constrains its place in a way we do not evaluate."""
+    """Return the first field of a pod that constrains its node and that we do not evaluate."""
     return next(_not_evaluated(pod), "")
 
 
 def _not_evaluated(pod: Pod) -> Iterator[str]:
     if pod.spec.affinity is not None:
-        yield from _near_pods(pod.spec.affinity)
+        yield from _pod_affinity(pod.spec.affinity)
     for index, spread in enumerate(pod.spec.topology_spread_constraints):
         if spread.when_unsatisfiable != "ScheduleAnyway":
             yield f"spec.topologySpreadConstraints[{index}]"
@@ -132,12 +132,12 @@ def _not_evaluated(pod: Pod) -> Iterator[str]:
         yield from _host_ports("initContainers", pod.spec.init_containers)
 
 
-def _near_pods(affinity: Affinity) -> Iterator[str]:
-    for name, each in (
+def _pod_affinity(affinity: Affinity) -> Iterator[str]:
+    for name, terms in (
         ("podAffinity", affinity.pod_affinity),
         ("podAntiAffinity", affinity.pod_anti_affinity),
     ):
-        if each is not None and each.required_during_scheduling_ignored_during_execution:
+        if terms is not None and terms.required_during_scheduling_ignored_during_execution:
             yield f"spec.affinity.{name}.{_REQUIRED}"
 
 

@@ -1,4 +1,4 @@
-"""Pods and nodes as controllers see them: what decides where a pod runs, and how it fares.
+"""Pods and nodes as controllers see them: what decides where a pod runs, and its state.
 
 All controllers of a process read pods as this type, so that they share one cache and one watch.
 """
@@ -15,11 +15,11 @@ from sully.domain.claims import pods
 from sully.machinery.meta import Wire, find_condition
 
 SCHEDULERS: Final = frozenset(("default-scheduler", "sully"))
-"""The names under which pods ask for us."""
+"""The values of `schedulerName` whose pods are ours."""
 
 
 class Toleration(Wire, frozen=True, kw_only=True):
-    """A taint of nodes that a pod does not mind."""
+    """A toleration of node taints."""
 
     key: str = ""
     operator: str = ""
@@ -28,7 +28,7 @@ class Toleration(Wire, frozen=True, kw_only=True):
 
 
 class NodeTaint(Wire, frozen=True, kw_only=True):
-    """A mark that keeps pods off a node."""
+    """A taint of a node."""
 
     key: str
     value: str = ""
@@ -36,19 +36,19 @@ class NodeTaint(Wire, frozen=True, kw_only=True):
 
 
 class NodeAffinity(Wire, frozen=True, kw_only=True):
-    """Nodes that a pod insists on; what it merely prefers is not looked at."""
+    """Nodes that a pod requires; preferences are not evaluated."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
 
 
 class PodAffinity(Wire, frozen=True, kw_only=True):
-    """Other pods that a pod wants near, or far."""
+    """Other pods near which a pod must, or must not, run."""
 
     required_during_scheduling_ignored_during_execution: tuple[Any, ...] = ()
 
 
 class Affinity(Wire, frozen=True, kw_only=True):
-    """What a pod wants around it."""
+    """The affinity of a pod."""
 
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
@@ -100,7 +100,7 @@ class RequestMapping(Wire, frozen=True, kw_only=True):
 
 
 class ExtendedClaimStatus(pods.ExtendedClaimStatus, frozen=True, kw_only=True):
-    """The claim that was made for extended resources, and what it is for."""
+    """The claim that was created for extended resources, and what it is for."""
 
     request_mappings: tuple[RequestMapping, ...] | None = None
 
@@ -112,7 +112,7 @@ class ContainerStatus(Wire, frozen=True, kw_only=True):
 
 
 class PodStatus(pods.PodStatus, frozen=True, kw_only=True):
-    """What became of a pod."""
+    """The state of a pod."""
 
     conditions: tuple[PodCondition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
@@ -120,7 +120,7 @@ class PodStatus(pods.PodStatus, frozen=True, kw_only=True):
 
 
 class PodMetadata(pods.PodMetadata, frozen=True, kw_only=True):
-    """Which pod it is, since when, and what selects it."""
+    """The metadata of a pod."""
 
     creation_timestamp: datetime | None = None
     deletion_grace_period_seconds: int | None = None
@@ -129,7 +129,7 @@ class PodMetadata(pods.PodMetadata, frozen=True, kw_only=True):
 
 
 class Pod(pods.Pod, frozen=True, kw_only=True):
-    """A pod that has a node, or wants one."""
+    """A pod with or without a node."""
 
     metadata: PodMetadata = PodMetadata()
     spec: PodSpec = PodSpec()
@@ -142,7 +142,7 @@ class Pod(pods.Pod, frozen=True, kw_only=True):
 
     @property
     def waits(self) -> bool:
-        """Report whether it is for us to find a node."""
+        """Report whether we have to schedule it."""
         return (
             not self.spec.node_name
             and self.asks_for()
@@ -153,15 +153,15 @@ class Pod(pods.Pod, frozen=True, kw_only=True):
 
     @property
     def gated(self) -> bool:
-        """Report whether somebody holds it back until its gates are taken away."""
-        return self.asks_for() and not self.leaving and bool(self.spec.scheduling_gates)
+        """Report whether it has scheduling gates."""
+        return self.asks_for() and not self.is_terminating and bool(self.spec.scheduling_gates)
 
     def asks_for(self, schedulers: frozenset[str] = SCHEDULERS) -> bool:
-        """Report whether one of these schedulers is to find a node for it."""
+        """Report whether one of these schedulers has to schedule it."""
         return self.spec.scheduler_name in schedulers
 
     def asks_as(self, other: Pod) -> bool:
-        """Report whether it asks for the same as another state of it."""
+        """Report whether it requests the same as another state of it."""
         return (
             self.spec == other.spec
             and self.status.resource_claim_statuses == other.status.resource_claim_statuses
@@ -173,8 +173,8 @@ class Pod(pods.Pod, frozen=True, kw_only=True):
 
     @property
     def active(self) -> bool:
-        """Report whether it counts as one of the pods that are wanted."""
-        return not self.leaving and not self.finished
+        """Report whether it counts as a replica of its owner."""
+        return not self.is_terminating and not self.finished
 
     @property
     def ready(self) -> bool:
@@ -202,20 +202,20 @@ class Pod(pods.Pod, frozen=True, kw_only=True):
 
 
 class NodeSpec(Wire, frozen=True, kw_only=True):
-    """Whom a node wants."""
+    """What prevents scheduling on a node."""
 
     unschedulable: bool = False
     taints: tuple[NodeTaint, ...] = ()
 
 
 class NodeStatus(Wire, frozen=True, kw_only=True):
-    """What a node has for pods."""
+    """The resources of a node."""
 
     allocatable: dict[str, str] = field(default_factory=dict)
 
 
 class NodeMetadata(Wire, frozen=True, kw_only=True):
-    """Which node it is."""
+    """The metadata of a node."""
 
     name: str = ""
     namespace: str = ""
@@ -225,14 +225,14 @@ class NodeMetadata(Wire, frozen=True, kw_only=True):
 
 
 class Node(Wire, frozen=True, kw_only=True):
-    """A node that may take pods."""
+    """A node that may run pods."""
 
     metadata: NodeMetadata = NodeMetadata()
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
 
     def may_take_more(self, before: Node) -> bool:
-        """Report whether it may take a pod that it did not take in an earlier state."""
+        """Report whether it may fit a pod that it did not fit in an earlier state."""
         return (
             self.metadata.labels != before.metadata.labels
             or self.status != before.status

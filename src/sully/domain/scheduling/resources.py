@@ -1,4 +1,4 @@
-"""How much a pod takes of a node, and how full a node is.
+"""The resources that a pod requests, and how loaded a node is.
 
 Amounts are whole numbers of nano units, so that sums are exact.
 """
@@ -11,7 +11,7 @@ from typing import Final
 
 from sully.api.core.pods.aggregate import POD_LEVEL, container_requests
 from sully.domain.scheduling.objects import Pod
-from sully.machinery.memo import remembered
+from sully.machinery.memo import memoized
 from sully.machinery.quantity import parse_quantity
 
 Amounts = Mapping[str, int]
@@ -19,22 +19,22 @@ Amounts = Mapping[str, int]
 PODS: Final = "pods"
 TOO_MANY: Final = "Too many pods"
 IMPLICIT: Final = "deviceclass.resource.kubernetes.io/"
-"""Before the name of a class, it is a resource that devices of the class provide."""
+"""The prefix of the resource that devices of a class provide, before the name of the class."""
 _NATIVE: Final = "kubernetes.io/"
 _NANO: Final = 1_000_000_000
 _ASSUMED: Final = {"cpu": _NANO // 10, "memory": 200 * 1024 * 1024 * _NANO}
-"""What a pod that says nothing counts for in the load, so that such pods spread as well."""
+"""What a pod without requests counts for in the load, so that such pods spread as well."""
 _FULL: Final = 1_000_000
 
 
-@remembered(4096)
+@memoized(4096)
 def nanos(text: str) -> int:
     """Return a quantity as a number of nano units."""
     return parse_quantity(text).nanos
 
 
 def may_be_backed(resource: str) -> bool:
-    """Report whether a resource is one that a device class may stand for."""
+    """Report whether a device class may provide a resource."""
     if resource.startswith(IMPLICIT):
         return True
     return "/" in resource and _NATIVE not in resource and not resource.startswith("requests.")
@@ -42,8 +42,8 @@ def may_be_backed(resource: str) -> bool:
 
 def whole(text: str) -> int:
     """Return a quantity as a whole number, as extended resources are counted; 0 if it is none."""
-    found, part = divmod(nanos(text), _NANO)
-    return 0 if part else found
+    number, rest = divmod(nanos(text), _NANO)
+    return 0 if rest else number
 
 
 def amounts(texts: Mapping[str, str]) -> dict[str, int]:
@@ -52,39 +52,39 @@ def amounts(texts: Mapping[str, str]) -> dict[str, int]:
 
 
 def requests_of(pod: Pod) -> dict[str, int]:
-    """Return what a pod asks a node for: its containers, or what it says for all of them."""
+    """Return what a pod requests of a node: for its containers, or for all of them together."""
     spec = pod.spec
     if len(spec.containers) == 1 and _is_plain(pod):
-        # The usual pod: a plan asks for it three times for each that leaves.
+        # Most pods; a plan calls this three times for each pod that is evicted.
         own = (spec.containers[0].get("resources") or {}).get("requests") or {}
         return {name: amount for name, amount in amounts(own).items() if amount}
     parts = {"containers": spec.containers, "initContainers": spec.init_containers}
-    found = amounts(container_requests(parts))
+    requests = amounts(container_requests(parts))
     own = (spec.resources or {}).get("requests") or {}
-    found |= amounts({name: text for name, text in own.items() if name in POD_LEVEL})
+    requests |= amounts({name: text for name, text in own.items() if name in POD_LEVEL})
     for name, extra in amounts(spec.overhead).items():
-        found[name] = found.get(name, 0) + extra
-    given = set(_given_by_devices(pod))
-    return {name: amount for name, amount in found.items() if amount and name not in given}
+        requests[name] = requests.get(name, 0) + extra
+    by_devices = set(_provided_by_devices(pod))
+    return {name: amount for name, amount in requests.items() if amount and name not in by_devices}
 
 
 def _is_plain(pod: Pod) -> bool:
-    """Report whether nothing but its containers says what a pod asks for."""
-    spec, given = pod.spec, pod.status.extended_resource_claim_status
-    return not (spec.init_containers or spec.resources or spec.overhead or given is not None)
+    """Report whether only the containers of a pod have requests."""
+    spec, extended = pod.spec, pod.status.extended_resource_claim_status
+    return not (spec.init_containers or spec.resources or spec.overhead or extended is not None)
 
 
-def _given_by_devices(pod: Pod) -> Iterator[str]:
+def _provided_by_devices(pod: Pod) -> Iterator[str]:
     """Yield the resources of a bound pod that devices provide, so that its node does not."""
     status = pod.status.extended_resource_claim_status
     if status is not None and pod.spec.node_name:
-        for each in status.request_mappings or ():
-            yield each.resource_name
+        for mapping in status.request_mappings or ():
+            yield mapping.resource_name
 
 
 @dataclass(slots=True)
 class NodeResources:
-    """What a node has, and what of it is taken."""
+    """The allocatable resources of a node, and what its pods request."""
 
     allocatable: Amounts = field(default_factory=dict)
     used: dict[str, int] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class NodeResources:
     pods: int = 0
 
     def add(self, requests: Amounts, sign: int = 1) -> None:
-        """Put a pod on the node, or with -1 take it away."""
+        """Add the requests of a pod, or with -1 subtract them."""
         self.pods += sign
         for name, amount in requests.items():
             self.used[name] = self.used.get(name, 0) + sign * amount
@@ -101,23 +101,23 @@ class NodeResources:
             self.counted[name] = self.counted.get(name, 0) + sign * requests.get(name, least)
 
     def load(self) -> int:
-        """Return how full the node is, in millionths, over cpu and memory."""
-        found = known = 0
+        """Return how loaded the node is, in millionths, over cpu and memory."""
+        load = resources = 0
         for name in POD_LEVEL:
             most = self.allocatable.get(name)
             if most:
-                found += self.counted.get(name, 0) * _FULL // most
-                known += 1
-        return found // known if known else _FULL
+                load += self.counted.get(name, 0) * _FULL // most
+                resources += 1
+        return load // resources if resources else _FULL
 
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """Something that a node has too little of."""
+    """A resource that a node has too little of."""
 
     text: str
     could_fit: bool
-    """It would be enough if other pods left."""
+    """It would be enough if other pods were deleted."""
     resource: str = ""
 
 
@@ -126,17 +126,17 @@ def shortages(
 ) -> list[Shortage]:
     """Return what a node has too little of for one more pod.
 
-    Of `backed` resources it needs none itself: where it has none, devices are asked for.
+    Of `backed` resources it needs none itself: where it has none, devices provide them.
     """
-    found: list[Shortage] = []
+    lacking: list[Shortage] = []
     most = resources.allocatable.get(PODS, 0)
     if resources.pods * _NANO + _NANO > most:
-        found.append(Shortage(TOO_MANY, could_fit=most > 0))
+        lacking.append(Shortage(TOO_MANY, could_fit=most > 0))
     for name, amount in requests.items():
         has = resources.allocatable.get(name, 0)
         if not has and name in backed:
             continue
         if amount > has - resources.used.get(name, 0):
             fits = amount <= has
-            found.append(Shortage(f"Insufficient {name}", could_fit=fits, resource=name))
-    return found
+            lacking.append(Shortage(f"Insufficient {name}", could_fit=fits, resource=name))
+    return lacking

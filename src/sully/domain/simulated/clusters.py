@@ -23,7 +23,7 @@ from sully.domain.clusters.hub import is_accepted
 from sully.domain.placement.conditions import Finding
 from sully.domain.simulated.fleet import SIMULATED
 
-SILENT = "sully.dev/silent"
+SILENT = "sully.dev/unreachable"
 """Annotation: the agent does nothing, as if its network were cut."""
 UNHEALTHY = "sully.dev/unhealthy"
 """Annotation: the agent says that its cluster is not available; the value says why."""
@@ -32,7 +32,7 @@ RENEWALS = 20
 """Most renewals of leases in a second; larger fleets renew more seldom."""
 JITTER = 0.25
 
-_NAME = re.compile(r"hollow-cluster-(\d{4,})")
+_NAME = re.compile(r"member-cluster-(\d{4,})")
 _REGIONS = ("eu-central", "eu-west", "us-east", "us-west", "ap-south")
 _STAGES = ("prod", "prod", "staging", "dev")
 _CLOUDS = ("aws", "gcp", "azure")
@@ -64,15 +64,15 @@ class Members:
 
 def name_of(number: int) -> str:
     """Return what a cluster is called; names sort as numbers do."""
-    return f"hollow-cluster-{number:04}"
+    return f"member-cluster-{number:04}"
 
 
 def number_of(name: str) -> int | None:
     """Return which cluster has a name, or None if it is not one of a simulated cluster."""
-    found = _NAME.fullmatch(name)
-    if found is None:
+    match = _NAME.fullmatch(name)
+    if match is None:
         return None
-    number = int(found[1])
+    number = int(match[1])
     return number if name_of(number) == name else None
 
 
@@ -120,44 +120,44 @@ def facts(number: int) -> dict[str, Any]:
     }
 
 
-def reports_facts(cluster: ManagedCluster, wanted: Mapping[str, Any]) -> bool:
+def reports_facts(cluster: ManagedCluster, expected: Mapping[str, Any]) -> bool:
     """Report whether the status of a cluster has what its agent reports."""
     status = cluster.status
-    claims = [{"name": each.name, "value": each.value} for each in status.cluster_claims]
-    found = {
+    claims = [{"name": claim.name, "value": claim.value} for claim in status.cluster_claims]
+    reported = {
         "capacity": status.capacity,
         "allocatable": status.allocatable,
         "version": {"kubernetes": status.version.kubernetes},
         "clusterClaims": claims,
     }
-    return found == wanted
+    return reported == expected
 
 
 def is_silent(cluster: ManagedCluster) -> bool:
     """Report whether the agent of a cluster does nothing at present."""
     silenced = cluster.metadata.annotations.get(SILENT) == "true"
-    leaving = cluster.metadata.deletion_timestamp is not None
-    return silenced or leaving or not is_accepted(cluster)
+    terminating = cluster.metadata.deletion_timestamp is not None
+    return silenced or terminating or not is_accepted(cluster)
 
 
 def is_unheard(cluster: ManagedCluster) -> bool:
     """Report whether the hub has never seen the lease renewed, or considers it expired."""
-    found = condition(cluster, AVAILABLE)
-    return found is None or found.status == "Unknown"
+    available = condition(cluster, AVAILABLE)
+    return available is None or available.status == "Unknown"
 
 
 def may_report(cluster: ManagedCluster) -> bool:
     """Report whether an agent may write its status: not with a clock that is known to be wrong."""
-    found = condition(cluster, CLOCK_SYNCED)
-    return found is None or found.status != "False"
+    synced = condition(cluster, CLOCK_SYNCED)
+    return synced is None or synced.status != "False"
 
 
 def health(cluster: ManagedCluster) -> Finding:
     """Return what the agent of a cluster finds when it asks its API server how it is."""
-    wish = cluster.metadata.annotations.get(UNHEALTHY, "false")
-    if wish == "false":
+    unhealthy = cluster.metadata.annotations.get(UNHEALTHY, "false")
+    if unhealthy == "false":
         return HEALTHY
-    text = "[-]etcd failed" if wish == "true" else wish
+    text = "[-]etcd failed" if unhealthy == "true" else unhealthy
     return Finding(
         AVAILABLE,
         "False",
@@ -166,9 +166,9 @@ def health(cluster: ManagedCluster) -> Finding:
     )
 
 
-def health_news(cluster: str, found: Finding) -> tuple[str, str]:
+def health_news(cluster: str, finding: Finding) -> tuple[str, str]:
     """Return reason and note of the event about a change of health."""
-    if found.status == "True":
+    if finding.status == "True":
         # Written so by those whose event it is.
         text = (
             f"The {cluster} is successfully imported, and it is managed by the hub cluster. "

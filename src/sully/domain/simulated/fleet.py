@@ -13,12 +13,12 @@ from typing import Any
 
 DRIVER = "gpu.sully.dev"
 """The driver that publishes the devices, and the class that picks them."""
-SIMULATED = "sully.dev/hollow"
+SIMULATED = "sully.dev/simulated"
 """The label of nodes that are ours, and of what belongs to them."""
 MOST_NODES = 10_000
 MOST_DEVICES = 512
 
-_NAME = re.compile(r"hollow-(\d{4,})")
+_NAME = re.compile(r"worker-(\d{4,})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,8 @@ class Fleet:
 
     def taint(self, number: int, device: int) -> dict[str, Any] | None:
         """Return what is wrong with a device, or None."""
-        found = self.faults.get((number, device))
-        return None if found is None else dict(found)
+        taint = self.faults.get((number, device))
+        return None if taint is None else dict(taint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +70,16 @@ class Pace:
 
 def name_of(number: int) -> str:
     """Return what a machine is called; names sort as numbers do."""
-    return f"hollow-{number:04}"
+    return f"worker-{number:04}"
 
 
 def number_of(name: str) -> int | None:
     """Return which node has a name, or None if it is not one of a simulated node."""
-    found = _NAME.fullmatch(name)
-    if found is None:
+    match = _NAME.fullmatch(name)
+    if match is None:
         return None
-    number = int(found[1])
-    # Each machine has one name; hollow-00001 is none of them.
+    number = int(match[1])
+    # Each machine has one name; worker-00001 is none of them.
     return number if number < MOST_NODES and name_of(number) == name else None
 
 

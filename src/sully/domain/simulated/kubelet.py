@@ -71,7 +71,7 @@ REST = Rest()
 
 def next_step(pod: Pod, seen: Seen, *, pace: Pace, now: datetime) -> Step:
     """Return the next step for a pod."""
-    if pod.leaving:
+    if pod.is_terminating:
         return _leave(pod, seen, pace, now)
     if pod.finished:
         return REST
@@ -123,7 +123,7 @@ def _stopped_at(pod: Pod, seen: Seen, pace: Pace) -> datetime:
 
 def running_since(pod: Pod) -> datetime | None:
     """Return when the containers of a running pod were started, as far as that is known."""
-    found = pod.condition("ContainersReady")
-    if found is not None and found.status == "True":
-        return found.last_transition_time
+    ready = pod.condition("ContainersReady")
+    if ready is not None and ready.status == "True":
+        return ready.last_transition_time
     return pod.status.start_time

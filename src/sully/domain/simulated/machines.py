@@ -27,7 +27,7 @@ from sully.machinery.timestamps import format_micro_time, format_time
 
 Obj = dict[str, Any]
 
-DIGEST = "sully.dev/hollow-digest"
+DIGEST = "sully.dev/simulated-digest"
 LEASES = "kube-node-lease"
 DEVICES_PER_SLICE = 64
 """More than these may not carry taints."""
@@ -86,7 +86,7 @@ def _node(number: int) -> Obj:
     allocatable = capacity | {"cpu": str(model.cpu - 2)}
     return {
         "metadata": {"name": name, "labels": labels},
-        "spec": {"podCIDR": network, "podCIDRs": [network], "providerID": f"hollow://{name}"},
+        "spec": {"podCIDR": network, "podCIDRs": [network], "providerID": f"simulated://{name}"},
         "status": {
             "capacity": capacity,
             "allocatable": allocatable,
@@ -107,9 +107,9 @@ def _info(name: str) -> Obj:
     return {
         "architecture": "amd64",
         "operatingSystem": "linux",
-        "osImage": "Hollow",
-        "kernelVersion": "6.12.0-hollow",
-        "containerRuntimeVersion": "hollow://1.0.0",
+        "osImage": "Simulated",
+        "kernelVersion": "6.12.0-simulated",
+        "containerRuntimeVersion": "simulated://1.0.0",
         "kubeletVersion": _VERSION,
         "kubeProxyVersion": "",
         "machineID": identity.hex,

@@ -13,7 +13,7 @@ from sully.domain.claims import pods
 from sully.domain.scheduling.objects import PodCondition
 from sully.machinery.meta import Wire, find_condition
 
-EXIT: Final = "sully.dev/hollow-exit"
+EXIT: Final = "sully.dev/simulated-exit"
 """The annotation that makes a pod end by itself: exit code, @, and how long it runs."""
 _EXIT = re.compile(r"(\d{1,3})@(\d{1,6}(?:\.\d{1,3})?)(ms|s|m|h)")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -29,10 +29,10 @@ class Exit:
 
 def parse_exit(text: str) -> Exit | None:
     """Read an annotation such as `0@5s`; None where it says nothing of that form."""
-    found = _EXIT.fullmatch(text)
-    if found is None or int(found[1]) > 255:
+    match = _EXIT.fullmatch(text)
+    if match is None or int(match[1]) > 255:
         return None
-    return Exit(int(found[1]), timedelta(seconds=float(found[2]) * _UNITS[found[3]]))
+    return Exit(int(match[1]), timedelta(seconds=float(match[2]) * _UNITS[match[3]]))
 
 
 class Container(Wire, frozen=True, kw_only=True):
@@ -98,10 +98,10 @@ class Pod(pods.Pod, frozen=True, kw_only=True):
     @property
     def exit(self) -> Exit | None:
         """Return how it ends by itself; None if it does not, or would be started again."""
-        found = parse_exit(self.metadata.annotations.get(EXIT, ""))
-        if found is None or self.spec.restart_policy == "Always":
+        ending = parse_exit(self.metadata.annotations.get(EXIT, ""))
+        if ending is None or self.spec.restart_policy == "Always":
             return None
-        return found if self.spec.restart_policy == "Never" or found.code == 0 else None
+        return ending if self.spec.restart_policy == "Never" or ending.code == 0 else None
 
     def condition(self, type_: str) -> PodCondition | None:
         """Return one of its conditions, or None."""
@@ -110,8 +110,8 @@ class Pod(pods.Pod, frozen=True, kw_only=True):
     @property
     def gates_open(self) -> bool:
         """Report whether others let it be ready."""
-        found = [self.condition(gate.condition_type) for gate in self.spec.readiness_gates]
-        return all(each is not None and each.status == "True" for each in found)
+        conditions = [self.condition(gate.condition_type) for gate in self.spec.readiness_gates]
+        return all(condition is not None and condition.status == "True" for condition in conditions)
 
     def claims(self) -> tuple[str, ...] | None:
         """Return the claims it needs by name, or None while one of them is not made yet."""

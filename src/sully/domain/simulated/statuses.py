@@ -72,8 +72,8 @@ def running(pod: Pod, *, host: str, address: str, now: datetime) -> Obj:
         **_host(host),
         conditions=_conditions(pod, conditions, now),
         initContainerStatuses=[
-            _container(pod, each, runs if each.is_sidecar else done, ready=True)
-            for each in pod.spec.init_containers
+            _container(pod, container, runs if container.is_sidecar else done, ready=True)
+            for container in pod.spec.init_containers
         ],
         containerStatuses=[_container(pod, c, runs, ready=True) for c in pod.spec.containers],
     )
@@ -100,10 +100,12 @@ def ended(pod: Pod, *, code: int, now: datetime) -> Obj:
         phase="Succeeded" if code == 0 else "Failed",
         conditions=_conditions(pod, conditions, now),
         initContainerStatuses=[
-            _stopped(pod, each, 0, now) if each.is_sidecar else _before(pod, each)
-            for each in pod.spec.init_containers
+            _stopped(pod, container, 0, now) if container.is_sidecar else _before(pod, container)
+            for container in pod.spec.init_containers
         ],
-        containerStatuses=[_stopped(pod, each, code, now) for each in pod.spec.containers],
+        containerStatuses=[
+            _stopped(pod, container, code, now) for container in pod.spec.containers
+        ],
     )
 
 
@@ -120,7 +122,7 @@ def _host(host: str) -> Obj:
 
 
 def _names(containers: Iterable[Container]) -> list[str]:
-    return [each.name for each in containers]
+    return [container.name for container in containers]
 
 
 def _conditions(pod: Pod, wanted: dict[str, Obj], now: datetime) -> list[Obj]:
@@ -142,13 +144,13 @@ def _conditions(pod: Pod, wanted: dict[str, Obj], now: datetime) -> list[Obj]:
 def _ready(pod: Pod) -> Obj:
     """Report whether a pod is ready whose containers are."""
     for gate in pod.spec.readiness_gates:
-        found = pod.condition(gate.condition_type)
-        if found is None:
+        condition = pod.condition(gate.condition_type)
+        if condition is None:
             message = f'corresponding condition of pod readiness gate "{gate.condition_type}" does'
             return _not_ready(f"{message} not exist.")
-        if found.status != "True":
+        if condition.status != "True":
             message = f'the status of pod readiness gate "{gate.condition_type}" is not "True", but'
-            return _not_ready(f"{message} {found.status}")
+            return _not_ready(f"{message} {condition.status}")
     return {"status": "True"}
 
 
@@ -169,13 +171,13 @@ def _container(pod: Pod, container: Container, state: Obj, *, ready: bool = Fals
     }
     if ready:
         status["containerID"] = _identity(pod, container)
-        status["imageID"] = f"hollow://{hashlib.sha256(container.image.encode()).hexdigest()}"
+        status["imageID"] = f"simulated://{hashlib.sha256(container.image.encode()).hexdigest()}"
     return status
 
 
 def _identity(pod: Pod, container: Container) -> str:
     text = f"{pod.metadata.uid}/{container.name}"
-    return f"hollow://{hashlib.sha256(text.encode()).hexdigest()}"
+    return f"simulated://{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def _stopped(pod: Pod, container: Container, code: int, now: datetime) -> Obj:
@@ -189,7 +191,7 @@ def _stopped(pod: Pod, container: Container, code: int, now: datetime) -> Obj:
 
 def _before(pod: Pod, container: Container) -> Obj:
     known = (*pod.status.container_statuses, *pod.status.init_container_statuses)
-    return next((dict(each) for each in known if each.get("name") == container.name), {})
+    return next((dict(status) for status in known if status.get("name") == container.name), {})
 
 
 def _ended(code: int, reason: str, began: str, ended_at: str) -> Obj:

@@ -68,10 +68,10 @@ def _expected(pods: Sequence[Pod], scale: FindScale) -> tuple[int, tuple[str, ..
             unmanaged.append(pod.metadata.name)
         elif controller.uid not in asked:
             asked.add(controller.uid)
-            found = scale(controller)
-            if found is None:
+            size = scale(controller)
+            if size is None:
                 raise UnknownControllerError(f'found no controllers for pod "{pod.metadata.name}"')
-            sizes[found.uid] = found.replicas
+            sizes[size.uid] = size.replicas
     return sum(sizes.values()), tuple(unmanaged)
 
 
@@ -93,7 +93,7 @@ def count(budget: Budget, pods: Iterable[Pod], now: datetime) -> Count:
     healthy, until, overdue = 0, {}, []
     for pod in pods:
         since = granted.get(pod.metadata.name)
-        if pod.leaving:
+        if pod.is_terminating:
             continue
         if since is not None and since + DELETION_TIMEOUT > now:
             until[pod.metadata.name] = since

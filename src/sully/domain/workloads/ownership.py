@@ -75,19 +75,19 @@ class Owned(Wire, frozen=True, kw_only=True):
         return self.metadata.owner_references
 
     @property
-    def leaving(self) -> bool:
-        """Report whether its deletion was asked for."""
+    def is_terminating(self) -> bool:
+        """Report whether it has a deletion timestamp."""
         return self.metadata.deletion_timestamp is not None
 
     @property
     def orphaning(self) -> bool:
         """Report whether it is deleted once its dependents are orphaned."""
-        return self.leaving and ORPHAN in self.metadata.finalizers
+        return self.is_terminating and ORPHAN in self.metadata.finalizers
 
     @property
     def awaiting(self) -> bool:
         """Report whether it is deleted once the dependents that block it are."""
-        return self.leaving and FOREGROUND in self.metadata.finalizers
+        return self.is_terminating and FOREGROUND in self.metadata.finalizers
 
     def blocks(self, owner: str) -> bool:
         """Report whether an owner that awaits its dependents must await this one."""

@@ -137,7 +137,7 @@ def forgotten(deployment: Deployment, old: Sequence[ReplicaSet]) -> list[Replica
     limit = deployment.spec.revision_history_limit
     if limit is None or limit == NEVER:
         return []
-    alive = [replica_set for replica_set in old if not replica_set.leaving]
+    alive = [replica_set for replica_set in old if not replica_set.is_terminating]
     alive.sort(
         key=lambda replica_set: (revision(replica_set.metadata.annotations), *_age(replica_set))
     )

@@ -28,8 +28,8 @@ class Workload(Wire, frozen=True, kw_only=True):
         return self.metadata.name
 
     @property
-    def leaving(self) -> bool:
-        """Report whether its deletion was asked for."""
+    def is_terminating(self) -> bool:
+        """Report whether it has a deletion timestamp."""
         return self.metadata.deletion_timestamp is not None
 
 

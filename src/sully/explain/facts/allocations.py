@@ -11,7 +11,7 @@ from sully.api.resource.types import DeviceToleration
 from sully.api.sully.types import EvictionCause, EvictionRecord
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.taints import SourcedTaint, blocks
-from sully.domain.eviction.judge import Terms, leaves_at
+from sully.domain.eviction.judge import EvictionPolicy, eviction_time
 from sully.explain.causes import Note, Source, note
 from sully.explain.explanation import Table
 from sully.explain.sources import Sources
@@ -26,7 +26,7 @@ class Context(Protocol):
     def now(self) -> datetime: ...
 
     @property
-    def terms(self) -> Terms: ...
+    def policy(self) -> EvictionPolicy: ...
 
     @property
     def sources(self) -> Sources: ...
@@ -48,7 +48,7 @@ class AllocatedDevice:
 
     def evicted_at(self, taint: SourcedTaint, context: Context) -> datetime | None:
         """Return when a taint evicts, by its effect and the tolerations alone."""
-        return leaves_at(taint.taint, self.tolerations, now=context.now, terms=context.terms)
+        return eviction_time(taint.taint, self.tolerations, now=context.now, policy=context.policy)
 
     def evicting(self, context: Context) -> Iterator[tuple[datetime, SourcedTaint]]:
         """Yield the taints that evict the pods of a device, and when.
@@ -65,7 +65,7 @@ class AllocatedDevice:
 
     def effect_text(self, taint: SourcedTaint, context: Context) -> str:
         """Write what a taint does to the pods that have the device already."""
-        if taint.taint.effect not in context.terms.effects:
+        if taint.taint.effect not in context.policy.effects:
             return unused_text(taint)
         at = self.evicted_at(taint, context)
         if at is None:

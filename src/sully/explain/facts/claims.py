@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from sully.api.resource.types import ResourceClaim
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.domain.claims.lifecycle import is_leaving, is_pod, owning_pod
+from sully.domain.claims.lifecycle import is_pod, is_terminating, owning_pod
 from sully.domain.devices.taints import SourcedTaint
 from sully.explain.causes import ClaimFacts, Finding, note
 from sully.explain.explanation import Table, tables
@@ -31,7 +31,7 @@ def find_claim(reader: Reader, key: Key) -> Finding | None:
     if claim is None:
         return None
     allocated = reader.allocated(claim)
-    if is_leaving(claim):
+    if is_terminating(claim):
         finding = _deleting(claim)
     elif claim.status.allocation is None:
         finding = _pending(reader, claim)
@@ -62,8 +62,8 @@ def _deleting(claim: ResourceClaim) -> Finding:
 
 
 def _pending(reader: Reader, claim: ResourceClaim) -> Finding:
-    using = reader.snapshot.usage.users(key_of(claim))
-    pods = [pod for pod in using if not pod.finished and not pod.leaving]
+    using = reader.snapshot.usage.pods_with(key_of(claim))
+    pods = [pod for pod in using if not pod.finished and not pod.is_terminating]
     first = next((pod for pod in pods if not pod.spec.node_name), None)
     nested = find_pod(reader, key_of(first)) if first is not None else None
     if first is not None and nested is not None:

@@ -25,7 +25,7 @@ from sully.explain.facts.allocations import (
 from sully.explain.reader import Reader
 from sully.explain.sources import origins_of
 from sully.explain.text import attribute_text, enumerate_names, taint_text, toleration_text
-from sully.views.devices.details import ALL_NODES, SOME_NODES, node_of
+from sully.views.devices.device_views import ALL_NODES, SOME_NODES, node_of
 from sully.views.devices.name_index import Names
 from sully.views.kinds import RULES
 
@@ -61,7 +61,7 @@ def known_devices(reader: Reader) -> set[DeviceId]:
     published = {
         DeviceId(*pool, name) for pool in inventory.pools() for name in inventory.devices(pool)
     }
-    return published | {allocation.device for allocation in usage.held(Names())}
+    return published | {allocation.device for allocation in usage.allocated(Names())}
 
 
 def evictions_from(reader: Reader, text: str) -> tuple[str, tuple[EvictionRecord, ...]]:
@@ -96,7 +96,7 @@ class _Device:
         self.reader = reader
         self.id = id_
         inventory = reader.snapshot.inventory
-        allocations = list(reader.snapshot.usage.held(Names(*id_)))
+        allocations = list(reader.snapshot.usage.allocated(Names(*id_)))
         published = inventory.published(id_)
         node = node_of(published) if published is not None else ""
         self.device: EffectiveDevice | None = inventory.device(id_)
@@ -182,7 +182,7 @@ class _Device:
 
     def _has_taints(self) -> Iterator[Note]:
         for taint in self.taints:
-            evicts = taint.taint.effect in self.reader.terms.effects
+            evicts = taint.taint.effect in self.reader.policy.effects
             fact = self.reader.sources.sourced(taint)
             paused = evicts and fact.source.paused is not None
             yield note("ItHasTaint", taint=fact, paused=paused)
@@ -227,7 +227,7 @@ def _obstacle(reader: Reader, published: Published | None) -> Obstacle | None:
     pool = reader.snapshot.inventory.pool(published.id.pool_id) if published is not None else None
     if published is None or pool is None:
         return None
-    allocations = reader.snapshot.usage.held(Names(published.id.driver, published.id.pool))
+    allocations = reader.snapshot.usage.allocated(Names(published.id.driver, published.id.pool))
     used = {x.device.device for x in allocations if not x.admin}
     availability = Availability(tuple(pool.slices.values()), used)
     return availability.obstacle(published.slice, published.device)

@@ -59,7 +59,7 @@ def limited_rule(reader: Reader, key: Key, namespace: str) -> Finding:
 
 def limited_device(reader: Reader, key: Key, namespace: str) -> Finding:
     """Find which claims of a namespace have a device, and which pods were evicted from it."""
-    allocations = list(reader.snapshot.usage.held(Names()))
+    allocations = list(reader.snapshot.usage.allocated(Names()))
     device = match_name((allocation.device for allocation in allocations), key.name)
     _, records = evictions_from(reader, str(device) if device is not None else key.name)
     allocated = [reader.allocation(x.claim, x.result) for x in allocations if x.device == device]

@@ -96,7 +96,9 @@ def _evicted(reader: Reader, patch: ResourceSlicePatch) -> Iterator[str]:
     origin, now = (PATCHES.kind, patch.metadata.name), reader.exposures.now()
     for key in sorted(reader.snapshot.of(PODS).keys()) if patch.spec.devices.taints else ():
         pod = reader.snapshot.usage.pod(key)
-        verdict = reader.exposures.judge(pod, now) if pod is not None and not pod.leaving else None
+        verdict = (
+            reader.exposures.judge(pod, now) if pod is not None and not pod.is_terminating else None
+        )
         if isinstance(verdict, Evict | Wait) and any(
             (reason.taint.origin.kind, reason.taint.origin.name) == origin
             for reason in verdict.because

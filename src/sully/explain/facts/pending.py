@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from sully.api.resource.types import DeviceTaintSelector
 from sully.client.objects import key_of
 from sully.domain.planning.objects import PlannedPod
-from sully.domain.scheduling.diagnosis import CONDITION, Asked, Diagnosis, decode
+from sully.domain.scheduling.diagnosis import CONDITION, Diagnosis, RequestAccount, decode
 from sully.domain.scheduling.filters import not_evaluated
 from sully.domain.scheduling.objects import Pod
 from sully.explain.causes import Finding, Note, PendingFacts, note
@@ -282,11 +282,11 @@ class _PendingPod:
 
     def _users(self, claim: str) -> tuple[str, ...]:
         allocated = self.reader.snapshot.get(CLAIMS, key_from(claim))
-        pods = self.reader.snapshot.usage.holders(allocated) if allocated is not None else ()
+        pods = self.reader.snapshot.usage.consumers(allocated) if allocated is not None else ()
         return tuple(str(key_of(pod)) for pod in pods)
 
     def _too_large(
-        self, read: ShortageReader, large: Sequence[tuple[Asked, LargestNode]]
+        self, read: ShortageReader, large: Sequence[tuple[RequestAccount, LargestNode]]
     ) -> Finding:
         requests = tuple(
             note(

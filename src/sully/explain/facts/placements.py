@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from sully.api.cluster.types import PREFER_NO_SELECT, Placement
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.domain.placement.conditions import LEAVES_HELD, SATISFIED
+from sully.domain.placement.conditions import REMOVALS_DELAYED, SATISFIED
 from sully.domain.placement.membership import BrokenSetError
 from sully.domain.placement.outcome import DISABLED, Outcome
 from sully.domain.placement.predicates import Mismatch
@@ -141,12 +141,13 @@ class _Placement:
         return next((cause for cause, holds in checks.items() if holds), "")
 
     def _decided(self, facts: PlacementFacts) -> Finding:
-        notes, outcome, held = list(self._excluded()), self.outcome, self._condition(LEAVES_HELD)
+        notes, outcome = list(self._excluded()), self.outcome
+        delayed = self._condition(REMOVALS_DELAYED)
         if outcome is not None and outcome.status.code == "Warning":
             notes.append(note("StatusWarning", message=outcome.status.message))
         facts, origins = replace(facts, notes=tuple(notes)), tuple(self._origins())
-        if held is not None and held.status == "True":
-            at, message = held.last_transition_time, held.message
+        if delayed is not None and delayed.status == "True":
+            at, message = delayed.last_transition_time, delayed.message
             facts = replace(facts, at=at, message=message)
             return self._finding("HeldByBudget", facts, because=origins)
         remedies = tuple(self._for_cluster())

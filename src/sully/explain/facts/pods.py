@@ -172,7 +172,7 @@ class _BoundPod:
         taints = [taint for allocated in self.allocated for taint in allocated.taints]
         if not taints:
             return self._finding("NotTainted", facts)
-        evicting = [x for x in taints if x.taint.effect in self.reader.terms.effects]
+        evicting = [x for x in taints if x.taint.effect in self.reader.policy.effects]
         facts = replace(
             facts,
             tolerated=bool(evicting),
@@ -216,7 +216,7 @@ class _BoundPod:
         rules = [reason.taint.origin.name for reason in because if reason.rule is not None]
         if len(rules) < len(because):
             rules = []
-        pausable = bool(rules) and self.reader.snapshot.remembers
+        pausable = bool(rules) and self.reader.snapshot.has_records
         return note("StopEviction", rules=list(dict.fromkeys(rules)), pausable=pausable)
 
     def _paused(self, because: Sequence[Reason]) -> Finding:

@@ -14,10 +14,10 @@ from sully.api.sully.types import EvictionRecord, TaintRecord, rules_of
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.devices.rules import UNKNOWN
-from sully.domain.devices.taints import NO_EXECUTE_WITH_BUDGET, NONE, PREFER_NO_SCHEDULE, blocks
+from sully.domain.devices.taints import BUDGET_EFFECTS, NONE, PREFERENCE_EFFECTS, blocks
 from sully.domain.eviction.preview import preview
 from sully.domain.eviction.records import EXPIRY
-from sully.domain.eviction.status import tally
+from sully.domain.eviction.status import evicted_count
 from sully.explain.causes import Finding, Note, RuleFacts, note
 from sully.explain.explanation import Table, tables
 from sully.explain.facts.pending import current_diagnosis, recorded_diagnosis
@@ -81,7 +81,9 @@ class _Rule:
         self.evictions = reader.evictions(lambda record: uid in rules_of(record))
         self.pods, self.terminating = self._affected()
         recorded = max(len(self.evictions), self.record.status.evicted if self.record else 0)
-        counted = tally(rule.status.conditions, recorded, kept=reader.snapshot.remembers)
+        counted = evicted_count(
+            rule.status.conditions, recorded, has_records=reader.snapshot.has_records
+        )
         self.complete = counted.complete
         """False: more pods may have been evicted than are recorded."""
         evicted = counted.at_least(len(self.terminating))
@@ -131,8 +133,8 @@ class _Rule:
         exposures = self.reader.exposures
         due: dict[Key, AffectedPod] = {}
         terminating: dict[Key, AffectedPod] = {}
-        for held, at in exposures.unwelcome(self.rule):
-            for pod in filter(exposures.counts_as_running, exposures.usage.holders(held.claim)):
+        for held, at in exposures.not_tolerated(self.rule):
+            for pod in filter(exposures.counts_as_running, exposures.usage.consumers(held.claim)):
                 key, end = key_of(pod), pod.metadata.deletion_timestamp
                 affected = AffectedPod(end or at, str(key), pod.spec.node_name, str(held.device))
                 if end is None:
@@ -151,13 +153,13 @@ class _Rule:
         if not counts.published and not counts.allocated:
             reason = mismatch(self.reader, rule.spec.device_selector)
             return "SelectorFails" if self.undecided else "NoDevice", {"mismatch": reason}
-        if effect in self.reader.terms.effects:
+        if effect in self.reader.policy.effects:
             return self._evicting()
         if effect == NONE:
             return "NoEffect", {"preview": preview(self.reader.exposures.preview(rule)).message}
         if blocks(rule.spec.taint):
             return "PreventsScheduling", {}
-        return "PreferNoSchedule" if effect == PREFER_NO_SCHEDULE else "UnknownEffect", {}
+        return "PreferNoSchedule" if effect in PREFERENCE_EFFECTS else "UnknownEffect", {}
 
     def _evicting(self) -> tuple[str, dict[str, Any]]:
         until, paused, taint = self.source.until, self.source.paused, self.rule.spec.taint
@@ -174,7 +176,7 @@ class _Rule:
                 "pods": len(pods),
                 "due": 0 if due == len(pods) else due,
                 "rate": taint.evictions_per_second,
-                "budgets": taint.effect == NO_EXECUTE_WITH_BUDGET,
+                "budgets": taint.effect in BUDGET_EFFECTS,
             }
         first = min(pods)
         cause = "TaintStartsLater" if first.due == taint.time_added else "ToleratedTemporarily"
@@ -224,7 +226,7 @@ class _Rule:
 def _deleted(reader: Reader, record: TaintRecord) -> Finding:
     spec, status = record.spec, record.status
     evictions = tuple(reader.evictions(lambda x: spec.rule.uid in rules_of(x)))
-    expired = status.lifted_by == EXPIRY
+    expired = status.deleted_by == EXPIRY
     return Finding(
         kind=RULES.kind,
         name=spec.rule.name,
@@ -237,8 +239,8 @@ def _deleted(reader: Reader, record: TaintRecord) -> Finding:
             taint=taint_text(status.taint or spec.taint),
             selector=selector_text(status.device_selector or spec.device_selector),
             past=True,
-            deleted_by=status.lifted_by,
-            at=status.lifted_time,
+            deleted_by=status.deleted_by,
+            at=status.deleted_time,
             evicted=max(status.evicted, len(evictions)),
         ),
         because=(f"TaintRecord/{record.metadata.name}",),

@@ -77,7 +77,7 @@ class SolutionWriter:
             taints=[
                 note("TaintOf", taint=taint_text(x), source=object_text(x.origin)) for x in taints
             ],
-            expired=any(taint.lapsed for taint in taints),
+            expired=any(taint.expired for taint in taints),
             requests=list(self._named(requests)),
             until=max(expiries) if expiries and len(expiries) == len(ends) else None,
             removable=removable,

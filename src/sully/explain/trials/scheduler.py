@@ -31,14 +31,13 @@ from sully.scheduler.claim_resolution import ClaimsNotReady, claim_keys, resolve
 from sully.scheduler.device_cache import DeviceCache
 from sully.scheduler.judge import Judge, ScheduleResult, Unschedulable
 from sully.scheduler.node_cache import NodeCache
-from sully.scheduler.options import Options
+from sully.scheduler.options import options_for
 from sully.views.kinds import CLAIMS, CLASSES
 from sully.views.snapshot.kinds import NODES
-from sully.views.snapshot.snapshot import ALL_EFFECTS, Snapshot
+from sully.views.snapshot.snapshot import Snapshot
 
 __all__ = ["ScheduleResult", "Unschedulable", "claim_keys", "deadline", "unallocated", "unready"]
 
-OPTIONS = Options(eviction=ALL_EFFECTS)
 _RIGHT_KIND = (Reason.TAINT, Reason.IN_USE, Reason.COUNTERS, Reason.CONSTRAINT)
 """Why a request cannot have a device that is of the right kind."""
 
@@ -107,6 +106,7 @@ class SchedulerCopy:
             self.backings.change(None, class_)
         for claim in snapshot.of(CLAIMS).values():
             self.devices.claim_changed(None, claim)
+        self._options = options_for(snapshot.control_plane)
         self._all = self._stage(*snapshot.of(NODES).keys())
         self._single: dict[str, Stage] = {}
 
@@ -122,7 +122,7 @@ class SchedulerCopy:
             devices=self.devices,
             nodes=cluster,
             backings=self.backings,
-            options=OPTIONS,
+            options=self._options,
         )
         return Stage(cluster, judge)
 
@@ -173,8 +173,8 @@ class SchedulerCopy:
 
     def _prepare(self, claims: Sequence[ResourceClaim]) -> Demand | Unresolved | Failed:
         inventory = self.snapshot.inventory
-        as_of = AsOf(self.snapshot.taken, inventory.times)
-        return prepare(unallocated(claims), inventory.class_, OPTIONS.honored_taints, as_of)
+        as_of = AsOf(self.snapshot.taken, inventory.taint_times)
+        return prepare(unallocated(claims), inventory.class_, self._options.honored_taints, as_of)
 
     def extension(self, pod: Pod) -> Extension | None:
         """Return the claim that a pod gets where devices provide its extended resources."""
@@ -196,7 +196,7 @@ class SchedulerCopy:
         for state in self.states():
             if rejects(state, pod, requests, backed) is not None:
                 continue
-            survey = Survey([self.devices.catalogue.offer(state.target)])
+            survey = Survey([self.devices.node_pools.get(state.target)])
             try:
                 diagnosed = diagnose(demand, survey, self.devices.ledger).requests
             except CostBudgetExceededError:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
-from sully.domain.scheduling.diagnosis import Asked, Diagnosis, Taint
+from sully.domain.scheduling.diagnosis import Diagnosis, RequestAccount, Taint
 from sully.explain.shortages import merged_holders, merged_taints
 from sully.explain.text import taint_text
 from sully.explain.trials.changes import (
@@ -204,13 +204,15 @@ def fewest(things: Sequence[T], enough: Callable[[Sequence[T]], bool]) -> list[T
     return kept
 
 
-def too_large(diagnosis: Diagnosis, what_if: WhatIf) -> tuple[tuple[Asked, LargestNode], ...]:
+def too_large(
+    diagnosis: Diagnosis, what_if: WhatIf
+) -> tuple[tuple[RequestAccount, LargestNode], ...]:
     """Return requests for more devices than any node has, if a pod cannot do without them.
 
     A request with alternatives is too large only if all of them are.
     """
     known = what_if.largest()
-    large: list[tuple[Asked, LargestNode]] = []
+    large: list[tuple[RequestAccount, LargestNode]] = []
     fitting: set[RequestName] = set()
     for request in diagnosis.requests:
         most = known.get((request.claim, request.request), LargestNode(0, ""))
@@ -221,6 +223,6 @@ def too_large(diagnosis: Diagnosis, what_if: WhatIf) -> tuple[tuple[Asked, Large
     return tuple((request, most) for request, most in large if _whole(request) not in fitting)
 
 
-def _whole(request: Asked) -> RequestName:
+def _whole(request: RequestAccount) -> RequestName:
     """Return the request that an alternative belongs to."""
     return request.claim, request.request.partition("/")[0]

@@ -146,7 +146,7 @@ class PodTrials:
     @cached_property
     def _sharing(self) -> frozenset[Key]:
         """Return the pods that share claims with the pod: without them it would need devices."""
-        holders = self._usage.holders
+        holders = self._usage.consumers
         return frozenset(key_of(pod) for claim in self._claims for pod in holders(claim))
 
     @cached_property
@@ -192,11 +192,11 @@ class PodTrials:
         usage, get = self._usage, self._snapshot.get
         named = [claim for name in change.deallocate if (claim := get(CLAIMS, key_from(name)))]
         keys = set(map(key_from, change.remove))
-        keys |= {key_of(pod) for claim in named for pod in usage.holders(claim)}
+        keys |= {key_of(pod) for claim in named for pod in usage.consumers(claim)}
         freed = {key_of(claim): claim for claim in named}
         for user in filter(None, map(usage.pod, sorted(keys))):
             for claim in usage.claims_of(user):
-                if keys.issuperset(map(key_of, usage.holders(claim))):
+                if keys.issuperset(map(key_of, usage.consumers(claim))):
                     freed[key_of(claim)] = claim
         pods = [pod for key in sorted(keys) if (pod := get(LABELED_PODS, key))]
         return pods, list(freed.values())

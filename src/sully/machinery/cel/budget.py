@@ -34,7 +34,7 @@ class CostBudgetExceededError(Exception):
 
 
 class UnfinishedError(Exception):
-    """The slice is used up; the same question, asked again, gets further.
+    """The slice is used up; calling again continues.
 
     With `work`, only after that was done: it may take long, and may be done in a thread.
     """
@@ -46,7 +46,7 @@ class UnfinishedError(Exception):
 
 
 class _TooLargeError(Exception):
-    """An evaluation needs more than it was given."""
+    """An evaluation exceeds its limit."""
 
     def __init__(self, expression: str) -> None:
         super().__init__(expression)
@@ -97,7 +97,7 @@ class CostBudget:
         self.units = units
         self.left = units
         self.memory: dict[object, object] = {}
-        """Work that costs much, to be continued in another slice by whoever began it."""
+        """Expensive work, which its caller continues in another slice."""
         self._per_slice = per_slice
         self.resume()
 

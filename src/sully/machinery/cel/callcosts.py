@@ -1,7 +1,7 @@
 """What functions cost in the worst case, given how large their arguments can be.
 
 The numbers are those of Kubernetes and cel-go: they decide which expressions the API accepts, so
-they are kept even where they look odd. `estimate` asks here for every call.
+they are kept even where they look odd. `estimate` uses this for every call.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ _Rule = Callable[[str, Target, Args], CallCost | None]
 
 
 def call_cost(function: str, overload: str, target: Target, args: Args) -> CallCost | None:
-    """Return the cost of a call, or None when it is the usual one unit."""
+    """Return the cost of a call, or None for the default of one unit."""
     rule = _RULES.get(function)
-    found = rule(overload, target, args) if rule is not None else None
-    if found is not None:
-        return found
+    cost = rule(overload, target, args) if rule is not None else None
+    if cost is not None:
+        return cost
     standard = _STANDARD.get(overload)
     return standard(target, args) if standard is not None else None
 
@@ -63,10 +63,10 @@ def _list_walk(_: str, target: Target, __: Args) -> CallCost | None:
         return None
     if not target.type.params:
         return CallCost(target.size.scaled(TRAVERSAL))
-    each = ONE
+    per_element = ONE
     if target.type.params[0].kind in ("string", "bytes"):
-        each = each.plus(target.element.scaled(TRAVERSAL))
-    return CallCost(target.size.times(each))
+        per_element = per_element.plus(target.element.scaled(TRAVERSAL))
+    return CallCost(target.size.times(per_element))
 
 
 def _url(_: str, __: Target, args: Args) -> CallCost | None:
@@ -108,13 +108,13 @@ def _replaced(size: Range, old: Range, new: Range) -> Range:
 def _split(_: str, target: Target, args: Args) -> CallCost | None:
     if target is None:
         return None
-    most = target.size.high
+    largest = target.size.high
     if len(args) > 1:
         limit = args[1].node
         if isinstance(limit, Literal) and isinstance(limit.value, int):
-            # A negative limit, which means none, counts as the largest there is.
-            most = limit.value % (MOST + 1)
-    return CallCost(target.size.scaled(2 * TRAVERSAL), Range(0, most))
+            # A negative limit, which means none, counts as the maximum.
+            largest = limit.value % (MOST + 1)
+    return CallCost(target.size.scaled(2 * TRAVERSAL), Range(0, largest))
 
 
 def _join(_: str, target: Target, args: Args) -> CallCost | None:
@@ -304,8 +304,8 @@ def _list_concatenation(_: Target, args: Args) -> CallCost:
 
 
 def _comparison(_: Target, args: Args) -> CallCost:
-    most = min(args[0].size.high, args[1].size.high)
-    return CallCost(Range(min(1, most), most).scaled(TRAVERSAL))
+    largest = min(args[0].size.high, args[1].size.high)
+    return CallCost(Range(min(1, largest), largest).scaled(TRAVERSAL))
 
 
 _COMPARED: Final = tuple(

@@ -99,8 +99,8 @@ def check(root: Node, env: Declarations, *, lenient: bool = False) -> tuple[Chec
     checker = _Checker(env, lenient)
     checker.visit(root)
     unifier = checker.unifier
-    found = {n: unifier.resolve(t, default_dyn=True) for n, t in checker.types.items()}
-    return Checked(root, found, checker.references), checker.issues
+    resolved = {n: unifier.resolve(t, default_dyn=True) for n, t in checker.types.items()}
+    return Checked(root, resolved, checker.references), checker.issues
 
 
 def candidates(name: str, container: str) -> Iterator[str]:
@@ -140,22 +140,22 @@ class _Checker:
             return
         match node:
             case Literal():
-                found = types.NULL if node.value is None else type_of(node.value)
+                type_ = types.NULL if node.value is None else type_of(node.value)
             case Ident():
-                found = self._ident(node)
+                type_ = self._ident(node)
             case Select():
-                found = self._select(node)
+                type_ = self._select(node)
             case Call():
-                found = self._call(node)
+                type_ = self._call(node)
             case ListNode():
-                found = self._list(node)
+                type_ = self._list(node)
             case MapNode():
-                found = self._map(node)
+                type_ = self._map(node)
             case MessageNode():
-                found = self._message(node)
+                type_ = self._message(node)
             case Comprehension():
-                found = self._comprehension(node)
-        self.types[node] = found
+                type_ = self._comprehension(node)
+        self.types[node] = type_
 
     # Names
 
@@ -183,8 +183,8 @@ class _Checker:
         return None
 
     def _ident(self, node: Ident) -> Type:
-        found = self._lookup(node, node.name)
-        return found if found is not None else self._undeclared(node, node.name)
+        declared = self._lookup(node, node.name)
+        return declared if declared is not None else self._undeclared(node, node.name)
 
     def _undeclared(self, node: Node | Entry, name: str) -> Type:
         place = f"(in container '{self._env.container}')"
@@ -193,9 +193,9 @@ class _Checker:
     def _select(self, node: Select) -> Type:
         name = qualified_name(node)
         if name is not None and self._local(name.partition(".")[0]) is None:
-            found = self._lookup(node, name)
-            if found is not None:
-                return found
+            declared = self._lookup(node, name)
+            if declared is not None:
+                return declared
         result = self._field(node, node.operand, node.field, optional=False)
         return types.BOOL if node.test_only else result
 
@@ -203,9 +203,9 @@ class _Checker:
         self.visit(operand)
         target = self._type(operand)
         unwrapped = target.params[0] if types.is_optional(target) else target
-        found = self._field_of(node, unwrapped, name)
+        type_ = self._field_of(node, unwrapped, name)
         wrap = optional or (types.is_optional(target) and not self._is_test(node))
-        return types.optional_of(found) if wrap else found
+        return types.optional_of(type_) if wrap else type_
 
     @staticmethod
     def _is_test(node: Node) -> bool:
@@ -218,8 +218,8 @@ class _Checker:
             self.unifier.assignable(types.DYN, target)
             return types.DYN
         if target.kind == "object":
-            found = self._env.objects.get(target.name, {}).get(name)
-            return found if found is not None else self._report(node, f"undefined field '{name}'")
+            type_ = self._env.objects.get(target.name, {}).get(name)
+            return type_ if type_ is not None else self._report(node, f"undefined field '{name}'")
         if target.is_dyn or target.kind == types.ERROR_KIND:
             return types.DYN
         return self._report(node, f"type '{target}' does not support field selection")
@@ -253,36 +253,38 @@ class _Checker:
         return candidates(f"{qualified}.{function}", self._env.container)
 
     def _resolve(self, node: Call, name: str, args: tuple[Node, ...], *, member: bool) -> Type:
-        given = tuple(self._type(arg) for arg in args)
+        arg_types = tuple(self._type(arg) for arg in args)
         declared = self._env.library.functions[name]
-        style = [o for o in declared if o.member == member and len(o.args) == len(given)]
+        style = [o for o in declared if o.member == member and len(o.args) == len(arg_types)]
         if self._lenient:
             self.references[node] = Resolution(name, tuple(style), member)
             return types.DYN
         matching: list[tuple[Overload, tuple[Type, ...]]] = []
-        found: list[Type] = []
+        results: list[Type] = []
         before = self.unifier.mark()
-        for one in style:
-            signature = (*one.args, one.result)
-            if one.generic:
+        for overload in style:
+            signature = (*overload.args, overload.result)
+            if overload.generic:
                 signature = self.unifier.instantiate(signature)
-            if self.unifier.all_assignable(given, signature[:-1]):
-                matching.append((one, signature))
-                found.append(self.unifier.resolve(signature[-1]))
+            if self.unifier.all_assignable(arg_types, signature[:-1]):
+                matching.append((overload, signature))
+                results.append(self.unifier.resolve(signature[-1]))
                 self.unifier.rollback(before)
         if not matching:
-            return self._no_overload(node, name, given, member=member)
-        certain = len(matching) == 1 and not any(one.is_dyn for one in given)
-        overloads = tuple(one for one, _ in matching)
+            return self._no_overload(node, name, arg_types, member=member)
+        certain = len(matching) == 1 and not any(arg_type.is_dyn for arg_type in arg_types)
+        overloads = tuple(overload for overload, _ in matching)
         self.references[node] = Resolution(name, overloads, member, certain)
         if len(matching) > 1:
             # What one of several overloads would make of a variable is not known to be so.
-            return found[0] if len(set(found)) == 1 else types.DYN
-        self.unifier.all_assignable(given, matching[0][1][:-1])
+            return results[0] if len(set(results)) == 1 else types.DYN
+        self.unifier.all_assignable(arg_types, matching[0][1][:-1])
         return self.unifier.resolve(matching[0][1][-1])
 
-    def _no_overload(self, node: Call, name: str, given: tuple[Type, ...], *, member: bool) -> Type:
-        shown = [str(self.unifier.resolve(one)) for one in given]
+    def _no_overload(
+        self, node: Call, name: str, arg_types: tuple[Type, ...], *, member: bool
+    ) -> Type:
+        shown = [str(self.unifier.resolve(arg_type)) for arg_type in arg_types]
         applied = f"{shown[0]}.({', '.join(shown[1:])})" if member else f"({', '.join(shown)})"
         return self._report(node, f"found no matching overload for '{name}' applied to '{applied}'")
 
@@ -305,15 +307,15 @@ class _Checker:
 
     def _element(self, node: Node, *, optional: bool) -> Type:
         self.visit(node)
-        found = self._type(node)
+        type_ = self._type(node)
         if not optional:
-            return found
-        if types.is_optional(found):
-            return found.params[0]
-        if not found.is_dyn:
-            wanted = types.optional_of(found)
-            self._report(node, f"expected type '{wanted}' but found '{found}'")
-        return found
+            return type_
+        if types.is_optional(type_):
+            return type_.params[0]
+        if not type_.is_dyn:
+            expected = types.optional_of(type_)
+            self._report(node, f"expected type '{expected}' but found '{type_}'")
+        return type_
 
     def _list(self, node: ListNode) -> Type:
         element: Type | None = None
@@ -362,22 +364,22 @@ class _Checker:
     def _loop_variables(self, node: Comprehension) -> dict[str, Type]:
         ranged = self._type(node.range)
         pair = len(node.variables) == 2
-        found: tuple[Type, ...]
+        variable_types: tuple[Type, ...]
         if ranged.kind == "list":
-            found = (types.INT, ranged.params[0]) if pair else (ranged.params[0],)
+            variable_types = (types.INT, ranged.params[0]) if pair else (ranged.params[0],)
         elif ranged.kind == "map":
-            found = ranged.params if pair else ranged.params[:1]
+            variable_types = ranged.params if pair else ranged.params[:1]
         else:
             if ranged.kind == types.PARAM:
                 self.unifier.assignable(types.DYN, ranged)
             elif not ranged.is_dyn and ranged.kind != types.ERROR_KIND:
                 text = f"expression of type '{ranged}' cannot be range of a comprehension"
                 self._report(node.range, f"{text} (must be list, map, or dynamic)")
-            found = (types.DYN,) * len(node.variables)
-        return dict(zip(node.variables, found, strict=True))
+            variable_types = (types.DYN,) * len(node.variables)
+        return dict(zip(node.variables, variable_types, strict=True))
 
-    def _assert(self, node: Node, wanted: Type) -> None:
-        found = self._type(node)
-        if not self.unifier.assignable(wanted, found):
-            wanted = self.unifier.resolve(wanted)
-            self._report(node, f"expected type '{wanted}' but found '{found}'")
+    def _assert(self, node: Node, expected: Type) -> None:
+        type_ = self._type(node)
+        if not self.unifier.assignable(expected, type_):
+            expected = self.unifier.resolve(expected)
+            self._report(node, f"expected type '{expected}' but found '{type_}'")

@@ -79,12 +79,12 @@ def _cluster_library() -> Library:
 def _scores(cluster: Any, name: str) -> list[dict[str, Any]]:
     if not isinstance(cluster, ClusterValue):
         raise EvaluationError("no such overload")
-    found = cluster.find_scores(name)
-    if found is None:
+    scores = cluster.find_scores(name)
+    if scores is None:
         own = cluster.get("metadata", {}).get("name", "")
         text = f'addonplacementscores.cluster.open-cluster-management.io "{name}" not found'
         raise EvaluationError(f"failed to get scores of cluster {own}: {text}")
-    return [{"name": score["name"], "value": score["value"]} for score in found]
+    return [{"name": score["name"], "value": score["value"]} for score in scores]
 
 
 def _parse_json(text: str) -> Any:

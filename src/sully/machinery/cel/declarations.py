@@ -62,7 +62,7 @@ def overload(identifier: str, signature: str, run: Implementation) -> tuple[str,
     args = tuple(parse_type(text) for text in _split(match["args"]))
     if target:
         args = (parse_type(target), *args)
-    generic = any(_has_variable(one) for one in args)
+    generic = any(map(_has_variable, args))
     return match["name"], Overload(
         identifier, args, parse_type(match["result"]), bool(target), run, generic
     )
@@ -76,17 +76,19 @@ def library(
     for identifier, signature, run in rows:
         name, declared = overload(identifier, signature, run)
         functions.setdefault(name, []).append(declared)
-    return Library({name: tuple(found) for name, found in functions.items()}, constants or {})
+    return Library(
+        {name: tuple(overloads) for name, overloads in functions.items()}, constants or {}
+    )
 
 
 def merge(libraries: Iterable[Library]) -> Library:
-    """Return one library with everything in the given ones."""
+    """Merge libraries."""
     functions: dict[str, tuple[Overload, ...]] = {}
     constants: dict[str, Type] = {}
-    for one in libraries:
-        for name, found in one.functions.items():
-            functions[name] = functions.get(name, ()) + found
-        constants.update(one.constants)
+    for library_ in libraries:
+        for name, overloads in library_.functions.items():
+            functions[name] = functions.get(name, ()) + overloads
+        constants.update(library_.constants)
     return Library(functions, constants)
 
 
@@ -103,5 +105,5 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in (*parts, current) if part.strip()]
 
 
-def _has_variable(one: Type) -> bool:
-    return one.kind == PARAM or any(map(_has_variable, one.params))
+def _has_variable(type_: Type) -> bool:
+    return type_.kind == PARAM or any(map(_has_variable, type_.params))

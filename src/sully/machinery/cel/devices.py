@@ -22,7 +22,7 @@ from sully.machinery.cel.library.kubernetes import QUANTITY, SEMVER
 from sully.machinery.cel.sizes import MOST
 from sully.machinery.cel.types import Type
 from sully.machinery.cel.values import type_of
-from sully.machinery.memo import remembered
+from sully.machinery.memo import memoized
 from sully.machinery.quantity import Quantity, parse_quantity
 from sully.machinery.semver import SemverError, parse_semver
 
@@ -179,7 +179,7 @@ def _attribute(name: str, attribute: Mapping[str, Any] | Attribute) -> Any:
         if version is not None:
             return parse_semver(version)
         if versions is not None:
-            return [parse_semver(one) for one in versions]
+            return [parse_semver(item) for item in versions]
     except SemverError as error:
         raise EvaluationError(f"attribute {name}: parse semantic version: {error}") from None
     raise EvaluationError(f"attribute {name}: unsupported attribute value")
@@ -192,7 +192,7 @@ def _amount(amount: Mapping[str, Any] | Capacity | str) -> Quantity:
     return value if isinstance(value, Quantity) else _parsed(str(value))
 
 
-@remembered(1024)
+@memoized(1024)
 def _parsed(text: str) -> Quantity:
     # A fleet has few sizes of devices.
     return parse_quantity(text)

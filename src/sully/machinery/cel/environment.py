@@ -6,20 +6,20 @@ is immutable, and so are the programs it makes: both may be shared between threa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sully.machinery.cel.checker import Checked, check
+from sully.machinery.cel import regex, temporal
+from sully.machinery.cel.checker import Checked, Resolution, check
 from sully.machinery.cel.declarations import Library, Shape
-from sully.machinery.cel.errors import CompileError, Issue, render
+from sully.machinery.cel.errors import CompileError, EvaluationError, Issue, render
 from sully.machinery.cel.estimate import estimate
 from sully.machinery.cel.metering import Meter, metered
-from sully.machinery.cel.nodes import Node
+from sully.machinery.cel.nodes import Call, Literal, Node
 from sully.machinery.cel.parser import MAX_DEPTH, parse
 from sully.machinery.cel.planner import Plan, plan
 from sully.machinery.cel.types import Type
-from sully.machinery.cel.validators import literal_issues
 
 DEFAULT_LIMIT: Final = 1_000_000
 _DECLARED: Final = {
@@ -30,9 +30,16 @@ _DECLARED: Final = {
 }
 
 
+_LITERAL_CHECKS: Final[dict[str, Callable[[str], object]]] = {
+    "duration": temporal.parse_duration,
+    "timestamp": temporal.parse_timestamp,
+    "matches": regex.compiled,
+}
+
+
 @dataclass(frozen=True, eq=False)
 class Environment:
-    """What an expression may refer to, and what must come out of it."""
+    """The declarations for expressions, and their required result types."""
 
     library: Library
     variables: Mapping[str, Type] = field(default_factory=dict)
@@ -70,23 +77,47 @@ class Environment:
     def _checked(self, root: Node, expression: str, *, lenient: bool) -> Checked:
         checked, issues = check(root, self, lenient=lenient)
         if not issues and self.validated:
-            issues = list(literal_issues(checked))
+            issues = list(_literal_issues(checked))
         if issues:
             raise CompileError(render(issues, expression))
         return checked
 
     def _check_result(self, checked: Checked) -> None:
-        found = checked.types[checked.root]
-        if self.results and found not in self.results:
-            text = f"must evaluate to {self.expects}, not {_named(found)}"
+        type_ = checked.types[checked.root]
+        if self.results and type_ not in self.results:
+            text = f"must evaluate to {self.expects}, not {_named(type_)}"
             raise CompileError(text, syntax=False)
 
 
-def _named(found: Type) -> str:
+def _literal_issues(checked: Checked) -> Iterator[Issue]:
+    """Yield a problem for every invalid pattern, duration and timestamp in a literal.
+
+    Kubernetes rejects them when an expression is compiled, not when it is evaluated.
+    """
+    for node, reference in checked.references.items():
+        if isinstance(node, Call) and isinstance(reference, Resolution):
+            test = _LITERAL_CHECKS.get(node.function)
+            argument = node.args[-1] if node.args else None
+            if test is not None and _is_invalid(argument, test):
+                assert argument is not None
+                yield Issue(argument.pos, f"invalid {node.function} argument")
+
+
+def _is_invalid(argument: Node | None, test: Callable[[str], object]) -> bool:
+    if not isinstance(argument, Literal) or not isinstance(argument.value, str):
+        return False
+    try:
+        test(argument.value)
+    except EvaluationError:
+        return True
+    return False
+
+
+def _named(type_: Type) -> str:
     """Return a type as the API names it, which is longer than in the checker's messages."""
-    if not found.params:
-        return _DECLARED.get(found.kind, found.name)
-    return f"{found.name}({', '.join(map(_named, found.params))})"
+    if not type_.params:
+        return _DECLARED.get(type_.kind, type_.name)
+    return f"{type_.name}({', '.join(map(_named, type_.params))})"
 
 
 class Program:

@@ -87,10 +87,10 @@ class _Estimator:
 
     def cost(self, node: Node) -> Range:
         """Return the cost of a node; a shared one is walked once."""
-        found = self._costs.get(node)
-        if found is None:
-            found = self._costs[node] = self._cost(node)
-        return found
+        cost = self._costs.get(node)
+        if cost is None:
+            cost = self._costs[node] = self._cost(node)
+        return cost
 
     def _cost(self, node: Node) -> Range:
         match node:
@@ -153,8 +153,8 @@ class _Estimator:
     def entries(self, node: Node) -> Entries | None:
         """Return how large the entries of a container can get."""
         local = self._local(node)
-        held = local.entries if local is not None else None
-        return self._entries.get(node) or held
+        local_entries = local.entries if local is not None else None
+        return self._entries.get(node) or local_entries
 
     # Costs of nodes
 
@@ -193,18 +193,20 @@ class _Estimator:
         self, node: Call, target: Node | None, costs: list[Range], reference: Resolution
     ) -> Range:
         """Return a cost that covers every overload the call may mean."""
-        held = _Argument(self, target) if target is not None else None
+        target_argument = _Argument(self, target) if target is not None else None
         args = [_Argument(self, arg) for arg in node.args]
         total = Range(MOST, 0)
         size: Range | None = None
         for overload in reference.overloads:
-            found = self._special(node, costs)
-            if found is None:
-                one = call_cost(reference.name, overload.id, held, list(args)) or CallCost(ONE)
-                found = CallCost(one.cost.plus(sum_of(costs)), one.size)
-            total = total.union(found.cost)
-            if found.size is not None:
-                size = found.size if size is None else size.union(found.size)
+            estimated = self._special(node, costs)
+            if estimated is None:
+                one = call_cost(
+                    reference.name, overload.id, target_argument, list(args)
+                ) or CallCost(ONE)
+                estimated = CallCost(one.cost.plus(sum_of(costs)), one.size)
+            total = total.union(estimated.cost)
+            if estimated.size is not None:
+                size = estimated.size if size is None else size.union(estimated.size)
             if overload.id in ("index_list", "index_map"):
                 size = self._indexed(node, overload.id)
             size = size or self.size(node)
@@ -258,8 +260,8 @@ class _Estimator:
         for element in node.elements:
             total = total.plus(self.cost(element))
             item = item.union(self.size(element) or UNKNOWN)
-        held = item if node.elements else NOTHING
-        self._entries[node] = Entries("list", ONE, held)
+        elements = item if node.elements else NOTHING
+        self._entries[node] = Entries("list", ONE, elements)
         return total
 
     def _map(self, node: MapNode) -> Range:
@@ -306,14 +308,14 @@ class _Estimator:
         total = self.cost(node.range).plus(self.cost(node.initial))
         self._push_value(node.accumulator, node.initial)
         self._push_variables(node)
-        each = self.cost(node.condition).plus(self.cost(node.step))
+        per_iteration = self.cost(node.condition).plus(self.cost(node.step))
         for name in node.variables:
             self._locals[name].pop()
         total = total.plus(self.cost(node.result))
         self._locals[node.accumulator].pop()
         count = self.size(node.range) or UNKNOWN
         self._note_loop_size(node, count)
-        return total.plus(count.times(each))
+        return total.plus(count.times(per_iteration))
 
     def _note_loop_size(self, node: Comprehension, count: Range) -> None:
         if isinstance(node.initial, Literal):

@@ -97,9 +97,9 @@ def _bound(name: str, value: Plan, body: Plan) -> Plan:
     return bind
 
 
-def _argument(node: Node, place: int) -> Node:
+def _argument(node: Node, index: int) -> Node:
     assert isinstance(node, Call)
-    return node.args[place]
+    return node.args[index]
 
 
 def _any(decisive: bool) -> Callable[[_Loop, Comprehension, Callable[[Node], Plan]], Plan]:
@@ -133,10 +133,10 @@ def _exists_one(loop: _Loop, node: Comprehension, plan: Callable[[Node], Plan]) 
     test = plan(_argument(node.step, 0))
 
     def count(scope: Scope) -> bool:
-        found = 0
+        matches = 0
         for inner in loop.scopes(scope):
-            found += _verdict(test(inner))
-        return found == 1
+            matches += _verdict(test(inner))
+        return matches == 1
 
     return count
 
@@ -220,17 +220,17 @@ def folded(node: Comprehension, plan: Callable[[Node], Plan]) -> Plan:
     step, result = plan(node.step), plan(node.result)
 
     def fold(scope: Scope) -> Value:
-        held: Value = initial(scope)
+        accumulated: Value = initial(scope)
         for inner in loop.scopes(scope):
-            inner[name] = held
+            inner[name] = accumulated
             if condition(inner) is not True:
                 break
             try:
-                held = step(inner)
+                accumulated = step(inner)
             except CostLimitError:
                 raise
             except EvaluationError as error:
-                held = Failed(error)
-        return result({**scope, name: held})
+                accumulated = Failed(error)
+        return result({**scope, name: accumulated})
 
     return fold

@@ -164,15 +164,15 @@ def _transform_map(pos: int, kind: str, target: Node, args: tuple[Node, ...]) ->
 def _optional_map(pos: int, kind: str, target: Node, args: tuple[Node, ...]) -> Node:
     # The target stands twice in the tree, as it does in cel-go: the cost is counted twice.
     body = _binding(pos, _variable(args[0]), Call(pos, "value", (), target), args[1])
-    found = body if kind == "optFlatMap" else Call(pos, "optional.of", (body,))
+    present = body if kind == "optFlatMap" else Call(pos, "optional.of", (body,))
     absent = Call(pos, "optional.none", ())
-    return Call(pos, "_?_:_", (Call(pos, "hasValue", (), target), found, absent))
+    return Call(pos, "_?_:_", (Call(pos, "hasValue", (), target), present, absent))
 
 
 def _sort_by(pos: int, _: str, target: Node, args: tuple[Node, ...]) -> Node:
-    held = Ident(pos, _SORTED)
-    keys = _map(pos, "map", held, args)
-    ordered = Call(pos, "@sortByAssociatedKeys", (keys,), held)
+    items = Ident(pos, _SORTED)
+    keys = _map(pos, "map", items, args)
+    ordered = Call(pos, "@sortByAssociatedKeys", (keys,), items)
     return _binding(pos, _SORTED, target, ordered)
 
 

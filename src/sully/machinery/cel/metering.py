@@ -54,13 +54,13 @@ def metered(checked: Checked) -> Plan:
 
 class _MeteredPlanner(Planner):
     def _make(self, node: Node) -> Plan:
-        made = super()._make(node)
+        inner_plan = super()._make(node)
         units = self._units(node)
         if units == 0:
-            return made
+            return inner_plan
 
         def counted(scope: Scope) -> Value:
-            value = made(scope)
+            value = inner_plan(scope)
             scope[Meter.KEY].add(units)
             return value
 
@@ -93,7 +93,7 @@ class _MeteredPlanner(Planner):
         overloads, function = reference.overloads, reference.name
 
         def call(scope: Scope) -> Value:
-            values = tuple(one(scope) for one in plans)
+            values = tuple(item(scope) for item in plans)
             chosen = pick(overloads, values)
             result = chosen.run(*values)
             scope[Meter.KEY].add(call_units(function, chosen.id, values, result))
@@ -102,10 +102,10 @@ class _MeteredPlanner(Planner):
         return call
 
     def _apply(self, run: Implementation, args: tuple[Node, ...]) -> Plan:
-        made = super()._apply(run, args)
+        inner_plan = super()._apply(run, args)
 
         def call(scope: Scope) -> Value:
-            value = made(scope)
+            value = inner_plan(scope)
             scope[Meter.KEY].add(1)
             return value
 

@@ -138,12 +138,12 @@ def otherwise(target: Plan, other: Plan, *, unwrap: bool) -> Plan:
     """Return `target.or(other)` or `target.orValue(other)`: the other is not read in vain."""
 
     def choose(scope: Scope) -> Value:
-        held = target(scope)
-        if not isinstance(held, Optional):
+        optional = target(scope)
+        if not isinstance(optional, Optional):
             raise no_such_overload()
-        if not held.present:
+        if not optional.present:
             return other(scope)
-        return held.value if unwrap else held
+        return optional.value if unwrap else optional
 
     return choose
 
@@ -162,23 +162,23 @@ def not_strictly_false(inner: Plan) -> Plan:
     return test
 
 
-def quick(function: str, plans: list[Plan], given: list[Type]) -> Plan | None:
+def quick(function: str, plans: list[Plan], arg_types: list[Type]) -> Plan | None:
     """Return a closure for equality, order and negation, or None for other functions."""
     if function in ("_==_", "_!=_"):
-        return _equality(plans, given, negate=function == "_!=_")
+        return _equality(plans, arg_types, negate=function == "_!=_")
     ordering = _ORDERINGS.get(function)
     if ordering is not None:
-        return _ordering(ordering, plans, given)
+        return _ordering(ordering, plans, arg_types)
     if function == "!_":
         return _negation(plans[0])
     return None
 
 
-def _equality(plans: list[Plan], given: list[Type], *, negate: bool) -> Plan:
+def _equality(plans: list[Plan], arg_types: list[Type], *, negate: bool) -> Plan:
     left, right = plans
     constant = getattr(right, "value", None)
-    if type(constant) is str or (given[0] == given[1] and given[0].kind in _PLAIN):
-        # A string equals nothing but a string, whatever stands on the other side.
+    if type(constant) is str or (arg_types[0] == arg_types[1] and arg_types[0].kind in _PLAIN):
+        # A string equals only strings.
         if constant is not None:
             if negate:
                 return lambda scope: left(scope) != constant
@@ -190,10 +190,10 @@ def _equality(plans: list[Plan], given: list[Type], *, negate: bool) -> Plan:
     return lambda scope: equals(left(scope), right(scope))
 
 
-def _ordering(test: Callable[[Any, Any], bool], plans: list[Plan], given: list[Type]) -> Plan:
+def _ordering(test: Callable[[Any, Any], bool], plans: list[Plan], arg_types: list[Type]) -> Plan:
     left, right = plans
     constant = getattr(right, "value", None)
-    if given[0] == given[1] and given[0].kind in _ORDERED:
+    if arg_types[0] == arg_types[1] and arg_types[0].kind in _ORDERED:
         if constant is not None:
             return lambda scope: test(left(scope), constant)
         return lambda scope: test(left(scope), right(scope))

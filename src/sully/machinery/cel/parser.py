@@ -105,13 +105,13 @@ class _Parser:
         self._recovering = True
 
     def _unexpected(self, expected: tuple[str, ...], kinds: frozenset[str]) -> bool:
-        """Report the current token; skip it, and say so, when the next one would be right."""
+        """Report the current token; skip it if the next one would be valid."""
         token = self._token
         following = self._tokens[min(self._at + 1, len(self._tokens) - 1)]
         extra = token.kind != lexer.EOF and following.kind in kinds
-        wanted = expected[0] if len(expected) == 1 else "{" + ", ".join(expected) + "}"
+        choices = expected[0] if len(expected) == 1 else "{" + ", ".join(expected) + "}"
         word = "extraneous" if extra else "mismatched"
-        self._complain(f"{word} input '{token.text}' expecting {wanted}")
+        self._complain(f"{word} input '{token.text}' expecting {choices}")
         if extra:
             self._next()
         return extra
@@ -249,11 +249,11 @@ class _Parser:
         self._next()
         if self._accept(")"):
             return ()
-        found = [self._expression(extra=("')'",))]
+        arguments = [self._expression(extra=("')'",))]
         while self._accept(","):
-            found.append(self._expression())
+            arguments.append(self._expression())
         self._close(")")
-        return tuple(found)
+        return tuple(arguments)
 
     def _primary(self, extra: tuple[str, ...]) -> Node:
         token = self._token
@@ -276,9 +276,9 @@ class _Parser:
         return self._missing(extra)
 
     def _missing(self, extra: tuple[str, ...]) -> Node:
-        """Report that an operand should be here, and stand in for it."""
-        wanted = _OPERAND.union(extra)
-        expected = tuple(name for name in _ORDER if name in wanted)
+        """Report that an operand is missing, and return a placeholder."""
+        allowed = _OPERAND.union(extra)
+        expected = tuple(name for name in _ORDER if name in allowed)
         if self._unexpected(expected, _OPERAND_KINDS):
             return self._unary(())
         self._skip_to(_ENDS)

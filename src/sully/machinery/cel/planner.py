@@ -59,11 +59,11 @@ class Planner:
         self._done: dict[Node, Plan] = {}
 
     def plan(self, node: Node) -> Plan:
-        """Return the closure of a node, which is made once."""
-        found = self._done.get(node)
-        if found is None:
-            found = self._done[node] = self._make(node)
-        return found
+        """Return the closure of a node, which is built once."""
+        planned = self._done.get(node)
+        if planned is None:
+            planned = self._done[node] = self._make(node)
+        return planned
 
     def _type(self, node: Node) -> Type:
         return self._checked.types[node]
@@ -159,16 +159,16 @@ class Planner:
         if reference.member and node.target is not None:
             args = (node.target, *args)
         plans = [self.plan(arg) for arg in args]
-        given = [self._type(arg) for arg in args]
+        arg_types = [self._type(arg) for arg in args]
         if node.function in ACCESSORS:
-            made = self._apply(ACCESSORS[node.function], args)
-            return operators.fused(self._path(node), made)
-        quick = operators.quick(node.function, plans, given)
+            accessor = self._apply(ACCESSORS[node.function], args)
+            return operators.fused(self._path(node), accessor)
+        quick = operators.quick(node.function, plans, arg_types)
         if quick is not None:
             return quick
         run = implementation(reference, len(plans))
-        if plans and all(isinstance(one, Constantly) for one in plans):
-            return _folded(run, [one.value for one in plans if isinstance(one, Constantly)])
+        if plans and all(isinstance(arg, Constantly) for arg in plans):
+            return _folded(run, [arg.value for arg in plans if isinstance(arg, Constantly)])
         return _applied(run, plans)
 
     def _apply(self, run: Implementation, args: tuple[Node, ...]) -> Plan:
@@ -180,15 +180,15 @@ class Planner:
         plans = [self.plan(item) for item in node.elements]
         optional = node.optional
         if not optional:
-            if all(isinstance(one, Constantly) for one in plans):
-                return Constantly([one.value for one in plans if isinstance(one, Constantly)])
-            return lambda scope: [one(scope) for one in plans]
+            if all(isinstance(arg, Constantly) for arg in plans):
+                return Constantly([arg.value for arg in plans if isinstance(arg, Constantly)])
+            return lambda scope: [arg(scope) for arg in plans]
 
         def build(scope: Scope) -> list[Value]:
             out: list[Value] = []
-            for place, one in enumerate(plans):
-                value = one(scope)
-                if place not in optional:
+            for index, arg in enumerate(plans):
+                value = arg(scope)
+                if index not in optional:
                     out.append(value)
                 elif _wanted(value):
                     out.append(value.value)
@@ -263,7 +263,7 @@ def _applied(run: Implementation, plans: list[Plan]) -> Plan:
             constant = right.value
             return lambda scope: run(left(scope), constant)
         return lambda scope: run(left(scope), right(scope))
-    return lambda scope: run(*[one(scope) for one in plans])
+    return lambda scope: run(*[arg(scope) for arg in plans])
 
 
 def implementation(reference: Resolution, arity: int) -> Implementation:
@@ -292,9 +292,9 @@ def implementation(reference: Resolution, arity: int) -> Implementation:
 def pick(overloads: tuple[Overload, ...], values: tuple[Value, ...]) -> Overload:
     """Return the overload that accepts these values."""
     kinds = [type_of(value) for value in values]
-    for one in overloads:
-        if len(one.args) == len(kinds) and all(map(_accepts, one.args, kinds)):
-            return one
+    for overload in overloads:
+        if len(overload.args) == len(kinds) and all(map(_accepts, overload.args, kinds)):
+            return overload
     raise no_such_overload()
 
 

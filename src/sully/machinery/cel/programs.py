@@ -16,47 +16,49 @@ from sully.machinery.cel.environment import Environment, Program
 from sully.machinery.cel.errors import CompileError
 
 UNITS_PER_CHARACTER: Final = 20
-MOST_CHARACTERS: Final = 256 * 1024
+MAX_CHARACTERS: Final = 256 * 1024
 """Characters of all expressions that are remembered: thousands of ordinary ones."""
 
 
 class Programs:
     """The programs of one environment; a failure is remembered too."""
 
-    def __init__(self, environment: Callable[[], Environment], most: int = MOST_CHARACTERS) -> None:
+    def __init__(
+        self, environment: Callable[[], Environment], max_characters: int = MAX_CHARACTERS
+    ) -> None:
         self._environment = environment
-        self._most = most
-        self._known: dict[str, Program | CompileError] = {}
+        self._max_characters = max_characters
+        self._programs: dict[str, Program | CompileError] = {}
         self._characters = 0
 
     def get(self, expression: str, budget: CostBudget) -> Program | CompileError:
         """Return a program, or what is wrong with it; raise what the budget raises."""
-        found = self._known.get(expression)
-        if found is None:
-            found = budget.run(partial(self.compile, expression))
-        return found
+        program = self._programs.get(expression)
+        if program is None:
+            program = budget.run(partial(self.compile, expression))
+        return program
 
     def get_all(self, expressions: Iterable[str], budget: CostBudget) -> None:
         """Compile expressions that are needed together; raise what the budget raises."""
-        wanted = set(expressions)
-        if sum(map(len, wanted)) > self._most:
-            raise CostBudgetExceededError(budget.units, max(wanted, key=len))
-        for expression in sorted(wanted):
+        distinct = set(expressions)
+        if sum(map(len, distinct)) > self._max_characters:
+            raise CostBudgetExceededError(budget.units, max(distinct, key=len))
+        for expression in sorted(distinct):
             self.get(expression, budget)
 
     def compile(self, expression: str, spending: Spending | None = None) -> Program | CompileError:
         """Compile an expression, or remember it."""
-        found = self._known.get(expression)
-        if found is not None:
-            return found
+        program = self._programs.get(expression)
+        if program is not None:
+            return program
         if spending is not None:
             spending.take(len(expression) * UNITS_PER_CHARACTER, expression)
         try:
-            found = self._environment().compile(expression)
+            program = self._environment().compile(expression)
         except CompileError as error:
-            found = error
-        if self._characters + len(expression) > self._most:
-            self._known, self._characters = {}, 0
-        self._known[expression] = found
+            program = error
+        if self._characters + len(expression) > self._max_characters:
+            self._programs, self._characters = {}, 0
+        self._programs[expression] = program
         self._characters += len(expression)
-        return found
+        return program

@@ -34,16 +34,16 @@ def matches(text: str, pattern: str) -> bool:
 
 def find(text: str, pattern: str) -> str:
     """Return the first occurrence of a pattern, or the empty string."""
-    found = compiled(pattern).search(text)
-    return "" if found is None else str(found.group(0))
+    match = compiled(pattern).search(text)
+    return "" if match is None else str(match.group(0))
 
 
 def find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
     """Return the occurrences of a pattern, at most `limit` when that is not negative."""
-    found: list[str] = []
+    texts: list[str] = []
     for match in compiled(pattern).finditer(text):
-        if 0 <= limit <= len(found):
+        if 0 <= limit <= len(texts):
             break
-        found.append(match.group(0))
-        checked_size(len(found))
-    return found
+        texts.append(match.group(0))
+        checked_size(len(texts))
+    return texts

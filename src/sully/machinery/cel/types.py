@@ -16,7 +16,7 @@ ERROR_KIND: Final = "error"
 
 
 class Type:
-    """A type; equal by what it is made of."""
+    """A type; types with the same kind, name and parameters are equal."""
 
     __slots__ = ("_hash", "kind", "name", "params")
 
@@ -50,7 +50,7 @@ class Type:
 
     @property
     def is_dyn(self) -> bool:
-        """Report whether anything goes: `dyn`, and `any`, which differs only in its name."""
+        """Report whether the type is dynamic: `dyn`, or `any`, which differs only in its name."""
         return self.kind in ("dyn", "any")
 
 
@@ -124,14 +124,14 @@ def is_optional(candidate: Type) -> bool:
 @lru_cache(maxsize=512)
 def parse_type(text: str) -> Type:
     """Read a type as it is printed; a single capital letter is a type variable."""
-    found, rest = _parse(_WORD.findall(text))
+    parsed, rest = _parse(_WORD.findall(text))
     if rest:
         raise ValueError(f"not a type: {text}")
-    return found
+    return parsed
 
 
-def _parse(words: list[str]) -> tuple[Type, list[str]]:
-    name, rest = words[0], words[1:]
+def _parse(tokens: list[str]) -> tuple[Type, list[str]]:
+    name, rest = tokens[0], tokens[1:]
     params: list[Type] = []
     if rest[:1] == ["("]:
         while rest[0] != ")":
@@ -146,16 +146,16 @@ def _parse(words: list[str]) -> tuple[Type, list[str]]:
 
 
 class Unifier:
-    """What the type variables of one expression stand for, as far as is known."""
+    """The bindings of the type variables of one expression."""
 
     def __init__(self) -> None:
         self._bound: dict[Type, Type] = {}
-        # What each change replaced, newest last, so that attempts can be taken back.
+        # What each change replaced, newest last, for rollbacks.
         self._trail: list[tuple[Type, Type | None]] = []
         self._fresh = 0
 
     def mark(self) -> int:
-        """Return a point to come back to."""
+        """Return a savepoint for `rollback`."""
         return len(self._trail)
 
     def rollback(self, mark: int) -> None:
@@ -167,9 +167,9 @@ class Unifier:
             else:
                 self._bound[variable] = previous
 
-    def _set(self, variable: Type, one: Type) -> None:
+    def _set(self, variable: Type, type_: Type) -> None:
         self._trail.append((variable, self._bound.get(variable)))
-        self._bound[variable] = one
+        self._bound[variable] = type_
 
     def fresh(self) -> Type:
         """Return a type variable that nothing else uses."""
@@ -177,18 +177,18 @@ class Unifier:
         return Type(PARAM, f"_var{self._fresh}")
 
     def instantiate(self, types: tuple[Type, ...]) -> tuple[Type, ...]:
-        """Return the types of a signature with its variables made fresh."""
+        """Return the types of a signature with fresh variables."""
         names: dict[Type, Type] = {}
-        return tuple(self._rename(one, names) for one in types)
+        return tuple(self._rename(type_, names) for type_ in types)
 
-    def _rename(self, one: Type, names: dict[Type, Type]) -> Type:
-        if one.kind == PARAM:
-            if one not in names:
-                names[one] = self.fresh()
-            return names[one]
-        if not one.params:
-            return one
-        return Type(one.kind, one.name, tuple(self._rename(p, names) for p in one.params))
+    def _rename(self, type_: Type, names: dict[Type, Type]) -> Type:
+        if type_.kind == PARAM:
+            if type_ not in names:
+                names[type_] = self.fresh()
+            return names[type_]
+        if not type_.params:
+            return type_
+        return Type(type_.kind, type_.name, tuple(self._rename(p, names) for p in type_.params))
 
     def assignable(self, left: Type, right: Type) -> bool:
         """Unify two types; on failure nothing is remembered."""
@@ -224,21 +224,21 @@ class Unifier:
             map(self._unify, left.params, right.params)
         )
 
-    def _bind(self, one: Type, variable: Type) -> tuple[bool, bool]:
-        """Try to let a variable stand for a type; return success and whether it was bound."""
-        if one == variable:
+    def _bind(self, type_: Type, variable: Type) -> tuple[bool, bool]:
+        """Try to bind a variable to a type; return success and whether it was bound."""
+        if type_ == variable:
             return True, True
         current = self._bound.get(variable)
         if current is None:
-            if self._occurs(variable, one):
+            if self._occurs(variable, type_):
                 return False, False
-            self._set(variable, one)
+            self._set(variable, type_)
             return True, False
-        if one == current:
+        if type_ == current:
             return True, True
-        if not self._unify(one, current):
+        if not self._unify(type_, current):
             return False, True
-        general = most_general(one, current)
+        general = most_general(type_, current)
         if not self._occurs(variable, general):
             self._set(variable, general)
         return True, True
@@ -251,17 +251,17 @@ class Unifier:
             return bound is not None and self._occurs(variable, bound)
         return any(self._occurs(variable, param) for param in within.params)
 
-    def resolve(self, one: Type, *, default_dyn: bool = False) -> Type:
-        """Replace variables by what they stand for; unknown ones become dyn when asked."""
-        if one.kind == PARAM:
-            bound = self._bound.get(one)
+    def resolve(self, type_: Type, *, default_dyn: bool = False) -> Type:
+        """Replace variables by their bindings; unbound ones become dyn with `default_dyn`."""
+        if type_.kind == PARAM:
+            bound = self._bound.get(type_)
             if bound is not None:
                 return self.resolve(bound, default_dyn=default_dyn)
-            return DYN if default_dyn else one
-        if not one.params:
-            return one
-        params = tuple(self.resolve(p, default_dyn=default_dyn) for p in one.params)
-        return one if params == one.params else Type(one.kind, one.name, params)
+            return DYN if default_dyn else type_
+        if not type_.params:
+            return type_
+        params = tuple(self.resolve(p, default_dyn=default_dyn) for p in type_.params)
+        return type_ if params == type_.params else Type(type_.kind, type_.name, params)
 
 
 def most_general(left: Type, right: Type) -> Type:

@@ -125,7 +125,7 @@ class Optional:
 
     @property
     def value(self) -> Value:
-        """Return the value; it is an error to ask when there is none."""
+        """Return the value; raises if there is none."""
         if self._value is _ABSENT:
             raise EvaluationError("optional.none() dereference")
         return self._value
@@ -163,15 +163,15 @@ _TYPES: Final[dict[type, Type]] = {
 
 
 def register(python: type, declared: Type) -> None:
-    """Say which type the values of a Python class have; libraries do this for theirs."""
+    """Register the CEL type of a Python class."""
     _TYPES[python] = declared
 
 
 def type_of(value: Value) -> Type:
     """Return the type of a value as it is at run time."""
-    found = _TYPES.get(type(value))
-    if found is not None:
-        return found
+    declared = _TYPES.get(type(value))
+    if declared is not None:
+        return declared
     for python, declared in _TYPES.items():
         # Subclasses of dict and str come from the outside; bool before int is the table's order.
         if isinstance(value, python):
@@ -191,7 +191,7 @@ def as_key(value: Value) -> Value:
 
 
 def from_key(key: Value) -> Value:
-    """Return the value that a map's key stands for."""
+    """Return the value of a map's key."""
     return key.value if type(key) is BoolKey else key
 
 

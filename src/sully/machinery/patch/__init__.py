@@ -1,6 +1,6 @@
 """Changing an object by a patch, and keeping book on who owns which field.
 
 Owns: the four patch formats (json_patch, merge_patch, strategic, apply) and managedFields.
-Never: knows a kind (field tables say how to merge), reads a clock, changes what it is given.
+Never: knows a kind (field tables define how to merge), reads a clock, modifies its arguments.
 Start at: merge_patch.py (the simplest), then fieldset.py, typed.py, managed.py, apply.py.
 """

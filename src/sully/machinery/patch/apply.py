@@ -1,22 +1,29 @@
-"""Server-side apply: a client says what it wants, and owns exactly that.
+"""Server-side apply: a client applies a configuration, and owns exactly its fields.
 
-The applied configuration is laid over the object; fields the client applied last time and no
-longer names go, unless another manager owns them too; changing what another owns is a conflict
-unless forced. managed.py keeps the record for other writes, pruning.py takes out what was given up,
-lastapplied.py helps clients that come from client-side apply.
+The applied configuration is merged into the object; fields that the client applied last time and
+no longer applies are removed, unless another manager owns them too; changing a field of another
+manager is a conflict unless forced. managed.py records other writes, pruning.py removes fields,
+lastapplied.py helps clients that migrate from client-side apply.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from msgspec.structs import replace
 
-from sully.machinery.errors import ApiError, BadRequest
+from sully.machinery.errors import ApiError, BadRequest, Conflict
+from sully.machinery.gotext import quote
 from sully.machinery.patch.checking import TypedError, check
-from sully.machinery.patch.conflicts import Conflicts, refusal
 from sully.machinery.patch.entries import Entry, Holding, Managed, Owner, decode, encode, entries_of
 from sully.machinery.patch.errors import check_depth
-from sully.machinery.patch.fieldset import difference, recursive_difference
+from sully.machinery.patch.fieldset import (
+    FieldSet,
+    Tree,
+    difference,
+    path_text,
+    recursive_difference,
+)
 from sully.machinery.patch.lastapplied import allowed_conflicts, with_last_applied
 from sully.machinery.patch.managed import (
     Write,
@@ -34,6 +41,7 @@ from sully.machinery.patch.shapes import ElementError
 from sully.machinery.patch.typed import Comparison, compare, to_field_set
 
 Obj = dict[str, Any]
+Conflicts = dict[Owner, Tree]
 
 # Owns what an object had before ownership was recorded.
 BEFORE_FIRST_APPLY = "before-first-apply"
@@ -79,8 +87,8 @@ def _apply(live: Obj | None, applied: Obj, write: Write, *, force: bool) -> Appl
     conflicts = {} if force else change.conflicts(managed)
     refused = _not_allowed(conflicts, old, write) if conflicts else {}
     if refused:
-        raise refusal(refused)
-    change.hand_over(managed)
+        raise _conflict_error(refused)
+    change.transfer_ownership(managed)
     result = with_last_applied(old if change.is_same else merged, applied, write.manager)
     entries = encode(managed, before)
     changed = live is None or result is not old or entries != before
@@ -110,7 +118,7 @@ def _who(obj: Obj, write: Write) -> str:
 
 
 def _configure(old: Obj, applied: Obj, managed: Managed, write: Write) -> Obj:
-    """Return the object as the applier wants it, and record what the applier names."""
+    """Return the merged object, and record the fields of the applier."""
     owner = write.owner("Apply")
     last = managed.get(owner)
     fields = recursive_difference(to_field_set(applied, write.schema).tree, write.reset.tree)
@@ -120,7 +128,7 @@ def _configure(old: Obj, applied: Obj, managed: Managed, write: Write) -> Obj:
 
 
 def _not_allowed(conflicts: Conflicts, live: Obj, write: Write) -> Conflicts:
-    """Return the conflicts that stand; those with one's own client-side apply do not."""
+    """Return the remaining conflicts, without those with the client's own client-side apply."""
     allowed = allowed_conflicts(live, write)
     left = {owner: difference(fields, allowed) for owner, fields in conflicts.items()}
     return {owner: fields for owner, fields in left.items() if fields}
@@ -132,22 +140,22 @@ class _Change:
     def __init__(self, old: Obj, new: Obj, write: Write) -> None:
         self._old, self._new, self._write = old, new, write
         self._owner = write.owner("Apply")
-        found = compare(old, new, write.schema)
-        self.is_same = found.is_same
-        self._seen = {write.api_version: without_reset(found, write)}
+        comparison = compare(old, new, write.schema)
+        self.is_same = comparison.is_same
+        self._seen = {write.api_version: without_reset(comparison, write)}
 
     def conflicts(self, managed: Managed) -> Conflicts:
         """Return what would change of the fields that others own."""
-        found: Conflicts = {}
+        conflicts: Conflicts = {}
         for owner, holding in managed.items():
             change = None if owner == self._owner else self._in(holding)
             lost = loss(holding, change) if change is not None else {}
             if lost:
-                found[owner] = lost
-        return found
+                conflicts[owner] = lost
+        return conflicts
 
-    def hand_over(self, managed: Managed) -> None:
-        """Take from the others what changed, and finish the applier's own entry."""
+    def transfer_ownership(self, managed: Managed) -> None:
+        """Remove what changed from other owners, and update the applier's own entry."""
         for owner, holding in list(managed.items()):
             if owner == self._owner:
                 continue
@@ -163,10 +171,49 @@ class _Change:
 
 
 def _sign(managed: Managed, owner: Owner, time: str) -> None:
-    """Finish the applier's own entry; the time says when it last changed the object."""
+    """Update the applier's own entry; its time is that of the last change of the object."""
     holding = managed[owner]
     fields = stripped(holding.fields)
     if fields:
         managed[owner] = holding._replace(fields=fields, time=time or holding.time)
     else:
         del managed[owner]
+
+
+# -- conflicts; the texts are those of Kubernetes --------------------------------------------------
+
+
+def _conflict_error(conflicts: Conflicts) -> Conflict:
+    """Return the error with the owner of each field, as Kubernetes does."""
+    fields = list(_conflicting_fields(conflicts))
+    causes = [
+        {"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": path}
+        for who, path in fields
+    ]
+    return Conflict(_conflict_text(fields), details={"causes": causes})
+
+
+def _conflicting_fields(conflicts: Conflicts) -> Iterator[tuple[str, str]]:
+    for owner in sorted(conflicts):
+        for path in FieldSet(conflicts[owner]).paths():
+            yield _manager_text(owner), path_text(path)
+
+
+def _conflict_text(fields: list[tuple[str, str]]) -> str:
+    if len(fields) == 1:
+        return f"Apply failed with 1 conflict: conflict with {fields[0][0]}: {fields[0][1]}"
+    lines: list[str] = []
+    last = None
+    for who, path in fields:
+        if who != last:
+            lines.append(f"conflicts with {who}:")
+        lines.append(f"- {path}")
+        last = who
+    return f"Apply failed with {len(fields)} conflicts: " + "\n".join(lines)
+
+
+def _manager_text(owner: Owner) -> str:
+    name = quote(owner.manager)
+    if owner.subresource:
+        name += f" with subresource {quote(owner.subresource)}"
+    return f"{name} using {owner.api_version}" if owner.operation == "Update" else name

@@ -63,9 +63,9 @@ def _fits(value: Any, shape: Shape, depth: int) -> bool:
 
 
 def _all_fit(value: dict[str, Any], shape: Shape, depth: int) -> bool:
-    for name, given in value.items():
+    for name, field_value in value.items():
         inner = shape.below(name)
-        if inner is None or not _fits(given, inner, depth):
+        if inner is None or not _fits(field_value, inner, depth):
             return False
     return True
 
@@ -99,12 +99,12 @@ def _check(value: Any, shape: Shape, at: str, depth: int) -> Iterator[Problem]:
 
 
 def _check_fields(value: dict[str, Any], shape: Shape, at: str, depth: int) -> Iterator[Problem]:
-    for name, given in value.items():
+    for name, field_value in value.items():
         inner = shape.below(name)
         if inner is None:
             yield f"{at}.{name}", "field not declared in schema"
             return
-        yield from _check(given, inner, f"{at}.{name}", depth + 1)
+        yield from _check(field_value, inner, f"{at}.{name}", depth + 1)
 
 
 def _check_items(value: list[Any], shape: Shape, at: str, depth: int) -> Iterator[Problem]:

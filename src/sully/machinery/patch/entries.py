@@ -106,9 +106,9 @@ def _same(owner: Owner, holding: Holding, entry: Entry | None) -> Entry | None:
     """Return an entry with the same fields if it is as it would be written."""
     if entry is None or entry.get("time", "") != holding.time:
         return None
-    said = (entry.get("manager", ""), entry["operation"], entry.get("subresource", ""))
+    stored = (entry.get("manager", ""), entry["operation"], entry.get("subresource", ""))
     now = (owner.manager, owner.operation, owner.subresource)
-    return entry if said == now and entry["apiVersion"] == holding.api_version else None
+    return entry if stored == now and entry["apiVersion"] == holding.api_version else None
 
 
 def _entry(owner: Owner, holding: Holding) -> Entry:

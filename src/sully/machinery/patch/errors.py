@@ -27,7 +27,7 @@ class PatchError(Exception):
 
 
 class MalformedPatchError(PatchError):
-    """The patch has the wrong shape; the text goes to the client."""
+    """The patch has the wrong structure; the text is sent to the client."""
 
     def answer(self) -> ApiError:
         """Return a 400 with the text."""
@@ -57,12 +57,12 @@ class FailedPatchError(PatchError):
     """
 
     def answer(self) -> ApiError:
-        """Return the 422 that says nothing."""
+        """Return a 422 without a reason."""
         return Invalid("the server rejected our request due to an error in our request", details={})
 
 
 class UnmergeablePatchError(PatchError):
-    """A strategic merge patch that cannot be merged; the text goes to the client."""
+    """A strategic merge patch that cannot be merged; the text is sent to the client."""
 
 
 def check_depth(document: Any) -> None:
@@ -82,5 +82,5 @@ def check_depth(document: Any) -> None:
 
 
 def too_deep() -> MalformedPatchError:
-    """Say that a document nests deeper than the server follows."""
+    """Return the error for a document that nests too deeply."""
     return MalformedPatchError(f"the patch nests deeper than {MAX_DEPTH} levels")

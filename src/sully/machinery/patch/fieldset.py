@@ -34,7 +34,7 @@ class FieldSet:
     __slots__ = ("tree",)
 
     def __init__(self, tree: Tree | None = None) -> None:
-        """Take a canonical tree; use `parse` for trees that others wrote."""
+        """Wrap a canonical tree; use `parse` for other trees."""
         self.tree: Tree = {} if tree is None else tree
 
     @classmethod
@@ -132,7 +132,7 @@ def _join(left: Tree, right: Tree) -> Tree:
 
 
 def difference(left: Tree, right: Tree) -> Tree:
-    """Take the members of one tree out of another."""
+    """Remove the members of one tree from another."""
     result: Tree = {}
     for element, node in left.items():
         other = right.get(element)
@@ -171,7 +171,7 @@ def intersection(left: Tree, right: Tree) -> Tree:
 
 
 def recursive_difference(left: Tree, right: Tree) -> Tree:
-    """Take the members of one tree, with everything below them, out of another."""
+    """Remove the members of one tree, with everything below them, from another."""
     if not right:
         return left
     result: Tree = {}
@@ -212,12 +212,12 @@ def in_order(tree: Tree) -> Tree:
     return _read_once(data) if len(data) <= _SHARED else _read_once.__wrapped__(data)
 
 
-# Objects made from one template have the same fields, so thousands of them share a few trees.
+# Objects of one template have the same fields, so thousands of them share a few trees.
 # Large ones are rare, and would be most of the memory.
 @lru_cache(maxsize=1024)
 def _read_once(tree: bytes) -> Tree:
-    found: Tree = from_json(tree)
-    return found
+    parsed: Tree = from_json(tree)
+    return parsed
 
 
 def path_text(path: tuple[str, ...]) -> str:
@@ -257,7 +257,7 @@ def _parse(fields: Tree, depth: int) -> Tree:
             if node or not below:
                 result[canonical] = {} if node.keys() == {SELF} else node
     if depth == 0:
-        # Nobody owns the object as a whole.
+        # No manager owns the object as a whole.
         result.pop(SELF, None)
     return result
 

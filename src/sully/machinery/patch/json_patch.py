@@ -61,7 +61,7 @@ class _Patched:
 
     def __init__(self, document: Any) -> None:
         self.document = document
-        # Containers that were made here, and so may be changed; by identity.
+        # Containers that were copied here, and so may be changed; by identity.
         self._ours: dict[int, Any] = {}
         self._copied = 0
         self._copied_values = 0
@@ -127,9 +127,9 @@ class _Patched:
         """Return a container that may be changed; others than containers as they are."""
         if id(container) in self._ours or not isinstance(container, dict | list):
             return container
-        made = container.copy()
-        self._ours[id(made)] = made
-        return made
+        copied = container.copy()
+        self._ours[id(copied)] = copied
+        return copied
 
 
 def _check_shape(operation: Any) -> None:

@@ -17,13 +17,13 @@ from sully.machinery.patch.typed import compare, to_field_set
 Obj = dict[str, Any]
 
 ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
-# More would not pass validation; the annotation then goes.
+# More would not pass validation; the annotation is removed then.
 _MAX_BYTES = 256 * 1024
 _KUBECTL = "kubectl"
 
 
 def allowed_conflicts(live: Obj, write: Write) -> Tree:
-    """Return the fields kubectl may take: applied by it before, and unchanged since."""
+    """Return the fields that kubectl may take over: applied by it before, and unchanged since."""
     text = _annotation(live)
     if write.manager != _KUBECTL or not text:
         return {}
@@ -33,15 +33,17 @@ def allowed_conflicts(live: Obj, write: Write) -> Tree:
             return {}
         check(last, write.schema)
     except (ValueError, RecursionError, TypedError):
-        # Somebody wrote something else there: then nothing is allowed.
+        # The annotation is not valid: nothing is allowed.
         return {}
-    found = compare(last, live, write.schema)
+    comparison = compare(last, live, write.schema)
     fields = to_field_set(last, write.schema).tree
-    return difference(difference(difference(fields, found.modified), found.added), found.removed)
+    return difference(
+        difference(difference(fields, comparison.modified), comparison.added), comparison.removed
+    )
 
 
 def with_last_applied(obj: Obj, applied: Obj, manager: str) -> Obj:
-    """Bring the annotation up to date, where there is one and kubectl applies."""
+    """Update the annotation if it exists and kubectl applies."""
     if manager != _KUBECTL or not _annotation(obj):
         return obj
     text = compact_json(_without_annotation(applied)) + "\n"

@@ -1,4 +1,4 @@
-"""In which order the items of a merged list stand after a strategic merge patch.
+"""The order of the items of a merged list after a strategic merge patch.
 
 Three orders meet: the one the patch asks for, the one of its items, and the live one. Items of
 the patch keep the patch's order, the others keep theirs, and the two rows are zipped by the live
@@ -14,14 +14,16 @@ from sully.machinery.patch.gotext import plain, type_name
 
 
 def in_patch_order(
-    merged: list[Any], wanted: list[Any], live: list[Any], merge_key: str
+    merged: list[Any], patch_order: list[Any], live: list[Any], merge_key: str
 ) -> list[Any]:
     """Order the items of a merged list; an empty merge key compares items by value."""
-    wanted_at = _positions(wanted, merge_key)
+    patch_positions = _positions(patch_order, merge_key)
     live_at = _positions(live, merge_key)
     named = [(_name(item, merge_key), item) for item in merged]
-    ours = sorted((pair for pair in named if pair[0] in wanted_at), key=lambda p: wanted_at[p[0]])
-    theirs = [pair for pair in named if pair[0] not in wanted_at]
+    ours = sorted(
+        (pair for pair in named if pair[0] in patch_positions), key=lambda p: patch_positions[p[0]]
+    )
+    theirs = [pair for pair in named if pair[0] not in patch_positions]
     result: list[Any] = []
     for name, item in ours:
         while theirs and _is_before(theirs[0][0], name, live_at):
@@ -32,7 +34,7 @@ def in_patch_order(
 
 
 def check_order(patch: list[Any], order: list[Any], merge_key: str) -> None:
-    """Refuse a patch whose own items stand in another order than it asks for."""
+    """Reject a patch whose items are in another order than its $setElementOrder."""
     if not order or not patch:
         return
     ordered = iter([_name(item, merge_key) for item in order])
@@ -64,18 +66,18 @@ def has_directive(item: Any) -> bool:
 
 def positions(items: list[Any], merge_key: str) -> dict[Hashable, int]:
     """Return where the items are that have a merge key; of several with one, the first."""
-    found: dict[Hashable, int] = {}
+    positions_by_name: dict[Hashable, int] = {}
     for at, item in enumerate(items):
         if isinstance(item, dict) and merge_key in item:
-            found.setdefault(token(item[merge_key]), at)
-    return found
+            positions_by_name.setdefault(token(item[merge_key]), at)
+    return positions_by_name
 
 
 def token(value: Any) -> Hashable:
-    """Return what stands for a value in a set or dict: patches may be too long for searching."""
+    """Return a hashable key of a value: patches may be too long for linear search."""
     if isinstance(value, dict | list):
         return to_json(value)
-    # True equals 1 in Python and must not stand for it.
+    # True equals 1 in Python, but not in JSON.
     return (type(value) is bool, value)
 
 
@@ -87,10 +89,10 @@ def _name(item: Any, merge_key: str) -> Any:
 
 
 def _positions(items: list[Any], merge_key: str) -> dict[Any, int]:
-    found: dict[Any, int] = {}
+    positions_by_name: dict[Any, int] = {}
     for at, item in enumerate(items):
-        found.setdefault(_name(item, merge_key), at)
-    return found
+        positions_by_name.setdefault(_name(item, merge_key), at)
+    return positions_by_name
 
 
 def _is_before(left: Any, right: Any, live_at: dict[Any, int]) -> bool:

@@ -47,7 +47,7 @@ MAX_UPDATERS = 10
 ANCIENT = "ancient-changes"
 
 # What the server itself maintains; these have no owner.
-_SERVER_KEPT = FieldSet.of(
+_SERVER_FIELDS = FieldSet.of(
     ("apiVersion",),
     ("kind",),
     ("metadata",),
@@ -98,7 +98,7 @@ def track_update(live: Obj | None, new: Obj, write: Write) -> list[Entry]:
     recorded = read(live, new, subresource=write.subresource)
     before = entries_of(live)
     if not recorded and live is not None:
-        # Ownership was thrown away: only apply starts a new record.
+        # Ownership was cleared: only apply starts a new record.
         return []
     old = live if live is not None else empty_of(write.schema)
     managed = dict(recorded)
@@ -131,34 +131,40 @@ def read(live: Obj | None, new: Obj, *, subresource: str) -> Managed:
 
 
 def take_over(managed: Managed, old: Obj, new: Obj, write: Write) -> None:
-    """Give the writer what it changed, and take it from everybody else."""
-    found = compare_shapes(old, new, shape_of(write.schema))
-    if found.is_same:
+    """Add what changed to the writer's fields, and remove it from all others."""
+    comparison = compare_shapes(old, new, shape_of(write.schema))
+    if comparison.is_same:
         return
-    reassign(managed, old, new, found, write)
-    taken = difference(found.written, found.removed) if found.removed else found.written
-    taken = difference(recursive_difference(taken, write.reset.tree), _SERVER_KEPT)
-    if taken:
+    reassign(managed, old, new, comparison, write)
+    written_fields = (
+        difference(comparison.written, comparison.removed)
+        if comparison.removed
+        else comparison.written
+    )
+    written_fields = difference(
+        recursive_difference(written_fields, write.reset.tree), _SERVER_FIELDS
+    )
+    if written_fields:
         owner = write.owner("Update")
         known = managed.get(owner)
-        fields = union(taken, known.fields) if known else taken
+        fields = union(written_fields, known.fields) if known else written_fields
         managed[owner] = Holding(fields, write.api_version, write.time)
 
 
-def reassign(managed: Managed, old: Obj, new: Obj, found: Comparison, write: Write) -> None:
-    """Take from every owner what a write changed or removed."""
-    seen = {write.api_version: without_reset(found, write)}
+def reassign(managed: Managed, old: Obj, new: Obj, comparison: Comparison, write: Write) -> None:
+    """Remove what a write changed or removed from every owner."""
+    seen = {write.api_version: without_reset(comparison, write)}
     for owner, holding in list(managed.items()):
         change = changes_in(holding.api_version, old, new, seen, write)
         if change is None:
-            # Nobody can say any more what the fields were.
+            # The fields can no longer be determined.
             del managed[owner]
             continue
         settle(managed, owner, loss(holding, change), change.removed)
 
 
 def settle(managed: Managed, owner: Owner, lost: Tree, removed: Tree) -> None:
-    """Take fields from one owner; one without fields has no entry."""
+    """Remove fields from one owner; an owner without fields has no entry."""
     holding = managed[owner]
     rest = difference(holding.fields, lost) if lost else holding.fields
     if removed:
@@ -188,39 +194,39 @@ def changes_in(
             after = in_version(new, *here, version, write)
             if before is None or after is None:
                 return None
-            found = compare_shapes(before[0], after[0], shape_of(after[1]))
-            seen[version] = without_reset(found, write)
+            comparison = compare_shapes(before[0], after[0], shape_of(after[1]))
+            seen[version] = without_reset(comparison, write)
     return seen[version]
 
 
 def in_version(
-    obj: Obj, schema: ObjectType, version: str, wanted: str, write: Write
+    obj: Obj, schema: ObjectType, version: str, target_version: str, write: Write
 ) -> tuple[Obj, ObjectType] | None:
     """Return an object of one version as another shows it, None where that is not served."""
-    if version == wanted or write.convert is None:
+    if version == target_version or write.convert is None:
         return obj, schema
     try:
         # Converters expect what decoding yields, and a merged object is not there yet.
-        return write.convert(normal_form(obj, schema, []), wanted)
+        return write.convert(normal_form(obj, schema, []), target_version)
     except DecodeError as error:
-        raise ApiError(f"failed to convert object to {wanted}: {error}") from None
+        raise ApiError(f"failed to convert object to {target_version}: {error}") from None
 
 
-def without_reset(found: Comparison, write: Write) -> Comparison:
+def without_reset(comparison: Comparison, write: Write) -> Comparison:
     """Leave out what the endpoint does not own."""
     reset = write.reset.tree
     if not reset:
-        return found
+        return comparison
     return Comparison(
-        recursive_difference(found.added, reset),
-        recursive_difference(found.modified, reset),
-        recursive_difference(found.removed, reset),
+        recursive_difference(comparison.added, reset),
+        recursive_difference(comparison.modified, reset),
+        recursive_difference(comparison.removed, reset),
     )
 
 
 def stripped(fields: Tree) -> Tree:
     """Leave out what the server keeps."""
-    return difference(fields, _SERVER_KEPT)
+    return difference(fields, _SERVER_FIELDS)
 
 
 def cap_updaters(managed: Managed) -> None:

@@ -31,7 +31,7 @@ def remove(obj: Obj, fields: Tree, schema: ObjectType) -> Obj:
 def _merge(old: Any, new: Any, shape: Shape) -> Any:
     if shape.leaf or not (old or new):
         return new
-    # Null in the applied configuration says nothing about what is below.
+    # Null in the applied configuration does not own what is below.
     if not new:
         return old
     if not old:
@@ -56,7 +56,7 @@ def _merge_items(old: list[Any], new: list[Any], shape: Shape) -> list[Any]:
     old_names = [element(shape, item) for item in old]
     new_names = [element(shape, item) for item in new]
     known = _index(old, old_names)
-    given = dict(zip(new_names, new, strict=True))
+    applied_items = dict(zip(new_names, new, strict=True))
     shared = [name for name in new_names if name in known]
     result: list[Any] = []
     done: set[str] = set()
@@ -66,7 +66,7 @@ def _merge_items(old: list[Any], new: list[Any], shape: Shape) -> list[Any]:
         name = old_names[left] if left < len(old) else None
         here = new_names[position] if position < len(new) else None
         awaited = shared[turn] if turn < len(shared) else None
-        if name is not None and name not in given:
+        if name is not None and name not in applied_items:
             result.append(old[left])
             left += 1
             continue
@@ -78,7 +78,11 @@ def _merge_items(old: list[Any], new: list[Any], shape: Shape) -> list[Any]:
             left += name in done
         if here is not None:
             both = here in known
-            result.append(_merge(known[here], given[here], shape.inner) if both else given[here])
+            result.append(
+                _merge(known[here], applied_items[here], shape.inner)
+                if both
+                else applied_items[here]
+            )
             done.add(here)
             position += 1
             turn += here == awaited
@@ -87,17 +91,17 @@ def _merge_items(old: list[Any], new: list[Any], shape: Shape) -> list[Any]:
 
 
 def _index(items: list[Any], names: list[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     for name, item in zip(names, items, strict=True):
         # Items that share a name cannot be merged with: the applied one replaces them.
-        found[name] = None if name in found else item
-    return found
+        by_name[name] = None if name in by_name else item
+    return by_name
 
 
 def _remove(value: Any, fields: Tree, shape: Shape) -> Any:
     """Return what is left of a value, None when nothing is."""
     if shape.leaf:
-        # A part of an atomic value cannot be taken out: it goes as a whole.
+        # A part of an atomic value cannot be removed, only the whole value.
         return value if shape.kind == SCALAR else None
     if not value:
         return None
@@ -115,10 +119,10 @@ def _remove(value: Any, fields: Tree, shape: Shape) -> Any:
 
 def _remove_fields(value: Obj, fields: Tree, shape: Shape) -> Obj:
     rest: Obj = {}
-    for name, given in value.items():
+    for name, field_value in value.items():
         node, inner = fields.get(f"f:{name}"), shape.below(name)
         if node is None or inner is None:
-            rest[name] = given
+            rest[name] = field_value
         elif not is_member(node):
-            rest[name] = _remove(given, node, inner)
+            rest[name] = _remove(field_value, node, inner)
     return rest

@@ -27,19 +27,21 @@ def prune(merged: Obj, last: Holding, managed: Managed, write: Write) -> Obj:
     now = managed[write.owner("Apply")]
     if version == write.api_version and not difference(last.fields, now.fields):
         return merged
-    there = in_version(merged, write.schema, write.api_version, version, write)
-    if there is None:
+    converted = in_version(merged, write.schema, write.api_version, version, write)
+    if converted is None:
         return merged
-    seen, schema = there
+    seen, schema = converted
     without = remove(seen, _named(last.fields, schema), schema)
     without = _add_back_owned(seen, without, schema, version, managed, write)
     # Nothing else may go than what the applier owned.
-    gone = difference(_fields(seen, schema), _fields(without, schema))
-    gone = intersection(gone, _named(last.fields, schema))
-    if not gone:
+    removed = difference(_fields(seen, schema), _fields(without, schema))
+    removed = intersection(removed, _named(last.fields, schema))
+    if not removed:
         return merged
-    back = in_version(remove(seen, gone, schema), schema, version, write.api_version, write)
-    return merged if back is None else back[0]
+    converted_back = in_version(
+        remove(seen, removed, schema), schema, version, write.api_version, write
+    )
+    return merged if converted_back is None else converted_back[0]
 
 
 def _add_back_owned(
@@ -57,8 +59,8 @@ def _add_back_owned(
             continue
         kept = union(_fields(*part), _named(owned[owner_version], full[1]))
         rest = remove(full[0], difference(_fields(*full), kept), full[1])
-        back = in_version(rest, full[1], owner_version, version, write)
-        without = without if back is None else back[0]
+        converted_back = in_version(rest, full[1], owner_version, version, write)
+        without = without if converted_back is None else converted_back[0]
     return without
 
 

@@ -18,12 +18,12 @@ _READ = "read through and through"
 
 
 def merge_patched(obj: Any, kind: ObjectType, patch: Any) -> str:
-    """Show an object that a merge patch made."""
+    """Return the text of the result of a merge patch."""
     return compact_json(_arrange(obj, kind, _merged_ways(patch)))
 
 
 def json_patched(obj: Any, kind: ObjectType, operations: Any) -> str:
-    """Show an object that a JSON patch made."""
+    """Return the text of the result of a JSON patch."""
     entered: _Entered = {}
     for operation in operations:
         for name in ("from", "path"):

@@ -8,7 +8,7 @@ fields. It also names path elements. The walks are in typed.py, merging.py and c
 from typing import Any
 
 from sully.machinery.gotext import compact_json, quote
-from sully.machinery.memo import remembered
+from sully.machinery.memo import memoized
 from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Scalar, Type
 
 SCALAR, STRUCT, MAP, LIST, SET, ITEMS = range(6)
@@ -89,7 +89,7 @@ def _compile(kind: Type, field: Field | None) -> Shape:
 
 
 def _atomic_struct(kind: ObjectType) -> Shape:
-    """Compile a struct that is atomic only because the field says so."""
+    """Compile a struct that is atomic because of its field."""
     open_shape, shape = shape_of(kind), Shape(STRUCT, leaf=True)
     shape.fields = open_shape.fields
     shape.raw = shape.mixed = _holds_raw(kind, set())
@@ -113,7 +113,7 @@ def _key(item: ObjectType, name: str) -> tuple[str, str, Any]:
 
 
 def _default(field: Field) -> Any:
-    """Return the default of a key field as the JSON value it stands for."""
+    """Return the default of a key field as a JSON value."""
     kind = field.type.name if isinstance(field.type, Scalar) else ""
     if field.default is None:
         # A key that is always written is never absent: its zero names the item.
@@ -171,6 +171,6 @@ def _text(value: Any) -> str:
     return _string_text(value) if type(value) is str and len(value) < 256 else compact_json(value)
 
 
-@remembered(4096)
+@memoized(4096)
 def _string_text(value: str) -> str:
     return compact_json(value)

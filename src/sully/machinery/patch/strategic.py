@@ -84,12 +84,17 @@ def _retain(original: Obj, patch: Obj) -> Obj:
     keep = patch[RETAIN_KEYS]
     if not isinstance(keep, list):
         raise _bad_format("retainKeys")
-    kept = {name for name in keep if isinstance(name, str)}
+    retained = {name for name in keep if isinstance(name, str)}
     for name, value in patch.items():
         is_list_directive = name.startswith((DELETE_FROM, SET_ORDER))
-        if name != RETAIN_KEYS and value is not None and not is_list_directive and name not in kept:
+        if (
+            name != RETAIN_KEYS
+            and value is not None
+            and not is_list_directive
+            and name not in retained
+        ):
             raise _bad_format("retainKeys")
-    return {name: value for name, value in original.items() if name in kept}
+    return {name: value for name, value in original.items() if name in retained}
 
 
 def _listed_name(key: str, directive: str) -> str:
@@ -140,7 +145,7 @@ def _plain_value(value: Any) -> Any:
 def _merge_list(
     original: list[Any], patch: list[Any], field: Field, kind: Type | None
 ) -> list[Any]:
-    """Merge two lists of which the table says that they merge."""
+    """Merge two lists with patchStrategy merge."""
     if not original and not patch:
         return original
     if not _holds_maps(original, patch):
@@ -172,14 +177,14 @@ def _special_items(original: list[Any], patch: list[Any], key: str) -> tuple[lis
     """Carry out the directives among list items; return what is left to merge."""
     rest: list[Any] = []
     replaces = False
-    gone = set()
+    deletions = set()
     for item in patch:
         if DIRECTIVE not in item:
             rest.append(item)
             continue
         directive = item[DIRECTIVE]
         if directive == "delete":
-            gone.add(token(merge_key_of(item, key)))
+            deletions.add(token(merge_key_of(item, key)))
         elif directive == "replace":
             replaces = True
         elif directive == "merge":
@@ -188,7 +193,7 @@ def _special_items(original: list[Any], patch: list[Any], key: str) -> tuple[lis
             raise UnmergeablePatchError(
                 f"unknown patch type: {plain(directive)} in map: {plain(item)}"
             )
-    left = [known for known in original if token(known.get(key)) not in gone]
+    left = [known for known in original if token(known.get(key)) not in deletions]
     return (rest, []) if replaces else (left, rest)
 
 
@@ -213,17 +218,17 @@ def _merge_ordered(result: Obj, patch: Obj, name: str, order: Any, kind: Type | 
         raise _bad_type(order)
     field = _field(kind, name)
     key = field.merge_key if field is not None else ""
-    original, given = result.get(name), patch.get(name)
-    for value in (original, given):
+    original, patch_list = result.get(name), patch.get(name)
+    for value in (original, patch_list):
         if value is not None and not isinstance(value, list):
             raise _bad_type(value)
-    if given is None and (original is None or name in patch):
+    if patch_list is None and (original is None or name in patch):
         result.pop(name, None)
         return
-    check_order(given or [], order, key)
+    check_order(patch_list or [], order, key)
     merged: list[Any] = original or []
-    if given is not None:
-        merged = _merge_value(original, given, field, _below(kind, name))
+    if patch_list is not None:
+        merged = _merge_value(original, patch_list, field, _below(kind, name))
     result[name] = in_patch_order(merged, order, original or [], key)
 
 
@@ -231,11 +236,11 @@ def _bad_type(value: Any) -> PatchError:
     return UnmergeablePatchError(f"expected a []interface {{}}, but received a {type_name(value)}")
 
 
-def _delete_from(result: Obj, name: str, gone: Any) -> None:
-    """Take values out of a list of scalars."""
+def _delete_from(result: Obj, name: str, deletions: Any) -> None:
+    """Remove values from a list of scalars."""
     known = result.get(name)
-    if isinstance(known, list) and isinstance(gone, list):
-        tokens = {token(value) for value in gone}
+    if isinstance(known, list) and isinstance(deletions, list):
+        tokens = {token(value) for value in deletions}
         result[name] = [value for value in known if token(value) not in tokens]
 
 

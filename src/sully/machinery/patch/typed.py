@@ -43,9 +43,9 @@ def compare(old: Obj, new: Obj, schema: ObjectType) -> Comparison:
 
 def compare_shapes(old: Obj, new: Obj, shape: Shape) -> Comparison:
     """Find what differs between two objects of a compiled type."""
-    found = Comparison({}, {}, {})
-    _compare_fields(old, new, shape, found)
-    return found
+    comparison = Comparison({}, {}, {})
+    _compare_fields(old, new, shape, comparison)
+    return comparison
 
 
 def to_field_set(obj: Obj, schema: ObjectType) -> FieldSet:
@@ -63,17 +63,17 @@ def _compare(old: Any, new: Any, shape: Shape, at: str, out: Comparison) -> None
         if old != new or (shape.raw and not same_json(old, new)):
             out.modified[at] = {}
         return
-    found = Comparison({}, {}, {})
+    comparison = Comparison({}, {}, {})
     if shape.kind == STRUCT or shape.kind == MAP:
-        _compare_fields(old or {}, new or {}, shape, found)
+        _compare_fields(old or {}, new or {}, shape, comparison)
     else:
-        _compare_items(old or [], new or [], shape, found)
-    if found.added:
-        out.added[at] = found.added
-    if found.modified:
-        out.modified[at] = found.modified
-    if found.removed:
-        out.removed[at] = found.removed
+        _compare_items(old or [], new or [], shape, comparison)
+    if comparison.added:
+        out.added[at] = comparison.added
+    if comparison.modified:
+        out.modified[at] = comparison.modified
+    if comparison.removed:
+        out.removed[at] = comparison.removed
 
 
 def _compare_fields(old: Obj, new: Obj, shape: Shape, out: Comparison) -> None:
@@ -109,37 +109,37 @@ def _note_removed(name: str, value: Any, shape: Shape, out: Comparison) -> None:
 def _compare_items(old: list[Any], new: list[Any], shape: Shape, out: Comparison) -> None:
     before, after = _by_element(old, shape), _by_element(new, shape)
     for at in before | after:
-        gone, come = before.get(at, ()), after.get(at, ())
-        if len(gone) <= 1 and len(come) <= 1:
-            _compare_item(gone, come, shape.inner, at, out)
-        elif len(gone) > 1 and len(come) > 1:
+        old_items, new_items = before.get(at, ()), after.get(at, ())
+        if len(old_items) <= 1 and len(new_items) <= 1:
+            _compare_item(old_items, new_items, shape.inner, at, out)
+        elif len(old_items) > 1 and len(new_items) > 1:
             # Items that share a name are owned together, as one value.
-            if not same_json(gone, come):
+            if not same_json(old_items, new_items):
                 out.modified[at] = {}
-        elif len(gone) > 1:
-            if come:
-                out.added[at] = _whole(come[0], shape.inner)
+        elif len(old_items) > 1:
+            if new_items:
+                out.added[at] = _whole(new_items[0], shape.inner)
             out.removed[at] = {}
         else:
-            if gone:
-                out.removed[at] = _whole(gone[0], shape.inner)
+            if old_items:
+                out.removed[at] = _whole(old_items[0], shape.inner)
             out.added[at] = {}
 
 
-def _compare_item(gone: Any, come: Any, inner: Shape, at: str, out: Comparison) -> None:
-    if not gone:
-        out.added[at] = _whole(come[0], inner)
-    elif not come:
-        out.removed[at] = _whole(gone[0], inner)
+def _compare_item(old_items: Any, new_items: Any, inner: Shape, at: str, out: Comparison) -> None:
+    if not old_items:
+        out.added[at] = _whole(new_items[0], inner)
+    elif not new_items:
+        out.removed[at] = _whole(old_items[0], inner)
     else:
-        _compare(gone[0], come[0], inner, at, out)
+        _compare(old_items[0], new_items[0], inner, at, out)
 
 
 def _by_element(items: list[Any], shape: Shape) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {}
+    by_element: dict[str, list[Any]] = {}
     for item in items:
-        found.setdefault(element(shape, item), []).append(item)
-    return found
+        by_element.setdefault(element(shape, item), []).append(item)
+    return by_element
 
 
 def _whole(value: Any, shape: Shape) -> Tree:
@@ -159,7 +159,7 @@ def _whole(value: Any, shape: Shape) -> Tree:
             tree[f"f:{name}"] = _whole(below, inner)
     else:
         for at, items in _by_element(value, shape).items():
-            # An element that stands there twice is only a mark.
+            # A repeated element is only recorded, without its fields.
             tree[at] = _whole(items[0], shape.inner) if len(items) == 1 else {}
     return tree
 
@@ -175,20 +175,20 @@ def _collect(value: Any, shape: Shape, tree: Tree) -> None:
                 _collect(items[0], shape.inner, below)
             tree[at] = {SELF: {}, **below} if below else below
         return
-    for name, given in value.items():
+    for name, field_value in value.items():
         inner = shape.below(name)
         if inner is not None:
-            _collect_field(name, given, inner, shape, tree)
+            _collect_field(name, field_value, inner, shape, tree)
 
 
-def _collect_field(name: str, given: Any, inner: Shape, shape: Shape, tree: Tree) -> None:
+def _collect_field(name: str, field_value: Any, inner: Shape, shape: Shape, tree: Tree) -> None:
     below: Tree = {}
     if not inner.leaf:
-        _collect(given, inner, below)
+        _collect(field_value, inner, below)
     if below:
         # Entries of a map are members themselves; fields of a struct only as leaves.
         tree[f"f:{name}"] = {SELF: {}, **below} if shape.kind == MAP else below
-    elif inner.leaf or given is None or given == {} or shape.kind == MAP:
+    elif inner.leaf or field_value is None or field_value == {} or shape.kind == MAP:
         tree[f"f:{name}"] = {}
 
 

@@ -41,22 +41,26 @@ class ClaimAdmission:
         user = attributes.request.user
         after, before = obj.get("status") or {}, old.get("status") or {}
         if any(after.get(part) != before.get(part) for part in ("allocation", "reservedFor")):
-            self._require(user, [_asked(verb, target, "binding", target.name) for verb in _VERBS])
+            self._require(
+                user, [_attributes(verb, target, "binding", target.name) for verb in _VERBS]
+            )
         if after.get("allocation") is None:
             # Deallocation also removes what drivers reported.
             return
-        near = _runs_where(user, after)
+        on_node = _is_on_node(user, after)
         for driver in changed_drivers(after.get("devices") or [], before.get("devices") or []):
-            reaches = ("associated-node", "arbitrary-node") if near else ("arbitrary-node",)
-            verbs = [f"{reach}:{verb}" for reach in reaches for verb in _VERBS]
-            self._require(user, [_asked(verb, target, "driver", driver) for verb in verbs])
+            scopes = ("associated-node", "arbitrary-node") if on_node else ("arbitrary-node",)
+            verbs = [f"{scope}:{verb}" for scope in scopes for verb in _VERBS]
+            self._require(user, [_attributes(verb, target, "driver", driver) for verb in verbs])
 
-    def _require(self, user: User, ways: list[Attributes]) -> None:
-        if not any(self._authorizer.decide(user, asked).allowed for asked in ways):
-            raise refusal(user, ways[0], self._authorizer.decide(user, ways[0]))
+    def _require(self, user: User, alternatives: list[Attributes]) -> None:
+        if not any(
+            self._authorizer.authorize(user, attributes).allowed for attributes in alternatives
+        ):
+            raise refusal(user, alternatives[0], self._authorizer.authorize(user, alternatives[0]))
 
 
-def _asked(verb: str, target: Target, part: str, name: str) -> Attributes:
+def _attributes(verb: str, target: Target, part: str, name: str) -> Attributes:
     resource = target.resource
     return Attributes(
         verb, resource.group, target.version, resource.plural, part, target.namespace, name
@@ -67,15 +71,17 @@ def changed_drivers(after: list[Obj], before: list[Obj]) -> list[str]:
     """Return the drivers whose reports differ, in order of their names."""
     drivers = {report.get("driver", "") for report in (*after, *before)}
     return sorted(
-        driver for driver in drivers if list(_of(driver, after)) != list(_of(driver, before))
+        driver
+        for driver in drivers
+        if list(_reports_of(driver, after)) != list(_reports_of(driver, before))
     )
 
 
-def _of(driver: str, reports: list[Obj]) -> Iterator[Obj]:
+def _reports_of(driver: str, reports: list[Obj]) -> Iterator[Obj]:
     return (report for report in reports if report.get("driver", "") == driver)
 
 
-def _runs_where(user: User, status: Obj) -> bool:
+def _is_on_node(user: User, status: Obj) -> bool:
     """Report whether a user's credentials are of the one node that a claim is allocated on."""
     nodes = tuple(user.extra.get(NODE, ()))
     selector = (status.get("allocation") or {}).get("nodeSelector") or {}

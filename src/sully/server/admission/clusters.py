@@ -51,40 +51,40 @@ class ClusterAdmission:
             self._check_acceptance(user, name)
         before, after = _set_of(old), _set_of(obj)
         if before != after:
-            for one in filter(None, (before, after)):
-                self._check_membership(user, one)
+            for cluster_set in filter(None, (before, after)):
+                self._check_membership(user, cluster_set)
 
     def _check_acceptance(self, user: User, name: str) -> None:
         resource = "managedclusters/accept"
         namespace = self._lookup("namespaces", "", name)
         if namespace is not None and "deletionTimestamp" in namespace["metadata"]:
-            why = f"cluster namespace {quote(name)} is terminating"
-            raise denied(VALIDATORS, resource, name, why)
+            reason = f"cluster namespace {quote(name)} is terminating"
+            raise denied(VALIDATORS, resource, name, reason)
         if namespace is not None and self._is_foreign(name, namespace):
             raise denied(VALIDATORS, resource, name, foreign_namespace(name))
-        asked = Attributes("update", REGISTER, "", "managedclusters", "accept", name=name)
-        if not self._authorizer.decide(user, asked).allowed:
-            why = f"user {quote(user.name)} cannot update the HubAcceptsClient field"
-            raise denied(VALIDATORS, resource, name, why)
+        required = Attributes("update", REGISTER, "", "managedclusters", "accept", name=name)
+        if not self._authorizer.authorize(user, required).allowed:
+            reason = f"user {quote(user.name)} cannot update the HubAcceptsClient field"
+            raise denied(VALIDATORS, resource, name, reason)
 
     def _is_foreign(self, cluster: str, namespace: Obj) -> bool:
         return self._compat.protects_foreign_namespaces and not is_namespace_of(cluster, namespace)
 
     def _check_membership(self, user: User, name: str) -> None:
-        asked = Attributes("create", GROUP, "", _SETS, "join", name=name)
-        if not self._authorizer.decide(user, asked).allowed:
-            why = (
+        required = Attributes("create", GROUP, "", _SETS, "join", name=name)
+        if not self._authorizer.authorize(user, required).allowed:
+            reason = (
                 f"user {quote(user.name)} cannot add/remove a ManagedCluster to/from"
                 f" ManagedClusterSet {quote(name)}"
             )
-            raise denied(VALIDATORS, f"{_SETS}/join", name, why)
+            raise denied(VALIDATORS, f"{_SETS}/join", name, reason)
 
     def _check_binding(self, user: User, obj: Obj) -> None:
         name = (obj.get("spec") or {}).get("clusterSet", "")
-        asked = Attributes("create", GROUP, "", _SETS, "bind", name=name)
-        if not self._authorizer.decide(user, asked).allowed:
-            why = f"user {quote(user.name)} is not allowed to bind cluster set {quote(name)}"
-            raise denied(BINDING_VALIDATORS, f"{_SETS}/bind", name, why)
+        required = Attributes("create", GROUP, "", _SETS, "bind", name=name)
+        if not self._authorizer.authorize(user, required).allowed:
+            reason = f"user {quote(user.name)} is not allowed to bind cluster set {quote(name)}"
+            raise denied(BINDING_VALIDATORS, f"{_SETS}/bind", name, reason)
 
 
 def _is_accepted(obj: Obj | None) -> bool:

@@ -32,13 +32,13 @@ from sully.store.errors import ClosedError
 Obj = dict[str, Any]
 
 PULL_SECONDS = 1.0
-"""How often it reads its watch while nothing is allocated."""
+"""How often the watch is read while nothing is allocated."""
 GROUP = "resource.k8s.io"
 CLAIMS = f"{GROUP}/resourceclaims"
 LOCKS = "sully.dev/turns"
 """Where lock records are stored; they are not served."""
-MOST_LOCKS = 1024
-"""Lock records are never deleted, so pools share them, which costs no more than a retry."""
+MAX_LOCKS = 1024
+"""Lock records are never deleted, so pools share them; a collision costs one retry."""
 
 
 class DeviceAdmission:
@@ -50,7 +50,7 @@ class DeviceAdmission:
         self._enabled = compat.rejects_devices_in_use
         self._informer = StoreInformer(store, objects, {CLAIMS: self})
         self._holders: dict[DeviceId, set[StoreKey]] = {}
-        self._held: dict[StoreKey, frozenset[DeviceId]] = {}
+        self._devices: dict[StoreKey, frozenset[DeviceId]] = {}
 
     async def start(self) -> None:
         """Load the claims."""
@@ -67,14 +67,14 @@ class DeviceAdmission:
     def validate(self, attributes: AdmissionAttributes) -> None:
         """Reject a device that another claim holds."""
         target, obj = attributes.request.target, attributes.obj
-        # Nothing but the status has devices; elsewhere the server ignores what a client sends.
+        # Only the status has devices; other endpoints ignore them.
         if (target.resource.storage_key, target.subresource) != (CLAIMS, "status"):
             return
         if not self._enabled or obj is None:
             return
-        wanted, old = holdings(obj), holdings(attributes.old or {})
-        new = [device for device in wanted if wanted[device] and not old.get(device, False)]
-        new += [device for device in wanted if not wanted[device] and device not in old]
+        requested, old = holdings(obj), holdings(attributes.old or {})
+        new = [device for device in requested if requested[device] and not old.get(device, False)]
+        new += [device for device in requested if not requested[device] and device not in old]
         if not new:
             return
         self._informer.pull()
@@ -82,14 +82,14 @@ class DeviceAdmission:
             raise ServiceUnavailable("claims are being listed again, try again")
         key = StoreKey(CLAIMS, target.namespace, target.name)
         for device in new:
-            self._check(key, device, wanted)
-        self._note(key, frozenset(wanted) | frozenset(old))
+            self._check(key, device, requested)
+        self._index(key, frozenset(requested) | frozenset(old))
         if self._store.shared:
-            attributes.also.extend(self._locks(new))
+            attributes.extra_ops.extend(self._locks(new))
 
-    def _check(self, key: StoreKey, device: DeviceId, wanted: Holdings) -> None:
+    def _check(self, key: StoreKey, device: DeviceId, requested: Holdings) -> None:
         for other in sorted(self._holders.get(device, ())):
-            if other != key and excludes(device, wanted, self._newest(other)):
+            if other != key and excludes(device, requested, self._newest(other)):
                 raise _refusal(key, device, other)
 
     def _locks(self, devices: Iterable[DeviceId]) -> Iterator[Put]:
@@ -112,10 +112,10 @@ class DeviceAdmission:
     def drop(self, namespace: str, name: str) -> None:
         """Index a claim again after a change or a deletion."""
         key = StoreKey(CLAIMS, namespace, name)
-        self._note(key, frozenset(self._newest(key)))
+        self._index(key, frozenset(self._newest(key)))
 
-    def _note(self, key: StoreKey, devices: frozenset[DeviceId]) -> None:
-        before = self._held.get(key, frozenset())
+    def _index(self, key: StoreKey, devices: frozenset[DeviceId]) -> None:
+        before = self._devices.get(key, frozenset())
         for device in before - devices:
             holders = self._holders[device]
             holders.discard(key)
@@ -124,20 +124,20 @@ class DeviceAdmission:
         for device in devices - before:
             self._holders.setdefault(device, set()).add(key)
         if devices:
-            self._held[key] = devices
+            self._devices[key] = devices
         else:
-            self._held.pop(key, None)
+            self._devices.pop(key, None)
 
 
 def lock_of(device: DeviceId) -> StoreKey:
     """Return the key of the lock record of a pool, the same in every process."""
-    number = crc32(f"{device.driver}/{device.pool}".encode()) % MOST_LOCKS
+    number = crc32(f"{device.driver}/{device.pool}".encode()) % MAX_LOCKS
     return StoreKey(LOCKS, "", f"{number:04}")
 
 
 def _refusal(key: StoreKey, device: DeviceId, other: StoreKey) -> Conflict:
-    why = f"device {device} is allocated to claim {other.namespace}/{other.name}"
-    answer = conflict("resourceclaims", GROUP, key.name, why)
-    cause = {"reason": IN_USE, "message": why, "field": "status.allocation.devices.results"}
-    answer.details = {**(answer.details or {}), "causes": [cause]}
-    return answer
+    reason = f"device {device} is allocated to claim {other.namespace}/{other.name}"
+    error = conflict("resourceclaims", GROUP, key.name, reason)
+    cause = {"reason": IN_USE, "message": reason, "field": "status.allocation.devices.results"}
+    error.details = {**(error.details or {}), "causes": [cause]}
+    return error

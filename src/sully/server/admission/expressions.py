@@ -58,8 +58,8 @@ def expressions_in(body: Any) -> Iterator[tuple[str, bool]]:
                     waiting.append((item, derived or name == "derivedAttributes"))
 
 
-def _compile(found: set[tuple[str, bool]], gates: Gates, *, clusters: bool) -> None:
-    for text, derived in found:
+def _compile(expressions: set[tuple[str, bool]], gates: Gates, *, clusters: bool) -> None:
+    for text, derived in expressions:
         if clusters:
             expression_problem(text)
         elif len(text) <= EXPRESSION_MAX:

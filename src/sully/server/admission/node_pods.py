@@ -31,14 +31,14 @@ _AUDIENCE_VERB = "request-serviceaccounts-token-audience"
 
 
 class NodePods:
-    """Checks what a node writes to pods, and the tokens that it asks for."""
+    """Checks what a node writes to pods, and the tokens that it requests."""
 
     def __init__(self, authorizer: Authorizer, lookup: Lookup) -> None:
         self._authorizer = authorizer
         self._lookup = lookup
 
     def pod_problem(self, node: str, attributes: AdmissionAttributes) -> str:
-        """Say what a node may not do to a pod; empty if it may."""
+        """Return why a node may not write a pod; empty if it may."""
         who = f"node {quote(node)}"
         match attributes.request.target.subresource, attributes.operation:
             case "", "create":
@@ -89,11 +89,11 @@ class NodePods:
         live = self._lookup("nodes", "", node)
         if live is None:
             raise not_found("nodes", "", node)
-        given, uid = owner.get("uid", ""), live["metadata"]["uid"]
-        return "" if given == uid else f"node {node} UID mismatch: expected {given} got {uid}"
+        expected, uid = owner.get("uid", ""), live["metadata"]["uid"]
+        return "" if expected == uid else f"node {node} UID mismatch: expected {expected} got {uid}"
 
     def token_problem(self, node: str, attributes: AdmissionAttributes) -> str:
-        """Say why a node does not get a token; empty if it does."""
+        """Return why a node does not get a token; empty if it does."""
         spec = (attributes.obj or {}).get("spec") or {}
         bound = spec.get("boundObjectRef") or {}
         if (bound.get("apiVersion"), bound.get("kind")) != ("v1", "Pod") or not bound.get("name"):
@@ -115,14 +115,14 @@ class NodePods:
     def _audience_problem(
         self, attributes: AdmissionAttributes, audiences: list[str], pod: Obj
     ) -> str:
-        """Check that a pod mounts a token for the audience, or that a role lets the node ask."""
+        """Check that a pod mounts a token for the audience, or that a role allows the node to."""
         if len(audiences) > 1:
             return "node may only request 0 or 1 audiences"
         audience = audiences[0] if audiences else ""
         if audience in _audiences(pod):
             return ""
         user, target = attributes.request.user, attributes.request.target
-        asked = Attributes(
+        required = Attributes(
             _AUDIENCE_VERB,
             "",
             target.version,
@@ -130,7 +130,7 @@ class NodePods:
             namespace=target.namespace,
             name=target.name,
         )
-        if self._authorizer.decide(user, asked).allowed:
+        if self._authorizer.authorize(user, required).allowed:
             return ""
         return f"{user.name} is not authorized to request tokens for audience {quote(audience)}"
 
@@ -151,7 +151,7 @@ def _identity(owner: Obj) -> tuple[str, str, str]:
 
 
 def _referenced(pod: Obj) -> str:
-    """Name the kind of something that a pod refers to; empty if it refers to nothing."""
+    """Return a resource that a pod references; empty if there is none."""
     used = list(references(pod))
     for resource in _FIRST:
         if any(reference.resource == resource and reference.name for reference in used):
@@ -169,9 +169,9 @@ def _status_problem(node: str, pod: Obj, old: Obj) -> str:
     if (pod["metadata"].get("labels") or {}) != (old["metadata"].get("labels") or {}):
         return "cannot update labels through pod status"
     after, before = pod.get("status") or {}, old.get("status") or {}
-    for field, words in _SYSTEM_STATUS.items():
+    for field, description in _SYSTEM_STATUS.items():
         if (after.get(field) or None) != (before.get(field) or None):
-            return f"cannot update {words}"
+            return f"cannot update {description}"
     return ""
 
 

@@ -131,13 +131,13 @@ def _lease(node: str, attributes: AdmissionAttributes) -> None:
         raise _refused(attributes, _LEASE_NAME)
 
 
-def _refuse(attributes: AdmissionAttributes, why: str) -> None:
-    if why:
-        raise _refused(attributes, why)
+def _refuse(attributes: AdmissionAttributes, reason: str) -> None:
+    if reason:
+        raise _refused(attributes, reason)
 
 
-def _refused(attributes: AdmissionAttributes, why: str) -> Forbidden:
+def _refused(attributes: AdmissionAttributes, reason: str) -> Forbidden:
     target = attributes.request.target
     obj: Obj = attributes.obj or {}
     name = target.name or (obj.get("metadata") or {}).get("name", "")
-    return forbidden(target.resource.plural, target.resource.group, name, why)
+    return forbidden(target.resource.plural, target.resource.group, name, reason)

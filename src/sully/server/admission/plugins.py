@@ -23,7 +23,8 @@ class AdmissionAttributes(msgspec.Struct, frozen=True):
     operation: str  # create, update, delete, or connect (a subresource with verbs of its own)
     obj: Obj | None  # None: a deletion
     old: Obj | None  # None: a creation, or a subresource
-    also: list[Op] = msgspec.field(default_factory=list)  # added to the transaction of an update
+    # Added to the transaction of an update.
+    extra_ops: list[Op] = msgspec.field(default_factory=list)
 
 
 class NamespaceLifecycle:

@@ -32,7 +32,7 @@ from sully.store.errors import ClosedError
 Obj = dict[str, Any]
 
 PULL_SECONDS = 1.0
-"""How often it reads its watches while nothing is created."""
+"""How often watches are read while nothing is created."""
 QUOTAS = "resourcequotas"
 CLASSES = "resource.k8s.io/deviceclasses"
 CLAIMS = "resource.k8s.io/resourceclaims"
@@ -51,82 +51,82 @@ class QuotaAdmission:
         self._quotas = StoreIndex(store, objects, QUOTAS, _namespace)
         self._claims = StoreIndex(store, objects, CLAIMS, _owner_uid)
         self._classes = StoreIndex(store, objects, CLASSES, _extended_resource)
-        others = {CLAIMS: self._claims, CLASSES: self._classes}
-        self._indexes = {QUOTAS: self._quotas, **others}
+        dependencies = {CLAIMS: self._claims, CLASSES: self._classes}
+        self._indexes = {QUOTAS: self._quotas, **dependencies}
         self._informer = StoreInformer(store, objects, {QUOTAS: self._quotas})
-        # Separate, because it is read only where there are quotas.
-        self._others = StoreInformer(store, objects, others)
+        # Separate, because it is read only in namespaces with quotas.
+        self._dependencies = StoreInformer(store, objects, dependencies)
 
     async def start(self) -> None:
         """Load the quotas."""
         await self._informer.open()
-        await self._others.open()
+        await self._dependencies.open()
 
     async def run(self, clock: Clock) -> None:
         """Keep the indexes current until the server stops."""
         with suppress(ClosedError):
             while True:
                 await self._informer.catch_up()
-                await self._others.catch_up()
+                await self._dependencies.catch_up()
                 await clock.sleep(PULL_SECONDS)
 
-    def awaits_count(self, target: Target) -> bool:
+    def awaits_usage(self, target: Target) -> bool:
         """Report whether a quota limits objects of a kind and was not yet counted for it.
 
-        Kubernetes lets such objects pass uncounted; here a create waits for a moment.
+        Kubernetes admits such objects uncounted; here a create waits briefly.
         """
         if not self._compat.enforces_quota_immediately or not self._has_quotas(target):
             return False
-        judge = self._evaluator(target)
+        kind_evaluator = self._evaluator(target)
         quotas = map(self._objects.bare, self._quotas.newest(target.namespace))
-        return any(uncounted(quota, judge) for quota in quotas)
+        return any(uncounted(quota, kind_evaluator) for quota in quotas)
 
     def charge(self, target: Target, obj: Obj, old: Obj | None = None) -> list[Op]:
-        """Return what must be written with an object; reject it where a quota is exceeded.
+        """Return the quota updates to commit with an object; raises Forbidden if one is exceeded.
 
-        The answer holds until the next `await`: the caller commits without one.
+        They are valid until the next `await`: the caller commits without one.
         """
         if (old is not None and not _changes_usage(target, obj, old)) or not self._has_quotas(
             target
         ):
             return []
-        records, quotas, judge = self._situation(target)
+        records, quotas, kind_evaluator = self._state_of(target)
         if target.subresource:
             # A status reports what exists and cannot be rejected.
-            return self._puts(records, account(quotas, judge, obj, old))
-        decision = decide(quotas, judge, obj, old, compat=self._compat)
+            return self._puts(records, account(quotas, kind_evaluator, obj, old))
+        decision = decide(quotas, kind_evaluator, obj, old, compat=self._compat)
         if isinstance(decision, Refusal):
             resource, name = target.resource, obj["metadata"]["name"]
             raise forbidden(resource.plural, resource.group, name, decision.text)
         return self._puts(records, decision)
 
     def release(self, target: Target, record: Record) -> list[Op]:
-        """Return what must be written when an object is deleted."""
+        """Return the quota updates to commit with the deletion of an object."""
         if not self._has_quotas(target):
             return []
-        records, quotas, judge = self._situation(target)
-        ops = self._puts(records, account(quotas, judge, None, self._objects.bare(record)))
+        records, quotas, kind_evaluator = self._state_of(target)
+        ops = self._puts(records, account(quotas, kind_evaluator, None, self._objects.bare(record)))
         # A quota may count itself.
         return [op for op in ops if op.key != record.key]
 
-    def accepting(self, key: StoreKey, obj: Obj) -> AbstractContextManager[None]:
+    def indexed_while_written(self, key: StoreKey, obj: Obj) -> AbstractContextManager[None]:
         """Index a new object while it is being written, if quotas depend on it."""
-        filing = self._indexes.get(key.resource)
-        return _NOTHING if filing is None else filing.accepting(key, obj)
+        index = self._indexes.get(key.resource)
+        return _NOTHING if index is None else index.indexed_while_written(key, obj)
 
     def _has_quotas(self, target: Target) -> bool:
         resource = target.resource
         if not resource.namespaced or (resource.group, resource.plural) in IGNORED:
             return False
         self._pull(self._informer)
-        return bool(self._quotas.under(target.namespace))
+        return bool(self._quotas.keys_of(target.namespace))
 
-    def _pull(self, feed: StoreInformer) -> None:
-        feed.pull()
-        if feed.expired:
-            raise ServiceUnavailable("quotas are being read again: try again")
+    def _pull(self, informer: StoreInformer) -> None:
+        informer.pull()
+        if informer.expired:
+            raise ServiceUnavailable("quotas are being listed again, try again")
 
-    def _situation(self, target: Target) -> tuple[list[Record], list[Obj], Evaluator]:
+    def _state_of(self, target: Target) -> tuple[list[Record], list[Obj], Evaluator]:
         records = self._quotas.newest(target.namespace)
         return records, [self._objects.bare(record) for record in records], self._evaluator(target)
 
@@ -135,14 +135,14 @@ class QuotaAdmission:
         return [_put(by_name[charge.name], charge.used, self._objects) for charge in charges]
 
     def _evaluator(self, target: Target) -> Evaluator:
-        self._pull(self._others)
+        self._pull(self._dependencies)
         resource = target.resource
         classes = {key.name: value for key, value in self._classes.values.items()}
         claims = Claims(classes, self._owner_usage)
         return evaluator(resource.group, resource.plural, self._clock.now(), claims)
 
     def _owner_usage(self, claim: Obj) -> Usage:
-        """Return what the pod uses whose extended resources a claim stands for, if there is one."""
+        """Return the usage of the pod for whose extended resources a claim was created, if any."""
         owner = owning_pod(claim)
         if owner is None:
             return {}
@@ -151,8 +151,8 @@ class QuotaAdmission:
         if pod is None or pod["metadata"]["uid"] != owner["uid"]:
             return {}
         owned = map(self._objects.bare, self._claims.newest(owner["uid"]))
-        others = [claim for claim in owned if _owner_uid(claim) == owner["uid"]]
-        return pod_usage(pod, self._clock.now()) if is_claim_of(claim, pod, others) else {}
+        claims = [claim for claim in owned if _owner_uid(claim) == owner["uid"]]
+        return pod_usage(pod, self._clock.now()) if is_claim_of(claim, pod, claims) else {}
 
 
 def _changes_usage(target: Target, obj: Obj, old: Obj) -> bool:

@@ -15,7 +15,13 @@ import msgspec
 from sully.api.resource.annotations import expiry
 from sully.api.resource.types import DeviceTaintRule
 from sully.api.sully.types import GROUP, VERSION, TaintRecordStatus
-from sully.domain.eviction.records import EXPIRY, follow, leave, lift, taint_record_name
+from sully.domain.eviction.records import (
+    EXPIRY,
+    close_record,
+    follow,
+    set_deleter,
+    taint_record_name,
+)
 from sully.machinery.codec import from_json, to_json
 from sully.machinery.decode import decode
 from sully.machinery.moments import rewriter
@@ -53,26 +59,26 @@ class RuleHistory:
             return
         bare = self._objects.bare(record)
         status = msgspec.convert(bare.get("status", {}), TaintRecordStatus)
-        noted = _noted(status, old, new, request=request, now=self._clock.now())
-        if noted == status:
+        recorded = _recorded(status, old, new, request=request, now=self._clock.now())
+        if recorded == status:
             return
         schema = self._objects.scheme.schema(self._resource, VERSION)
         # In the normal form, as after every other write.
-        normal = decode({**bare, "status": _plain(noted)}, schema, [])
+        normal = decode({**bare, "status": _normalized(recorded)}, schema, [])
         obj = {**bare, "status": normal["status"]}
         yield Put(key, to_json(obj), record.revision, {"bare": obj})
 
 
-def _noted(
+def _recorded(
     status: TaintRecordStatus, old: Obj, new: Obj | None, *, request: Request, now: datetime
 ) -> TaintRecordStatus:
     if new is None:
-        return lift(status, now=now, by=_deleter(old, request, now))
+        return close_record(status, now=now, by=_deleter(old, request, now))
     if "deletionTimestamp" not in new["metadata"]:
         rule = msgspec.convert(new, DeviceTaintRule)
         return follow(status, rule, now=now, by=request.user.name)
     if "deletionTimestamp" not in old["metadata"]:
-        return leave(status, by=_deleter(old, request, now))
+        return set_deleter(status, by=_deleter(old, request, now))
     return status
 
 
@@ -87,7 +93,7 @@ def _deleter(rule: Obj, request: Request, now: datetime) -> str:
     return EXPIRY if due and request.manager == _EXPIRY_CONTROLLER else request.user.name
 
 
-def _plain(status: TaintRecordStatus) -> Obj:
-    plain: Obj = from_json(to_json(status))
+def _normalized(status: TaintRecordStatus) -> Obj:
+    normalized: Obj = from_json(to_json(status))
     rewrite = rewriter(TaintRecordStatus)
-    return plain if rewrite is None else rewrite(plain)
+    return normalized if rewrite is None else rewrite(normalized)

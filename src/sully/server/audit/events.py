@@ -23,14 +23,14 @@ REASON = "authorization.k8s.io/reason"
 TRUNCATED = "...TRUNCATED"
 """Ends a truncated text, as in Kubernetes."""
 
-_MOST_TEXT = 1024  # of a user agent, a path or a reason
-_MOST_NAME = 256  # of an object, a user, a group: longer ones are not valid
-_MOST_LIST = 1024  # of all groups together, and of all extra values
-_MOST_ESCAPED = 6  # bytes that JSON takes for a character: \u0000
+_MAX_TEXT = 1024  # of a user agent, a path or a reason
+_MAX_NAME = 256  # of an object, a user, a group: longer ones are not valid
+_MAX_LIST = 1024  # of all groups together, and of all extra values
+_MAX_ESCAPED = 6  # bytes that JSON takes for a character: \u0000
 
 
 class Entry(msgspec.Struct):
-    """One request, as it ended."""
+    """One completed request."""
 
     id: str
     verb: str
@@ -56,31 +56,31 @@ class Entry(msgspec.Struct):
 
 def bounded(entry: Entry) -> Entry:
     """Truncate what the client chose, in place: entries are queued in memory."""
-    entry.uri = cut(entry.uri, _MOST_TEXT)
-    entry.verb = cut(entry.verb, _MOST_NAME)
-    entry.agent = cut(entry.agent, _MOST_TEXT)
-    entry.name = cut(entry.name, _MOST_NAME)
+    entry.uri = truncate(entry.uri, _MAX_TEXT)
+    entry.verb = truncate(entry.verb, _MAX_NAME)
+    entry.agent = truncate(entry.agent, _MAX_TEXT)
+    entry.name = truncate(entry.name, _MAX_NAME)
     if entry.user is not None:
         entry.user = bounded_user(entry.user)
     if entry.acting is not None:
         entry.acting = bounded_user(entry.acting)
     if entry.target is not None:
         entry.target = _bounded_target(entry.target)
-    entry.annotations = {key: cut(text, _MOST_TEXT) for key, text in entry.annotations.items()}
+    entry.annotations = {key: truncate(text, _MAX_TEXT) for key, text in entry.annotations.items()}
     return entry
 
 
-def cut(text: str, most: int) -> str:
-    """Return the beginning of a text that takes at most this many bytes as JSON."""
-    if len(text) * _MOST_ESCAPED <= most and text.isascii():
+def truncate(text: str, limit: int) -> str:
+    """Truncate a text to at most this many bytes as JSON."""
+    if len(text) * _MAX_ESCAPED <= limit and text.isascii():
         return text
     # Invalid UTF-8 cannot be written.
-    text = text[: most + 1].encode("utf-8", "replace").decode()
-    taken = 0
-    for at, char in enumerate(text):
-        taken += _length(char)
-        if taken > most:
-            return text[:at] + TRUNCATED
+    text = text[: limit + 1].encode("utf-8", "replace").decode()
+    size = 0
+    for index, char in enumerate(text):
+        size += _length(char)
+        if size > limit:
+            return text[:index] + TRUNCATED
     return text
 
 
@@ -88,48 +88,48 @@ def bounded_user(user: User) -> User:
     """Truncate the names of a user, its groups and its extra values."""
     extra = chain.from_iterable((key, *values) for key, values in user.extra.items())
     length = sum(len(text) + 1 for text in chain((user.name, user.uid), user.groups, extra))
-    if length * _MOST_ESCAPED <= 2 * _MOST_LIST:
+    if length * _MAX_ESCAPED <= 2 * _MAX_LIST:
         return user
     return User(
-        cut(user.name, _MOST_NAME),
+        truncate(user.name, _MAX_NAME),
         # Important groups must not be hidden behind many others.
-        tuple(_first(sorted(user.groups, key=_unimportance))),
-        cut(user.uid, _MOST_NAME),
+        tuple(_fitting(sorted(user.groups, key=_group_order))),
+        truncate(user.uid, _MAX_NAME),
         _bounded_extra(user.extra),
     )
 
 
-def _unimportance(group: str) -> tuple[bool, bool]:
+def _group_order(group: str) -> tuple[bool, bool]:
     return group != MASTERS, not group.startswith("system:")
 
 
-def _first(texts: Iterable[str], most: int = _MOST_LIST) -> Iterable[str]:
+def _fitting(texts: Iterable[str], limit: int = _MAX_LIST) -> Iterable[str]:
     """Yield as many texts as fit, each truncated."""
     for text in texts:
-        shown = cut(text, _MOST_NAME)
-        most -= _length(shown) + len('"",')
-        if most < 0:
+        truncated = truncate(text, _MAX_NAME)
+        limit -= _length(truncated) + len('"",')
+        if limit < 0:
             yield TRUNCATED
             return
-        yield shown
+        yield truncated
 
 
 def _bounded_extra(extra: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
     bounded_extra: dict[str, tuple[str, ...]] = {}
-    left = _MOST_LIST
+    left = _MAX_LIST
     for key, values in extra.items():
-        name = cut(key, _MOST_NAME)
+        name = truncate(key, _MAX_NAME)
         left -= _length(name) + len('"":[],')
         if left < 0:
             bounded_extra[TRUNCATED] = ()
             break
-        bounded_extra[name] = tuple(_first(values, left))
+        bounded_extra[name] = tuple(_fitting(values, left))
         left -= sum(_length(value) + len('"",') for value in bounded_extra[name])
     return bounded_extra
 
 
 def _bounded_target(target: Target) -> Target:
-    namespace, name = cut(target.namespace, _MOST_NAME), cut(target.name, _MOST_NAME)
+    namespace, name = truncate(target.namespace, _MAX_NAME), truncate(target.name, _MAX_NAME)
     if namespace == target.namespace and name == target.name:
         return target
     return msgspec.structs.replace(target, namespace=namespace, name=name)

@@ -27,25 +27,25 @@ from sully.server.requests import Request
 
 _log = get_logger("audit")
 MAX_BYTES = 64 << 20
-KEPT = 4
+MAX_BACKUPS = 4
 UNAUTHENTICATED_BYTES = 8 << 20
-UNAUTHENTICATED_KEPT = 1
+UNAUTHENTICATED_BACKUPS = 1
 UNAUTHENTICATED_RATE, UNAUTHENTICATED_BURST = 10.0, 100
 """Entries per second of all unauthenticated clients together."""
 REPORT_SECONDS = 60.0
 """Seconds between two log lines about suppressed entries."""
-MAX_WAITING = 20_000
-_GATHER_SECONDS = 0.1
-_AT_ONCE = 16
+MAX_QUEUED = 20_000
+_BATCH_SECONDS = 0.1
+_BATCH = 16
 
 
 class RotatingFile:
     """Appends to a file, which it renames when it is full, or to the standard output."""
 
-    def __init__(self, path: Path | None, *, max_bytes: int, kept: int) -> None:
+    def __init__(self, path: Path | None, *, max_bytes: int, max_backups: int) -> None:
         self._path = path
         self._max_bytes = max_bytes
-        self._kept = kept
+        self._max_backups = max_backups
         self._file: IO[bytes] | None = None
 
     def open(self) -> IO[bytes]:
@@ -72,7 +72,7 @@ class RotatingFile:
 
     def _rename(self, path: Path) -> None:
         self.close()
-        for number in range(self._kept - 1, 0, -1):
+        for number in range(self._max_backups - 1, 0, -1):
             with contextlib.suppress(FileNotFoundError):
                 _numbered(path, number).replace(_numbered(path, number + 1))
         path.replace(_numbered(path, 1))
@@ -90,21 +90,21 @@ class AuditLog:
         path: Path | None,
         *,
         max_bytes: int = MAX_BYTES,
-        kept: int = KEPT,
-        max_waiting: int = MAX_WAITING,
+        max_backups: int = MAX_BACKUPS,
+        max_queued: int = MAX_QUEUED,
         clock: Clock | None = None,
     ) -> None:
         self._clock = clock or SystemClock()
-        self._max_waiting = max_waiting
-        self._file = RotatingFile(path, max_bytes=max_bytes, kept=kept)
-        self._unauthenticated = self._file if path is None else _file_of_unauthenticated(path)
+        self._max_queued = max_queued
+        self._file = RotatingFile(path, max_bytes=max_bytes, max_backups=max_backups)
+        self._unauthenticated = self._file if path is None else _unauthenticated_file(path)
         self._bucket = TokenBucket(UNAUTHENTICATED_RATE, UNAUTHENTICATED_BURST, self._clock)
-        self._waiting: deque[Entry] = deque()
+        self._queue: deque[Entry] = deque()
         self._dropped = 0
         self._suppressed = 0
         self._reported: float | None = None
         self._wake = threading.Event()
-        self._ending = threading.Event()
+        self._stopping = threading.Event()
         self._failed = False
         self._file.open()
         self._thread = threading.Thread(target=self._run, name="audit", daemon=True)
@@ -114,16 +114,16 @@ class AuditLog:
         """Queue an entry; never blocks."""
         if not entry.authenticated and not self._bucket.take():
             self._suppressed += 1
-        elif len(self._waiting) >= self._max_waiting:
+        elif len(self._queue) >= self._max_queued:
             self._dropped += 1
         else:
-            self._waiting.append(bounded(entry))
+            self._queue.append(bounded(entry))
         if not self._wake.is_set():
             self._wake.set()
 
     def close(self) -> None:
         """Write queued entries, and stop."""
-        self._ending.set()
+        self._stopping.set()
         self._wake.set()
         self._thread.join()
         self._report_suppressed()
@@ -131,22 +131,22 @@ class AuditLog:
         self._unauthenticated.close()
 
     def _run(self) -> None:
-        while not self._ending.is_set() or self._waiting:
+        while not self._stopping.is_set() or self._queue:
             self._wake.wait(REPORT_SECONDS if self._suppressed else None)
             # Writing each line separately would cost the event loop far more.
-            self._ending.wait(_GATHER_SECONDS)
+            self._stopping.wait(_BATCH_SECONDS)
             self._wake.clear()
-            while self._waiting:
+            while self._queue:
                 # A few at a time: each write lets the event loop continue.
-                self._append([self._waiting.popleft() for _ in range(self._some())])
+                self._append([self._queue.popleft() for _ in range(self._batch_size())])
             dropped, self._dropped = self._dropped, 0
             if dropped:
                 _log.error("audit entries dropped", count=dropped)
             if self._is_time_to_report():
                 self._report_suppressed()
 
-    def _some(self) -> int:
-        return min(len(self._waiting), _AT_ONCE)
+    def _batch_size(self) -> int:
+        return min(len(self._queue), _BATCH)
 
     def _append(self, entries: list[Entry]) -> None:
         try:
@@ -156,7 +156,7 @@ class AuditLog:
                     file.append(b"".join(lines))
         except OSError as error:
             if not self._failed:
-                _log.error("failed to write the audit log", error=str(error), lost=len(entries))
+                _log.error("failed to write audit log", error=str(error), dropped=len(entries))
             self._failed = True
         else:
             self._failed = False
@@ -172,9 +172,11 @@ class AuditLog:
             _log.warning("audit entries of unauthenticated requests suppressed", count=count)
 
 
-def _file_of_unauthenticated(path: Path) -> RotatingFile:
-    beside = path.with_name(f"{path.stem}-unauthenticated{path.suffix}")
-    return RotatingFile(beside, max_bytes=UNAUTHENTICATED_BYTES, kept=UNAUTHENTICATED_KEPT)
+def _unauthenticated_file(path: Path) -> RotatingFile:
+    separate = path.with_name(f"{path.stem}-unauthenticated{path.suffix}")
+    return RotatingFile(
+        separate, max_bytes=UNAUTHENTICATED_BYTES, max_backups=UNAUTHENTICATED_BACKUPS
+    )
 
 
 class RequestAudit:
@@ -191,13 +193,13 @@ class RequestAudit:
         self._verb = ""
         self._received = clock.now()
 
-    def taken(self, verb: str) -> "RequestAudit":
+    def recording(self, verb: str) -> "RequestAudit":
         """Return a context manager that audits the result."""
         self._verb = verb
         return self
 
     def __enter__(self) -> None:
-        """Start."""
+        """Do nothing."""
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         """Write the entry, also after an error."""
@@ -206,12 +208,12 @@ class RequestAudit:
             self._code, reason = error.code, error.reason
         self._log.write(self._entry(self._verb, self._received, reason))
 
-    def answered(self, verb: str, obj: Obj) -> None:
+    def succeeded(self, verb: str, obj: Obj) -> None:
         """Record a success."""
         self._code = 201 if verb == "create" else 200
         self._name = obj.get("metadata", {}).get("name", "")
 
-    def refused(self, verb: str) -> None:
+    def forbidden(self, verb: str) -> None:
         """Write the entry of a forbidden request."""
         self._code = Forbidden.code
         self._log.write(self._entry(verb, self._received, Forbidden.reason))

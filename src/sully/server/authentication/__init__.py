@@ -2,5 +2,5 @@
 
 Owns: how a `User` follows from a connection and its headers; tokens and the key that signs them.
 Never: authorizes; impersonation only asks the authorizer.
-Start at: authenticator.py (one request), then tokens.py and accounts.py (tokens).
+Start at: authenticator.py (one request), then tokens.py and service_accounts.py (tokens).
 """

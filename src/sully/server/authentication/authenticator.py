@@ -1,7 +1,7 @@
 """The user of a request: a certificate first, then a bearer token, else anonymous.
 
 The certificate was read when the connection was opened (net/listen.py); tokens are checked by
-accounts.py. A request with a bad token is rejected, even for public pages.
+service_accounts.py. A request with a bad token is rejected, even for public pages.
 """
 
 import math
@@ -10,16 +10,16 @@ from typing import Any
 
 from sully.machinery.errors import Unauthorized
 from sully.runtime.clock import Clock
-from sully.server.authentication.accounts import Accounts, TokenError
 from sully.server.authentication.certificates import Peer, peer_of
 from sully.server.authentication.groups import ANONYMOUS
+from sully.server.authentication.service_accounts import TokenAuthenticator, TokenError
 from sully.server.requests import User
 
 
 class Authenticator:
     """Authenticates requests."""
 
-    def __init__(self, clock: Clock, accounts: Accounts | None = None) -> None:
+    def __init__(self, clock: Clock, accounts: TokenAuthenticator | None = None) -> None:
         self._clock = clock
         self._accounts = accounts
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sully.server.authentication.accounts import CREDENTIAL
 from sully.server.authentication.groups import with_authenticated
+from sully.server.authentication.service_accounts import CREDENTIAL
 from sully.server.requests import User
 
 

@@ -52,9 +52,9 @@ class SigningKey:
         path = folder / "sa.key"
         if path.exists():
             return cls(_load(path))
-        made = cls.new()
-        write_private(path, made.pem())
-        return made
+        generated = cls.new()
+        write_private(path, generated.pem())
+        return generated
 
     def pem(self) -> bytes:
         """Return the private key as its file holds it."""
@@ -92,7 +92,7 @@ def _load(path: Path) -> ec.EllipticCurvePrivateKey:
     try:
         key = serialization.load_pem_private_key(path.read_bytes(), password=None)
     except ValueError as error:
-        raise KeyFileError(f"{path} holds no key that can be read: {error}") from None
+        raise KeyFileError(f"{path} has no readable key: {error}") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey) or key.curve.name != "secp256r1":
-        raise KeyFileError(f"{path} holds a key that cannot sign {ALGORITHM} tokens")
+        raise KeyFileError(f"the key in {path} cannot sign {ALGORITHM} tokens")
     return key

@@ -1,4 +1,4 @@
-"""Answers TokenReviews and SelfSubjectReviews.
+"""TokenReviews and SelfSubjectReviews.
 
 Both are virtual resources, never stored (registry/virtual.py).
 """
@@ -9,29 +9,29 @@ from sully.machinery.errors import BadRequest
 from sully.machinery.strategy import Obj
 from sully.machinery.timestamps import format_time
 from sully.runtime.clock import Clock
-from sully.server.authentication.accounts import AUDIENCES, Accounts, TokenError
+from sully.server.authentication.service_accounts import AUDIENCES, TokenAuthenticator, TokenError
 from sully.server.requests import Request, User
 
 GROUP = "authentication.k8s.io"
 
 
 def who_am_i(clock: Clock) -> Callable[[Request, Obj], Obj]:
-    """Return what answers SelfSubjectReviews."""
+    """Return the handler of SelfSubjectReviews."""
 
-    def answer(request: Request, _obj: Obj) -> Obj:
+    def handle(request: Request, _obj: Obj) -> Obj:
         # A new object: other fields of the request are ignored.
         return {
             "metadata": {"creationTimestamp": format_time(clock.now())},
             "status": {"userInfo": user_info(request.user)},
         }
 
-    return answer
+    return handle
 
 
-def review_tokens(accounts: Accounts) -> Callable[[Request, Obj], Obj]:
-    """Return what answers TokenReviews."""
+def review_tokens(accounts: TokenAuthenticator) -> Callable[[Request, Obj], Obj]:
+    """Return the handler of TokenReviews."""
 
-    def answer(_request: Request, obj: Obj) -> Obj:
+    def handle(_request: Request, obj: Obj) -> Obj:
         spec = obj["spec"]
         if not spec.get("token"):
             raise BadRequest("token is required for TokenReview in authentication")
@@ -48,11 +48,11 @@ def review_tokens(accounts: Accounts) -> Callable[[Request, Obj], Obj]:
             },
         }
 
-    return answer
+    return handle
 
 
 def user_info(user: User) -> Obj:
-    """Return a user as objects show one."""
+    """Return the UserInfo of a user."""
     info: Obj = {"username": user.name}
     if user.uid:
         info["uid"] = user.uid

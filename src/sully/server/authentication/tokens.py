@@ -1,7 +1,7 @@
 """Service account tokens as values: their claims, and their form as JSON web tokens.
 
-Here only the signature is verified. accounts.py checks times, audiences and the account each time a
-token is used.
+Here only the signature is verified. service_accounts.py checks times, audiences and the account
+each time a token is used.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _OPTIONS: Options = {
     "verify_iat": False,
     "verify_nbf": False,
 }
-"""accounts.py checks these on every use, by the clock of the server."""
+"""service_accounts.py checks these on every use, by the clock of the server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a token says. Times are seconds since 1970."""
+    """The claims of a token. Times are seconds since 1970."""
 
     namespace: str
     account: Bound
@@ -53,7 +53,7 @@ class Claims:
 
     @property
     def subject(self) -> str:
-        """Return the name of the user that the token stands for."""
+        """Return the user name of the token."""
         return f"{PREFIX}{self.namespace}:{self.account.name}"
 
 

@@ -41,12 +41,12 @@ class Attributes(msgspec.Struct, frozen=True):
     subresource: str = ""
     namespace: str = ""
     name: str = ""
-    path: str | None = None  # set for non-resource paths; nothing else counts then
+    path: str | None = None  # set for non-resource paths; only the verb is used then
     # Fields that selected objects must have, for lists and watches.
     fields: Mapping[str, str] = msgspec.field(default_factory=lambda: NO_OPTIONS)
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class Decision(msgspec.Struct, frozen=True):
     """Whether a request is allowed, and why."""
 
     allowed: bool
@@ -56,7 +56,7 @@ class Verdict(msgspec.Struct, frozen=True):
 class Authorizer(Protocol):
     """Decides synchronously: everything it depends on is in memory."""
 
-    def decide(self, user: User, attributes: Attributes) -> Verdict:
+    def authorize(self, user: User, attributes: Attributes) -> Decision:
         """Report whether a user may do something."""
         ...
 
@@ -114,7 +114,7 @@ def is_true(value: str | None) -> bool:
 
 
 def selected_fields(selector: str) -> Mapping[str, str]:
-    """Return the fields to which a selector gives one value; none if it cannot be read."""
+    """Return the fields that a selector requires to equal a value; none if it is invalid."""
     if not selector:
         return NO_OPTIONS
     try:

@@ -12,7 +12,7 @@ from typing import Any
 from sully.api.rbac.rules import resource_access
 from sully.machinery.errors import not_found
 from sully.runtime.clock import Clock
-from sully.server.authorization.attributes import Attributes, Verdict
+from sully.server.authorization.attributes import Attributes, Decision
 from sully.server.authorization.index import BINDINGS, ROLES, Index
 from sully.server.authorization.nodes import Nodes, node_name
 from sully.server.authorization.relations import Relations
@@ -25,9 +25,9 @@ from sully.store.errors import ClosedError
 Obj = dict[str, Any]
 
 MASTERS = "system:masters"
-ALLOWED = Verdict(allowed=True)
+ALLOWED = Decision(allowed=True)
 PULL_SECONDS = 1.0
-"""How often the authorizer reads its watches while no request comes."""
+"""How often watches are read while there are no requests."""
 _UNRESOLVED = "node authorizer does not support user rule resolution"
 
 
@@ -90,7 +90,7 @@ class RbacAuthorizer:
         await self._informer.catch_up()
         await self._pods.catch_up()
 
-    def decide(self, user: User, attributes: Attributes) -> Verdict:
+    def authorize(self, user: User, attributes: Attributes) -> Decision:
         """Report whether a user may do something."""
         if MASTERS in user.groups:
             return ALLOWED
@@ -99,20 +99,20 @@ class RbacAuthorizer:
         node = node_name(user)
         if node is not None:
             self._pods.pull()
-            verdict = self._nodes.decide(node, attributes)
-            if verdict.allowed:
-                return verdict
-            reasons.append(verdict.reason)
-        verdict = self._by_roles(user, attributes)
-        if verdict.allowed or not reasons:
-            return verdict
-        text = "\n".join(reason for reason in (*reasons, verdict.reason) if reason)
-        return Verdict(allowed=False, reason=text)
+            decision = self._nodes.authorize(node, attributes)
+            if decision.allowed:
+                return decision
+            reasons.append(decision.reason)
+        decision = self._by_roles(user, attributes)
+        if decision.allowed or not reasons:
+            return decision
+        text = "\n".join(reason for reason in (*reasons, decision.reason) if reason)
+        return Decision(allowed=False, reason=text)
 
-    def _by_roles(self, user: User, attributes: Attributes) -> Verdict:
+    def _by_roles(self, user: User, attributes: Attributes) -> Decision:
         problems: list[str] = []
         path = attributes.path
-        asked = resource_access(
+        access = resource_access(
             attributes.verb,
             attributes.group,
             attributes.resource,
@@ -122,10 +122,10 @@ class RbacAuthorizer:
         for grant in self._index.grants(user, attributes.namespace if path is None else ""):
             rights = grant.role.rights
             if rights is None:
-                problems.append(_no_role(grant.role.at))
-            elif rights.grant(asked) if path is None else rights.grant_path(asked.verb, path):
-                return Verdict(allowed=True, reason=grant.reason)
-        return Verdict(allowed=False, reason=f"RBAC: {_joined(problems)}" if problems else "")
+                problems.append(_no_role(grant.role.key))
+            elif rights.grant(access) if path is None else rights.grant_path(access.verb, path):
+                return Decision(allowed=True, reason=grant.reason)
+        return Decision(allowed=False, reason=f"RBAC: {_joined(problems)}" if problems else "")
 
     def rules_for(self, user: User, namespace: str) -> Rules:
         """Return everything that roles grant to a user in a namespace."""
@@ -135,7 +135,7 @@ class RbacAuthorizer:
             rules.problems.append(_UNRESOLVED)
         for grant in self._index.grants(user, namespace):
             if grant.role.rights is None:
-                rules.problems.append(_no_role(grant.role.at))
+                rules.problems.append(_no_role(grant.role.key))
             else:
                 rules.rules += grant.role.rights.rules
         return rules

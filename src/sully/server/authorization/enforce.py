@@ -3,22 +3,22 @@
 from sully.machinery.errors import Forbidden, qualified
 from sully.machinery.gotext import quote
 from sully.server.admission.plugins import AdmissionAttributes
-from sully.server.authorization.attributes import Attributes, Authorizer, Verdict, on_target
+from sully.server.authorization.attributes import Attributes, Authorizer, Decision, on_target
 from sully.server.requests import User
 
 
 def require(authorizer: Authorizer, user: User, attributes: Attributes) -> None:
     """Raise Forbidden if a user may not do something."""
-    verdict = authorizer.decide(user, attributes)
-    if not verdict.allowed:
-        raise refusal(user, attributes, verdict)
+    decision = authorizer.authorize(user, attributes)
+    if not decision.allowed:
+        raise refusal(user, attributes, decision)
 
 
-def refusal(user: User, attributes: Attributes, verdict: Verdict) -> Forbidden:
+def refusal(user: User, attributes: Attributes, decision: Decision) -> Forbidden:
     """Return the error for a forbidden request."""
-    why = _cannot(user, attributes) + (f": {verdict.reason}" if verdict.reason else "")
+    reason = _cannot(user, attributes) + (f": {decision.reason}" if decision.reason else "")
     if attributes.path is not None:
-        return Forbidden(f"forbidden: {why}", details={})
+        return Forbidden(f"forbidden: {reason}", details={})
     subject = qualified(attributes.resource, attributes.group)
     if attributes.name:
         subject += f" {quote(attributes.name)}"
@@ -28,7 +28,7 @@ def refusal(user: User, attributes: Attributes, verdict: Verdict) -> Forbidden:
         ("kind", attributes.resource),
     )
     details = {fact: value for fact, value in facts if value}
-    return Forbidden(f"{subject} is forbidden: {why}", details=details)
+    return Forbidden(f"{subject} is forbidden: {reason}", details=details)
 
 
 def _cannot(user: User, attributes: Attributes) -> str:

@@ -56,7 +56,7 @@ class EscalationCheck:
             namespace=target.namespace,
             name=target.name,
         )
-        if self._authorizer.decide(user, escalate).allowed:
+        if self._authorizer.authorize(user, escalate).allowed:
             return
         name = role["metadata"].get("name", "")
         problem = self._lacks(user, target.namespace, role.get("rules") or [])
@@ -70,7 +70,7 @@ class EscalationCheck:
         ref, namespace = binding["roleRef"], target.namespace
         roles = "clusterroles" if ref["kind"] == "ClusterRole" else "roles"
         bind = Attributes("bind", GROUP, "*", roles, namespace=namespace, name=ref["name"])
-        if self._authorizer.decide(user, bind).allowed:
+        if self._authorizer.authorize(user, bind).allowed:
             return
         rules = self._authorizer.rules_of(ref["kind"], namespace, ref["name"])
         problem = self._lacks(user, namespace, rules)
@@ -85,16 +85,16 @@ class EscalationCheck:
                 f"Request entity too large: limit is {MAX_COMBINATIONS} combinations of groups,"
                 ' resources, names and verbs in one role; use "*", or several roles'
             )
-        held = self._authorizer.rules_for(user, namespace)
-        lacking = missing(held.rules, rules)
+        user_rules = self._authorizer.rules_for(user, namespace)
+        lacking = missing(user_rules.rules, rules)
         if not lacking:
             return ""
         text = (
             f"user {quote(user.name)} (groups={quoted(user.groups)}) is attempting to grant RBAC"
             " permissions not currently held:\n" + "\n".join(described(lacking))
         )
-        if held.problems:
-            text += f"; resolution errors: [{' '.join(held.problems)}]"
+        if user_rules.problems:
+            text += f"; resolution errors: [{' '.join(user_rules.problems)}]"
         return text
 
 

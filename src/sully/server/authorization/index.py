@@ -22,92 +22,91 @@ GROUP = "rbac.authorization.k8s.io/"
 ROLES = (f"{GROUP}clusterroles", f"{GROUP}roles")
 BINDINGS = (f"{GROUP}clusterrolebindings", f"{GROUP}rolebindings")
 
-Place = tuple[str, str]  # namespace (empty: the cluster) and name
-Given = tuple[str, str]  # namespace in which it holds (empty: everywhere), and to whom
+ObjectKey = tuple[str, str]  # namespace (empty: the cluster) and name
+SubjectKey = tuple[str, str]  # namespace (empty: everywhere) and subject
 
 
 @dataclass(slots=True)
 class Role:
     """A role that exists, or that bindings only name; they share it and see it change."""
 
-    at: Place
-    rights: Rights | None = None  # None: there is no such role
+    key: ObjectKey
+    rights: Rights | None = None  # None: the role does not exist
     bindings: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grant:
-    """What one binding gives to one subject."""
+    """What one binding grants to one subject."""
 
-    binding: Place
+    binding: ObjectKey
     role: Role
     reason: str
-    """Where the right comes from, in the words of Kubernetes."""
+    """The binding that allows it, in the text of Kubernetes."""
 
     @classmethod
-    def of(cls, at: Place, role: Role, role_kind: str, subject: str) -> "Grant":
-        """Make a grant; the reason is written once, since every decision for a user gives it."""
-        namespace, name = at
+    def of(cls, key: ObjectKey, role: Role, role_kind: str, subject: str) -> "Grant":
+        """Create a grant; the reason is formatted once, since many decisions return it."""
+        namespace, name = key
         binding = f"RoleBinding {quote(f'{name}/{namespace}')}"
         if not namespace:
             binding = f"ClusterRoleBinding {quote(name)}"
-        words = f"{binding} of {role_kind} {quote(role.at[1])} to {subject}"
-        return cls(at, role, f"RBAC: allowed by {words}")
+        description = f"{binding} of {role_kind} {quote(role.key[1])} to {subject}"
+        return cls(key, role, f"RBAC: allowed by {description}")
 
 
 class Index:
     """All roles by their place, and all grants by whom they are for."""
 
     def __init__(self) -> None:
-        self._roles: dict[Place, Role] = {}
-        self._given: dict[Given, list[Grant]] = {}
-        self._bindings: dict[Place, list[tuple[Given, Grant]]] = {}
+        self._roles: dict[ObjectKey, Role] = {}
+        self._by_subject: dict[SubjectKey, list[Grant]] = {}
+        self._bindings: dict[ObjectKey, list[tuple[SubjectKey, Grant]]] = {}
 
     def put_role(self, role: Obj) -> None:
         """Take in a new or changed role."""
-        self._role(place(role)).rights = Rights(role.get("rules") or ())
+        self._role(object_key(role)).rights = Rights(role.get("rules") or ())
 
-    def drop_role(self, at: Place) -> None:
-        """Forget a role; bindings to it give nothing any more."""
-        self._role(at).rights = None
-        self._forget(at)
+    def drop_role(self, key: ObjectKey) -> None:
+        """Remove a role; bindings to it grant nothing."""
+        self._role(key).rights = None
+        self._forget(key)
 
     def put_binding(self, binding: Obj) -> None:
         """Take in a new or changed binding."""
-        at = place(binding)
-        self.drop_binding(at)
-        made = list(_grants(binding, self._role(_role_of(binding))))
-        for given, grant in made:
+        key = object_key(binding)
+        self.drop_binding(key)
+        grants = list(_grants(binding, self._role(_role_of(binding))))
+        for subject_key, grant in grants:
             grant.role.bindings += 1
-            insort(self._given.setdefault(given, []), grant, key=_order)
-        self._bindings[at] = made
+            insort(self._by_subject.setdefault(subject_key, []), grant, key=_order)
+        self._bindings[key] = grants
 
-    def drop_binding(self, at: Place) -> None:
+    def drop_binding(self, key: ObjectKey) -> None:
         """Forget a binding."""
-        for given, grant in self._bindings.pop(at, ()):
-            grants = self._given[given]
+        for subject_key, grant in self._bindings.pop(key, ()):
+            grants = self._by_subject[subject_key]
             grants.remove(grant)
             if not grants:
-                del self._given[given]
+                del self._by_subject[subject_key]
             grant.role.bindings -= 1
-            self._forget(grant.role.at)
+            self._forget(grant.role.key)
 
-    def _role(self, at: Place) -> Role:
-        return self._roles.setdefault(at, Role(at))
+    def _role(self, key: ObjectKey) -> Role:
+        return self._roles.setdefault(key, Role(key))
 
-    def _forget(self, at: Place) -> None:
-        role = self._roles[at]
+    def _forget(self, key: ObjectKey) -> None:
+        role = self._roles[key]
         if role.rights is None and not role.bindings:
-            del self._roles[at]
+            del self._roles[key]
 
     def grants(self, user: User, namespace: str) -> Iterator[Grant]:
         """Yield what a user has everywhere, then what they have in a namespace."""
-        given = self._given
         short = len(user.name) + sum(map(len, user.groups)) <= LONGEST
-        names = (_remembered_names if short else _names)(user.name, user.groups)
-        for where in ("", namespace) if namespace else ("",):
+        names = (_cached_names if short else _names)(user.name, user.groups)
+        for scope in ("", namespace) if namespace else ("",):
             for name in names:
-                yield from given.get((where, name), ())
+                yield from self._by_subject.get((scope, name), ())
 
     def rights(self, kind: str, namespace: str, name: str) -> Rights | None:
         """Return what a role that a binding in this namespace names contains."""
@@ -119,39 +118,42 @@ def _names(user: str, groups: tuple[str, ...]) -> tuple[str, ...]:
     return (f"u:{user}", *(f"g:{group}" for group in groups))
 
 
-_remembered_names = lru_cache(maxsize=1024)(_names)
+_cached_names = lru_cache(maxsize=1024)(_names)
 
 
-def place(obj: Obj) -> Place:
+def object_key(obj: Obj) -> ObjectKey:
     """Return where a role or binding is."""
     return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
 
 
-def _order(grant: Grant) -> Place:
+def _order(grant: Grant) -> ObjectKey:
     return grant.binding
 
 
-def _role_of(binding: Obj) -> Place:
+def _role_of(binding: Obj) -> ObjectKey:
     ref = binding["roleRef"]
-    return "" if ref["kind"] == "ClusterRole" else place(binding)[0], ref["name"]
+    return "" if ref["kind"] == "ClusterRole" else object_key(binding)[0], ref["name"]
 
 
-def _grants(binding: Obj, role: Role) -> Iterator[tuple[Given, Grant]]:
-    at, kind = place(binding), binding["roleRef"]["kind"]
+def _grants(binding: Obj, role: Role) -> Iterator[tuple[SubjectKey, Grant]]:
+    key, kind = object_key(binding), binding["roleRef"]["kind"]
     seen = set()
     for subject in binding.get("subjects") or ():
-        who, words = _subject(subject, at[0])
-        if who not in seen:
-            seen.add(who)
-            yield (at[0], who), Grant.of(at, role, kind, words)
+        subject_name, description = _subject(subject, key[0])
+        if subject_name not in seen:
+            seen.add(subject_name)
+            yield (key[0], subject_name), Grant.of(key, role, kind, description)
 
 
 def _subject(subject: Obj, namespace: str) -> tuple[str, str]:
     kind, name = subject["kind"], subject["name"]
     match kind:
         case "ServiceAccount":
-            home = subject.get("namespace") or namespace
-            return f"u:{service_account(home, name)}", f"{kind} {quote(f'{name}/{home}')}"
+            account_namespace = subject.get("namespace") or namespace
+            return (
+                f"u:{service_account(account_namespace, name)}",
+                f"{kind} {quote(f'{name}/{account_namespace}')}",
+            )
         case "Group":
             return f"g:{name}", f"{kind} {quote(name)}"
         case _:

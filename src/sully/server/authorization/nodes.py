@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sully.api.rbac.rules import Rights, resource_access
-from sully.server.authorization.attributes import Attributes, Verdict
+from sully.server.authorization.attributes import Attributes, Decision
 from sully.server.authorization.policy.nodes import NODE_RULES
 from sully.server.authorization.relations import Relations
 from sully.server.requests import User
@@ -22,7 +22,7 @@ LEASES = "kube-node-lease"
 SLICES = "resource.k8s.io/resourceslices"
 
 _READ = ("get", "list", "watch")
-_YES = Verdict(allowed=True)
+_YES = Decision(allowed=True)
 _LEASE_VERBS = ("get", "create", "update", "patch", "delete")
 _LEASE_TEXT = "can only get, create, update, patch, or delete a node lease"
 _LEASE_PLACE = f'can only access leases in the "{LEASES}" system namespace'
@@ -42,8 +42,8 @@ def node_name(user: User) -> str | None:
     return user.name.removeprefix(PREFIX)
 
 
-def _no(reason: str = "") -> Verdict:
-    return Verdict(allowed=False, reason=reason)
+def _no(reason: str = "") -> Decision:
+    return Decision(allowed=False, reason=reason)
 
 
 class Nodes:
@@ -54,7 +54,7 @@ class Nodes:
         self._lookup = lookup
         self._rights = Rights(NODE_RULES)
         # Resources where the verb alone does not decide.
-        self._narrower: dict[tuple[str, str], Callable[[str, Attributes], Verdict]] = {
+        self._restricted: dict[tuple[str, str], Callable[[str, Attributes], Decision]] = {
             ("", "secrets"): self._read,
             ("", "configmaps"): self._read,
             ("", "persistentvolumeclaims"): self._get,
@@ -66,68 +66,72 @@ class Nodes:
             ("coordination.k8s.io", "leases"): _lease,
         }
 
-    def decide(self, node: str, asked: Attributes) -> Verdict:
+    def authorize(self, node: str, attributes: Attributes) -> Decision:
         """Report whether a node may do something."""
-        if asked.path is not None:
-            return _YES if self._rights.grant_path(asked.verb, asked.path) else _no()
-        narrower = self._narrower.get((asked.group, asked.resource))
-        if narrower is not None:
-            return narrower(node, asked)
-        put = resource_access(
-            asked.verb, asked.group, asked.resource, asked.subresource, asked.name
+        if attributes.path is not None:
+            return _YES if self._rights.grant_path(attributes.verb, attributes.path) else _no()
+        restricted = self._restricted.get((attributes.group, attributes.resource))
+        if restricted is not None:
+            return restricted(node, attributes)
+        access = resource_access(
+            attributes.verb,
+            attributes.group,
+            attributes.resource,
+            attributes.subresource,
+            attributes.name,
         )
-        return _YES if self._rights.grant(put) else _no()
+        return _YES if self._rights.grant(access) else _no()
 
-    def _related(self, node: str, asked: Attributes) -> Verdict:
-        if not asked.name:
+    def _related(self, node: str, attributes: Attributes) -> Decision:
+        if not attributes.name:
             return _no("No Object name found")
-        if self._relations.uses(node, (asked.resource, asked.namespace, asked.name)):
+        if self._relations.uses(node, (attributes.resource, attributes.namespace, attributes.name)):
             return _YES
         return _no(f"no relationship found between node '{node}' and this object")
 
-    def _read(self, node: str, asked: Attributes) -> Verdict:
-        if asked.verb not in _READ:
+    def _read(self, node: str, attributes: Attributes) -> Decision:
+        if attributes.verb not in _READ:
             return _no("can only read resources of this type")
-        if asked.subresource:
+        if attributes.subresource:
             return _no("cannot read subresource")
-        if not asked.namespace:
+        if not attributes.namespace:
             return _no("can only read namespaced object of this type")
-        return self._related(node, asked)
+        return self._related(node, attributes)
 
-    def _get(self, node: str, asked: Attributes) -> Verdict:
-        if asked.verb != "get":
+    def _get(self, node: str, attributes: Attributes) -> Decision:
+        if attributes.verb != "get":
             return _no("can only get individual resources of this type")
-        if asked.subresource:
+        if attributes.subresource:
             return _no("cannot get subresource")
-        return self._related(node, asked)
+        return self._related(node, attributes)
 
-    def _account(self, node: str, asked: Attributes) -> Verdict:
-        if asked.verb == "get" and not asked.subresource:
-            return self._related(node, asked)
-        if asked.verb != "create" or asked.subresource != "token":
+    def _account(self, node: str, attributes: Attributes) -> Decision:
+        if attributes.verb == "get" and not attributes.subresource:
+            return self._related(node, attributes)
+        if attributes.verb != "create" or attributes.subresource != "token":
             return _no("can only create tokens for individual service accounts")
-        return self._related(node, asked)
+        return self._related(node, attributes)
 
-    def _node(self, node: str, asked: Attributes) -> Verdict:
-        match asked.subresource, asked.verb:
+    def _node(self, node: str, attributes: Attributes) -> Decision:
+        match attributes.subresource, attributes.verb:
             case ("", "create" | "update" | "patch") | ("status", "update" | "patch"):
                 return _YES
             case "", "get" | "list" | "watch":
-                if asked.name == node:
+                if attributes.name == node:
                     return _YES
-                which = f"read '{asked.name}'" if asked.name else "read all nodes"
-                return _no(f"node '{node}' cannot {which}, only its own Node object")
+                text = f"read '{attributes.name}'" if attributes.name else "read all nodes"
+                return _no(f"node '{node}' cannot {text}, only its own Node object")
             case _:
                 return _no()
 
-    def _pod(self, node: str, asked: Attributes) -> Verdict:
-        match asked.subresource, asked.verb:
+    def _pod(self, node: str, attributes: Attributes) -> Decision:
+        match attributes.subresource, attributes.verb:
             case "", "get":
-                return self._related(node, asked)
+                return self._related(node, attributes)
             case "", "list" | "watch":
-                if asked.fields.get("spec.nodeName") == node:
+                if attributes.fields.get("spec.nodeName") == node:
                     return _YES
-                return self._related(node, asked) if asked.name else _no(_POD_LIST)
+                return self._related(node, attributes) if attributes.name else _no(_POD_LIST)
             case (
                 ("", "create" | "delete") | ("status", "update" | "patch") | ("eviction", "create")
             ):
@@ -135,35 +139,35 @@ class Nodes:
             case _:
                 return _no()
 
-    def _slice(self, node: str, asked: Attributes) -> Verdict:
-        if asked.subresource:
+    def _slice(self, node: str, attributes: Attributes) -> Decision:
+        if attributes.subresource:
             return _no("cannot authorize ResourceSlice subresources")
-        match asked.verb:
+        match attributes.verb:
             case "create":
                 return _YES
             case "get" | "update" | "patch" | "delete":
-                return self._own_slice(node, asked)
+                return self._own_slice(node, attributes)
             case "list" | "watch" | "deletecollection":
-                return _YES if asked.fields.get("spec.nodeName") == node else _no(_SLICE_LIST)
+                return _YES if attributes.fields.get("spec.nodeName") == node else _no(_SLICE_LIST)
             case _:
                 return _no(_SLICE_VERBS)
 
-    def _own_slice(self, node: str, asked: Attributes) -> Verdict:
-        slice_ = self._lookup(SLICES, "", asked.name) if asked.name else None
+    def _own_slice(self, node: str, attributes: Attributes) -> Decision:
+        slice_ = self._lookup(SLICES, "", attributes.name) if attributes.name else None
         if slice_ is not None and slice_["spec"].get("nodeName") == node:
             return _YES
         return _no(
             f"no relationship found between node '{node}' and this object"
-            if asked.name
+            if attributes.name
             else "No Object name found"
         )
 
 
-def _lease(node: str, asked: Attributes) -> Verdict:
-    if asked.verb not in _LEASE_VERBS:
+def _lease(node: str, attributes: Attributes) -> Decision:
+    if attributes.verb not in _LEASE_VERBS:
         return _no(_LEASE_TEXT)
-    if asked.namespace != LEASES:
+    if attributes.namespace != LEASES:
         return _no(_LEASE_PLACE)
-    if asked.verb != "create" and asked.name != node:
+    if attributes.verb != "create" and attributes.name != node:
         return _no(_LEASE_NAME)
     return _YES

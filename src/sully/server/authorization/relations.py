@@ -1,7 +1,7 @@
 """Which objects a node may read: those that the pods bound to it use.
 
-A node may read the secrets, maps, claims and accounts of its own pods and no others, so a stolen
-node key gives access to one node's objects. nodes.py calls it.
+A node may read the Secrets, ConfigMaps, claims and ServiceAccounts of its own pods and no others,
+so a stolen node key gives access to one node's objects. nodes.py calls it.
 """
 
 from collections import Counter
@@ -19,43 +19,43 @@ _READABLE = frozenset(
 """The references of pods that give their node access."""
 
 # Resource, namespace, name.
-Thing = tuple[str, str, str]
+ObjectRef = tuple[str, str, str]
 
 
 class Relations:
     """The objects that pods on a node use, counted."""
 
     def __init__(self) -> None:
-        self._pods: dict[tuple[str, str], tuple[str, frozenset[Thing]]] = {}
-        self._used: Counter[tuple[str, Thing]] = Counter()
+        self._pods: dict[tuple[str, str], tuple[str, frozenset[ObjectRef]]] = {}
+        self._used: Counter[tuple[str, ObjectRef]] = Counter()
 
     def put(self, pod: Obj) -> None:
         """Add a pod; an unbound pod has no relations."""
         metadata = pod["metadata"]
-        at = (metadata["namespace"], metadata["name"])
+        key = (metadata["namespace"], metadata["name"])
         node = pod["spec"].get("nodeName", "")
-        now = (node, frozenset(used_by(pod))) if node else None
-        if self._pods.get(at) != now:
-            self.drop(*at)
-            if now is not None:
-                self._pods[at] = now
-                self._used.update((node, thing) for thing in now[1])
+        entry = (node, frozenset(used_by(pod))) if node else None
+        if self._pods.get(key) != entry:
+            self.drop(*key)
+            if entry is not None:
+                self._pods[key] = entry
+                self._used.update((node, ref) for ref in entry[1])
 
     def drop(self, namespace: str, name: str) -> None:
-        """Forget a pod."""
-        node, things = self._pods.pop((namespace, name), ("", frozenset()))
-        for thing in things:
-            self._used[node, thing] -= 1
-            if not self._used[node, thing]:
-                del self._used[node, thing]
+        """Remove a pod."""
+        node, refs = self._pods.pop((namespace, name), ("", frozenset()))
+        for ref in refs:
+            self._used[node, ref] -= 1
+            if not self._used[node, ref]:
+                del self._used[node, ref]
 
-    def uses(self, node: str, thing: Thing) -> bool:
-        """Report whether some pod on a node uses a thing."""
-        return (node, thing) in self._used
+    def uses(self, node: str, ref: ObjectRef) -> bool:
+        """Report whether a pod on a node uses an object."""
+        return (node, ref) in self._used
 
 
-def used_by(pod: Obj) -> Iterator[Thing]:
-    """Yield what a pod uses, beginning with itself."""
+def used_by(pod: Obj) -> Iterator[ObjectRef]:
+    """Yield the pod itself, then what it uses."""
     namespace = pod["metadata"]["namespace"]
     yield "pods", namespace, pod["metadata"]["name"]
     if is_mirror(pod):
@@ -64,13 +64,13 @@ def used_by(pod: Obj) -> Iterator[Thing]:
     for reference in references(pod):
         if reference.name and reference.resource in _READABLE:
             yield reference.resource, namespace, reference.name
-    for name in _made_claims(pod.get("status") or {}):
+    for name in _generated_claims(pod.get("status") or {}):
         yield "resourceclaims", namespace, name
 
 
-def _made_claims(status: Obj) -> Iterator[str]:
-    """Yield the claims that the system made for a pod; nodes cannot write these fields."""
+def _generated_claims(status: Obj) -> Iterator[str]:
+    """Yield the claims that controllers created for a pod; nodes cannot write these fields."""
     extended = status.get("extendedResourceClaimStatus") or {}
-    for made in (*(status.get("resourceClaimStatuses") or ()), extended):
-        if made.get("resourceClaimName"):
-            yield made["resourceClaimName"]
+    for claim_status in (*(status.get("resourceClaimStatuses") or ()), extended):
+        if claim_status.get("resourceClaimName"):
+            yield claim_status["resourceClaimName"]

@@ -1,7 +1,7 @@
-"""Answers SubjectAccessReviews and SelfSubjectRulesReviews.
+"""SubjectAccessReviews and SelfSubjectRulesReviews.
 
 They use the authorizer of all requests. The kinds are in api/authorization; `register`
-registers what answers them.
+registers their handlers.
 """
 
 from collections.abc import Iterator
@@ -9,9 +9,9 @@ from typing import Any
 
 from sully.api.authorization.reviews import (
     GROUP,
+    validate_attributes,
     validate_local,
     validate_metadata,
-    validate_question,
     validate_subject,
 )
 from sully.machinery.errors import BadRequest, invalid
@@ -25,7 +25,7 @@ Obj = dict[str, Any]
 
 
 class Reviews:
-    """Answers access reviews."""
+    """Handles access reviews."""
 
     def __init__(self, authorizer: RbacAuthorizer) -> None:
         self._authorizer = authorizer
@@ -38,35 +38,34 @@ class Reviews:
         virtuals.add(GROUP, "selfsubjectrulesreviews", self.rules)
 
     def own(self, request: Request, review: Obj) -> Obj:
-        """Answer a SelfSubjectAccessReview."""
-        _check(*validate_question(review["spec"]), *validate_metadata(review))
-        return self._answered(review, request.user)
+        """Handle a SelfSubjectAccessReview."""
+        _check(*validate_attributes(review["spec"]), *validate_metadata(review))
+        return self._reviewed(review, request.user)
 
     def subject(self, _request: Request, review: Obj) -> Obj:
-        """Answer a SubjectAccessReview."""
+        """Handle a SubjectAccessReview."""
         spec = review["spec"]
-        _check(*validate_question(spec), *validate_subject(spec), *validate_metadata(review))
-        return self._answered(review, _subject(spec))
+        _check(*validate_attributes(spec), *validate_subject(spec), *validate_metadata(review))
+        return self._reviewed(review, _subject(spec))
 
     def local(self, request: Request, review: Obj) -> Obj:
-        """Answer a LocalSubjectAccessReview."""
+        """Handle a LocalSubjectAccessReview."""
         spec, namespace = review["spec"], request.target.namespace
-        given = review["metadata"].setdefault("namespace", namespace)
-        if given != namespace:
+        if review["metadata"].setdefault("namespace", namespace) != namespace:
             raise BadRequest(
                 "the namespace of the provided object does not match the namespace sent on the"
                 " request"
             )
         _check(
-            *validate_question(spec),
+            *validate_attributes(spec),
             *validate_subject(spec),
             *validate_metadata(review, namespaced=True),
             *validate_local(namespace, spec),
         )
-        return self._answered(review, _subject(spec))
+        return self._reviewed(review, _subject(spec))
 
     def rules(self, request: Request, review: Obj) -> Obj:
-        """Answer a SelfSubjectRulesReview."""
+        """Handle a SelfSubjectRulesReview."""
         namespace = review["spec"].get("namespace", "")
         if not namespace:
             raise BadRequest("no namespace on request")
@@ -80,11 +79,11 @@ class Reviews:
             status["evaluationError"] = ", ".join(rules.problems)
         return {**review, "status": status}
 
-    def _answered(self, review: Obj, user: User) -> Obj:
-        verdict = self._authorizer.decide(user, attributes_of(review["spec"]))
-        status: Obj = {"allowed": verdict.allowed}
-        if verdict.reason:
-            status["reason"] = verdict.reason
+    def _reviewed(self, review: Obj, user: User) -> Obj:
+        decision = self._authorizer.authorize(user, attributes_of(review["spec"]))
+        status: Obj = {"allowed": decision.allowed}
+        if decision.reason:
+            status["reason"] = decision.reason
         return {**review, "status": status}
 
 
@@ -93,20 +92,20 @@ def attributes_of(spec: Obj) -> Attributes:
     path = spec.get("nonResourceAttributes")
     if path is not None:
         return Attributes(path.get("verb", ""), path=path.get("path", ""))
-    given = spec["resourceAttributes"]
-    selector = given.get("fieldSelector") or {}
+    spec_attributes = spec["resourceAttributes"]
+    selector = spec_attributes.get("fieldSelector") or {}
     fields = dict(selected_fields(selector.get("rawSelector", "")))
     for requirement in selector.get("requirements") or ():
         if requirement.get("operator") == "In" and len(requirement.get("values") or ()) == 1:
             fields[requirement["key"]] = requirement["values"][0]
     return Attributes(
-        given.get("verb", ""),
-        given.get("group", ""),
-        given.get("version", ""),
-        given.get("resource", ""),
-        given.get("subresource", ""),
-        given.get("namespace", ""),
-        given.get("name", ""),
+        spec_attributes.get("verb", ""),
+        spec_attributes.get("group", ""),
+        spec_attributes.get("version", ""),
+        spec_attributes.get("resource", ""),
+        spec_attributes.get("subresource", ""),
+        spec_attributes.get("namespace", ""),
+        spec_attributes.get("name", ""),
         fields=fields,
     )
 

@@ -1,7 +1,7 @@
-"""How much one client, one priority level and all of them together may have in progress.
+"""Limits on what one client, one priority level and all together may have in progress.
 
 Reads are counted apart from writes, and both apart from watches. Bytes of request bodies and of
-answers that clients have not read yet are counted, too: memory is what they take. Each level has
+responses that clients have not read yet are counted, too: they take memory. Each level has
 reserved seats; beyond them all levels compete for the shared rest, and one flow (priority.py) gets
 at most half of what its level can have. A request over a limit gets 429
 with Retry-After; members of system:masters are exempt, so that an administrator can always
@@ -20,7 +20,7 @@ from sully.server.flowcontrol.priority import EXEMPT, Flow
 
 RETRY_SECONDS = 1
 READ, WRITE, WATCH = "readOnly", "mutating", "watch"
-BODY, UNREAD = "requestBody", "unreadAnswer"
+BODY, UNREAD = "requestBody", "unreadResponse"
 
 # Percent of all seats that a level always has; the rest is shared.
 RESERVED = {
@@ -36,7 +36,7 @@ RESERVED = {
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """The most of each kind; zero or less means no limit."""
+    """The limit of each kind; zero or less means no limit."""
 
     reads: int = 400
     writes: int = 200
@@ -71,15 +71,16 @@ class Pool:
 
         One request takes at most what a flow may have, so that it can succeed.
         """
-        level, most = flow.level, self._of_flow[flow.level]
-        amount = amount if amount <= most else int(most)
-        held, used = self.flows.get(flow, 0) + amount, self.levels[level] + amount
+
+        level, limit = flow.level, self._of_flow[flow.level]
+        amount = amount if amount <= limit else int(limit)
+        taken, used = self.flows.get(flow, 0) + amount, self.levels[level] + amount
         over = min(amount, used - self._reserved[level])
-        if held > most or (over > 0 and self._borrowed + over > self._shared):
+        if taken > limit or (over > 0 and self._borrowed + over > self._shared):
             return 0
         if over > 0:
             self._borrowed += over
-        self.flows[flow] = held
+        self.flows[flow] = taken
         self.levels[level] = used
         return amount
 
@@ -91,7 +92,7 @@ class Pool:
             self._borrowed -= over
         self.levels[level] -= amount
         if self.flows[flow] == amount:
-            # Otherwise made-up names would fill the memory.
+            # Otherwise memory would grow with every user name.
             del self.flows[flow]
         else:
             self.flows[flow] -= amount
@@ -109,7 +110,7 @@ class Slot:
         self._seats = 0
 
     def grow(self, amount: int) -> None:
-        """Take more seats; raises TooManyRequests, and keeps those that it has."""
+        """Take more seats; raises TooManyRequests and keeps the seats taken before."""
         if self._flow.level == EXEMPT:
             return
         taken = self._pool.take(self._flow, amount)
@@ -163,17 +164,17 @@ class FlowMetrics:
     def __init__(self, metrics: Metrics) -> None:
         self._executing = metrics.gauge(
             "apiserver_flowcontrol_current_executing_requests",
-            "Requests under way, by priority level.",
+            "Requests in progress, by priority level.",
             ("priority_level", "request_kind"),
         )
         self._bytes = metrics.gauge(
             "sully_flowcontrol_held_bytes",
-            "Bytes of request bodies, and of answers that clients have not read yet.",
+            "Bytes of request bodies, and of responses that clients have not read yet.",
             ("priority_level", "kind"),
         )
         self._rejected = metrics.counter(
             "apiserver_flowcontrol_rejected_requests_total",
-            "Requests refused with 429, by priority level and by what there was too much of.",
+            "Requests rejected with 429, by flow schema, priority level and kind of request.",
             ("flow_schema", "priority_level", "request_kind"),
         )
 

@@ -8,8 +8,8 @@ limits.py says how many seats a level has.
 from collections.abc import Callable
 from typing import NamedTuple
 
-from sully.server.authentication.accounts import account_groups, split_account
 from sully.server.authentication.groups import AUTHENTICATED, MASTERS
+from sully.server.authentication.service_accounts import account_groups, split_account
 from sully.server.authorization.attributes import Attributes
 from sully.server.requests import User
 
@@ -46,17 +46,17 @@ def _of_system(user: User) -> bool:
     return user.name in _COMPONENTS or _SYSTEM_ACCOUNTS in user.groups
 
 
-def _on_leases(asked: Attributes) -> bool:
-    return asked.group == "coordination.k8s.io" and asked.resource == "leases"
+def _on_leases(attributes: Attributes) -> bool:
+    return attributes.group == "coordination.k8s.io" and attributes.resource == "leases"
 
 
-def _elects_leader(user: User, asked: Attributes) -> bool:
-    verb = asked.verb in ("get", "create", "update")
-    return _on_leases(asked) and verb and _of_system(user)
+def _elects_leader(user: User, attributes: Attributes) -> bool:
+    verb = attributes.verb in ("get", "create", "update")
+    return _on_leases(attributes) and verb and _of_system(user)
 
 
-def _reports_node(user: User, asked: Attributes) -> bool:
-    own = (asked.group == "" and asked.resource == "nodes") or _on_leases(asked)
+def _reports_node(user: User, attributes: Attributes) -> bool:
+    own = (attributes.group == "" and attributes.resource == "nodes") or _on_leases(attributes)
     return own and NODES in user.groups
 
 
@@ -74,14 +74,14 @@ _SCHEMAS = (
 LEVELS = tuple(dict.fromkeys(schema.level for schema in _SCHEMAS))
 
 
-def flow_of(user: User, asked: Attributes) -> Flow:
+def flow_of(user: User, attributes: Attributes) -> Flow:
     """Return the flow of a request; `user` is the authenticated one, not the impersonated.
 
-    Who may create service accounts in a namespace can have any number of them, so these
+    A user who may create service accounts in a namespace can create any number of them, so they
     count together.
     """
     for schema in _SCHEMAS:
-        if schema.matches(user, asked):
+        if schema.matches(user, attributes):
             break
     distinguisher = user.name
     if schema.level == WORKLOAD_LOW:

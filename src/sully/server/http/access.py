@@ -18,12 +18,12 @@ from sully.server.audit.events import DECISION, REASON, Entry
 from sully.server.audit.log import AuditLog
 from sully.server.authentication.authenticator import Authenticator
 from sully.server.authentication.groups import ANONYMOUS
-from sully.server.authentication.impersonation import PREFIX, impersonate, wanted
+from sully.server.authentication.impersonation import PREFIX, impersonate, requested_user
 from sully.server.authorization.attributes import Attributes, Authorizer
 from sully.server.authorization.enforce import refusal
 from sully.server.flowcontrol.limits import BODY, READ, UNREAD, WATCH, WRITE, Limits, Slot
 from sully.server.flowcontrol.priority import flow_of
-from sully.server.http.exchange import Exchange
+from sully.server.http.http_request import HttpRequest
 from sully.server.requests import Target, User
 
 _WRITES = frozenset(("POST", "PUT", "PATCH", "DELETE"))
@@ -58,132 +58,140 @@ class AccessControl:
     audit_reads: bool = False
     anonymous: bool = False  # whether RBAC decides on requests without credentials
 
-    def authenticate(self, exchange: Exchange, context: RequestContext) -> None:
+    def authenticate(self, http_request: HttpRequest, context: RequestContext) -> None:
         """Set the user of a request; raises Unauthorized."""
         context.caller = context.user = self.authenticator.authenticate(
-            exchange.scope, exchange.headers
+            http_request.scope, http_request.headers
         )
 
-    def authorize(self, exchange: Exchange, context: RequestContext, asked: Attributes) -> User:
+    def authorize(
+        self, http_request: HttpRequest, context: RequestContext, attributes: Attributes
+    ) -> User:
         """Return the user that a request acts as; raises Unauthorized or Forbidden."""
         user = context.user
         if user is None:
             raise ValueError("the request must be authenticated first")
         if user is ANONYMOUS and not self.anonymous:
             raise Unauthorized("Unauthorized")
-        for name in exchange.headers:
+        for name in http_request.headers:
             if name.startswith(PREFIX):
-                user = context.user = self._impersonated(exchange, user, context, asked)
+                user = context.user = self._impersonated(http_request, user, context, attributes)
                 break
-        verdict = self.authorizer.decide(user, asked)
-        context.allowed, context.reason = verdict.allowed, verdict.reason
-        if not verdict.allowed:
-            raise refusal(user, asked, verdict)
-        if asked.verb == "watch" and user is not context.caller:
-            self._audit_start(exchange, context)
+        decision = self.authorizer.authorize(user, attributes)
+        context.allowed, context.reason = decision.allowed, decision.reason
+        if not decision.allowed:
+            raise refusal(user, attributes, decision)
+        if attributes.verb == "watch" and user is not context.caller:
+            self._audit_start(http_request, context)
         return user
 
     async def take_seat(
-        self, exchange: Exchange, context: RequestContext, asked: Attributes
+        self, http_request: HttpRequest, context: RequestContext, attributes: Attributes
     ) -> None:
         """Read the body of a write and take a seat; raises TooManyRequests."""
-        flow = flow_of(context.caller or ANONYMOUS, asked)
-        exchange.unread = partial(self.limits.enter, flow, UNREAD)
-        if exchange.method in _WRITES:
-            await self.read_body(exchange, context, asked)
-        context.slots += (self.limits.enter(flow, seat_kind(exchange, asked)),)
+        flow = flow_of(context.caller or ANONYMOUS, attributes)
+        http_request.unread = partial(self.limits.enter, flow, UNREAD)
+        if http_request.method in _WRITES:
+            await self.read_body(http_request, context, attributes)
+        context.slots += (self.limits.enter(flow, seat_kind(http_request, attributes)),)
 
     async def read_body(
-        self, exchange: Exchange, context: RequestContext, asked: Attributes
+        self, http_request: HttpRequest, context: RequestContext, attributes: Attributes
     ) -> bytes:
         """Read the body of a request; its bytes count until the request ends."""
-        flow = flow_of(context.caller or ANONYMOUS, asked)
-        held = self.limits.enter(flow, BODY, 0)
-        context.slots += (held,)
-        return await exchange.body(held)
+        flow = flow_of(context.caller or ANONYMOUS, attributes)
+        counter = self.limits.enter(flow, BODY, 0)
+        context.slots += (counter,)
+        return await http_request.body(counter)
 
-    def allows(self, exchange: Exchange, asked: Attributes) -> bool:
+    def allows(self, http_request: HttpRequest, attributes: Attributes) -> bool:
         """Report whether an authorized request would be authorized now."""
         context = RequestContext()
         try:
-            self.authenticate(exchange, context)
-            self.authorize(exchange, context, asked)
+            self.authenticate(http_request, context)
+            self.authorize(http_request, context, attributes)
         except ApiError:
             return False
         return True
 
-    def seconds_left(self, exchange: Exchange) -> float:
+    def seconds_left(self, http_request: HttpRequest) -> float:
         """Return how long the credentials of a request remain valid."""
-        return self.authenticator.seconds_left(exchange.scope, exchange.headers)
+        return self.authenticator.seconds_left(http_request.scope, http_request.headers)
 
     def _impersonated(
-        self, exchange: Exchange, user: User, context: RequestContext, asked: Attributes
+        self, http_request: HttpRequest, user: User, context: RequestContext, attributes: Attributes
     ) -> User:
-        requested = wanted(exchange.scope["headers"])
+        requested = requested_user(http_request.scope["headers"])
         if requested is None:
             return user
         context.allowed = False
-        acting, context.constraint = impersonate(user, requested, asked, self.authorizer)
+        acting, context.constraint = impersonate(user, requested, attributes, self.authorizer)
         return acting
 
-    def _audit_start(self, exchange: Exchange, context: RequestContext) -> None:
+    def _audit_start(self, http_request: HttpRequest, context: RequestContext) -> None:
         """Audit the start of an impersonated watch: it may outlast the server."""
         if self.audit is not None:
-            entry = self._entry(exchange, context, self.clock.now())
+            entry = self._entry(http_request, context, self.clock.now())
             entry.stage, entry.code = "ResponseStarted", 200
             self.audit.write(entry)
 
     def finish(
-        self, exchange: Exchange, context: RequestContext, received: datetime | None
+        self, http_request: HttpRequest, context: RequestContext, received: datetime | None
     ) -> None:
         """Release the seats of a request and audit it."""
         for slot in context.slots:
             slot.release()
-        if received is not None and self.audit is not None and self._is_audited(exchange, context):
-            self.audit.write(self._entry(exchange, context, received))
+        if (
+            received is not None
+            and self.audit is not None
+            and self._is_audited(http_request, context)
+        ):
+            self.audit.write(self._entry(http_request, context, received))
 
     def received(self) -> datetime | None:
         """Return when a request started, if it may be audited."""
         return None if self.audit is None else self.clock.now()
 
-    def _is_audited(self, exchange: Exchange, context: RequestContext) -> bool:
+    def _is_audited(self, http_request: HttpRequest, context: RequestContext) -> bool:
         """Report whether a request is audited: not reviews and pages."""
         if (
-            exchange.code in _REFUSED
+            http_request.code in _REFUSED
             or context.allowed is False
             or context.user is not context.caller
         ):
             return True
-        wrote = exchange.method in _WRITES
+        wrote = http_request.method in _WRITES
         if context.target is None:
             return wrote
         return self.audit_reads or (wrote and not context.target.resource.virtual)
 
-    def _entry(self, exchange: Exchange, context: RequestContext, received: datetime) -> Entry:
-        client = exchange.scope.get("client")
+    def _entry(
+        self, http_request: HttpRequest, context: RequestContext, received: datetime
+    ) -> Entry:
+        client = http_request.scope.get("client")
         return Entry(
             id=self.ids.uid(),
-            verb=context.verb.lower() or exchange.method.lower(),
-            uri=exchange.path + ("?dryRun=All" if exchange.query.get("dryRun") else ""),
+            verb=context.verb.lower() or http_request.method.lower(),
+            uri=http_request.path + ("?dryRun=All" if http_request.query.get("dryRun") else ""),
             received=received,
             ended=self.clock.now(),
-            code=exchange.code,
+            code=http_request.code,
             reason="" if context.error is None else context.error.reason,
             user=context.caller,
             acting=None if context.user is context.caller else context.user,
             target=context.target,
-            name=exchange.object_name,
-            agent=exchange.header("user-agent"),
+            name=http_request.object_name,
+            agent=http_request.header("user-agent"),
             source=client[0] if client else "",
             annotations=_annotations(context),
         )
 
 
-def seat_kind(exchange: Exchange, asked: Attributes) -> str:
+def seat_kind(http_request: HttpRequest, attributes: Attributes) -> str:
     """Return the kind of seat that a request takes."""
-    if exchange.method in _WRITES:
+    if http_request.method in _WRITES:
         return WRITE
-    return WATCH if asked.verb == "watch" else READ
+    return WATCH if attributes.verb == "watch" else READ
 
 
 def _annotations(context: RequestContext) -> dict[str, str]:

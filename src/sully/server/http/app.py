@@ -1,4 +1,4 @@
-"""The ASGI application: a request becomes a verb, an answer or an error becomes bytes."""
+"""The ASGI application: dispatches requests, and encodes responses and errors."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,7 +20,7 @@ from sully.server.flowcontrol.limits import Limits
 from sully.server.http import backup, pages
 from sully.server.http.access import AccessControl, RequestContext
 from sully.server.http.documents import Documents
-from sully.server.http.exchange import BODY_SECONDS, Exchange, Receive, Send
+from sully.server.http.http_request import BODY_SECONDS, HttpRequest, Receive, Send
 from sully.server.http.metrics import RequestCounter
 from sully.server.http.objects import ObjectRoutes, verb_of
 from sully.server.http.open_watches import OpenWatches
@@ -65,92 +65,94 @@ class HttpApp:
             return
         if scope["type"] != "http":
             return
-        await self._exchange(Exchange(scope, receive, send, body_seconds=self._body_seconds))
+        await self._handle(HttpRequest(scope, receive, send, body_seconds=self._body_seconds))
 
-    async def _exchange(self, exchange: Exchange) -> None:
+    async def _handle(self, http_request: HttpRequest) -> None:
         started = self._clock.monotonic()
         context, received = RequestContext(), self._access.received()
-        self._metrics.begin(exchange)
+        self._metrics.begin(http_request)
         try:
-            await self._serve(exchange, context)
+            await self._serve(http_request, context)
         except ApiError as error:
             forget_frames(error)
             context.error = error
-            if not exchange.code:
+            if not http_request.code:
                 if context.caller is not None and context.caller is not ANONYMOUS:
-                    await exchange.discard_body()
-                await exchange.fail(error)
+                    await http_request.discard_body()
+                await http_request.respond_error(error)
         except (ConnectionResetError, asyncio.CancelledError):
             return
         except Exception as error:  # noqa: BLE001 - a bug becomes a 500 and a log line
-            _log.exception("request failed", method=exchange.method, path=exchange.path)
+            _log.exception("request failed", method=http_request.method, path=http_request.path)
             forget_frames(error)
-            if not exchange.code:
-                await exchange.fail(InternalError(f"Internal error occurred: {error}"))
+            if not http_request.code:
+                await http_request.respond_error(InternalError(f"Internal error occurred: {error}"))
         finally:
             elapsed = self._clock.monotonic() - started
-            self._metrics.end(exchange, context.verb or exchange.method, context.target, elapsed)
-            self._access.finish(exchange, context, received)
+            self._metrics.end(
+                http_request, context.verb or http_request.method, context.target, elapsed
+            )
+            self._access.finish(http_request, context, received)
 
-    async def _serve(self, exchange: Exchange, context: RequestContext) -> None:
-        path = exchange.path
-        exchange.check_headers()
-        self._access.authenticate(exchange, context)
-        exchange.identify(context.user)
+    async def _serve(self, http_request: HttpRequest, context: RequestContext) -> None:
+        path = http_request.path
+        http_request.check_headers()
+        self._access.authenticate(http_request, context)
+        http_request.identify(context.user)
         if pages.is_public(path):
-            await self._public(exchange)
+            await self._public(http_request)
             return
         if self.placements is not None and path.startswith(PLACEMENTS):
-            await self.placements.serve(exchange, context)
+            await self.placements.serve(http_request, context)
             return
         try:
             target = parse_path(self._api.scheme, path)
         except ApiError:
             # Without permission a client does not learn that the path does not exist.
             self._access.authorize(
-                exchange, context, on_path(exchange.method, path, exchange.query)
+                http_request, context, on_path(http_request.method, path, http_request.query)
             )
             raise
         if target is not None:
-            verb = verb_of(exchange, target)
+            verb = verb_of(http_request, target)
             context.target, context.verb = target, verb.upper()
-            asked = on_target(verb, target, exchange.query)
-            user = self._access.authorize(exchange, context, asked)
-            await self._access.take_seat(exchange, context, asked)
-            with self.watches.following(exchange, asked) if verb == "watch" else nullcontext():
-                await self._objects.serve(exchange, user, target)
+            attributes = on_target(verb, target, http_request.query)
+            user = self._access.authorize(http_request, context, attributes)
+            await self._access.take_seat(http_request, context, attributes)
+            with self.watches.track(http_request, attributes) if verb == "watch" else nullcontext():
+                await self._objects.serve(http_request, user, target)
             return
-        asked = on_path(exchange.method, path, exchange.query)
-        self._access.authorize(exchange, context, asked)
-        await self._access.take_seat(exchange, context, asked)
+        attributes = on_path(http_request.method, path, http_request.query)
+        self._access.authorize(http_request, context, attributes)
+        await self._access.take_seat(http_request, context, attributes)
         page = self._page(path)
         if path == backup.PATH:
-            await backup.serve(exchange, self._api.store)
+            await backup.serve(http_request, self._api.store)
         elif page is None:
-            await exchange.answer(404, NOT_FOUND, pages.TEXT)
-        elif exchange.method not in ("GET", "HEAD"):
+            await http_request.respond(404, NOT_FOUND, pages.TEXT)
+        elif http_request.method not in ("GET", "HEAD"):
             raise method_not_allowed()
         else:
-            await page(exchange)
+            await page(http_request)
 
-    async def _public(self, exchange: Exchange) -> None:
-        if exchange.path.rstrip("/") == "/version":
-            await pages.version(exchange)
-        elif exchange.path.startswith("/version/"):
-            await exchange.answer(404, NOT_FOUND, pages.TEXT)
+    async def _public(self, http_request: HttpRequest) -> None:
+        if http_request.path.rstrip("/") == "/version":
+            await pages.version(http_request)
+        elif http_request.path.startswith("/version/"):
+            await http_request.respond(404, NOT_FOUND, pages.TEXT)
         else:
-            await pages.health(exchange, self.checks)
+            await pages.health(http_request, self.checks)
 
-    def _page(self, path: str) -> Callable[[Exchange], Awaitable[None]] | None:
+    def _page(self, path: str) -> Callable[[HttpRequest], Awaitable[None]] | None:
         if path == "/metrics":
             return self._metrics.page
         if path in self.documents:
-            return self.documents[path].answer
+            return self.documents[path].respond
         return self._documents.page(path)
 
 
 def forget_frames(error: BaseException) -> None:
-    """Drop the tracebacks of an error that is kept.
+    """Drop the tracebacks of an error that is stored.
 
     Their frames hold the request with its headers and its body, and the request holds the error:
     nothing of it would be freed before the next garbage collection.

@@ -9,7 +9,7 @@ import asyncio
 import os
 
 from sully.machinery.errors import ServiceUnavailable, method_not_allowed
-from sully.server.http.exchange import Exchange
+from sully.server.http.http_request import HttpRequest
 from sully.store.base import Store
 from sully.store.errors import StoreError
 
@@ -18,19 +18,19 @@ MEDIA = "application/vnd.sqlite3"
 _CHUNK = 256 << 10
 
 
-async def serve(exchange: Exchange, store: Store) -> None:
-    """Answer with a copy of the store."""
-    if exchange.method != "POST":
+async def serve(http_request: HttpRequest, store: Store) -> None:
+    """Send a copy of the store."""
+    if http_request.method != "POST":
         raise method_not_allowed()
-    await exchange.body()
+    await http_request.body()
     try:
         file = await store.snapshot()
     except StoreError as error:
         raise ServiceUnavailable(f"the store could not be copied: {error}") from error
     with file:
         size = os.fstat(file.fileno()).st_size
-        await exchange.start(200, MEDIA, {"content-length": str(size)})
+        await http_request.start(200, MEDIA, {"content-length": str(size)})
         # In a thread: a disk that is slow must not hold up everyone else.
         while chunk := await asyncio.to_thread(file.read, _CHUNK):
-            await exchange.chunk(chunk)
-        await exchange.chunk(b"", more=False)
+            await http_request.chunk(chunk)
+        await http_request.chunk(b"", more=False)

@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable
 from sully.machinery.codec import to_json, to_yaml
 from sully.machinery.scheme import Scheme
 from sully.server import discovery
-from sully.server.http.exchange import Exchange
+from sully.server.http.http_request import HttpRequest
 from sully.server.openapi.documents import PROTOBUF, PROTOBUF_FORMS, OpenAPI
 
 RELEASE = "v1.37.0"
 TEXT = "text/plain; charset=utf-8"
-# Not announced and always empty: kubectl looks here before it says that a kind does not exist.
+# Not listed and always empty: kubectl reads it before it reports that a kind does not exist.
 DEFINITIONS = ["apis", "apiextensions.k8s.io", "v1", "customresourcedefinitions"]
 NO_DEFINITIONS = {
     "kind": "CustomResourceDefinitionList",
@@ -18,7 +18,7 @@ NO_DEFINITIONS = {
     "metadata": {"resourceVersion": "1"},
     "items": [],
 }
-Page = Callable[[Exchange], Awaitable[None]]
+Page = Callable[[HttpRequest], Awaitable[None]]
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={form};as=APIGroupDiscoveryList"
 
 
@@ -31,15 +31,15 @@ class Documents:
         self._openapi = OpenAPI(scheme, RELEASE)
 
     def page(self, path: str) -> Page | None:
-        """Return what answers a path, None for no such page."""
+        """Return the handler of a path, None if there is no such page."""
         parts = path.strip("/").split("/")
         if parts[0] == "openapi" or parts == DEFINITIONS:
             return self._fixed_page(parts[1:])
         match parts:
             case ["api"]:
-                return lambda exchange: self._root(exchange, core=True)
+                return lambda http_request: self._root(http_request, core=True)
             case ["apis"]:
-                return lambda exchange: self._root(exchange, core=False)
+                return lambda http_request: self._root(http_request, core=False)
             case ["api", version]:
                 return self._found(discovery.api_resource_list(self._scheme, "", version))
             case ["apis", group]:
@@ -60,7 +60,7 @@ class Documents:
             case ["v3"]:
                 return self._index
             case ["v3", *rest]:
-                return lambda exchange: self._v3(exchange, "/".join(rest))
+                return lambda http_request: self._v3(http_request, "/".join(rest))
             case _:
                 return None
 
@@ -68,57 +68,57 @@ class Documents:
         if content is None:
             return None
 
-        async def answer(exchange: Exchange) -> None:
-            if "application/yaml" in exchange.header("accept").split(";")[0]:
-                await exchange.answer(200, to_yaml(content), "application/yaml")
+        async def respond(http_request: HttpRequest) -> None:
+            if "application/yaml" in http_request.header("accept").split(";")[0]:
+                await http_request.respond(200, to_yaml(content), "application/yaml")
             else:
-                await exchange.answer(200, to_json(content))
+                await http_request.respond(200, to_json(content))
 
-        return answer
+        return respond
 
-    async def _root(self, exchange: Exchange, *, core: bool) -> None:
-        form = aggregated_form(exchange.header("accept"))
+    async def _root(self, http_request: HttpRequest, *, core: bool) -> None:
+        form = aggregated_form(http_request.header("accept"))
         if form:
-            made = self._aggregated.get(core=core, form=form)
-            await _cached(exchange, made, _AGGREGATED.format(form=form))
+            document = self._aggregated.get(core=core, form=form)
+            await _cached(http_request, document, _AGGREGATED.format(form=form))
         elif core:
-            host = exchange.header("host")
-            await exchange.answer(200, to_json(discovery.api_versions(host)))
+            host = http_request.header("host")
+            await http_request.respond(200, to_json(discovery.api_versions(host)))
         else:
-            await exchange.answer(200, to_json(discovery.api_group_list(self._scheme)))
+            await http_request.respond(200, to_json(discovery.api_group_list(self._scheme)))
 
-    async def _swagger(self, exchange: Exchange) -> None:
-        accept = exchange.header("accept")
+    async def _swagger(self, http_request: HttpRequest) -> None:
+        accept = http_request.header("accept")
         if any(part.split(";")[0].strip() in PROTOBUF_FORMS for part in accept.split(",")):
-            await _cached(exchange, self._openapi.swagger_protobuf(), PROTOBUF)
+            await _cached(http_request, self._openapi.swagger_protobuf(), PROTOBUF)
         else:
-            await _cached(exchange, self._openapi.swagger(), "application/json")
+            await _cached(http_request, self._openapi.swagger(), "application/json")
 
-    async def _index(self, exchange: Exchange) -> None:
-        await _cached(exchange, self._openapi.index(), TEXT)
+    async def _index(self, http_request: HttpRequest) -> None:
+        await _cached(http_request, self._openapi.index(), TEXT)
 
-    async def _v3(self, exchange: Exchange, name: str) -> None:
-        made = self._openapi.get(name)
-        if made is None:
-            await exchange.answer(404, b"", "")
+    async def _v3(self, http_request: HttpRequest, name: str) -> None:
+        document = self._openapi.get(name)
+        if document is None:
+            await http_request.respond(404, b"", "")
         else:
-            await _cached(exchange, made, "application/json")
+            await _cached(http_request, document, "application/json")
 
-    async def _paths(self, exchange: Exchange) -> None:
+    async def _paths(self, http_request: HttpRequest) -> None:
         paths = ["/api", "/api/v1", "/apis"]
         for group, versions in discovery.named_groups(self._scheme):
             paths.append(f"/apis/{group}")
             paths += [f"/apis/{group}/{version}" for version in versions]
         paths += ["/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3"]
-        await exchange.answer(200, to_json({"paths": [*sorted(paths), "/readyz", "/version"]}))
+        await http_request.respond(200, to_json({"paths": [*sorted(paths), "/readyz", "/version"]}))
 
 
-async def _cached(exchange: Exchange, made: discovery.Document, media: str) -> None:
-    headers = {"etag": made.etag, "vary": "Accept"}
-    if exchange.header("if-none-match") == made.etag:
-        await exchange.answer(304, b"", "", headers)
+async def _cached(http_request: HttpRequest, document: discovery.Document, media: str) -> None:
+    headers = {"etag": document.etag, "vary": "Accept"}
+    if http_request.header("if-none-match") == document.etag:
+        await http_request.respond(304, b"", "", headers)
     else:
-        await exchange.answer(200, made.body, media, headers)
+        await http_request.respond(200, document.body, media, headers)
 
 
 def aggregated_form(accept: str) -> str:

@@ -1,7 +1,7 @@
 """Counting requests, under the names Kubernetes uses; the numbers live in runtime/metrics.py."""
 
 from sully.runtime.metrics import CONTENT_TYPE, Metrics, RequestLabels
-from sully.server.http.exchange import Exchange
+from sully.server.http.http_request import HttpRequest
 from sully.server.requests import Target
 
 _MUTATING = frozenset(("POST", "PUT", "PATCH", "DELETE"))
@@ -15,29 +15,31 @@ class RequestCounter:
         self._requests = metrics.requests
         self._labels: dict[tuple[str, str], RequestLabels] = {}
 
-    def begin(self, exchange: Exchange) -> None:
+    def begin(self, http_request: HttpRequest) -> None:
         """Count a request that is being served."""
-        self._gauge(exchange).inc()
+        self._gauge(http_request).inc()
 
-    def end(self, exchange: Exchange, verb: str, target: Target | None, seconds: float) -> None:
+    def end(
+        self, http_request: HttpRequest, verb: str, target: Target | None, seconds: float
+    ) -> None:
         """Count a finished request."""
-        self._gauge(exchange).dec()
-        labels = _labels(verb, target, exchange)
+        self._gauge(http_request).dec()
+        labels = _labels(verb, target, http_request)
         if verb == "WATCH":
-            self._requests.counted(labels, exchange.code)
+            self._requests.counted(labels, http_request.code)
         else:
-            self._requests.answered(labels, exchange.code, seconds)
+            self._requests.answered(labels, http_request.code, seconds)
 
-    def _gauge(self, exchange: Exchange):  # type: ignore[no-untyped-def]  # the library's gauge
-        mutating = exchange.method in _MUTATING
+    def _gauge(self, http_request: HttpRequest):  # type: ignore[no-untyped-def]  # the library's gauge
+        mutating = http_request.method in _MUTATING
         return self._requests.mutating if mutating else self._requests.reading
 
-    async def page(self, exchange: Exchange) -> None:
-        """Answer /metrics."""
-        await exchange.answer(200, self._metrics.render(), CONTENT_TYPE)
+    async def page(self, http_request: HttpRequest) -> None:
+        """Serve `/metrics`."""
+        await http_request.respond(200, self._metrics.render(), CONTENT_TYPE)
 
 
-def _labels(verb: str, target: Target | None, exchange: Exchange) -> RequestLabels:
+def _labels(verb: str, target: Target | None, http_request: HttpRequest) -> RequestLabels:
     if target is None:
         return RequestLabels(verb)
     scope = "resource" if target.name else "namespace" if target.namespace else "cluster"
@@ -49,5 +51,5 @@ def _labels(verb: str, target: Target | None, exchange: Exchange) -> RequestLabe
         resource.plural,
         target.subresource,
         scope,
-        "All" if exchange.query.get("dryRun") == "All" else "",
+        "All" if http_request.query.get("dryRun") == "All" else "",
     )

@@ -1,4 +1,4 @@
-"""Routes of objects: which verb a request is, its body, and the form of its answer."""
+"""Routes of objects: the verb of a request, its body, and the format of its response."""
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
@@ -15,19 +15,19 @@ from sully.machinery.errors import (
 from sully.machinery.strategy import Obj
 from sully.runtime.clock import Clock
 from sully.server.api import Api
-from sully.server.forms import (
+from sully.server.http.body_reader import BodyReader
+from sully.server.http.http_request import HttpRequest
+from sully.server.http.streams import Stream
+from sully.server.negotiation import (
     JSON,
     YAML,
     Form,
     Tables,
-    choose,
     list_kind,
     metadata_list,
     metadata_only,
+    negotiate,
 )
-from sully.server.http.exchange import Exchange
-from sully.server.http.reading import BodyReader
-from sully.server.http.streams import Stream
 from sully.server.registry.bodies import internal_name
 from sully.server.registry.replies import ConnectReply
 from sully.server.registry.writes import Result
@@ -47,21 +47,21 @@ _LARGE = 128 * 1024
 _WRITES = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 
 
-def wants_watch(exchange: Exchange, target: Target) -> bool:
+def wants_watch(http_request: HttpRequest, target: Target) -> bool:
     """Report whether a GET is a watch."""
     if target.watch:
         return True
-    value = exchange.query.get("watch")
+    value = http_request.query.get("watch")
     return value is not None and value.lower() not in ("false", "0") and not target.name
 
 
-def verb_of(exchange: Exchange, target: Target) -> str:
+def verb_of(http_request: HttpRequest, target: Target) -> str:
     """Return the verb of a request as authorization and metrics name it."""
-    if exchange.method in _WRITES:
-        return _WRITES[exchange.method]
-    if exchange.method == "DELETE":
+    if http_request.method in _WRITES:
+        return _WRITES[http_request.method]
+    if http_request.method == "DELETE":
         return "delete" if target.name else "deletecollection"
-    if wants_watch(exchange, target):
+    if wants_watch(http_request, target):
         return "watch"
     return "get" if target.name else "list"
 
@@ -74,25 +74,25 @@ class ObjectRoutes:
         self._clock = clock
         self._bodies = BodyReader(api.objects.scheme, clock)
 
-    async def serve(self, exchange: Exchange, user: User, target: Target) -> None:
-        """Answer one request on an object or a collection."""
-        self._check_method(exchange, target)
-        request = Request(user, target, exchange.query, exchange.header("user-agent"))
+    async def serve(self, http_request: HttpRequest, user: User, target: Target) -> None:
+        """Serve one request on an object or a collection."""
+        self._check_method(http_request, target)
+        request = Request(user, target, http_request.query, http_request.header("user-agent"))
         version = target.resource.version(target.version)
         if version is not None and version.deprecation:
-            exchange.warnings.append(version.deprecation)
-        form = choose(exchange.header("accept"), pretty=_pretty(exchange))
+            http_request.warnings.append(version.deprecation)
+        form = negotiate(http_request.header("accept"), pretty=_pretty(http_request))
         if self._api.connects(request):
-            await self._connect(exchange, request, form)
-        elif exchange.method == "GET":
-            await self._read(exchange, request, form)
-        elif exchange.method == "DELETE":
-            await self._delete(exchange, request, form)
+            await self._connect(http_request, request, form)
+        elif http_request.method == "GET":
+            await self._read(http_request, request, form)
+        elif http_request.method == "DELETE":
+            await self._delete(http_request, request, form)
         else:
-            await self._write(exchange, request, form)
+            await self._write(http_request, request, form)
 
-    def _check_method(self, exchange: Exchange, target: Target) -> None:
-        method = exchange.method
+    def _check_method(self, http_request: HttpRequest, target: Target) -> None:
+        method = http_request.method
         allowed = ("GET", "PUT", "PATCH", "DELETE") if target.name else ("GET", "POST", "DELETE")
         if method not in allowed and not (target.subresource and method == "POST"):
             raise method_not_allowed()
@@ -103,49 +103,49 @@ class ObjectRoutes:
 
     # -- reading ----------------------------------------------------------------------------------
 
-    async def _read(self, exchange: Exchange, request: Request, form: Form) -> None:
-        if wants_watch(exchange, request.target):
-            await self._watch(exchange, request, form)
+    async def _read(self, http_request: HttpRequest, request: Request, form: Form) -> None:
+        if wants_watch(http_request, request.target):
+            await self._watch(http_request, request, form)
             return
         _check_number(request.target, form)
         if request.target.name:
             record = await self._api.get(request)
             if form.plain:
-                await exchange.answer(200, self._api.objects.document(record, request.target))
+                await http_request.respond(200, self._api.objects.document(record, request.target))
             else:
                 live = self._api.objects.live(record)
-                await self._send(exchange, 200, self._shaped(request, live, form), form)
+                await self._send(http_request, 200, self._shaped(request, live, form), form)
         else:
-            await self._send_list(exchange, request, await self._api.list(request), form)
+            await self._send_list(http_request, request, await self._api.list(request), form)
 
     async def _send_list(
-        self, exchange: Exchange, request: Request, listing: Listing, form: Form
+        self, http_request: HttpRequest, request: Request, listing: Listing, form: Form
     ) -> None:
         metadata = list_metadata(listing)
         if form.media == JSON and not form.pretty:
-            await self._send_items(exchange, *self._items(request, metadata, listing, form))
+            await self._send_items(http_request, *self._items(request, metadata, listing, form))
             return
         target, objects = request.target, self._api.objects
         hubs = [objects.live(record) for record in listing.records]
         views = [objects.convert(hub, target.resource, target.version) for hub in hubs]
         if form.shape == "Table":
             table = Tables(request, form, self._clock.now())
-            shown = table.table(metadata, list(zip(hubs, views, strict=True)))
+            body = table.table(metadata, list(zip(hubs, views, strict=True)))
         elif form.shape:
-            shown = metadata_list(metadata, views, form)
+            body = metadata_list(metadata, views, form)
         else:
-            shown = {
+            body = {
                 "kind": list_kind(target),
                 "apiVersion": target.group_version,
                 "metadata": metadata,
                 "items": views,
             }
-        await self._send(exchange, 200, shown, form)
+        await self._send(http_request, 200, body, form)
 
     def _items(
         self, request: Request, metadata: Obj, listing: Listing, form: Form
     ) -> tuple[bytes, Iterator[bytes]]:
-        """Return a list up to its first item, and its items, which are encoded when asked for."""
+        """Return a list up to its first item, and its items, which are encoded on demand."""
         target, objects = request.target, self._api.objects
         resource, version = target.resource, target.version
         if not form.shape:
@@ -153,25 +153,27 @@ class ObjectRoutes:
             head += b'"metadata":%b,"items":[' % codec.to_json(metadata)
             return head, (objects.body(record, resource, version) for record in listing.records)
         lives = map(objects.live, listing.records)
-        shown = ((hub, objects.convert(hub, resource, version)) for hub in lives)
+        views = ((hub, objects.convert(hub, resource, version)) for hub in lives)
         if form.shape == "Table":
             table = Tables(request, form, self._clock.now())
             empty = table.table(metadata, [])
-            rows = (table.row(hub, view) for hub, view in shown)
+            rows = (table.row(hub, view) for hub, view in views)
         else:
             empty = metadata_list(metadata, [], form)
-            rows = (metadata_only(view, form) for _, view in shown)
+            rows = (metadata_only(view, form) for _, view in views)
         return codec.to_json(empty).removesuffix(b"]}"), map(codec.to_json, rows)
 
-    async def _send_items(self, exchange: Exchange, head: bytes, items: Iterator[bytes]) -> None:
+    async def _send_items(
+        self, http_request: HttpRequest, head: bytes, items: Iterator[bytes]
+    ) -> None:
         pieces = list_pieces(head, items)
         first, second = next(pieces), next(pieces, None)
         if second is None:
-            await exchange.answer(200, first)
+            await http_request.respond(200, first)
         else:
-            await exchange.stream(200, chain((first, second), pieces))
+            await http_request.stream(200, chain((first, second), pieces))
 
-    async def _watch(self, exchange: Exchange, request: Request, form: Form) -> None:
+    async def _watch(self, http_request: HttpRequest, request: Request, form: Form) -> None:
         target = request.target
         if target.watch and target.name:
             selector = f"metadata.name={target.name}"
@@ -180,109 +182,113 @@ class ObjectRoutes:
             request = Request(request.user, plain, options, request.user_agent)
         batches = await self._api.watch(request)
         stream = Stream(self._api.objects, request, form, self._clock)
-        await exchange.start(200, stream.content_type)
-        # The head goes out before the first event, so that a client knows the watch is on.
-        await exchange.chunk(b"")
-        await exchange.while_connected(self._send_events(exchange, batches, stream))
-        if exchange.ended:
-            await exchange.chunk(b"", more=False)
+        await http_request.start(200, stream.content_type)
+        # The headers are sent before the first event, so that a client knows the watch has started.
+        await http_request.chunk(b"")
+        await http_request.while_connected(self._send_events(http_request, batches, stream))
+        if http_request.ended:
+            await http_request.chunk(b"", more=False)
 
     async def _send_events(
         self,
-        exchange: Exchange,
+        http_request: HttpRequest,
         batches: AsyncGenerator[Sequence[WatchChange], None],
         stream: Stream,
     ) -> None:
         last = b""
         try:
-            await self._send_batches(exchange, batches, stream)
+            await self._send_batches(http_request, batches, stream)
         except ApiError as error:
             # It is sent after this block, since the error refers to what could not be sent.
             last = stream.encode_error(error)
-        await exchange.chunk(last)
-        await exchange.chunk(b"", more=False)
+        await http_request.chunk(last)
+        await http_request.chunk(b"", more=False)
 
     async def _send_batches(
         self,
-        exchange: Exchange,
+        http_request: HttpRequest,
         batches: AsyncGenerator[Sequence[WatchChange], None],
         stream: Stream,
     ) -> None:
         async with aclosing(batches) as open_batches:
             async for batch in open_batches:
-                await self._send_batch(exchange, batch, stream)
-                # A watch that waits must not keep what it sent.
+                await self._send_batch(http_request, batch, stream)
+                # An idle watch must not keep sent objects in memory.
                 del batch
 
     async def _send_batch(
-        self, exchange: Exchange, batch: Sequence[WatchChange], stream: Stream
+        self, http_request: HttpRequest, batch: Sequence[WatchChange], stream: Stream
     ) -> None:
         for piece in stream.encode(batch):
-            await exchange.chunk(piece, shared=stream.shared)
+            await http_request.chunk(piece, shared=stream.shared)
 
     # -- writing ----------------------------------------------------------------------------------
 
-    async def _write(self, exchange: Exchange, request: Request, form: Form) -> None:
-        if exchange.method == "PATCH":
-            media = content_type(exchange)
+    async def _write(self, http_request: HttpRequest, request: Request, form: Form) -> None:
+        if http_request.method == "PATCH":
+            media = content_type(http_request)
             if media not in PATCH_TYPES:
                 raise UnsupportedMediaType("415: Unsupported Media Type", details={})
-            body = await self._bodies.read_patch(media, await exchange.body(), request.target)
+            body = await self._bodies.read_patch(media, await http_request.body(), request.target)
             result = await self._api.patch(request, media, body)
         else:
             body = await self._bodies.read(
-                content_type(exchange), await exchange.body(), request.target
+                content_type(http_request), await http_request.body(), request.target
             )
-            exchange.object_name = body.name
-            verb = self._api.create if exchange.method == "POST" else self._api.update
+            http_request.object_name = body.name
+            verb = self._api.create if http_request.method == "POST" else self._api.update
             result = await verb(request, body)
-        await self._send_result(exchange, request, result, form)
+        await self._send_result(http_request, request, result, form)
 
     async def _send_result(
-        self, exchange: Exchange, request: Request, result: Result, form: Form
+        self, http_request: HttpRequest, request: Request, result: Result, form: Form
     ) -> None:
-        exchange.warnings += result.warnings
-        exchange.object_name = result.obj["metadata"].get("name", "")
+        http_request.warnings += result.warnings
+        http_request.object_name = result.obj["metadata"].get("name", "")
         code = 201 if result.created else 200
         if result.record is not None and form.plain:
-            await exchange.answer(code, self._api.objects.document(result.record, request.target))
+            await http_request.respond(
+                code, self._api.objects.document(result.record, request.target)
+            )
             return
-        await self._send(exchange, code, self._shaped(request, result.obj, form), form)
+        await self._send(http_request, code, self._shaped(request, result.obj, form), form)
 
-    async def _delete(self, exchange: Exchange, request: Request, form: Form) -> None:
-        raw = await exchange.body()
+    async def _delete(self, http_request: HttpRequest, request: Request, form: Form) -> None:
+        raw = await http_request.body()
         body: Any = None
         if raw.strip():
-            media = content_type(exchange)
+            media = content_type(http_request)
             body = (await self._bodies.read_options(media, raw, request.target)).value
         if not request.target.name:
             listing = await self._api.delete_collection(request, body)
-            await self._send_list(exchange, request, listing, form)
+            await self._send_list(http_request, request, listing, form)
             return
         result = await self._api.delete(request, body)
         target = request.target
         version = target.resource.version(target.version)
         if result.deleted and not (version and version.delete_returns_object):
-            await self._send(exchange, 200, _deleted_status(target, result.obj), Form(form.media))
+            await self._send(
+                http_request, 200, _deleted_status(target, result.obj), Form(form.media)
+            )
             return
-        await self._send(exchange, 200, self._shaped(request, result.obj, form), form)
+        await self._send(http_request, 200, self._shaped(request, result.obj, form), form)
 
-    async def _connect(self, exchange: Exchange, request: Request, form: Form) -> None:
+    async def _connect(self, http_request: HttpRequest, request: Request, form: Form) -> None:
         body: Any = None
-        media = content_type(exchange)
-        if exchange.method == "PATCH":
+        media = content_type(http_request)
+        if http_request.method == "PATCH":
             if media not in PATCH_TYPES:
                 raise UnsupportedMediaType("415: Unsupported Media Type", details={})
-            body = await self._bodies.read_patch(media, await exchange.body(), request.target)
-        elif exchange.method in ("POST", "PUT"):
-            body = await self._bodies.read(media, await exchange.body(), request.target)
-        reply = await self._api.connector.call(request, exchange.method, media, body)
-        exchange.warnings += reply.warnings
-        shown = self._part(request, reply, form)
-        await self._send(exchange, reply.code, shown, Form(form.media, pretty=form.pretty))
+            body = await self._bodies.read_patch(media, await http_request.body(), request.target)
+        elif http_request.method in ("POST", "PUT"):
+            body = await self._bodies.read(media, await http_request.body(), request.target)
+        reply = await self._api.connector.call(request, http_request.method, media, body)
+        http_request.warnings += reply.warnings
+        response = self._part(request, reply, form)
+        await self._send(http_request, reply.code, response, Form(form.media, pretty=form.pretty))
 
     def _part(self, request: Request, reply: ConnectReply, form: Form) -> Obj:
-        """Return what a subresource answers in the shape that the client wants, if it has one."""
+        """Return the response of a subresource in the format that the client requested."""
         if form.shape == "Table" and reply.columns:
             metadata = {"resourceVersion": reply.obj["metadata"].get("resourceVersion", "")}
             tables = Tables(request, form, self._clock.now(), reply.columns)
@@ -291,7 +297,7 @@ class ObjectRoutes:
             return metadata_only(reply.obj, form)
         return reply.obj
 
-    # -- answers ----------------------------------------------------------------------------------
+    # -- responses --------------------------------------------------------------------------------
 
     def _shaped(self, request: Request, hub: Obj, form: Form) -> Obj:
         target = request.target
@@ -303,21 +309,21 @@ class ObjectRoutes:
             return metadata_only(view, form)
         return typed(view, target)
 
-    async def _send(self, exchange: Exchange, code: int, value: Obj, form: Form) -> None:
+    async def _send(self, http_request: HttpRequest, code: int, value: Obj, form: Form) -> None:
         if form.media == YAML:
-            await exchange.answer(code, codec.to_yaml(value), YAML)
+            await http_request.respond(code, codec.to_yaml(value), YAML)
         elif form.pretty:
-            await exchange.answer(code, codec.to_pretty_json(value))
+            await http_request.respond(code, codec.to_pretty_json(value))
         else:
-            await exchange.answer(code, codec.to_json(value))
+            await http_request.respond(code, codec.to_json(value))
 
 
-def _pretty(exchange: Exchange) -> bool:
-    return exchange.query.get("pretty", "") not in ("", "0", "false")
+def _pretty(http_request: HttpRequest) -> bool:
+    return http_request.query.get("pretty", "") not in ("", "0", "false")
 
 
 def list_pieces(head: bytes, items: Iterator[bytes]) -> Iterator[bytes]:
-    """Put an encoded list together, in pieces; mostly there is one.
+    """Yield an encoded list in chunks; mostly there is one.
 
     Small items are gathered; large ones are not copied, for many lists may share them.
     """
@@ -349,9 +355,9 @@ def list_metadata(listing: Listing) -> Obj:
     return metadata
 
 
-def content_type(exchange: Exchange) -> str:
+def content_type(http_request: HttpRequest) -> str:
     """Return the media type of a body, without parameters."""
-    return exchange.header("content-type").partition(";")[0].strip().lower()
+    return http_request.header("content-type").partition(";")[0].strip().lower()
 
 
 def _deleted_status(target: Target, obj: Obj) -> Obj:
@@ -369,7 +375,7 @@ def _deleted_status(target: Target, obj: Obj) -> Obj:
 
 
 def _check_number(target: Target, form: Form) -> None:
-    """Reject the metadata of one object where there is a list, and the other way round."""
+    """Reject PartialObjectMetadata for a list, and PartialObjectMetadataList for an object."""
     kind = f"*{internal_name(target)}"
     if form.shape == "PartialObjectMetadata" and not target.name:
         text = f"but the requested object is a list ({kind}List)"

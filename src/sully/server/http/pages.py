@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sully import __version__
 from sully.machinery.codec import to_pretty_json
-from sully.server.http.exchange import Exchange
+from sully.server.http.http_request import HttpRequest
 
 TEXT = "text/plain; charset=utf-8"
 PUBLIC = ("/version", "/healthz", "/livez", "/readyz")
@@ -37,39 +37,39 @@ class StaticPage:
     body: bytes
     media: str
 
-    async def answer(self, exchange: Exchange) -> None:
+    async def respond(self, http_request: HttpRequest) -> None:
         """Send the page."""
-        await exchange.answer(200, self.body, self.media)
+        await http_request.respond(200, self.body, self.media)
 
 
 def is_public(path: str) -> bool:
-    """Report whether a page answers without credentials."""
+    """Report whether a page is served without credentials."""
     return any(path == page or path.startswith(page + "/") for page in PUBLIC)
 
 
-async def version(exchange: Exchange) -> None:
-    """Say which API this is."""
-    await exchange.answer(200, to_pretty_json(VERSION))
+async def version(http_request: HttpRequest) -> None:
+    """Serve `/version`."""
+    await http_request.respond(200, to_pretty_json(VERSION))
 
 
-async def health(exchange: Exchange, checks: Mapping[str, Check]) -> None:
-    """Answer a health page, one check of it, or all of them in words."""
-    page, _, single = exchange.path.strip("/").partition("/")
-    excluded = exchange.query.get("exclude", "")
+async def health(http_request: HttpRequest, checks: Mapping[str, Check]) -> None:
+    """Serve a health page, one check of it, or the verbose form."""
+    page, _, single = http_request.path.strip("/").partition("/")
+    excluded = http_request.query.get("exclude", "")
     chosen = {name: check for name, check in checks.items() if name != excluded}
     if single:
         if single not in checks:
-            await exchange.answer(404, b"404 page not found\n", TEXT)
+            await http_request.respond(404, b"404 page not found\n", TEXT)
             return
         chosen = {single: checks[single]}
     lines = [(name, check()) for name, check in chosen.items()]
     failed = [name for name, problem in lines if problem]
-    if not failed and "verbose" not in exchange.query:
-        await exchange.answer(200, b"ok", TEXT)
+    if not failed and "verbose" not in http_request.query:
+        await http_request.respond(200, b"ok", TEXT)
         return
     text = "".join(
         f"[-]{name} failed: {problem}\n" if problem else f"[+]{name} ok\n"
         for name, problem in lines
     )
     text += f"{page} check failed\n" if failed else f"{page} check passed\n"
-    await exchange.answer(500 if failed else 200, text.encode(), TEXT)
+    await http_request.respond(500 if failed else 200, text.encode(), TEXT)

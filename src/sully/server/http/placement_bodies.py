@@ -25,18 +25,18 @@ from sully.domain.placement.changes import (
 from sully.machinery import labels
 from sully.machinery.codec import TooManyValuesError, check_values
 
-LARGEST = 1 << 20
-MOST_VALUES = 5_000
-_LONGEST = timedelta(days=3650)
+MAX_BYTES = 1 << 20
+MAX_VALUES = 5_000
+_MAX_ADVANCE = timedelta(days=3650)
 T = TypeVar("T")
 
 
 class UnreadableBodyError(ValueError):
-    """A body that cannot be acted on; the message is what the client sees."""
+    """An invalid body; the message is sent to the client."""
 
 
 class _Body(msgspec.Struct, forbid_unknown_fields=True, rename="camel", kw_only=True):
-    """Written by hand: a misspelled field must not be ignored."""
+    """Users write these by hand: a misspelled field must not be ignored."""
 
 
 class _Taint(_Body):
@@ -52,11 +52,11 @@ class _Untaint(_Body):
     key: str
 
 
-class _Silence(_Body):
+class _Unreachable(_Body):
     selector: str | dict[str, Any]
 
 
-class _Drop(_Body):
+class _Delete(_Body):
     cluster: str
 
 
@@ -73,8 +73,8 @@ class _Advance(_Body):
 class _Change(_Body):
     taint: _Taint | None = None
     untaint: _Untaint | None = None
-    silence: _Silence | None = None
-    drop: _Drop | None = None
+    unreachable: _Unreachable | None = None
+    delete: _Delete | None = None
     label: _Label | None = None
     advance: _Advance | None = None
 
@@ -85,10 +85,10 @@ class _WhatIf(_Body):
 
 
 class WhatIf(msgspec.Struct, frozen=True):
-    """Changes with their times, and how long to look on."""
+    """Changes with their times, and the simulated duration."""
 
     changes: tuple[Change, ...]
-    lasting: timedelta
+    duration: timedelta
     placement: Placement | None = None
 
     def clusters_read(self) -> Iterator[tuple[str, str]]:
@@ -101,11 +101,11 @@ class WhatIf(msgspec.Struct, frozen=True):
 
 
 def read_body(raw: bytes) -> Placement | WhatIf:
-    """Read what was sent; raise UnreadableBodyError."""
-    if len(raw) > LARGEST:
+    """Parse a request body; raises UnreadableBodyError."""
+    if len(raw) > MAX_BYTES:
         raise UnreadableBodyError("request body too large: http: request body too large")
     try:
-        check_values(raw, MOST_VALUES)
+        check_values(raw, MAX_VALUES)
         value = msgspec.json.decode(raw)
     except TooManyValuesError as error:
         raise UnreadableBodyError(f"request body too large: {error}") from None
@@ -124,21 +124,21 @@ def _convert(value: object, type_: type[T], prefix: str) -> T:
 
 
 def _whatif(body: _WhatIf) -> WhatIf:
-    passed = timedelta(0)
+    elapsed = timedelta(0)
     changes: list[Change] = [] if body.placement is None else [PutObject(body.placement)]
     for at, change in enumerate(body.changes):
-        given = [name for name in _Change.__struct_fields__ if getattr(change, name) is not None]
-        if len(given) != 1:
-            raise UnreadableBodyError(f"changes[{at}] must say exactly one thing")
+        fields = [name for name in _Change.__struct_fields__ if getattr(change, name) is not None]
+        if len(fields) != 1:
+            raise UnreadableBodyError(f"changes[{at}] must have exactly one field")
         if change.advance is not None:
-            passed += _pause(change.advance, at)
+            elapsed += _advance(change.advance, at)
         else:
-            changes.append(_change(change, at, passed))
-    return WhatIf(tuple(changes), passed, body.placement)
+            changes.append(_change(change, at, elapsed))
+    return WhatIf(tuple(changes), elapsed, body.placement)
 
 
-def _pause(advance: _Advance, at: int) -> timedelta:
-    if not 0 <= advance.seconds <= _LONGEST.total_seconds():
+def _advance(advance: _Advance, at: int) -> timedelta:
+    if not 0 <= advance.seconds <= _MAX_ADVANCE.total_seconds():
         raise UnreadableBodyError(f"changes[{at}].advance.seconds is out of range")
     return timedelta(seconds=advance.seconds)
 
@@ -153,18 +153,18 @@ def _change(change: _Change, at: int, after: timedelta) -> Change:
         return TaintCluster(taint.cluster, put, after)
     if (untaint := change.untaint) is not None:
         return UntaintCluster(untaint.cluster, untaint.key, after)
-    if (drop := change.drop) is not None:
-        return DropCluster(drop.cluster, after)
+    if (delete := change.delete) is not None:
+        return DropCluster(delete.cluster, after)
     if (label := change.label) is not None:
         return LabelCluster(label.cluster, label.label, label.value, after)
-    if change.silence is None:
-        raise UnreadableBodyError(f"changes[{at}] must say exactly one thing")
-    return SilenceClusters(_selector(change.silence, at), after)
+    if change.unreachable is None:
+        raise UnreadableBodyError(f"changes[{at}] must have exactly one field")
+    return SilenceClusters(_selector(change.unreachable, at), after)
 
 
-def _selector(silence: _Silence, at: int) -> labels.Selector:
-    given = silence.selector
+def _selector(unreachable: _Unreachable, at: int) -> labels.Selector:
+    selector = unreachable.selector
     try:
-        return labels.parse(given) if isinstance(given, str) else labels.from_object(given)
+        return labels.parse(selector) if isinstance(selector, str) else labels.from_object(selector)
     except (labels.SelectorError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UnreadableBodyError(f"changes[{at}].silence.selector: {error}") from None
+        raise UnreadableBodyError(f"changes[{at}].unreachable.selector: {error}") from None

@@ -1,8 +1,7 @@
 """Bodies in Kubernetes' protobuf form, which Go clients and `kubectl create` send.
 
-Only bodies are read: answers are JSON, which all of these clients accept too. How bytes become an
-object is machinery/protobuf.py; here is which type of the tables a body is, and what is answered
-when it cannot be read.
+Only request bodies: responses are JSON, which all of these clients accept too.
+machinery/protobuf.py decodes messages; here is which type of the tables a body has, and the errors.
 """
 
 from sully.api.tables import META
@@ -13,7 +12,7 @@ from sully.machinery.protobuf_wire import ProtobufError
 from sully.machinery.schema import ObjectType, TableError
 from sully.machinery.scheme import Scheme
 from sully.machinery.strategy import Obj
-from sully.server.forms import JSON, YAML
+from sully.server.negotiation import JSON, YAML
 from sully.server.registry.bodies import unrecognized
 from sully.server.requests import Target
 

@@ -1,4 +1,4 @@
-"""A watch as bytes: one JSON line an event, each encoded once for all watchers alike."""
+"""The response of a watch: one JSON line per event, encoded once for all watches."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,8 +6,8 @@ from sully.machinery.codec import to_json
 from sully.machinery.errors import ApiError
 from sully.machinery.strategy import Obj
 from sully.runtime.clock import Clock
-from sully.server.forms import Form, Tables, metadata_only
-from sully.server.http.exchange import PIECE, Buffer
+from sully.server.http.http_request import PIECE, Buffer
+from sully.server.negotiation import Form, Tables, metadata_only
 from sully.server.requests import Request
 from sully.server.storage.objects import Objects, kind_prefix, typed, with_kind
 from sully.server.storage.watching import WatchChange, bookmark
@@ -22,7 +22,7 @@ class Stream:
         self._target = request.target
         self._form = form
         self._clock = clock
-        self._told_columns = False
+        self._columns_sent = False
         # Tables are built for each event, since ages change; a bad option is rejected now.
         if form.shape == "Table":
             Tables(request, form, clock.now())
@@ -34,7 +34,7 @@ class Stream:
 
     @property
     def shared(self) -> bool:
-        """Report whether what is large is encoded once for all watches."""
+        """Report whether large events are encoded once for all watches."""
         return not self._form.shape
 
     def encode(self, batch: Sequence[WatchChange]) -> Iterator[Buffer]:
@@ -57,7 +57,7 @@ class Stream:
         record, target = change.record, self._target
         if record is None or change.source is not None or len(record.value) < PIECE:
             return (self._plain(change),)
-        # The line is not cached, and each watch would have a copy of something large.
+        # The line is not cached, and each watch would have its own copy.
         body = self._objects.body(record, target.resource, target.version)
         head = kind_prefix(target.resource.kind, target.group_version)
         begin = b'{"type":"%s","object":%b' % (change.type.encode(), head)
@@ -78,8 +78,8 @@ class Stream:
         memo = None if change.source is None else change.source.derived
         key = ("line", change.type, target.resource.group, target.version)
         if memo is not None and key in memo:
-            known: bytes = memo[key]
-            return known
+            cached: bytes = memo[key]
+            return cached
         line = b'{"type":"%s","object":%s}\n' % (change.type.encode(), self._document(change))
         if memo is not None:
             memo[key] = line
@@ -99,7 +99,7 @@ class Stream:
     def _hub(self, change: WatchChange) -> Obj:
         if change.record is None:
             raise ValueError("a bookmark has no object")
-        # What was deleted shows the version of its deletion.
+        # A deleted object has the resourceVersion of its deletion.
         return self._objects.stamped(self._objects.bare(change.record), change.revision)
 
     def _shaped(self, change: WatchChange) -> Obj:
@@ -111,7 +111,7 @@ class Stream:
             hub = self._hub(change)
             table = Tables(self._request, form, self._clock.now())
             metadata = {"resourceVersion": hub["metadata"]["resourceVersion"]}
-            first, self._told_columns = not self._told_columns, True
+            first, self._columns_sent = not self._columns_sent, True
             return table.table(metadata, [(hub, self._view(change))], columns=first)
         if form.shape.startswith("PartialObjectMetadata"):
             return metadata_only(self._view(change), form)
@@ -125,7 +125,7 @@ class Stream:
 
 
 def _joined(parts: list[Buffer]) -> Iterator[Buffer]:
-    """Put parts together, of which only the last can be large; that one is not copied."""
+    """Join parts, of which only the last can be large; that one is not copied."""
     if len(parts[-1]) < PIECE:
         yield b"".join(parts)
         return

@@ -23,20 +23,20 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 
 from sully.server.authentication.certificates import Peer, peer_of
-from sully.server.http.exchange import CONNECTION
+from sully.server.http.http_request import CONNECTION
 from sully.server.net.connections import Connections
 from sully.server.requests import User
 
 MAX_HEAD = 1 << 20
-MAX_HEAD_UNKNOWN = 1 << 17
-"""Without a client certificate: there may be many of them."""
+MAX_HEAD_UNAUTHENTICATED = 1 << 17
+"""Without a client certificate."""
 MAX_HEADERS = 1000
 MAX_PIPELINED = 64
-"""Requests that wait for the answer to one before them; each takes much more memory than bytes."""
+"""Pipelined requests; each takes much more memory than its bytes."""
 MAX_FRAMING = 1 << 16
 """Bytes of chunk sizes, extensions and trailers, above twice the bytes of the body."""
 MAX_DISCARDED = 1 << 18
-"""What is read of a body after the answer, so that the answer is not lost with it."""
+"""Bytes of a body that are read after the response, so that the client receives the response."""
 MAX_UNREAD = 1 << 16
 """Bytes that may be buffered before further writes wait."""
 NEVER = float("inf")
@@ -47,9 +47,9 @@ class Phase(Enum):
 
     HEAD = "head"
     BODY = "body"
-    ANSWER = "answer"
+    RESPONSE = "response"
     IDLE = "idle"
-    DISCARD = "discard"  # the answer is sent, the rest of the request is not wanted
+    DISCARD = "discard"  # the response is sent, the rest of the request is discarded
     CLOSING = "closing"
 
 
@@ -59,11 +59,11 @@ class ConnectionTimeouts:
 
     handshake: float = 15.0
     head: float = 30.0
-    body: float = 70.0  # longer than `whole_body`, after which there is an answer
+    body: float = 70.0  # longer than `whole_body`, after which a response is sent
     whole_body: float = 60.0  # of a request, after which it is answered with 408
-    answer: float = NEVER  # a watch may last; what an answer may take is decided in http/
+    response: float = NEVER  # a watch may last; http/ limits the time of responses
     idle: float = 75.0
-    unread: float = 30.0  # of an answer, while more than `MAX_UNREAD` waits to be sent
+    unread: float = 30.0  # of a response, while more than `MAX_UNREAD` waits to be sent
     discard: float = 2.0
     closing: float = 5.0
 
@@ -73,11 +73,11 @@ class ConnectionTimeouts:
         return seconds
 
 
-class Corked:
-    """A transport that sends what is written in one turn of the event loop together.
+class BufferedTransport:
+    """A transport that joins what is written in one iteration of the event loop.
 
-    The head and the body of an answer are written in order; sent apart they would cost
-    two TLS records and two system calls, which is most of what a small answer costs.
+    The head and the body of a response are written in order; sent separately they would cost
+    two TLS records and two system calls, most of the cost of a small response.
     """
 
     def __init__(self, transport: asyncio.Transport, closing: Callable[[], bool]) -> None:
@@ -92,17 +92,17 @@ class Corked:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        """Send soon."""
+        """Buffer data until the end of this iteration."""
         if not self._waiting:
             self._loop.call_soon(self.flush)
         self._waiting.append(data)
         self._size += len(data)
         if self._size >= MAX_UNREAD:
-            # Not later: what is written must show in what the transport says of its buffer.
+            # Not later: the size of the transport's buffer must include what was written.
             self.flush()
 
     def flush(self) -> None:
-        """Send what waits."""
+        """Send what is buffered."""
         waiting, self._waiting, self._size = self._waiting, [], 0
         if waiting and not self._transport.is_closing():
             self._transport.write(waiting[0] if len(waiting) == 1 else b"".join(waiting))
@@ -112,7 +112,7 @@ class Corked:
         return self._closed or self._transport.is_closing()
 
     def close(self) -> None:
-        """Send what waits, then close, unless `closing` says that it is too early for that."""
+        """Send what is buffered, then close, unless `closing` reports that it is too early."""
         self.flush()
         self._closed = True
         if self._closing():
@@ -159,18 +159,18 @@ class PeerProtocol(HttpToolsProtocol):
         self._timeouts = timeouts
         self._malformed = malformed
         self._phase = Phase.HEAD
-        self._requests = 0  # begun so far
+        self._requests = 0  # started so far
         self._draining = False
         self._keeps_alive = False
-        self._max_head = MAX_HEAD_UNKNOWN
+        self._max_head = MAX_HEAD_UNAUTHENTICATED
         self._head_bytes = self._body_bytes = self._framing_bytes = self._discarded = 0
 
-    # -- the life of a connection -----------------------------------------------------------------
+    # -- life cycle -----------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """Identify the client by its certificate; close the connection if the user has too many."""
-        self._corked = Corked(transport, self._may_close)
-        super().connection_made(self._corked)  # type: ignore[arg-type]  # all of a transport that is used
+        self._buffered = BufferedTransport(transport, self._may_close)
+        super().connection_made(self._buffered)  # type: ignore[arg-type]  # all of a transport that is used
         transport.set_write_buffer_limits(MAX_UNREAD)
         peer = _peer(transport)
         self._extensions: dict[str, Any] = {"sully.tls": {"user": peer}, CONNECTION: self}
@@ -185,7 +185,7 @@ class PeerProtocol(HttpToolsProtocol):
         self._registry.remove(self)
         self._phase = Phase.CLOSING
         super().connection_lost(exc)
-        self._corked.lost()
+        self._buffered.lost()
         self.cycle = self.scope = self.headers = None  # type: ignore[assignment]  # as before the first request
         self.pipeline.clear()
         self._extensions = {}
@@ -201,7 +201,7 @@ class PeerProtocol(HttpToolsProtocol):
         return self._registry.identify(self, user)
 
     def abort(self) -> None:
-        """Cut the connection off, whatever its state is."""
+        """Close the connection immediately, in any state."""
         self._registry.remove(self)
         if self.transport is not None:
             self.transport.abort()
@@ -216,7 +216,7 @@ class PeerProtocol(HttpToolsProtocol):
             self._close()
 
     def shutdown(self) -> None:
-        """Close once the request in progress is answered."""
+        """Close after the response to the request in progress."""
         self._draining = True
         super().shutdown()
 
@@ -226,7 +226,7 @@ class PeerProtocol(HttpToolsProtocol):
         super().pause_writing()
 
     def resume_writing(self) -> None:
-        """Go on writing."""
+        """Continue writing."""
         self.deadline = self._phase_deadline
         super().resume_writing()
 
@@ -239,7 +239,7 @@ class PeerProtocol(HttpToolsProtocol):
         self.transport.close()
 
     def _may_close(self) -> bool:
-        """Report whether to close now; with half a request unread the answer could be lost."""
+        """Report whether to close now; with an unread request the response could be lost."""
         if self._phase is not Phase.BODY:
             return True
         self._enter(Phase.DISCARD)
@@ -247,10 +247,10 @@ class PeerProtocol(HttpToolsProtocol):
         self.flow.resume_reading()
         return False
 
-    # -- what comes in ----------------------------------------------------------------------------
+    # -- incoming data ----------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
-        """Take what came, as long as the request it belongs to stays within its bounds."""
+        """Parse received data while its request stays within the limits."""
         if self._phase is Phase.DISCARD:
             self._discarded += len(data)
             if self._discarded > MAX_DISCARDED:
@@ -267,47 +267,47 @@ class PeerProtocol(HttpToolsProtocol):
         elif before is Phase.HEAD:
             self._head_bytes += len(data)
             if self._head_bytes > self._max_head:
-                self._refuse(431, "Request header fields too large.")
+                self._reject(431, "Request header fields too large.")
         elif before is Phase.BODY:
             self._framing_bytes += len(data) - (self._body_bytes - body)
             if self._framing_bytes > MAX_FRAMING + 2 * self._body_bytes:
-                self._refuse(400, "Too much chunked framing.")
+                self._reject(400, "Too much chunked framing.")
 
     def _parse(self, data: bytes) -> bool:
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            # Nothing is upgraded: it is answered as it is, and what follows is not HTTP.
+            # Upgrades are ignored: the request is served, and what follows is not HTTP.
             self._request_ended()
             self.cycle.keep_alive = False
         except httptools.HttpParserCallbackError as error:
             if not isinstance(error.__context__, TooManyHeadersError):
-                self._refuse(400, "Invalid HTTP request received.")
+                self._reject(400, "Invalid HTTP request received.")
             else:
-                self._refuse(431, "Request header fields too large.")
+                self._reject(431, "Request header fields too large.")
             return False
         except httptools.HttpParserError:
-            self._refuse(400, "Invalid HTTP request received.")
+            self._reject(400, "Invalid HTTP request received.")
             return False
         return True
 
-    def _refuse(self, code: int, why: str) -> None:
+    def _reject(self, code: int, reason: str) -> None:
         self._malformed(self.address)
-        if self._may_answer():
+        if self._may_respond():
             head = STATUS_LINE[code] + b"content-type: text/plain; charset=utf-8\r\n"
-            rest = f"content-length: {len(why)}\r\nconnection: close\r\n\r\n{why}"
+            rest = f"content-length: {len(reason)}\r\nconnection: close\r\n\r\n{reason}"
             self.transport.write(head + rest.encode())
         self._close()
 
-    def _may_answer(self) -> bool:
-        """Report whether what is written now would answer the request that is being read."""
+    def _may_respond(self) -> bool:
+        """Report whether a response written now would belong to the request being read."""
         cycle: RequestResponseCycle | None = self.cycle
         if cycle is None or cycle.response_complete:
             return True
         return self._phase is Phase.BODY and not self.pipeline and not cycle.response_started
 
     def on_message_begin(self) -> None:
-        """Begin a request with the certificate of its connection."""
+        """Start a request with the certificate of its connection."""
         if len(self.pipeline) >= MAX_PIPELINED:
             raise TooManyRequestsError
         super().on_message_begin()
@@ -318,7 +318,7 @@ class PeerProtocol(HttpToolsProtocol):
         self.scope["extensions"] = self._extensions
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header line; trailers are ignored."""
+        """Add a header; trailers are ignored."""
         if self._phase is not Phase.HEAD:
             return
         if len(self.headers) >= MAX_HEADERS:
@@ -326,13 +326,13 @@ class PeerProtocol(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Begin to answer; before the whole request is there the connection cannot be kept."""
+        """Start the request; until all of it is received the connection cannot be kept alive."""
         super().on_headers_complete()
         self._phase = Phase.BODY
         self._keeps_alive, self.cycle.keep_alive = self.cycle.keep_alive, False
 
     def on_body(self, body: bytes) -> None:
-        """Take a part of the body."""
+        """Add a chunk of the body."""
         self._body_bytes += len(body)
         super().on_body(body)
 
@@ -343,20 +343,20 @@ class PeerProtocol(HttpToolsProtocol):
     def _request_ended(self) -> None:
         if self._phase is not Phase.BODY:
             return
-        self._phase = Phase.ANSWER
+        self._phase = Phase.RESPONSE
         if not self.cycle.response_started and not self._draining:
             self.cycle.keep_alive = self._keeps_alive
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Go on with the next request, or wait for one."""
+        """Continue with the next request, or wait for one."""
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
         self.flow.resume_reading()
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
-        elif self._phase is Phase.ANSWER:
+        elif self._phase is Phase.RESPONSE:
             self._enter(Phase.IDLE)
             self.idle_since = self.loop.time()
 

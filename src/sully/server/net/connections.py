@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol
 
-from sully.server.authentication.accounts import split_account
 from sully.server.authentication.groups import MASTERS
+from sully.server.authentication.service_accounts import split_account
 from sully.server.requests import User
 
 _NODES = "system:nodes"
@@ -41,7 +41,7 @@ class ConnectionLimits:
     per_address: int = 1000  # unauthenticated
     per_user: int = 2000
 
-    def most(self, rank: Rank) -> int:
+    def for_rank(self, rank: Rank) -> int:
         """Return how many a rank may have: together with lower ones, except those not known."""
         if not self.total:
             return 0
@@ -88,11 +88,11 @@ def network_of(address: str) -> str:
 
 
 class Connection(Protocol):
-    """What is known of a connection, and how it is cut off."""
+    """An open connection, and how to close it."""
 
     address: str
     deadline: float
-    idle_since: float | None  # None: a request is being answered
+    idle_since: float | None  # None: a request is in progress
 
     def abort(self) -> None:
         """Close it immediately."""
@@ -101,7 +101,7 @@ class Connection(Protocol):
         """End it, since its deadline has passed."""
 
 
-class _Held:
+class _Owner:
     """The owner of a connection."""
 
     __slots__ = ("owner", "rank")
@@ -116,18 +116,18 @@ class Connections:
 
     def __init__(self, limits: ConnectionLimits | None = None) -> None:
         self._limits = limits or ConnectionLimits()
-        # The dictionaries keep the order in which connections came: the first is the oldest.
-        self._held: dict[Connection, _Held] = {}
+        # The dictionaries keep the order of arrival: the first connection is the oldest.
+        self._entries: dict[Connection, _Owner] = {}
         self._ranks: dict[Rank, dict[Connection, None]] = {rank: {} for rank in Rank}
         self._owners: dict[tuple[bool, str], dict[Connection, None]] = {}
         self.shed = 0
         """How many were closed in favor of others."""
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._entries)
 
     def __iter__(self) -> Iterator[Connection]:
-        return iter(list(self._held))
+        return iter(list(self._entries))
 
     def count(self, rank: Rank) -> int:
         """Return how many connections a rank has."""
@@ -139,33 +139,33 @@ class Connections:
         limits, unknown = self._limits, self._ranks[Rank.UNKNOWN]
         same = self._owners.get((False, network), {})
         if 0 < limits.per_address <= len(same):
-            self._cut(next(iter(same)))
-        if 0 < limits.most(Rank.UNKNOWN) <= len(unknown):
-            self._cut(next(iter(unknown)))
-        if 0 < limits.total <= len(self._held) and not self.close_one():
+            self._close(next(iter(same)))
+        if 0 < limits.for_rank(Rank.UNKNOWN) <= len(unknown):
+            self._close(next(iter(unknown)))
+        if 0 < limits.total <= len(self._entries) and not self.close_one():
             return False
-        self._insert(connection, _Held(Rank.UNKNOWN, network))
+        self._insert(connection, _Owner(Rank.UNKNOWN, network))
         return True
 
     def identify(self, connection: Connection, user: User) -> bool:
         """Set the user of a connection; False if that user, or its rank, has too many."""
-        held = self._held.get(connection)
-        if held is None or held.rank is not Rank.UNKNOWN:
-            return held is not None
+        entry = self._entries.get(connection)
+        if entry is None or entry.rank is not Rank.UNKNOWN:
+            return entry is not None
         rank, owner = rank_of(user), owner_of(user)
-        if rank is not Rank.MASTER and not self._has_room(rank, owner):
+        if rank is not Rank.MASTER and not self._fits(rank, owner):
             return False
         self.remove(connection)
-        self._insert(connection, _Held(rank, owner))
+        self._insert(connection, _Owner(rank, owner))
         return True
 
     def remove(self, connection: Connection) -> None:
         """Forget a connection; a second call does nothing."""
-        held = self._held.pop(connection, None)
-        if held is None:
+        entry = self._entries.pop(connection, None)
+        if entry is None:
             return
-        del self._ranks[held.rank][connection]
-        key = (held.rank is not Rank.UNKNOWN, held.owner)
+        del self._ranks[entry.rank][connection]
+        key = (entry.rank is not Rank.UNKNOWN, entry.owner)
         same = self._owners[key]
         del same[connection]
         if not same:
@@ -174,44 +174,43 @@ class Connections:
     def close_one(self) -> bool:
         """Close the least important connection; False if there is none."""
         for connection in self._ranks[Rank.UNKNOWN]:
-            self._cut(connection)
+            self._close(connection)
             return True
-        return any(self._cut_idle(self._ranks[rank]) for rank in (Rank.USER, Rank.SYSTEM))
+        return any(self._close_idle(self._ranks[rank]) for rank in (Rank.USER, Rank.SYSTEM))
 
     def expired(self, now: float) -> list[Connection]:
         """Return the connections whose deadline has passed."""
-        return [connection for connection in self._held if connection.deadline <= now]
+        return [connection for connection in self._entries if connection.deadline <= now]
 
-    def _has_room(self, rank: Rank, owner: str) -> bool:
-        """Report whether one more fits; an idle connection of the same owner or rank gives way."""
+    def _fits(self, rank: Rank, owner: str) -> bool:
+        """Report whether one more fits; closes an idle one of the same owner or rank if needed."""
         limits = self._limits
         same = self._owners.get((True, owner), {})
-        if 0 < limits.per_user <= len(same) and not self._cut_idle(same):
+        if 0 < limits.per_user <= len(same) and not self._close_idle(same):
             return False
         ranks = [lower for lower in (Rank.USER, Rank.SYSTEM) if lower <= rank]
-        taken = sum(map(self.count, ranks))
-        if not 0 < limits.most(rank) <= taken:
+        if not 0 < limits.for_rank(rank) <= sum(map(self.count, ranks)):
             return True
-        return any(self._cut_idle(self._ranks[lower]) for lower in ranks)
+        return any(self._close_idle(self._ranks[lower]) for lower in ranks)
 
-    def _cut_idle(self, among: dict[Connection, None]) -> bool:
+    def _close_idle(self, candidates: dict[Connection, None]) -> bool:
         idle = [
             (connection.idle_since, connection)
-            for connection in among
+            for connection in candidates
             if connection.idle_since is not None
         ]
         if not idle:
             return False
-        self._cut(min(idle, key=lambda pair: pair[0])[1])
+        self._close(min(idle, key=lambda pair: pair[0])[1])
         return True
 
-    def _cut(self, connection: Connection) -> None:
+    def _close(self, connection: Connection) -> None:
         self.remove(connection)
         self.shed += 1
         connection.abort()
 
-    def _insert(self, connection: Connection, held: _Held) -> None:
-        self._held[connection] = held
-        self._ranks[held.rank][connection] = None
-        key = (held.rank is not Rank.UNKNOWN, held.owner)
+    def _insert(self, connection: Connection, entry: _Owner) -> None:
+        self._entries[connection] = entry
+        self._ranks[entry.rank][connection] = None
+        key = (entry.rank is not Rank.UNKNOWN, entry.owner)
         self._owners.setdefault(key, {})[connection] = None

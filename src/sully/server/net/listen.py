@@ -26,13 +26,13 @@ DRAIN_SECONDS = 5
 # How long a connection without a request may then take to close. Clients that pool their
 # connections do not read from idle ones, and would notice the end only when they use them next.
 IDLE_CLOSE_SECONDS = 0.5
-# Connections that wait to be accepted, and how many are accepted before others get their turn.
+# Connections that wait to be accepted, and how many are accepted before other tasks run.
 BACKLOG = 2048
 ACCEPTS_PER_TURN = 32
 # How often to check deadlines.
 SWEEP_SECONDS = 1.0
 # When descriptors run out: how many connections to close, and when to try again.
-SHED_AT_ONCE = 8
+CLOSE_BATCH = 8
 PAUSE_SECONDS = 0.1
 _OUT_OF_RESOURCES = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 # TLS 1.2 with forward secrecy and authenticated encryption only; TLS 1.3 has no other.
@@ -42,7 +42,7 @@ _log = get_logger("server")
 
 
 def tls_context(certificate: Path, key: Path, authority: bytes) -> ssl.SSLContext:
-    """Return a context that asks for client certificates and does without them."""
+    """Return a context that requests client certificates and does not require them."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers(CIPHERS)
@@ -55,7 +55,7 @@ def tls_context(certificate: Path, key: Path, authority: bytes) -> ssl.SSLContex
 
 
 class ListenError(OSError):
-    """An address cannot be listened on; the number says why."""
+    """An address cannot be bound; `errno` has the reason."""
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -73,24 +73,24 @@ def bind(host: str, port: int) -> socket.socket:
     return listening
 
 
-def own_names(host: str) -> list[str]:
-    """Return what clients call the server by when it listens on a host."""
+def host_names(host: str) -> list[str]:
+    """Return the names of the server when it listens on a host, for its certificate."""
     if host not in ("0.0.0.0", "::"):
         return [host]
     names = [socket.gethostname()]
-    family, elsewhere = (
+    family, remote = (
         (socket.AF_INET6, "2001:db8::1") if host == "::" else (socket.AF_INET, "192.0.2.1")
     )
-    # The source address of packets to others. None is sent.
+    # The source address of outgoing packets. None is sent.
     with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
-        probe.connect((elsewhere, 9))
+        probe.connect((remote, 9))
         names.append(probe.getsockname()[0])
     return names
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionSettings:
-    """What connections may take: of descriptors and of time."""
+    """Limits and timeouts of connections."""
 
     limits: ConnectionLimits = field(default_factory=ConnectionLimits)
     timeouts: ConnectionTimeouts = field(default_factory=ConnectionTimeouts)
@@ -113,12 +113,14 @@ class Listener:
         self._connections = Connections(_within_descriptors(settings.limits))
         self._handshakes: set[asyncio.Task[Any]] = set()
         self._accepting = False
-        self._sweeping: asyncio.TimerHandle | None = None
+        self._sweep_timer: asyncio.TimerHandle | None = None
         self._shed = 0
         self._malformed = Tally(_log, "malformed requests rejected")
         self._refused = Tally(_log, "connections rejected, too many are open")
         self._exhausted = Tally(_log, "out of file descriptors, closing idle connections")
-        self._crowded = Tally(_log, "too many connections, closing the least important ones")
+        self._closed_for_others = Tally(
+            _log, "too many connections, closing the least important ones"
+        )
         config = uvicorn.Config(
             app,
             http=PeerProtocol,
@@ -136,11 +138,11 @@ class Listener:
 
     @property
     def port(self) -> int:
-        """Return the port in use, also when 0 was asked for."""
+        """Return the port in use, also when 0 was requested."""
         return int(self._socket.getsockname()[1])
 
     async def start(self) -> None:
-        """Begin to accept."""
+        """Start accepting connections."""
         self._server.lifespan = self._server.config.lifespan_class(self._server.config)
         self._server.servers = []  # it accepts nothing itself
         self._socket.listen(BACKLOG)
@@ -149,21 +151,21 @@ class Listener:
         self._sweep()
 
     async def serve(self) -> None:
-        """Serve until stopped, then let open requests end."""
+        """Serve until stopped, then drain open requests."""
         await self._server.main_loop()
         loop = asyncio.get_running_loop()
         self._accepting = False
         loop.remove_reader(self._socket)
         for handshake in self._handshakes:
             handshake.cancel()
-        leaving = loop.call_later(IDLE_CLOSE_SECONDS, self._close_idle)
+        idle_timer = loop.call_later(IDLE_CLOSE_SECONDS, self._close_idle)
         await self._server.shutdown(sockets=[self._socket])
-        leaving.cancel()
-        if self._sweeping is not None:
-            self._sweeping.cancel()
+        idle_timer.cancel()
+        if self._sweep_timer is not None:
+            self._sweep_timer.cancel()
 
     def stop(self) -> None:
-        """Ask the server to end."""
+        """Make `serve` return."""
         self._server.should_exit = True
 
     def _close_idle(self) -> None:
@@ -189,24 +191,24 @@ class Listener:
                     self._close_some()
                     return
                 continue  # of one connection, which is already closed
-            self._take(accepted, address[0])
+            self._add(accepted, address[0])
 
     def _close_some(self) -> None:
         """Close the least important connections, and wait until they are closed."""
         self._exhausted.add(open=len(self._connections))
-        for _ in range(SHED_AT_ONCE):
+        for _ in range(CLOSE_BATCH):
             if not self._connections.close_one():
                 break
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._socket)
         loop.call_later(PAUSE_SECONDS, self._listen)
 
-    def _take(self, accepted: socket.socket, address: str) -> None:
+    def _add(self, accepted: socket.socket, address: str) -> None:
         connection = PeerProtocol(
             address=address,
             registry=self._connections,
             timeouts=self._timeouts,
-            malformed=self._note_malformed,
+            malformed=self._count_malformed,
             config=self._server.config,
             server_state=self._server.server_state,
             app_state={},
@@ -222,7 +224,7 @@ class Listener:
         handshake.add_done_callback(partial(self._after_handshake, connection, accepted))
 
     async def _handshake(self, connection: PeerProtocol, accepted: socket.socket) -> None:
-        # Clients that do not speak TLS, or too slowly, are ignored.
+        # Clients without TLS and slow handshakes are ignored.
         with contextlib.suppress(OSError):
             await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: connection,
@@ -240,7 +242,7 @@ class Listener:
             connection.handshake_failed()
             accepted.close()
 
-    # -- looking after connections ----------------------------------------------------------------
+    # -- timeouts and limits ----------------------------------------------------------------------
 
     def _sweep(self) -> None:
         loop = asyncio.get_running_loop()
@@ -248,18 +250,20 @@ class Listener:
         for connection in self._connections.expired(now):
             connection.expire()
         if self._connections.shed != self._shed:
-            self._crowded.add(self._connections.shed - self._shed, open=len(self._connections))
+            self._closed_for_others.add(
+                self._connections.shed - self._shed, open=len(self._connections)
+            )
             self._shed = self._connections.shed
-        for tally in (self._malformed, self._refused, self._exhausted, self._crowded):
+        for tally in (self._malformed, self._refused, self._exhausted, self._closed_for_others):
             tally.report(now)
-        self._sweeping = loop.call_later(SWEEP_SECONDS, self._sweep)
+        self._sweep_timer = loop.call_later(SWEEP_SECONDS, self._sweep)
 
-    def _note_malformed(self, address: str) -> None:
+    def _count_malformed(self, address: str) -> None:
         self._malformed.add(address=address)
 
 
 def _within_descriptors(limits: ConnectionLimits) -> ConnectionLimits:
-    """Leave descriptors for files: of the store, of logs, of what is read."""
-    most = descriptors.limit()
-    most -= min(most // 4, 128)
-    return replace(limits, total=min(limits.total or most, most))
+    """Reserve descriptors for the store and the logs."""
+    limit = descriptors.limit()
+    limit -= min(limit // 4, 128)
+    return replace(limits, total=min(limits.total or limit, limit))

@@ -15,11 +15,11 @@ from sully.runtime.log import get_logger
 from sully.server.net.tls import Authority, Pair, belong_together, expires_soon, names_of
 
 _log = get_logger("server")
-EVERY = timedelta(hours=1)
+CHECK_INTERVAL = timedelta(hours=1)
 
 
 class ServerCertificate:
-    """The server's certificate in a data directory, good for some names."""
+    """The server's certificate in a data directory, with its subject names."""
 
     def __init__(self, folder: Path, authority: Authority, names: Iterable[str]) -> None:
         self.certificate = folder / "server.crt"
@@ -28,17 +28,17 @@ class ServerCertificate:
         self._names = sorted(set(names))
 
     def ensure(self, clock: Clock) -> bool:
-        """Make a new certificate if there is none that will do; say whether one was made."""
+        """Issue a new certificate if there is no valid one; report whether it was issued."""
         if self.certificate.exists() and self.key.exists():
             pair = Pair(self.certificate.read_bytes(), self.key.read_bytes())
-            if belong_together(pair) and self._will_do(pair, clock):
+            if belong_together(pair) and self._is_valid(pair, clock):
                 return False
         pair = self._authority.server(self._names, clock.now())
         write_private(self.key, pair.key)
         write_private(self.certificate, pair.certificate)
         return True
 
-    def _will_do(self, pair: Pair, clock: Clock) -> bool:
+    def _is_valid(self, pair: Pair, clock: Clock) -> bool:
         if expires_soon(pair, clock.now()) or not self._authority.signed(pair):
             return False
         return set(self._names) <= names_of(pair)
@@ -60,14 +60,14 @@ class Renewal:
         self._renew_login = renew_login
 
     async def run(self) -> None:
-        """Go on until cancelled."""
+        """Check until cancelled."""
         while True:
-            await self._clock.sleep(EVERY.total_seconds())
+            await self._clock.sleep(CHECK_INTERVAL.total_seconds())
             try:
                 self.renew_due()
             except OSError as error:
-                # The old ones are good for weeks; the disk may be fine again by then.
-                _log.error("failed to renew a certificate", error=str(error))
+                # The current certificates are valid for weeks: retry.
+                _log.error("failed to renew certificate", error=str(error))
 
     def renew_due(self) -> None:
         """Renew what expires soon."""

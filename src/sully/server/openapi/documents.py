@@ -1,4 +1,4 @@
-"""The answers under /openapi, encoded once and kept.
+"""The documents under /openapi, encoded once and cached.
 
 `/openapi/v3` lists one address for each group and version; the address carries a hash of the
 document, so clients may keep what they fetched from it for good. `/openapi/v2` has one document in
@@ -13,14 +13,14 @@ from sully.server.discovery import Document, document
 from sully.server.openapi import gnostic, v2, v3
 from sully.server.openapi.operations import GroupVersion
 
-# Content type of the protobuf form. Old clients ask for it with an `@`, which Go's parser of media
-# types rejects in an answer: it is always answered in this spelling.
+# Content type of the protobuf form. Old clients request it with an `@`, which Go's parser of media
+# types rejects in a response: the response always has this spelling.
 PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 PROTOBUF_FORMS = frozenset((PROTOBUF, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"))
 
 
 class OpenAPI:
-    """The documents of one scheme, made when first asked for."""
+    """The documents of one scheme, generated on the first request."""
 
     def __init__(self, scheme: Scheme, release: str) -> None:
         self._scheme, self._release = scheme, release
@@ -31,7 +31,7 @@ class OpenAPI:
         self._v2_protobuf: Document | None = None
 
     def index(self) -> Document:
-        """Answer `/openapi/v3`. All documents are made for it: their hashes are its content."""
+        """Return `/openapi/v3`. This generates all documents: it has their hashes."""
         if self._index is None:
             names = sorted((*self._group_versions(), "version"))
             paths = {name: {"serverRelativeURL": self._address(name)} for name in names}
@@ -39,23 +39,23 @@ class OpenAPI:
         return self._index
 
     def get(self, name: str) -> Document | None:
-        """Answer `/openapi/v3/<name>`, such as `api/v1`; None for what is not served."""
-        made = self._v3.get(name)
-        if made is None:
+        """Return `/openapi/v3/<name>`, such as `api/v1`; None for what is not served."""
+        built = self._v3.get(name)
+        if built is None:
             content = self._build(name)
             if content is None:
                 return None
-            made = self._v3[name] = document(content)
-        return made
+            built = self._v3[name] = document(content)
+        return built
 
     def swagger(self) -> Document:
-        """Answer `/openapi/v2` as JSON."""
+        """Return `/openapi/v2` as JSON."""
         if self._v2 is None:
             self._v2 = document(v2.build(self._scheme, self._release))
         return self._v2
 
     def swagger_protobuf(self) -> Document:
-        """Answer `/openapi/v2` in protobuf form; it has the ETag of the JSON form."""
+        """Return `/openapi/v2` as protobuf; it has the ETag of the JSON form."""
         if self._v2_protobuf is None:
             body = gnostic.encode(v2.build(self._scheme, self._release))
             self._v2_protobuf = Document(body, self.swagger().etag)
@@ -73,5 +73,5 @@ class OpenAPI:
         return v3.build(self._scheme, at.group, at.version, self._release) if at else None
 
     def _address(self, name: str) -> str:
-        made = self.get(name)
-        return f"/openapi/v3/{quote(name)}?hash={made.hash if made else ''}"
+        built = self.get(name)
+        return f"/openapi/v3/{quote(name)}?hash={built.hash if built else ''}"

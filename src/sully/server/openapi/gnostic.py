@@ -134,7 +134,7 @@ def _named(number: int, value: Callable[[Any], bytes]) -> Callable[[Obj], bytes]
 
 
 def _inside(number: int, name: str) -> Callable[[Any], bytes]:
-    """Write a message that stands alone inside another one."""
+    """Encode a message that is the only field of another one."""
     return lambda content: _block(number, _message(name, content))
 
 

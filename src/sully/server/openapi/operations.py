@@ -1,4 +1,4 @@
-"""Which requests a resource answers, apart from how OpenAPI writes them down.
+"""The operations of each resource, independent of the version of OpenAPI.
 
 v3.py and v2.py turn these values into documents.
 """
@@ -20,7 +20,7 @@ PATCHES = (
     "application/merge-patch+json",
     "application/strategic-merge-patch+json",
 )
-# kubectl looks here before it sends a strategic merge patch, which custom resources do not take.
+# kubectl reads this before it sends a strategic merge patch, which custom resources do not accept.
 WITHOUT_STRATEGIC = PATCHES[:-1]
 BODIES = ("application/json", "application/yaml")
 VERSION_ID, VERSION_ABOUT = "getCodeVersion", "Says which software answers."
@@ -28,7 +28,7 @@ VERSION_ID, VERSION_ABOUT = "getCodeVersion", "Says which software answers."
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One request: its body, what it answers, and what it does to which kind.
+    """One operation: its body, its response, and its action on a kind.
 
     result: None answers plain text.
     """
@@ -57,7 +57,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class PathItem:
-    """One path with the requests it answers; parameters are those of all of them."""
+    """One path with its operations; parameters are those that all of them have."""
 
     path: str
     parameters: tuple[str, ...]
@@ -92,32 +92,36 @@ class GroupVersion:
 
 
 def version_info() -> ObjectType:
-    """Return the type of the answer to `/version`, which no table has: it is not a kind."""
-    made = ObjectType("io.k8s.apimachinery.pkg.version", "Info", "Which software answers.", False)
+    """Return the type of `/version`, which is in no table because it is not a kind."""
+    object_type = ObjectType(
+        "io.k8s.apimachinery.pkg.version", "Info", "Which software answers.", False
+    )
     about = {
         "major": "First number of the Kubernetes release whose API is served.",
         "minor": "Second number of that release.",
         "gitVersion": "The full version.",
         "gitCommit": "The commit it was built from.",
-        "gitTreeState": "`clean` if nothing but the commit went into it.",
+        "gitTreeState": "`clean` if there were no uncommitted changes.",
         "buildDate": "When it was built.",
         "goVersion": "Language version it runs on.",
         "compiler": "Implementation of that language.",
         "platform": "Operating system and processor.",
     }
     string = Scalar("string")
-    made.fields.update(
+    object_type.fields.update(
         (name, Field(name, string, text, required=True, emit=True)) for name, text in about.items()
     )
-    return made
+    return object_type
 
 
 def list_type(tables: Tables, package: str, kind: str) -> ObjectType:
-    """Return the list of a kind; one that no table has is made up from the kind."""
+    """Return the list type of a kind; one that is in no table is derived from the kind."""
     try:
         return tables.get(package, f"{kind}List")
     except TableError:
-        made = ObjectType(package, f"{kind}List", f"A number of {kind} objects.", atomic=False)
+        object_type = ObjectType(
+            package, f"{kind}List", f"A number of {kind} objects.", atomic=False
+        )
         item = tables.get(package, kind)
         fields = (
             Field("apiVersion", Scalar("string"), "Group and version that give it its shape."),
@@ -125,12 +129,12 @@ def list_type(tables: Tables, package: str, kind: str) -> ObjectType:
             Field("kind", Scalar("string"), "Kind of the list."),
             Field("metadata", tables.get(META, "ListMeta"), "Facts about the list.", emit=True),
         )
-        made.fields.update((one.name, one) for one in fields)
-        return made
+        object_type.fields.update((one.name, one) for one in fields)
+        return object_type
 
 
 def kinds(scheme: Scheme, at: GroupVersion) -> dict[str, list[GVK]]:
-    """Say which kind each type of a group and version stands for, by the type's full name."""
+    """Return the kinds of the types of a group and version, by the type's full name."""
     kinds_by_type: dict[str, list[GVK]] = {
         f"{META}.{name}": [("", "v1", name)] for name in ("APIResourceList", "Status")
     }
@@ -301,7 +305,9 @@ class _Paths:
             )
 
 
-def _item(path: str, shared: tuple[str, ...], found: Iterator[Operation]) -> Iterator[PathItem]:
-    operations = tuple(found)
-    if operations:
-        yield PathItem(path, shared, operations)
+def _item(
+    path: str, shared: tuple[str, ...], operations: Iterator[Operation]
+) -> Iterator[PathItem]:
+    served = tuple(operations)
+    if served:
+        yield PathItem(path, shared, served)

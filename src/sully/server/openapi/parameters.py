@@ -69,7 +69,7 @@ _ALL = (
         "fieldValidation",
         "string",
         "What happens to unknown and repeated fields: `Ignore` drops them silently, `Warn` drops"
-        " them with a warning and is the default, `Strict` refuses the request.",
+        " them with a warning and is the default, `Strict` rejects the request.",
     ),
     Parameter("force", "boolean", "Takes over fields that another manager owns; only for apply."),
     Parameter(
@@ -86,7 +86,7 @@ _ALL = (
         "propagationPolicy",
         "string",
         "What happens to owned objects: `Orphan` leaves them, `Background` collects them"
-        " afterwards, `Foreground` before the owner goes.",
+        " afterwards, `Foreground` before the owner is deleted.",
     ),
 )
 PARAMETERS = {parameter.name: parameter for parameter in _ALL}

@@ -50,7 +50,7 @@ _INT_OR_STRING = "Either a whole number or a text such as a percentage or the na
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How one version of OpenAPI writes what the tables say."""
+    """How one version of OpenAPI represents the tables."""
 
     prefix: str
     defaults: bool
@@ -137,12 +137,12 @@ class Definitions:
         schema: Obj = {"description": one.doc} if one.doc else {}
         if self.dialect.defaults:
             schema |= _default(one)
-        found = self._type(one.type, one.name)
-        if "$ref" in found and self.dialect.wrap_references:
-            found = {"allOf": [found]}
+        typed_schema = self._type(one.type, one.name)
+        if "$ref" in typed_schema and self.dialect.wrap_references:
+            typed_schema = {"allOf": [typed_schema]}
         if one.choices:
-            found = _among(found, list(one.choices))
-        return schema | found | _merging(one)
+            typed_schema = _among(typed_schema, list(one.choices))
+        return schema | typed_schema | _merging(one)
 
     def _type(self, kind: Type, name: str = "") -> Obj:
         match kind:
@@ -165,7 +165,7 @@ class Definitions:
 
 
 def _default(one: Field) -> Obj:
-    """Say what an absent field reads as: the default, or the zero of what is always written."""
+    """Return the value of an absent field: its default, or zero if it is always written."""
     if isinstance(one.type, ObjectType):
         return {"default": {}} if one.emit else {}
     if not isinstance(one.type, Scalar):
@@ -181,15 +181,15 @@ def _literal(text: str, scalar: str) -> Any:
     return int(text) if scalar in ("int32", "int64") else text
 
 
-def _among(found: Obj, choices: list[str]) -> Obj:
+def _among(schema: Obj, choices: list[str]) -> Obj:
     """Limit a text, or the entries of a list of texts, to an enumeration."""
-    if "items" in found:
-        return found | {"items": found["items"] | {"enum": choices}}
-    return found | {"enum": choices}
+    if "items" in schema:
+        return schema | {"items": schema["items"] | {"enum": choices}}
+    return schema | {"enum": choices}
 
 
 def _merging(one: Field) -> Obj:
-    """Say how apply and strategic merge patches treat the field."""
+    """Return how apply and strategic merge patches treat the field."""
     extensions: Obj = {}
     if one.map_keys:
         extensions["x-kubernetes-list-map-keys"] = list(one.map_keys)

@@ -79,9 +79,9 @@ def group_versions(scheme: Scheme) -> Iterator[GroupVersion]:
 def _all_kinds(scheme: Scheme, places: Iterable[GroupVersion]) -> dict[str, list[GVK]]:
     merged: dict[str, dict[GVK, None]] = {}
     for at in places:
-        for name, found in kinds(scheme, at).items():
-            merged.setdefault(name, {}).update(dict.fromkeys(found))
-    return {name: list(found) for name, found in merged.items()}
+        for name, gvks in kinds(scheme, at).items():
+            merged.setdefault(name, {}).update(dict.fromkeys(gvks))
+    return {name: list(gvks) for name, gvks in merged.items()}
 
 
 def _parameter(name: str) -> Obj:
@@ -103,40 +103,44 @@ class _Writer:
         self._definitions, self._at, self._status = definitions, at, status
 
     def path(self, item: PathItem) -> Obj:
-        written: Obj = {one.method: self._operation(one) for one in item.operations}
+        written: Obj = {
+            operation.method: self._operation(operation) for operation in item.operations
+        }
         if item.parameters:
             written["parameters"] = [_parameter(name) for name in item.parameters]
         return written
 
-    def _operation(self, one: Operation) -> Obj:
+    def _operation(self, operation: Operation) -> Obj:
         written: Obj = {
-            "description": one.about,
-            "consumes": list(one.consumes),
-            "produces": self._forms(one),
+            "description": operation.about,
+            "consumes": list(operation.consumes),
+            "produces": self._forms(operation),
             "schemes": ["https"],
             "tags": [self._at.tag],
-            "operationId": one.id,
+            "operationId": operation.id,
         }
-        if one.parameters or one.body is not None:
-            written["parameters"] = [*self._body(one), *map(_parameter, one.parameters)]
-        written["responses"] = self._responses(one)
-        written.update(one.extensions())
+        if operation.parameters or operation.body is not None:
+            written["parameters"] = [*self._body(operation), *map(_parameter, operation.parameters)]
+        written["responses"] = self._responses(operation)
+        written.update(operation.extensions())
         return written
 
-    def _forms(self, one: Operation) -> list[str]:
-        if one.result is None:
+    def _forms(self, operation: Operation) -> list[str]:
+        if operation.result is None:
             return ["text/plain"]
-        return list(STREAM_FORMS if one.streams else JSON_FORMS)
+        return list(STREAM_FORMS if operation.streams else JSON_FORMS)
 
-    def _body(self, one: Operation) -> Iterator[Obj]:
-        if one.body is not None:
-            schema = self._definitions.reference(one.body)
+    def _body(self, operation: Operation) -> Iterator[Obj]:
+        if operation.body is not None:
+            schema = self._definitions.reference(operation.body)
             body: Obj = {"name": "body", "in": "body", "schema": schema}
-            yield body | ({"required": True} if one.body_required else {})
+            yield body | ({"required": True} if operation.body_required else {})
 
-    def _responses(self, one: Operation) -> Obj:
+    def _responses(self, operation: Operation) -> Obj:
         text = {"type": "string"}
-        schema = self._definitions.reference(one.result) if one.result else text
-        good = {str(code): {"description": REASONS[code], "schema": schema} for code in one.codes}
+        schema = self._definitions.reference(operation.result) if operation.result else text
+        good = {
+            str(code): {"description": REASONS[code], "schema": schema} for code in operation.codes
+        }
         failed = {"description": "Failure", "schema": self._definitions.reference(self._status)}
         return good | {"401": {"description": "Unauthorized"}, "default": failed}

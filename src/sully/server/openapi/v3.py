@@ -52,11 +52,11 @@ def build_version(release: str) -> Obj:
     return _whole({"/version/": {"get": operation}}, definitions, release)
 
 
-def _whole(found: Obj, definitions: Definitions, release: str) -> Obj:
+def _whole(paths: Obj, definitions: Definitions, release: str) -> Obj:
     return {
         "openapi": "3.0.0",
         "info": {"title": "Sully", "version": release},
-        "paths": found,
+        "paths": paths,
         "components": {
             "schemas": definitions.ordered(),
             "securitySchemes": {
@@ -94,30 +94,33 @@ class _Writer:
     def __init__(self, definitions: Definitions, at: GroupVersion, status: ObjectType) -> None:
         self._definitions, self._at, self._status = definitions, at, status
 
-    def operation(self, one: Operation) -> Obj:
+    def operation(self, described: Operation) -> Obj:
         written: Obj = {
             "tags": [self._at.tag],
-            "description": one.about,
-            "operationId": one.id,
+            "description": described.about,
+            "operationId": described.id,
         }
-        if one.parameters:
-            written["parameters"] = _parameters(one.parameters)
-        if one.body is not None:
-            written["requestBody"] = self._body(one, one.body)
-        written["responses"] = self._responses(one)
-        written.update(one.extensions())
+        if described.parameters:
+            written["parameters"] = _parameters(described.parameters)
+        if described.body is not None:
+            written["requestBody"] = self._body(described, described.body)
+        written["responses"] = self._responses(described)
+        written.update(described.extensions())
         return written
 
-    def _body(self, one: Operation, kind: ObjectType) -> Obj:
-        body: Obj = {"content": self._content(kind, one.consumes)}
-        if one.body_required:
+    def _body(self, described: Operation, kind: ObjectType) -> Obj:
+        body: Obj = {"content": self._content(kind, described.consumes)}
+        if described.body_required:
             body["required"] = True
         return body
 
-    def _responses(self, one: Operation) -> Obj:
-        forms = STREAM_FORMS if one.streams else JSON_FORMS
-        content = self._content(one.result, forms if one.result else ("text/plain",))
-        good = {str(code): {"description": REASONS[code], "content": content} for code in one.codes}
+    def _responses(self, described: Operation) -> Obj:
+        forms = STREAM_FORMS if described.streams else JSON_FORMS
+        content = self._content(described.result, forms if described.result else ("text/plain",))
+        good = {
+            str(code): {"description": REASONS[code], "content": content}
+            for code in described.codes
+        }
         failed = {"description": "Failure", "content": self._content(self._status, JSON_FORMS)}
         return good | {"401": {"description": "Unauthorized"}, "default": failed}
 

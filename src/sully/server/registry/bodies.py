@@ -16,11 +16,11 @@ from sully.machinery.structural import read as read_structural
 from sully.server.requests import Request, Target
 from sully.server.storage.objects import Objects
 
-RECORD_SHARE = 2
+MANAGED_FIELDS_FACTOR = 2
 """How many times as much as the object itself its managedFields may hold."""
 _STEPS = re.compile(r"[.\[]")
 NO_KIND = "couldn't get version/kind; json parse error"
-_SHOWN = 30  # bytes of an undecodable body in an error text
+_MAX_QUOTED = 30  # bytes of an undecodable body in an error text
 # Every group and version knows these.
 _COMMON_KINDS = frozenset(
     (
@@ -42,7 +42,7 @@ class Body:
 
     @property
     def name(self) -> str:
-        """Return the name that the body gives its object, empty if it gives none."""
+        """Return metadata.name, or an empty string."""
         metadata = self.value.get("metadata") if isinstance(self.value, dict) else None
         name = metadata.get("name") if isinstance(metadata, dict) else None
         return name if isinstance(name, str) else ""
@@ -57,51 +57,51 @@ class Decoded:
 
 
 def check_size(resource: ResourceType, body: Body) -> None:
-    """Reject a body with more in it than an object of this kind may hold."""
+    """Reject a body with too many values for an object of this kind."""
     check_values(resource, body.value, len(body.raw))
 
 
 def check_values(resource: ResourceType, value: Any, size: int | None = None) -> None:
-    """Reject an object with more in it than its kind may hold; `size` are its bytes if known.
+    """Reject an object with too many values for its kind; `size` are its bytes if known.
 
-    managedFields count separately: the server makes them, and they are long where many fields
-    change.
+    managedFields count separately: the server sets them, and they are long if many fields change.
     """
     limit = resource.most_values
     # A value takes two bytes at least: most objects need no count.
     if size is not None and size <= 2 * limit:
         return
-    record: Any = ()
+    managed_fields: Any = ()
     if isinstance(value, dict) and isinstance(metadata := value.get("metadata"), dict):
-        record = metadata.get("managedFields") or ()
+        managed_fields = metadata.get("managedFields") or ()
         value = {**value, "metadata": {k: v for k, v in metadata.items() if k != "managedFields"}}
     if has_more_values(value, limit):
         raise RequestEntityTooLarge(
             f"Request entity too large: limit is {limit} fields and list items in one"
             f" {resource.kind}; split it into several objects"
         )
-    if isinstance(record, list) and has_more_values(record, RECORD_SHARE * limit):
+    if isinstance(managed_fields, list) and has_more_values(
+        managed_fields, MANAGED_FIELDS_FACTOR * limit
+    ):
         raise RequestEntityTooLarge(
-            f"Request entity too large: limit is {RECORD_SHARE * limit} entries in"
+            f"Request entity too large: limit is {MANAGED_FIELDS_FACTOR * limit} entries in"
             " metadata.managedFields; use fewer field managers, or split the object"
         )
 
 
 def field_validation(request: Request) -> str:
     """Return how unknown fields are treated: Ignore, Warn or Strict."""
-    mode = request.option("fieldValidation") or "Warn"
-    return mode
+    return request.option("fieldValidation") or "Warn"
 
 
 def decode_body(
-    objects: Objects, request: Request, body: Body, kept: Sequence[Obj] = ()
+    objects: Objects, request: Request, body: Body, managed_fields: Sequence[Obj] = ()
 ) -> Decoded:
-    """Check and convert a whole object that a client sent."""
+    """Check and convert an object that a client sent."""
     value = {} if body.value is None else body.value
     if not isinstance(value, dict):
         raise _no_object(request.target, value, body.raw)
     check_kind(objects, request.target, value)
-    return decode_object(objects, request, value, body.repeated, kept=kept)
+    return decode_object(objects, request, value, body.repeated, managed_fields=managed_fields)
 
 
 def decode_object(
@@ -110,29 +110,29 @@ def decode_object(
     value: Obj,
     repeated: list[str],
     patch: Callable[[], str] | None = None,
-    kept: Sequence[Obj] = (),
+    managed_fields: Sequence[Obj] = (),
 ) -> Decoded:
     """Check the fields of an object and convert it to the hub version.
 
-    `patch` shows the result of a patch, which error texts quote. `kept` are the managedFields that
-    are stored: most objects contain them unchanged, and then they need no second check.
+    `patch` returns the result of a patch, for error texts. `managed_fields` are the stored ones:
+    most objects contain them unchanged, and then they are not checked again.
     """
     target = request.target
     schema = objects.scheme.schema(target.resource, target.version)
     unknown: list[str] = []
     version = target.resource.version(target.version)
     reader = read_structural if version is not None and version.structural else decode
-    rest = _without(kept, value) if kept else None
+    rest = _without(managed_fields, value) if managed_fields else None
     kind = (target.resource.kind, target.version)
     try:
         decoded = reader(value if rest is None else rest, schema, unknown)
     except DecodeError as error:
         raise _undecodable(kind, str(error), patch) from None
     if rest is not None:
-        decoded["metadata"]["managedFields"] = kept
+        decoded["metadata"]["managedFields"] = managed_fields
     elif _clears_managed_fields(value):
         decoded["metadata"]["managedFields"] = [{}]
-    warnings = _judged(request, kind, repeated, unknown, patch)
+    warnings = _validate_strict(request, kind, repeated, unknown, patch)
     decoded.pop("kind", None)
     decoded.pop("apiVersion", None)
     hub = objects.to_hub(decoded, target.resource, target.version)
@@ -149,17 +149,17 @@ def decode_part(
         decoded = decode({} if body.value is None else body.value, schema, unknown)
     except DecodeError as error:
         raise _undecodable(kind, str(error), patch) from None
-    return Decoded(decoded, _judged(request, kind, body.repeated, unknown, patch))
+    return Decoded(decoded, _validate_strict(request, kind, body.repeated, unknown, patch))
 
 
-def _judged(
+def _validate_strict(
     request: Request,
     kind: tuple[str, str],
     repeated: list[str],
     unknown: list[str],
     patch: Callable[[], str] | None,
 ) -> list[str]:
-    """Return warnings, or raise, as fieldValidation says."""
+    """Return warnings, or raise, depending on fieldValidation."""
     known = set(unknown)
     problems = [f"duplicate field {quote(name)}" for name in repeated if not _within(name, known)]
     problems += [f"unknown field {quote(name)}" for name in unknown[: MAX_UNKNOWN - len(problems)]]
@@ -174,10 +174,10 @@ def _within(path: str, unknown: set[str]) -> bool:
     return bool(unknown) and any(path[: end.start()] in unknown for end in _STEPS.finditer(path))
 
 
-def _without(kept: Sequence[Obj], value: Obj) -> Obj | None:
+def _without(managed_fields: Sequence[Obj], value: Obj) -> Obj | None:
     """Return an object without its managedFields if they are these; else None."""
     metadata = value.get("metadata")
-    if not isinstance(metadata, dict) or metadata.get("managedFields") != kept:
+    if not isinstance(metadata, dict) or metadata.get("managedFields") != managed_fields:
         return None
     return {**value, "metadata": {k: v for k, v in metadata.items() if k != "managedFields"}}
 
@@ -206,12 +206,12 @@ def unrecognized(target: Target, problem: str, raw: bytes) -> BadRequest:
 
 
 def _summary(raw: bytes) -> str:
-    """Show the start of a body: as text if it looks like JSON."""
+    """Return the start of a body: as text if it looks like JSON, else in hexadecimal."""
     if not raw:
         return "<empty>"
-    start = raw[:_SHOWN]
-    shown = start.decode(errors="replace") if raw.startswith(b"{") else start.hex()
-    return f"{shown} ..." if len(raw) > _SHOWN else shown
+    start = raw[:_MAX_QUOTED]
+    rendered = start.decode(errors="replace") if raw.startswith(b"{") else start.hex()
+    return f"{rendered} ..." if len(raw) > _MAX_QUOTED else rendered
 
 
 def _no_object(target: Target, value: Any, raw: bytes) -> BadRequest:
@@ -259,6 +259,6 @@ def internal_name(target: Target) -> str:
     version = target.resource.version(target.version)
     if version is not None and version.structural:
         return "unstructured.Unstructured"
-    # By what is stored: the newer events are the older ones in another shape.
+    # By the stored kind: events.k8s.io events are core events in another version.
     package = target.resource.storage_key.rpartition("/")[0].split(".")[0] or "core"
     return f"{package}.{target.resource.kind}"

@@ -14,15 +14,21 @@ from sully.machinery.strategy import Obj, Strategy, WriteContext
 from sully.machinery.timestamps import format_time
 from sully.server.registry import metadata as meta
 from sully.server.registry.bodies import Body, decode_body
-from sully.server.registry.writes import ObjectWriter, Result, is_dry_run, set_managed, warned
+from sully.server.registry.writes import (
+    ObjectWriter,
+    Result,
+    added_warnings,
+    is_dry_run,
+    set_managed,
+)
 from sully.server.requests import Request, Target
 from sully.store.base import Record, StoreKey
 from sully.store.errors import ConflictError
 
 _NAME_ATTEMPTS = 8
 _WAIT = 1.5
-_PAUSE = 0.05
-"""Seconds that a create waits for what is being created, and between two checks."""
+_POLL = 0.05
+"""Seconds that a create waits for dependencies, and between two checks."""
 
 
 class Creator:
@@ -34,7 +40,7 @@ class Creator:
     async def create(self, request: Request, body: Body) -> Result:
         """Create an object from a body."""
         decoded = decode_body(self._writer.objects, request, body)
-        with warned(decoded.warnings):
+        with added_warnings(decoded.warnings):
             result = await self.create_object(request, decoded.obj)
         result.warnings[:0] = decoded.warnings
         return result
@@ -45,9 +51,9 @@ class Creator:
         """Create an object that is already in the hub version."""
         target, strategy = request.target, request.target.resource.strategy
         if (expected := strategy.expects(obj)) is not None:
-            await self._await(target.namespace, *expected)
-        if self._writer.quotas.awaits_count(target):
-            await self._await_count(target)
+            await self._wait_for(target.namespace, *expected)
+        if self._writer.quotas.awaits_usage(target):
+            await self._wait_for_usage(target)
         ctx = self._writer.context(request)
         strategy.default(obj, ctx)
         self._set_namespace(target, obj)
@@ -56,7 +62,7 @@ class Creator:
         if obj["metadata"].get("resourceVersion"):
             text = "resourceVersion should not be set on objects to be created"
             raise client_error(text, self._writer.compat)
-        # Before admission: what it fills in has no field manager.
+        # Before admission: what plugins set has no field manager.
         if managed_fields is None:
             managed_fields = self._writer.track(request, None, obj, strategy, ctx)
         set_managed(obj, managed_fields)
@@ -74,27 +80,27 @@ class Creator:
                 return result
             except ConflictError:
                 if not generated or attempt == _NAME_ATTEMPTS - 1:
-                    raise self._exists(target, obj["metadata"]["name"]) from None
-        raise self._exists(target, obj["metadata"]["name"])
+                    raise self._already_exists(target, obj["metadata"]["name"]) from None
+        raise self._already_exists(target, obj["metadata"]["name"])
 
-    async def _await(self, namespace: str, resource: str, name: str) -> None:
-        """Wait a moment for the controllers that fill new namespaces, as Kubernetes does."""
+    async def _wait_for(self, namespace: str, resource: str, name: str) -> None:
+        """Wait briefly for the controllers that populate new namespaces, as Kubernetes does."""
         clock = self._writer.clock
-        until = clock.monotonic() + _WAIT
+        deadline = clock.monotonic() + _WAIT
         while self._writer.lookup(resource, namespace, name) is None:
             live = self._writer.lookup("namespaces", "", namespace)
             if live is None or "deletionTimestamp" in live["metadata"]:
                 return
-            if clock.monotonic() >= until:
+            if clock.monotonic() >= deadline:
                 return
-            await clock.sleep(_PAUSE)
+            await clock.sleep(_POLL)
 
-    async def _await_count(self, target: Target) -> None:
-        """Wait a moment for the controller that counts for new quotas."""
+    async def _wait_for_usage(self, target: Target) -> None:
+        """Wait briefly for the controller that sets the usage of new quotas."""
         clock = self._writer.clock
-        until = clock.monotonic() + _WAIT
-        while self._writer.quotas.awaits_count(target) and clock.monotonic() < until:
-            await clock.sleep(_PAUSE)
+        deadline = clock.monotonic() + _WAIT
+        while self._writer.quotas.awaits_usage(target) and clock.monotonic() < deadline:
+            await clock.sleep(_POLL)
 
     def _set_namespace(self, target: Target, obj: Obj) -> None:
         metadata = obj["metadata"]
@@ -154,7 +160,7 @@ class Creator:
         if is_dry_run(request):
             self._writer.quotas.charge(target, obj)
             if self._writer.store.newest(key) is not None:
-                raise self._exists(target, key.name)
+                raise self._already_exists(target, key.name)
             return Result(obj, created=True, warnings=warnings)
         record = await self._put(target, key, obj)
         return Result(self._writer.objects.live(record), record, created=True, warnings=warnings)
@@ -164,14 +170,14 @@ class Creator:
         while True:
             charges = self._writer.quotas.charge(target, obj)
             try:
-                with self._writer.quotas.accepting(key, obj):
+                with self._writer.quotas.indexed_while_written(key, obj):
                     return await self._writer.put(key, obj, 0, *charges)
             except ConflictError as error:
                 if error.key == key:
                     raise
                 # Another process charged the quota, or changed it: decide again.
 
-    def _exists(self, target: Target, name: str) -> ApiError:
+    def _already_exists(self, target: Target, name: str) -> ApiError:
         error = already_exists(target.resource.plural, target.resource.group, name)
         record = self._writer.store.newest(self._writer.objects.key(target, name))
         if record and "deletionTimestamp" in self._writer.objects.live(record)["metadata"]:

@@ -19,7 +19,7 @@ from sully.server.storage.reads import Listing, Reader, parse_int
 from sully.store.base import Check, Commit, Delete, Record
 from sully.store.errors import ConflictError
 
-LONGEST_WAIT = 1000 * 365 * 86400
+MAX_GRACE_SECONDS = 1000 * 365 * 86400
 _META_SCHEME = "pkg/apis/meta/internalversion/scheme/register.go:27"
 POLICIES = ("Background", "Foreground", "Orphan")
 
@@ -31,7 +31,7 @@ class Deleter:
         self._writer = writer
 
     async def delete(self, request: Request, options: Obj) -> Result:
-        """Delete one object, or begin to."""
+        """Delete one object, or set its deletionTimestamp."""
         check_options(options)
         target = request.target
         while True:
@@ -52,37 +52,39 @@ class Deleter:
         listing = await reader.listing(request)
         target = request.target
         for record in listing.records:
-            one = Target(target.resource, target.version, record.key.namespace, record.key.name)
-            single = Request(request.user, one, request.options, request.user_agent)
+            object_target = Target(
+                target.resource, target.version, record.key.namespace, record.key.name
+            )
+            single = Request(request.user, object_target, request.options, request.user_agent)
             # It may have been deleted meanwhile.
             with suppress(NotFound):
                 await self.delete(single, options)
         return listing
 
     def _check_preconditions(self, target: Target, record: Record, options: Obj) -> None:
-        wanted = options.get("preconditions") or {}
+        preconditions = options.get("preconditions") or {}
         live = self._writer.objects.live(record)["metadata"]
-        for option, word, actual in (
+        for option, field, actual in (
             ("uid", "UID", live["uid"]),
             ("resourceVersion", "ResourceVersion", live["resourceVersion"]),
         ):
-            given = wanted.get(option)
-            if given is not None and given != actual:
-                raise _precondition_failed(target, word, given, actual)
+            expected = preconditions.get(option)
+            if expected is not None and expected != actual:
+                raise _precondition_failed(target, field, expected, actual)
 
     async def _delete_state(self, request: Request, record: Record, options: Obj) -> Result:
         live = self._writer.objects.live(record)
-        pending = self._pending(request, live, options)
-        if pending is None:
+        terminating = self._terminating(request, live, options)
+        if terminating is None:
             return await self._remove(request, record)
         if is_dry_run(request):
-            return Result(pending)
-        bare = without_version(pending)
+            return Result(terminating)
+        bare = without_version(terminating)
         if bare == self._writer.objects.bare(record):
             await self._writer.commit([Check(record.key, record.revision)])
             return Result(live, record)
-        notes = self._writer.recorded(request, live, bare)
-        stored = await self._writer.put(record.key, bare, record.revision, *notes)
+        history = self._writer.history_ops(request, live, bare)
+        stored = await self._writer.put(record.key, bare, record.revision, *history)
         return Result(self._writer.objects.live(stored), stored)
 
     async def _remove(self, request: Request, record: Record) -> Result:
@@ -90,58 +92,60 @@ class Deleter:
         live = self._writer.objects.live(record)
         graceful = request.target.resource.grace_period is not None
         if graceful:
-            # Watchers of kinds with a grace period see that it is over before the deletion.
-            live = self._marked(live, 0)
+            # For kinds with a grace period, watchers see its end before the deletion.
+            live = self._with_deletion_time(live, 0)
         if is_dry_run(request):
             return Result(live, deleted=True)
         last = record
         if graceful:
             last = await self._writer.put(record.key, live, record.revision)
             live = self._writer.objects.live(last)
-        done = await self._commit(request, record, Delete(last.key, last.revision))
-        return Result(self._writer.objects.stamped(live, done.revision), deleted=True)
+        commit = await self._commit(request, record, Delete(last.key, last.revision))
+        return Result(self._writer.objects.stamped(live, commit.revision), deleted=True)
 
     async def _commit(self, request: Request, record: Record, delete: Delete) -> Commit:
-        """Delete an object and release what it used, by its state before it was marked."""
+        """Delete an object and release its quota usage, by its state before the deletion."""
         old = self._writer.objects.live(record)
         while True:
             released = self._writer.quotas.release(request.target, record)
-            notes = self._writer.recorded(request, old, None)
+            history = self._writer.history_ops(request, old, None)
             try:
-                return await self._writer.commit([delete, *released, *notes])
+                return await self._writer.commit([delete, *released, *history])
             except ConflictError as error:
                 if error.key == delete.key:
                     raise
                 # Another process wrote the quota or the record: decide again.
 
-    def _pending(self, request: Request, live: Obj, options: Obj) -> Obj | None:
+    def _terminating(self, request: Request, live: Obj, options: Obj) -> Obj | None:
         """Return the terminating object, or None if it can be deleted now."""
         if request.target.resource.storage_key == "namespaces":
             return self._terminating_namespace(live, options)
-        left = live["metadata"].get("deletionGracePeriodSeconds", 0)
-        asked = options.get("gracePeriodSeconds")
-        if left > 0 and (asked is None or asked >= left):
-            # While a grace period runs, it can be made shorter and nothing else.
+        remaining = live["metadata"].get("deletionGracePeriodSeconds", 0)
+        requested = options.get("gracePeriodSeconds")
+        if remaining > 0 and (requested is None or requested >= remaining):
+            # A running grace period can only be shortened.
             return live
         grace = self._grace(request, live, options)
         finalizers = _finalizers(request.target, live, options)
         if grace <= 0 and not finalizers:
             return None
-        return self._marked(live, grace, finalizers)
+        return self._with_deletion_time(live, grace, finalizers)
 
     def _grace(self, request: Request, live: Obj, options: Obj) -> int:
-        usual = request.target.resource.grace_period
+        default_grace = request.target.resource.grace_period
         metadata = live["metadata"]
-        over = "deletionTimestamp" in metadata and not metadata.get("deletionGracePeriodSeconds")
-        if usual is None or over:
+        expired = "deletionTimestamp" in metadata and not metadata.get("deletionGracePeriodSeconds")
+        if default_grace is None or expired:
             return 0
-        asked = options.get("gracePeriodSeconds")
-        seconds = usual(live)
-        if asked is None or seconds == 0:
+        requested = options.get("gracePeriodSeconds")
+        seconds = default_grace(live)
+        if requested is None or seconds == 0:
             return seconds
-        return max(int(asked), 0) if asked >= 0 else 1
+        return max(int(requested), 0) if requested >= 0 else 1
 
-    def _marked(self, live: Obj, grace: int, finalizers: list[str] | None = None) -> Obj:
+    def _with_deletion_time(
+        self, live: Obj, grace: int, finalizers: list[str] | None = None
+    ) -> Obj:
         """Return the object with its deletionTimestamp, and with finalizers if given."""
         # Only metadata changes, and only its own entries.
         metadata = dict(live["metadata"])
@@ -151,27 +155,27 @@ class Deleter:
             metadata.pop("finalizers", None)
         if "deletionTimestamp" not in metadata and metadata.get("generation", 0) > 0:
             metadata["generation"] += 1
-        metadata["deletionTimestamp"] = format_time(self._end(metadata, grace))
+        metadata["deletionTimestamp"] = format_time(self._deletion_time(metadata, grace))
         metadata["deletionGracePeriodSeconds"] = grace
         return {**live, "metadata": metadata}
 
-    def _end(self, metadata: Obj, grace: int) -> datetime:
-        # A period may be longer than there are dates.
-        wait = timedelta(seconds=min(grace, LONGEST_WAIT))
+    def _deletion_time(self, metadata: Obj, grace: int) -> datetime:
+        # The period may exceed the range of dates.
+        wait = timedelta(seconds=min(grace, MAX_GRACE_SECONDS))
         now = self._writer.clock.now()
         if "deletionTimestamp" not in metadata:
             return now + wait
         end = parse_time(metadata["deletionTimestamp"])
-        left = metadata.get("deletionGracePeriodSeconds", 0)
-        if grace > 0 and left <= LONGEST_WAIT:
+        remaining = metadata.get("deletionGracePeriodSeconds", 0)
+        if grace > 0 and remaining <= MAX_GRACE_SECONDS:
             # A shorter period counts from the start of the first one.
-            return end - timedelta(seconds=left) + wait
+            return end - timedelta(seconds=remaining) + wait
         return min(end, now)
 
     def _terminating_namespace(self, live: Obj, options: Obj) -> Obj | None:
         if "deletionTimestamp" in live["metadata"]:
-            held = live["spec"].get("finalizers") or live["metadata"].get("finalizers")
-            return live if held else None
+            blocked = live["spec"].get("finalizers") or live["metadata"].get("finalizers")
+            return live if blocked else None
         finalizers = deletion_finalizers(live["metadata"].get("finalizers", ()), options)
         if not live["spec"].get("finalizers") and not finalizers:
             return None
@@ -185,9 +189,13 @@ class Deleter:
 
 def _finalizers(target: Target, live: Obj, options: Obj) -> list[str]:
     """Return the finalizers of an object once it is deleted."""
-    there: list[str] = live["metadata"].get("finalizers", [])
+    finalizers: list[str] = live["metadata"].get("finalizers", [])
     # The garbage collector ignores events.
-    return there if target.resource.storage_key == "events" else deletion_finalizers(there, options)
+    return (
+        finalizers
+        if target.resource.storage_key == "events"
+        else deletion_finalizers(finalizers, options)
+    )
 
 
 def delete_options(request: Request, body: Any, schema: ObjectType) -> Obj:
@@ -216,22 +224,23 @@ def _read_options(body: Any, schema: ObjectType) -> Obj:
         ) from None
 
 
-def _precondition_failed(target: Target, word: str, given: str, actual: str) -> Conflict:
+def _precondition_failed(target: Target, field: str, expected: str, actual: str) -> Conflict:
     resource = target.resource
     if (resource.group, resource.plural) == ("", "namespaces"):
         # Kubernetes deletes them by other code, with this text.
-        text = f"{word} in precondition: {given}, {word} in object meta: {actual}"
+        text = f"{field} in precondition: {expected}, {field} in object meta: {actual}"
         return conflict(*target.names, f"Precondition failed: {text}")
-    happened = "deleted and then recreated" if word == "UID" else "modified"
+    happened = "deleted and then recreated" if field == "UID" else "modified"
     text = (
-        f"the {word} in the precondition ({given}) does not match the {word} in record ({actual})."
+        f"the {field} in the precondition ({expected}) does not match the {field} in record"
+        f" ({actual})."
         f" The object might have been {happened}"
     )
     return conflict(resource.kind, resource.group, target.name, text)
 
 
 def check_options(options: Obj) -> None:
-    """Reject options that mean nothing."""
+    """Reject invalid options."""
     problems: list[FieldError] = []
     policy, orphan = options.get("propagationPolicy"), options.get("orphanDependents")
     if policy is not None and orphan is not None:

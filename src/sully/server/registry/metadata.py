@@ -84,9 +84,9 @@ def validate_common(
     """
     before = before or {}
     for part, validate in _COMMON.items():
-        given = metadata.get(part)
-        if given and given != before.get(part):
-            yield from validate(given)
+        field_value = metadata.get(part)
+        if field_value and field_value != before.get(part):
+            yield from validate(field_value)
     finalizers = metadata.get("finalizers")
     if finalizers and finalizers != before.get("finalizers"):
         yield from _validate_finalizers(finalizers, strategy)
@@ -154,7 +154,7 @@ _COMMON: dict[str, Callable[[Any], Iterator[FieldError]]] = {
 
 
 def carry_over(obj: Obj, old: Obj) -> None:
-    """Keep what an update may leave out: times and identity."""
+    """Copy what an update may omit: timestamps and identity."""
     new, before = obj["metadata"], old["metadata"]
     for name in ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "uid"):
         if name in before and (name not in new or name.startswith(("creation", "deletionG"))):
@@ -168,10 +168,10 @@ def validate_metadata_update(obj: Obj, old: Obj, strategy: Strategy) -> Iterator
     known = set(before.get("finalizers", []))
     added = [name for name in new.get("finalizers", []) if name not in known]
     if before.get("deletionTimestamp") and added:
-        shown = ", ".join(quote(name) for name in sorted(added))
+        quoted = ", ".join(quote(name) for name in sorted(added))
         yield META.child("finalizers").forbidden(
             "no new finalizers can be added if the object is being deleted,"
-            f" found new finalizers []string{{{shown}}}"
+            f" found new finalizers []string{{{quoted}}}"
         )
     for name in ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp"):
         if new.get(name) != before.get(name):

@@ -20,10 +20,10 @@ def check_write_options(request: Request, kind: str, *, apply: bool = False) -> 
 
 
 def _dry_run(request: Request) -> list[FieldError]:
-    given = request.options.get("dryRun")
-    if given is None or given == "All":
+    dry_run = request.options.get("dryRun")
+    if dry_run is None or dry_run == "All":
         return []
-    return [Path("dryRun").not_supported([given], ("All",))]
+    return [Path("dryRun").not_supported([dry_run], ("All",))]
 
 
 def _force(request: Request, *, apply: bool) -> list[FieldError]:
@@ -33,15 +33,15 @@ def _force(request: Request, *, apply: bool) -> list[FieldError]:
 
 
 def _manager(request: Request, *, apply: bool) -> list[FieldError]:
-    given = request.option("fieldManager")
-    if apply and not given:
+    manager = request.option("fieldManager")
+    if apply and not manager:
         return [_MANAGER.required("is required for apply patch")]
-    problems = [_MANAGER.too_long(128)] if len(given.encode()) > 128 else []
+    problems = [_MANAGER.too_long(128)] if len(manager.encode()) > 128 else []
     position = 0
-    for character in given:
+    for character in manager:
         if not character.isprintable():
             text = f"invalid character U+{ord(character):04X} (at position {position})"
-            problems.append(_MANAGER.invalid(given, text))
+            problems.append(_MANAGER.invalid(manager, text))
         position += len(character.encode(errors="replace"))
     return problems
 

@@ -23,7 +23,7 @@ from sully.machinery.strategy import Obj
 from sully.server.registry.bodies import Body, check_kind, check_values, decode_object
 from sully.server.registry.creates import Creator
 from sully.server.registry.updates import Updater, check_name
-from sully.server.registry.writes import ObjectWriter, Result, warned
+from sully.server.registry.writes import ObjectWriter, Result, added_warnings
 from sully.server.requests import Request
 from sully.server.storage.objects import typed
 
@@ -54,9 +54,9 @@ class Patcher:
 
         def change(old: Obj) -> Obj:
             warnings.clear()
-            return self._patched(request, patch_type, body, old, warnings)
+            return self._apply_patch(request, patch_type, body, old, warnings)
 
-        with warned(warnings):
+        with added_warnings(warnings):
             result = await self._updater.modify(request, change)
         result.warnings[:0] = list(dict.fromkeys(warnings))
         return result
@@ -77,7 +77,7 @@ class Patcher:
         except PatchError as error:
             raise error.answer() from None
 
-    def _patched(
+    def _apply_patch(
         self, request: Request, patch_type: str, body: Body, old: Obj, warnings: list[str]
     ) -> Obj:
         target = request.target
@@ -85,14 +85,14 @@ class Patcher:
         try:
             changed = self._run(request, patch_type, typed(view, target), body.value)
         except PatchError as error:
-            raise self._ours(error.answer()) from None
+            raise self._as_our_error(error.answer()) from None
         if not isinstance(changed, dict):
             raise BadRequest("a patch must leave an object")
         if patch_type == JSON_PATCH:
-            # Its own size says little about that of the result.
+            # The size of the patch does not limit the size of the result.
             check_values(target.resource, changed)
-        shown = partial(self._shown, request, patch_type, changed, body.value)
-        return self._read(request, changed, body, warnings, shown, entries_of(old))
+        rendered = partial(self._shown, request, patch_type, changed, body.value)
+        return self._read(request, changed, body, warnings, rendered, entries_of(old))
 
     def _shown(self, request: Request, patch_type: str, changed: Obj, patch: Any) -> str:
         """Return what an error quotes: the patched object, or of a strategic patch the patch."""
@@ -117,13 +117,15 @@ class Patcher:
         changed: Obj,
         body: Body,
         warnings: list[str],
-        shown: Callable[[], str] | None = None,
-        kept: Sequence[Obj] = (),
+        rendered: Callable[[], str] | None = None,
+        managed_fields: Sequence[Obj] = (),
     ) -> Obj:
-        """Check a patched object like one that was sent whole."""
+        """Decode a patched object like the body of an update."""
         target = request.target
         check_kind(self._objects, target, changed)
-        decoded = decode_object(self._objects, request, changed, body.repeated, shown, kept)
+        decoded = decode_object(
+            self._objects, request, changed, body.repeated, rendered, managed_fields
+        )
         warnings += decoded.warnings
         strategy = self._writer.strategy(target)
         strategy.default(decoded.obj, self._writer.context(request))
@@ -150,14 +152,14 @@ class Patcher:
             warnings.clear()
             live = self._objects.convert(old, target.resource, target.version)
             merged, entries = self._merge(request, live, value)
-            obj = self._read(request, merged, body, warnings, kept=entries_of(old))
+            obj = self._read(request, merged, body, warnings, managed_fields=entries_of(old))
             if entries:
                 obj["metadata"]["managedFields"] = entries
             else:
                 obj["metadata"].pop("managedFields", None)
             return obj
 
-        with warned(warnings):
+        with added_warnings(warnings):
             result = await self._updater.modify(request, change, track=False)
         result.warnings[:0] = list(dict.fromkeys(warnings))
         return result
@@ -194,13 +196,13 @@ class Patcher:
         try:
             done = apply(current, value, write, force=request.flag("force"))
         except PatchError as error:
-            raise self._ours(error.answer()) from None
+            raise self._as_our_error(error.answer()) from None
         except ApiError as error:
-            raise self._ours(error) from None
+            raise self._as_our_error(error) from None
         return done.object, done.managed_fields
 
-    def _ours(self, error: ApiError) -> ApiError:
-        """Answer a bad request as such, where Kubernetes takes it for its own failure."""
+    def _as_our_error(self, error: ApiError) -> ApiError:
+        """Return a bad request as 400; Kubernetes returns 500."""
         if type(error) is ApiError:
             return client_error(error.message, self._writer.compat)
         return error

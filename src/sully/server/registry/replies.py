@@ -16,7 +16,7 @@ class ConnectReply:
     columns: tuple[Column, ...] = ()
 
 
-def whole(request: Request) -> Request:
+def parent_request(request: Request) -> Request:
     """Return the same request for the object itself."""
     target = request.target
     plain = Target(target.resource, target.version, target.namespace, target.name)

@@ -24,7 +24,7 @@ from sully.machinery.timestamps import format_time
 from sully.server.registry.bodies import Body, decode_part
 from sully.server.registry.options import check_write_options
 from sully.server.registry.patches import APPLY, JSON_PATCH
-from sully.server.registry.replies import ConnectReply, whole
+from sully.server.registry.replies import ConnectReply, parent_request
 from sully.server.registry.updates import Updater, check_name
 from sully.server.registry.writes import ObjectWriter, Result
 from sully.server.requests import Request
@@ -48,7 +48,7 @@ class Scaling:
         """Run one request on a scale."""
         match method, patch_type:
             case "GET", _:
-                record = await self._reader.get(whole(request))
+                record = await self._reader.get(parent_request(request))
                 return _reply(self._writer.objects.live(record))
             case "PUT", _:
                 return await self._replace(request, body)
@@ -103,10 +103,14 @@ class Scaling:
             before = entries_of(old)
             scale = _scale(old)
             scale["metadata"]["managedFields"] = owners_of_scale(before)
-            done = self._laid_over(request, scale, value)
-            changed = apply_scale(copy(old), decode_part(request, self._schema, Body(done[0])).obj)
+            applied_scale = self._laid_over(request, scale, value)
+            changed = apply_scale(
+                copy(old), decode_part(request, self._schema, Body(applied_scale[0])).obj
+            )
             version = request.target.group_version
-            changed["metadata"]["managedFields"] = owners_of_workload(before, done[1], version)
+            changed["metadata"]["managedFields"] = owners_of_workload(
+                before, applied_scale[1], version
+            )
             return changed
 
         result = await self._rescale(request, applied, track=False)
@@ -117,7 +121,7 @@ class Scaling:
         now = self._writer.context(request).now
         write = Write(request.manager, SCALE, self._schema, format_time(now), "scale")
         try:
-            done = apply(scale, value, write, force=request.flag("force"))
+            applied_scale = apply(scale, value, write, force=request.flag("force"))
         except PatchError as error:
             raise error.answer() from None
         except ApiError as error:
@@ -125,7 +129,7 @@ class Scaling:
             if type(error) is ApiError:
                 raise client_error(error.message, self._writer.compat) from None
             raise
-        return done.object, done.managed_fields
+        return applied_scale.object, applied_scale.managed_fields
 
     async def _rescale(
         self, request: Request, change: Callable[[Obj], Obj], *, track: bool = True
@@ -147,10 +151,10 @@ def _check_kind(value: Any) -> None:
     """Reject a body of another kind."""
     if not isinstance(value, dict):
         return
-    given = value.get("apiVersion") or SCALE
-    if given != SCALE:
+    api_version = value.get("apiVersion") or SCALE
+    if api_version != SCALE:
         raise BadRequest(
-            f"the API version in the data ({given}) does not match the expected API version"
+            f"the API version in the data ({api_version}) does not match the expected API version"
             f" ({SCALE})"
         )
     if (value.get("kind") or _KIND) != _KIND:

@@ -1,6 +1,6 @@
 """Subresources with verbs of their own: binding, eviction, finalize, and scale (scale.py).
 
-What they do to an object is decided by pure functions beside the kinds (api/); here they are
+Pure functions of the kinds (api/) decide what they do to an object; here they are
 read, called and committed.
 """
 
@@ -12,8 +12,8 @@ from sully.api.policy.eviction import (
     Eviction,
     check_eviction,
     decide_eviction,
-    marked,
     still_processed,
+    with_disruption_target,
 )
 from sully.machinery.codec import copy
 from sully.machinery.errors import Conflict, conflict, invalid, method_not_allowed
@@ -21,7 +21,7 @@ from sully.machinery.strategy import Obj
 from sully.server.registry.bodies import Body, Decoded, decode_part
 from sully.server.registry.deletes import Deleter
 from sully.server.registry.options import check_write_options
-from sully.server.registry.replies import ConnectReply, whole
+from sully.server.registry.replies import ConnectReply, parent_request
 from sully.server.registry.scale import Scaling
 from sully.server.registry.updates import Updater
 from sully.server.registry.writes import ObjectWriter, is_dry_run
@@ -44,7 +44,7 @@ Handler = Callable[[Request, Body], ConnectReply]
 
 
 class Connector:
-    """Handles the subresources that are no part of the object itself."""
+    """Handles the subresources other than status."""
 
     def __init__(
         self, writer: ObjectWriter, updater: Updater, deleter: Deleter, reader: Reader
@@ -53,11 +53,11 @@ class Connector:
         self._updater = updater
         self._deleter = deleter
         self._scaling = Scaling(writer, updater, reader)
-        self._added: dict[tuple[str, str], Handler] = {}
+        self._handlers: dict[tuple[str, str], Handler] = {}
 
     def add(self, resource: str, subresource: str, handler: Handler) -> None:
-        """Register what handles a POST to a subresource."""
-        self._added[resource, subresource] = handler
+        """Register the handler of POST to a subresource."""
+        self._handlers[resource, subresource] = handler
 
     async def call(
         self, request: Request, method: str, patch_type: str, body: Body | None
@@ -65,25 +65,25 @@ class Connector:
         """Run one request on a subresource."""
         await self._writer.catch_up()
         if request.target.resource.kind == BINDING:
-            request = self._to_pod(request, body)
+            request = self._pod_request(request, body)
         if method == "POST" and body is not None:
-            posted = body.value if isinstance(body.value, dict) else None
-            self._writer.validate_admission(request, "connect", posted)
-        handler = self._added.get((request.target.resource.plural, request.target.subresource))
+            obj = body.value if isinstance(body.value, dict) else None
+            self._writer.validate_admission(request, "connect", obj)
+        handler = self._handlers.get((request.target.resource.plural, request.target.subresource))
         if handler is not None and method == "POST" and body is not None:
             return handler(request, body)
-        sent = body or Body({})
+        content = body or Body({})
         match request.target.subresource, method:
             case "scale", _:
-                return await self._scaling.call(request, method, patch_type, sent)
+                return await self._scaling.call(request, method, patch_type, content)
             case "binding", "POST":
-                decoded = self._decoded(request, sent, "core", "Binding")
+                decoded = self._decoded(request, content, "core", "Binding")
                 reply = await self._bind(request, decoded.obj)
             case "eviction", "POST":
-                decoded = self._decoded(request, sent, "policy", "Eviction")
+                decoded = self._decoded(request, content, "policy", "Eviction")
                 reply = await self._evict(request, decoded.obj)
             case "finalize", "PUT":
-                decoded = self._decoded(request, sent, "core", "Namespace")
+                decoded = self._decoded(request, content, "core", "Namespace")
                 reply = await self._finalize(request, decoded.obj)
             case _:
                 raise method_not_allowed()
@@ -97,7 +97,7 @@ class Connector:
 
     # -- pods -------------------------------------------------------------------------------------
 
-    def _to_pod(self, request: Request, body: Body | None) -> Request:
+    def _pod_request(self, request: Request, body: Body | None) -> Request:
         """Return a request for the binding endpoint of the pod that a posted binding names."""
         pods = self._writer.objects.scheme.find("", "v1", "pods")
         if body is None or pods is None:
@@ -109,8 +109,10 @@ class Connector:
         check_write_options(request, "CreateOptions")
         ctx = self._writer.context(request)
         check_binding(request.target.name, binding, ctx)
-        # The rules of an update would forbid clients what a binding does.
-        await self._updater.change_directly(whole(request), lambda pod: bind_pod(pod, binding, ctx))
+        # The validation of updates would reject what a binding changes.
+        await self._updater.change_directly(
+            parent_request(request), lambda pod: bind_pod(pod, binding, ctx)
+        )
         return ConnectReply(SUCCESS, 201)
 
     async def _evict(self, request: Request, eviction: Obj) -> ConnectReply:
@@ -124,32 +126,32 @@ class Connector:
             pod = self._writer.objects.live(self._writer.newest(request.target))
             _check(request.target, pod, options.get("preconditions") or {})
             decision = decide_eviction(pod, budgets, self._writer.context(request))
-            if dry_run or await self._carry_out(request, decision, pod, options):
+            if dry_run or await self._execute(request, decision, pod, options):
                 return ConnectReply(SUCCESS, 201)
 
-    async def _carry_out(
-        self, request: Request, decision: Eviction, pod: Obj, options: Obj
-    ) -> bool:
+    async def _execute(self, request: Request, decision: Eviction, pod: Obj, options: Obj) -> bool:
         """Commit a decision; return False if the pod changed meanwhile."""
-        given, looked_at = options.get("preconditions") or {}, pod["metadata"]
+        requested, metadata = options.get("preconditions") or {}, pod["metadata"]
         names = ("uid", "resourceVersion") if decision.exact else ("uid",)
-        wanted = {name: looked_at[name] for name in names} | given
+        preconditions = {name: metadata[name] for name in names} | requested
         if decision.budget is not None:
-            await self._spend(decision)
+            await self._charge_budget(decision)
         try:
-            if "deletionTimestamp" not in looked_at:
-                wanted = await self._mark(request, wanted)
-            await self._deleter.delete(whole(request), {**options, "preconditions": wanted})
+            if "deletionTimestamp" not in metadata:
+                preconditions = await self._set_condition(request, preconditions)
+            await self._deleter.delete(
+                parent_request(request), {**options, "preconditions": preconditions}
+            )
         except Conflict:
-            if not decision.exact or "resourceVersion" in given:
+            if not decision.exact or "resourceVersion" in requested:
                 raise
             if decision.budget_name:
                 raise still_processed(decision.budget_name) from None
             return False
         return True
 
-    async def _spend(self, decision: Eviction) -> None:
-        """Write the budget first: an uncounted eviction would be one too many."""
+    async def _charge_budget(self, decision: Eviction) -> None:
+        """Update the budget before the eviction, so that each eviction is counted."""
         budget = copy(decision.budget)
         metadata = budget["metadata"]
         key = StoreKey(_BUDGETS, metadata["namespace"], metadata["name"])
@@ -158,41 +160,43 @@ class Connector:
         except ConflictError:
             raise still_processed(metadata["name"]) from None
 
-    async def _mark(self, request: Request, wanted: Obj) -> Obj:
-        """Mark a pod with the reason of its eviction; return the preconditions of its deletion."""
+    async def _set_condition(self, request: Request, preconditions: Obj) -> Obj:
+        """Add the DisruptionTarget condition to a pod; return the preconditions of its deletion."""
         now = self._writer.context(request).now
 
         def mark(live: Obj) -> Obj:
-            _check(request.target, live, wanted)
-            return marked(live, now)
+            _check(request.target, live, preconditions)
+            return with_disruption_target(live, now)
 
-        result = await self._updater.change_directly(whole(request), mark)
-        return {name: result.obj["metadata"][name] for name in wanted}
+        result = await self._updater.change_directly(parent_request(request), mark)
+        return {name: result.obj["metadata"][name] for name in preconditions}
 
     # -- namespaces -------------------------------------------------------------------------------
 
-    async def _finalize(self, request: Request, sent: Obj) -> ConnectReply:
+    async def _finalize(self, request: Request, namespace: Obj) -> ConnectReply:
         check_write_options(request, "UpdateOptions")
         name = request.target.name
 
         def finalize(old: Obj) -> Obj:
-            changed = finalized(old, sent)
+            changed = finalized(old, namespace)
             problems = list(validate_finalizers(changed))
             if problems:
                 raise invalid("Namespace", "", name, problems)
             return changed
 
-        result = await self._updater.change_directly(whole(request), finalize)
+        result = await self._updater.change_directly(parent_request(request), finalize)
         return ConnectReply({"kind": "Namespace", "apiVersion": "v1", **result.obj})
 
 
-def _check(target: Target, pod: Obj, wanted: Obj) -> None:
+def _check(target: Target, pod: Obj, preconditions: Obj) -> None:
     for name, word, what in (
         ("uid", "UID", "deleted and then recreated"),
         ("resourceVersion", "ResourceVersion", "modified"),
     ):
-        given, actual = wanted.get(name), pod["metadata"][name]
-        if given is not None and given != actual:
-            why = f"the {word} in the precondition ({given}) does not match the {word} in record"
-            text = f"{why} ({actual}). The object might have been {what}"
+        requested, actual = preconditions.get(name), pod["metadata"][name]
+        if requested is not None and requested != actual:
+            reason = (
+                f"the {word} in the precondition ({requested}) does not match the {word} in record"
+            )
+            text = f"{reason} ({actual}). The object might have been {what}"
             raise conflict("Pod", "", target.name, text)

@@ -24,9 +24,9 @@ from sully.server.registry.creates import Creator
 from sully.server.registry.writes import (
     ObjectWriter,
     Result,
+    added_warnings,
     is_dry_run,
     set_managed,
-    warned,
     without_version,
 )
 from sully.server.requests import Request, Target
@@ -48,9 +48,9 @@ class Updater:
     async def update(self, request: Request, body: Body) -> Result:
         """Replace an object, or the part of it that the endpoint owns."""
         live = self._writer.store.newest(self._writer.objects.key(request.target))
-        kept = () if live is None else entries.entries_of(self._writer.objects.bare(live))
-        decoded = decode_body(self._writer.objects, request, body, kept)
-        with warned(decoded.warnings):
+        managed_fields = () if live is None else entries.entries_of(self._writer.objects.bare(live))
+        decoded = decode_body(self._writer.objects, request, body, managed_fields)
+        with added_warnings(decoded.warnings):
             result = await self._replace(request, decoded.obj)
         result.warnings[:0] = decoded.warnings
         return result
@@ -77,12 +77,12 @@ class Updater:
         return self._writer.store.newest(self._writer.objects.key(target)) is None
 
     def _check_update_version(self, target: Target, obj: Obj) -> None:
-        given = obj["metadata"].get("resourceVersion", "")
-        if given and not meta.is_version(given):
-            text = f'strconv.ParseUint: parsing "{given}": invalid syntax'
+        requested = obj["metadata"].get("resourceVersion", "")
+        if requested and not meta.is_version(requested):
+            text = f'strconv.ParseUint: parsing "{requested}": invalid syntax'
             raise client_error(text, self._writer.compat)
         version = target.resource.version(target.version)
-        if given in ("", "0") and version is not None and not version.unconditional_update:
+        if requested in ("", "0") and version is not None and not version.unconditional_update:
             self._writer.newest(target)
             at = Path("metadata").child("resourceVersion")
             raise invalid(*target.names, [at.invalid(0, "must be specified for an update")])
@@ -95,13 +95,13 @@ class Updater:
         track: bool = True,
         strategy: Strategy | None = None,
     ) -> Result:
-        """Change one object: `change` makes the new hub object from the live one."""
+        """Change one object: `change` returns the new hub object for the live one."""
         target = request.target
         while True:
             record = self._writer.newest(target)
-            step = self._next_state(request, record, change, track=track, strategy=strategy)
+            pending = self._next_state(request, record, change, track=track, strategy=strategy)
             try:
-                return await self._store_update(request, record, step)
+                return await self._store_update(request, record, pending)
             except ConflictError:
                 # Only another process can interfere: decide on its state.
                 continue
@@ -114,7 +114,7 @@ class Updater:
         *,
         track: bool,
         strategy: Strategy | None,
-    ) -> "_Step":
+    ) -> "_PendingUpdate":
         target, ctx = request.target, self._writer.context(request)
         strategy = strategy or self._writer.strategy(target)
         old = self._writer.objects.live(record)
@@ -126,7 +126,7 @@ class Updater:
             set_managed(obj, self._writer.track(request, live, obj, strategy, ctx))
         notices = list(strategy.notices(obj, old, ctx))
         strategy.admit(obj, old, ctx)
-        also = self._writer.validate_admission(request, "update", obj, old)
+        extra_ops = self._writer.validate_admission(request, "update", obj, old)
         generation = old["metadata"].get("generation")
         if generation is not None:
             obj["metadata"]["generation"] = generation
@@ -139,25 +139,25 @@ class Updater:
         )
         self._writer.reject_invalid(target, target.name, problems)
         strategy.review(obj, old, ctx)
-        also += self._writer.quotas.charge(target, obj, old)
-        return _Step(obj, old, [*notices, *strategy.warnings(obj, old, ctx)], also)
+        extra_ops += self._writer.quotas.charge(target, obj, old)
+        return _PendingUpdate(obj, old, [*notices, *strategy.warnings(obj, old, ctx)], extra_ops)
 
     def _check_preconditions(self, target: Target, obj: Obj, old: Obj) -> None:
-        given = obj["metadata"].get("resourceVersion", "")
-        if given not in ("", "0") and given != old["metadata"]["resourceVersion"]:
+        requested = obj["metadata"].get("resourceVersion", "")
+        if requested not in ("", "0") and requested != old["metadata"]["resourceVersion"]:
             raise conflict(*target.names, _MODIFIED)
 
     def _check_uid(self, target: Target, obj: Obj, old: Obj) -> None:
-        given, actual = obj["metadata"].get("uid"), old["metadata"]["uid"]
-        if not given or given == actual:
+        expected, actual = obj["metadata"].get("uid"), old["metadata"]["uid"]
+        if not expected or expected == actual:
             return
-        where = f"{target.namespace}/{target.name}" if target.namespace else target.name
+        path = f"{target.namespace}/{target.name}" if target.namespace else target.name
         raise conflict(
             *target.names,
             "StorageError: invalid object, Code: 4, Key:"
-            f" /registry/{target.resource.plural}/{where}"
+            f" /registry/{target.resource.plural}/{path}"
             ", ResourceVersion: 0, AdditionalErrorMsg: Precondition failed:"
-            f" UID in precondition: {given}, UID in object meta: {actual}",
+            f" UID in precondition: {expected}, UID in object meta: {actual}",
         )
 
     async def change_directly(self, request: Request, change: Callable[[Obj], Obj]) -> Result:
@@ -166,48 +166,54 @@ class Updater:
             record = self._writer.newest(request.target)
             old = self._writer.objects.live(record)
             # Decoding again is faster than a copy.
-            fresh = self._writer.objects.stamped(from_json(record.value), record.revision)
-            step = _Step(change(fresh), old, [])
+            copied = self._writer.objects.stamped(from_json(record.value), record.revision)
+            pending = _PendingUpdate(change(copied), old, [])
             try:
-                return await self._store_update(request, record, step)
+                return await self._store_update(request, record, pending)
             except ConflictError:
                 continue
 
-    async def _store_update(self, request: Request, record: Record, step: "_Step") -> Result:
-        obj = entries.settle_times(self._writer.objects.bare(record), without_version(step.obj))
-        if _finished(obj, step.old):
+    async def _store_update(
+        self, request: Request, record: Record, pending: "_PendingUpdate"
+    ) -> Result:
+        obj = entries.settle_times(self._writer.objects.bare(record), without_version(pending.obj))
+        if _is_finalized(obj, pending.old):
             if not is_dry_run(request):
-                also = self._writer.quotas.release(request.target, record)
-                also += self._writer.recorded(request, step.old, None)
-                done = await self._writer.commit([Delete(record.key, record.revision), *also])
+                extra_ops = self._writer.quotas.release(request.target, record)
+                extra_ops += self._writer.history_ops(request, pending.old, None)
+                commit = await self._writer.commit(
+                    [Delete(record.key, record.revision), *extra_ops]
+                )
                 # The deletion has a visible revision; `newest` may have none.
-                record = done.records[0] or record
-            gone = self._writer.objects.stamped(obj, record.revision)
-            return Result(gone, deleted=True, warnings=step.warnings)
+                record = commit.records[0] or record
+            deleted_obj = self._writer.objects.stamped(obj, record.revision)
+            return Result(deleted_obj, deleted=True, warnings=pending.warnings)
         if is_dry_run(request):
             return Result(
-                self._writer.objects.stamped(obj, record.revision), warnings=step.warnings
+                self._writer.objects.stamped(obj, record.revision), warnings=pending.warnings
             )
         if obj == self._writer.objects.bare(record):
-            # Nothing changed. The shown state must still be durable.
+            # Nothing changed. The returned state must still be durable.
             await self._writer.commit([Check(record.key, record.revision)])
-            return Result(self._writer.objects.live(record), record, warnings=step.warnings)
-        notes = self._writer.recorded(request, step.old, obj)
-        stored = await self._writer.put(record.key, obj, record.revision, *step.also, *notes)
-        return Result(self._writer.objects.live(stored), stored, warnings=step.warnings)
+            return Result(self._writer.objects.live(record), record, warnings=pending.warnings)
+        history = self._writer.history_ops(request, pending.old, obj)
+        stored = await self._writer.put(
+            record.key, obj, record.revision, *pending.extra_ops, *history
+        )
+        return Result(self._writer.objects.live(stored), stored, warnings=pending.warnings)
 
 
 @dataclass(slots=True)
-class _Step:
+class _PendingUpdate:
     """One computed update, not yet written."""
 
     obj: Obj
     old: Obj
     warnings: list[str]
-    also: Sequence[Op] = ()  # additions of admission plugins to the transaction
+    extra_ops: Sequence[Op] = ()  # additions of admission plugins to the transaction
 
 
-def _finished(obj: Obj, old: Obj) -> bool:
+def _is_finalized(obj: Obj, old: Obj) -> bool:
     """Report whether a terminating object can be deleted now."""
     metadata = obj["metadata"]
     if "deletionTimestamp" not in old["metadata"] or metadata.get("finalizers"):

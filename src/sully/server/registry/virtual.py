@@ -10,33 +10,33 @@ from sully.machinery.errors import method_not_allowed
 from sully.machinery.patch import managed
 from sully.machinery.strategy import Obj
 from sully.server.registry.bodies import Body, decode_body
-from sully.server.registry.writes import ObjectWriter, Result, warned
+from sully.server.registry.writes import ObjectWriter, Result, added_warnings
 from sully.server.requests import Request
 
 Answer = Callable[[Request, Obj], Obj]
-"""Gets the request and the decoded object; returns it with its status."""
+"""Takes the request and the decoded object; returns it with its status."""
 
 
 class VirtualResources:
-    """What answers, by resource."""
+    """The handlers of virtual resources, by resource."""
 
     def __init__(self, writer: ObjectWriter) -> None:
         self._writer = writer
         self._answers: dict[tuple[str, str], Answer] = {}
 
     def add(self, group: str, plural: str, answer: Answer) -> None:
-        """Register what answers for a resource."""
+        """Register the handler of a resource."""
         self._answers[group, plural] = answer
 
     def create(self, request: Request, body: Body) -> Result:
-        """Answer one review."""
+        """Handle one review."""
         resource = request.target.resource
         answer = self._answers.get((resource.group, resource.plural))
         if answer is None:
             raise method_not_allowed()
         decoded = decode_body(self._writer.objects, request, body)
         obj, ctx = decoded.obj, self._writer.context(request)
-        with warned(decoded.warnings):
+        with added_warnings(decoded.warnings):
             resource.strategy.default(obj, ctx)
             write = self._writer.managed_write(request, resource.strategy, ctx)
             entries = managed.track_update(None, obj, write)

@@ -47,8 +47,8 @@ from sully.store.errors import (
 )
 
 _log = get_logger("server")
-MOST_PROBLEMS = 1000
-"""The most field errors per object. A body of 3 MiB can have half a million, each worth a KiB."""
+MAX_FIELD_ERRORS = 1000
+"""Field errors per object. A body of 3 MiB can have half a million, of a KiB each."""
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ class ObjectWriter:
     # -- shared by all writes -------------------------------------------------------------------
 
     def context(self, request: Request) -> WriteContext:
-        """Return what strategies get about a request."""
+        """Return the context of a request for strategies."""
         return WriteContext(
             now=self.clock.now(),
             user=request.user.name,
@@ -107,7 +107,7 @@ class ObjectWriter:
         if self.authorizer is None:
             return False
         target = request.target
-        asked = Attributes(
+        attributes = Attributes(
             verb,
             target.resource.group,
             target.version,
@@ -116,7 +116,7 @@ class ObjectWriter:
             target.namespace,
             target.name,
         )
-        return self.authorizer.decide(request.user, asked).allowed
+        return self.authorizer.authorize(request.user, attributes).allowed
 
     def validate_admission(
         self, request: Request, operation: str, obj: Obj | None, old: Obj | None = None
@@ -125,10 +125,10 @@ class ObjectWriter:
         attributes = AdmissionAttributes(request, operation, obj, old)
         for plugin in self.admission:
             plugin.validate(attributes)
-        return attributes.also
+        return attributes.extra_ops
 
-    def recorded(self, request: Request, old: Obj, new: Obj | None) -> list[Op]:
-        """Return what is recorded with a change or deletion of an object."""
+    def history_ops(self, request: Request, old: Obj, new: Obj | None) -> list[Op]:
+        """Return the operations that record a change or deletion of an object."""
         return [op for recorder in self.recorders for op in recorder.ops(request, old, new)]
 
     def lookup(self, resource: str, namespace: str, name: str) -> Obj | None:
@@ -137,24 +137,24 @@ class ObjectWriter:
         return None if record is None else self.objects.live(record)
 
     def newest(self, target: Target) -> Record:
-        """Return an object as the next write finds it; raises NotFound."""
+        """Return the newest state of an object; raises NotFound."""
         record = self.store.newest(self.objects.key(target))
         if record is None:
             raise not_found(*target.names)
         return record
 
     def strategy(self, target: Target) -> Strategy:
-        """Return the strategy of the endpoint a request addresses."""
+        """Return the strategy of the requested endpoint."""
         if target.subresource == "status" and target.resource.status is not None:
             return target.resource.status
         return target.resource.strategy
 
     async def catch_up(self) -> None:
-        """Wait for what other replicas have acknowledged, before anything is decided."""
+        """Wait until writes acknowledged by other replicas are visible."""
         try:
             await self.store.catch_up()
         except UnavailableError as error:
-            raise _unavailable(error) from error
+            raise _store_unavailable(error) from error
 
     async def put(self, key: StoreKey, obj: Obj, expect: int, *extra: Op) -> Record:
         """Write an object; the caller has decided on the state with revision `expect`."""
@@ -162,10 +162,10 @@ class ObjectWriter:
         data = to_json(bare)
         stored = self.objects.scheme.stored(key.resource)
         if stored is not None:
-            # Many small changes also make a large object.
+            # Many small changes can also result in a large object.
             check_values(stored, bare, len(data))
-        done = await self.commit([Put(key, data, expect, {"bare": bare}), *extra])
-        record = done.records[0]
+        commit = await self.commit([Put(key, data, expect, {"bare": bare}), *extra])
+        record = commit.records[0]
         if record is None:
             raise InternalError(f"the store returned no record for {key}")
         return record
@@ -181,12 +181,12 @@ class ObjectWriter:
         except TooLargeError as error:
             raise RequestEntityTooLarge(f"Request entity too large: {error}") from error
         except StoreError as error:
-            _log.error("store rejected a write", error=str(error))
+            _log.error("store rejected write", error=str(error))
             raise ServiceUnavailable(f"the write could not be stored: {error}") from error
 
     def reject_invalid(self, target: Target, name: str, errors: Iterable[FieldError]) -> None:
         """Raise Invalid if there are field errors."""
-        problems = list(islice(errors, MOST_PROBLEMS))
+        problems = list(islice(errors, MAX_FIELD_ERRORS))
         if problems:
             # Objects with two views are validated and named as they are stored.
             stored = self.objects.scheme.stored(target.resource.storage_key) or target.resource
@@ -209,7 +209,7 @@ class ObjectWriter:
         )
 
     def _converter(self, target: Target) -> managed.Convert:
-        """Return how objects of the request's version look in other versions."""
+        """Return the conversion from the request's version to other versions."""
         resource = target.resource
 
         def convert(obj: Obj, api_version: str) -> tuple[Obj, ObjectType] | None:
@@ -252,7 +252,7 @@ def without_version(obj: Obj) -> Obj:
     return {**obj, "metadata": metadata}
 
 
-class warned:  # noqa: N801 - used as a block, where a generator would cost each write more
+class added_warnings:  # noqa: N801 - used as a block, where a generator would cost each write more
     """Adds warnings to an error that is raised inside."""
 
     __slots__ = ("_warnings",)
@@ -261,7 +261,7 @@ class warned:  # noqa: N801 - used as a block, where a generator would cost each
         self._warnings = warnings
 
     def __enter__(self) -> None:
-        """Start."""
+        """Do nothing."""
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         """Add the warnings to an ApiError."""
@@ -275,12 +275,12 @@ def store_errors() -> Iterator[None]:
     try:
         yield
     except UnavailableError as error:
-        raise _unavailable(error) from error
+        raise _store_unavailable(error) from error
 
 
-def _unavailable(error: UnavailableError) -> ServiceUnavailable:
-    _log.error("store is unavailable", error=str(error))
-    return ServiceUnavailable(f"the store does not answer: {error}")
+def _store_unavailable(error: UnavailableError) -> ServiceUnavailable:
+    _log.error("store unavailable", error=str(error))
+    return ServiceUnavailable(f"the store is unavailable: {error}")
 
 
 def is_dry_run(request: Request) -> bool:

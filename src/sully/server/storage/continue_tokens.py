@@ -1,4 +1,4 @@
-"""Tokens that continue a list: which object came last, and at which revision.
+"""Continue tokens of lists: the last object and the revision.
 
 They look like those of Kubernetes, and invalid ones are rejected with the same texts.
 """
@@ -57,14 +57,14 @@ def _fields(token: str) -> tuple[str, int, str]:
             f": json: cannot unmarshal {_kind(value)} into Go value of type continueToken"
         )
     version, revision, start = value.get("v", ""), value.get("rv", 0), value.get("start", "")
-    for name, given, kind, go in (
+    for name, field_value, kind, go in (
         ("v", version, str, "string"),
         ("rv", revision, int, "int64"),
         ("start", start, str, "string"),
     ):
-        if type(given) is not kind:
+        if type(field_value) is not kind:
             where = f"Go struct field continueToken.{name} of type {go}"
-            raise _invalid(f": json: cannot unmarshal {_kind(given)} into {where}")
+            raise _invalid(f": json: cannot unmarshal {_kind(field_value)} into {where}")
     return version, revision, start
 
 
@@ -82,5 +82,5 @@ def _kind(value: object) -> str:
             return f"number {value}"
 
 
-def _invalid(why: str) -> BadRequest:
-    return BadRequest(f"invalid continue token: continue key is not valid{why}")
+def _invalid(reason: str) -> BadRequest:
+    return BadRequest(f"invalid continue token: continue key is not valid{reason}")

@@ -28,17 +28,17 @@ class StoreIndex:
         self._keys: dict[str, set[StoreKey]] = {}
         self.values: dict[StoreKey, str] = {}
 
-    def under(self, value: str) -> Collection[StoreKey]:
+    def keys_of(self, value: str) -> Collection[StoreKey]:
         """Return the keys under a value."""
         return self._keys.get(value, ())
 
     def newest(self, value: str) -> list[Record]:
         """Return the newest records under a value, in order."""
-        records = map(self._store.newest, sorted(self.under(value)))
+        records = map(self._store.newest, sorted(self.keys_of(value)))
         return [record for record in records if record is not None]
 
     @contextmanager
-    def accepting(self, key: StoreKey, obj: Obj) -> Iterator[None]:
+    def indexed_while_written(self, key: StoreKey, obj: Obj) -> Iterator[None]:
         """Index a new object while it is being written, which may fail."""
         if self._store.newest(key) is None:
             self._set(key, self._value_of(obj))
@@ -61,13 +61,13 @@ class StoreIndex:
         self._set(key, None if record is None else self._value_of(self._objects.bare(record)))
 
     def _set(self, key: StoreKey, value: str | None) -> None:
-        before = self.values.get(key)
-        if before == value:
+        previous = self.values.get(key)
+        if previous == value:
             return
-        if before is not None:
-            self._keys[before].discard(key)
-            if not self._keys[before]:
-                del self._keys[before]
+        if previous is not None:
+            self._keys[previous].discard(key)
+            if not self._keys[previous]:
+                del self._keys[previous]
             del self.values[key]
         if value is not None:
             self.values[key] = value

@@ -39,8 +39,8 @@ class StoreInformer:
         self._objects = objects
         self._handlers = handlers
         self._open: dict[str, Subscription] = {}
-        self._known: dict[str, set[StoreKey]] = {resource: set() for resource in handlers}
-        self._seen = 0
+        self._keys: dict[str, set[StoreKey]] = {resource: set() for resource in handlers}
+        self._revision = 0
         self.expired = False
         """Whether events may have been missed; `catch_up` lists again."""
 
@@ -49,21 +49,21 @@ class StoreInformer:
         for resource, handler in self._handlers.items():
             if resource not in self._open:
                 page = await self._store.list(resource)
-                now = {record.key for record in page.records}
-                for gone in self._known[resource] - now:
-                    handler.drop(gone.namespace, gone.name)
+                listed = {record.key for record in page.records}
+                for deleted in self._keys[resource] - listed:
+                    handler.drop(deleted.namespace, deleted.name)
                 for record in page.records:
                     handler.put(self._objects.bare(record))
-                self._known[resource] = now
+                self._keys[resource] = listed
                 self._open[resource] = self._store.watch(resource, after=page.revision)
-        self._seen = 0
+        self._revision = 0
         self.expired = False
 
     def pull(self) -> None:
         """Apply the events since the last call."""
-        if self._store.revision == self._seen:
+        if self._store.revision == self._revision:
             return
-        self._seen = self._store.revision
+        self._revision = self._store.revision
         for resource, subscription in list(self._open.items()):
             try:
                 events = subscription.take()
@@ -81,10 +81,10 @@ class StoreInformer:
     def _apply(self, resource: str, event: Event) -> None:
         key, handler = event.record.key, self._handlers[resource]
         if event.kind == "DELETED":
-            self._known[resource].discard(key)
+            self._keys[resource].discard(key)
             handler.drop(key.namespace, key.name)
         else:
-            self._known[resource].add(key)
+            self._keys[resource].add(key)
             handler.put(self._objects.bare(event.record))
 
     async def catch_up(self) -> None:

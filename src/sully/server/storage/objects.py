@@ -26,7 +26,7 @@ class Objects:
         self.scheme = scheme
 
     def key(self, target: Target, name: str = "") -> StoreKey:
-        """Return where the store keeps an object of the target's resource."""
+        """Return the store key of an object of the target's resource."""
         return StoreKey(target.resource.storage_key, target.namespace, name or target.name)
 
     def bare(self, record: Record) -> Obj:

@@ -57,12 +57,12 @@ class Reader:
     async def listing(self, request: Request) -> Listing:
         """Return a page of the objects that the request selects."""
         check_list_options(request)
-        chosen = selection(request)
+        predicate = selection(request)
         limit = _limit(request)
         parse_int(request.option("timeoutSeconds") or "0")
         start, at = await self._position(request)
         try:
-            return await self._page(request.target, chosen, start, at, limit)
+            return await self._page(request.target, predicate, start, at, limit)
         except CompactedError:
             raise self._expired(request.target.namespace, start) from None
         except FutureRevisionError:
@@ -102,30 +102,32 @@ class Reader:
     async def _page(
         self,
         target: Target,
-        chosen: SelectionPredicate,
+        predicate: SelectionPredicate,
         start: tuple[str, str] | None,
         at: int | None,
         limit: int | None,
     ) -> Listing:
-        where = (target.resource.storage_key, target.namespace or None)
-        name = chosen.fields.exact("metadata.name")
-        if chosen.everything:
-            page = await self._store.list(*where, at=at, start=start, limit=limit)
+        scope = (target.resource.storage_key, target.namespace or None)
+        name = predicate.fields.exact("metadata.name")
+        if predicate.everything:
+            page = await self._store.list(*scope, at=at, start=start, limit=limit)
             token = self._next_token(target, page.records, page.revision, page.remaining)
             remaining = page.remaining if page.remaining else None
             return Listing(page.records, page.revision, token, remaining)
-        page = await self._store.list(*where, at=at, start=start)
+        page = await self._store.list(*scope, at=at, start=start)
         live = self._objects.live
         records = [
             record
             for record in page.records
-            if (name is None or record.key.name == name) and chosen.matches(live(record))
+            if (name is None or record.key.name == name) and predicate.matches(live(record))
         ]
         if limit is None or len(records) <= limit:
             return Listing(records, page.revision)
-        kept = records[:limit]
-        # With a selector Kubernetes does not say how many are left.
-        return Listing(kept, page.revision, self._next_token(target, kept, page.revision, 1))
+        page_records = records[:limit]
+        # With a selector Kubernetes does not set remainingItemCount.
+        return Listing(
+            page_records, page.revision, self._next_token(target, page_records, page.revision, 1)
+        )
 
     def _next_token(
         self, target: Target, records: list[Record], revision: int, remaining: int
@@ -173,9 +175,9 @@ def parse_version(text: str, *, wrapped: bool = False, compat: Compat = Compat.S
     # Twenty digits are more than the largest version has; Python rejects thousands of them.
     if digits and len(text) <= 20 and int(text) < 2**64:
         return int(text)
-    why = "value out of range" if digits else "invalid syntax"
+    reason = "value out of range" if digits else "invalid syntax"
     problem = Path("resourceVersion").invalid(
-        text, f"strconv.ParseUint: parsing {quote(text)}: {why}"
+        text, f"strconv.ParseUint: parsing {quote(text)}: {reason}"
     )
     if wrapped:
         raise BadRequest(f"invalid resource version: {problem}")
@@ -188,11 +190,11 @@ async def catch_up_to(store: Store, version: int) -> None:
         await store.catch_up()
 
 
-def too_large_version(asked: int, current: int) -> Timeout:
+def too_large_version(requested: int, current: int) -> Timeout:
     """Return the error for a resourceVersion in the future."""
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     return Timeout(
-        f"Timeout: Too large resource version: {asked}, current: {current}",
+        f"Timeout: Too large resource version: {requested}, current: {current}",
         details={"causes": [cause], "retryAfterSeconds": 1},
         headers={"Retry-After": "1"},
     )
@@ -207,7 +209,7 @@ def _limit(request: Request) -> int | None:
 
 
 def parse_int(text: str) -> int:
-    """Read a whole number option."""
+    """Parse an integer option."""
     if not _INTEGER.fullmatch(text):
         raise BadRequest(f"strconv.ParseInt: parsing {quote(text)}: invalid syntax")
     value = int(text) if len(text) < 100 else 2**63

@@ -1,7 +1,7 @@
 """Watches: the events of a resource as one client sees them.
 
 A watch is a cursor into the store's log (store/base.py), so it costs nothing while nothing
-happens. With a selector, an object that begins or ceases to match appears as ADDED or DELETED.
+happens. With a selector, an object that starts or stops matching appears as ADDED or DELETED.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from sully.store.errors import (
 BOOKMARK_SECONDS = 60.0
 MIN_TIMEOUT_SECONDS = 1800.0
 MAX_TIMEOUT_SECONDS = 2 * MIN_TIMEOUT_SECONDS
-"""The longest that a watch lasts: what it would at most get if its client asked for nothing."""
+"""The longest that a watch without `timeoutSeconds` lasts."""
 
 
 class WatchChange(msgspec.Struct, frozen=True):
@@ -39,13 +39,13 @@ class WatchChange(msgspec.Struct, frozen=True):
 
     type: str  # ADDED MODIFIED DELETED BOOKMARK
     record: Record | None
-    revision: int  # what resourceVersion says in this event
+    revision: int  # the resourceVersion of this event
     source: Event | None = None
     initial_end: bool = False
 
 
 class Random(Protocol):
-    """The one thing asked of chance: spreading the ends of watches."""
+    """The source of randomness, which spreads the timeouts of watches."""
 
     def random(self) -> float:
         """Return a number from 0 to 1."""
@@ -57,7 +57,7 @@ class Watcher:
     def __init__(
         self, store: Store, objects: Objects, random: Random, *, compat: Compat = Compat.SULLY
     ) -> None:
-        self.bookmark_seconds = BOOKMARK_SECONDS  # how often a quiet watch gets one
+        self.bookmark_seconds = BOOKMARK_SECONDS  # how often an idle watch gets one
         self._compat = compat
         self._store = store
         self._objects = objects
@@ -68,112 +68,116 @@ class Watcher:
     async def watch(self, request: Request) -> AsyncGenerator[Sequence[WatchChange], None]:
         """Check the request, then return its stream of batches."""
         check_watch_options(request)
-        chosen = selection(request)
+        predicate = selection(request)
         seconds = timeout(request.option("timeoutSeconds"), self._random)
         version = parse_version(request.option("resourceVersion"), compat=self._compat)
-        plan = await self._start(request, chosen, version)
-        return self._stream(request, chosen, plan, seconds)
+        start = await self._start(request, predicate, version)
+        return self._stream(request, predicate, start, seconds)
 
     def stop(self) -> None:
-        """End all watches, as the server does before it goes."""
+        """End all watches before the server stops."""
         self.stopping.set()
         for subscription in list(self._open):
             subscription.close()
 
-    async def _start(self, request: Request, chosen: SelectionPredicate, version: int) -> "_Plan":
+    async def _start(
+        self, request: Request, predicate: SelectionPredicate, version: int
+    ) -> "_WatchStart":
         target = request.target
-        where = (target.resource.storage_key, target.namespace or None)
-        initial = request.options.get("sendInitialEvents")
-        wants = request.flag("sendInitialEvents") if initial is not None else version == 0
-        # A watch without a version begins with the present, wherever that was written.
+        scope = (target.resource.storage_key, target.namespace or None)
+        initial_events = request.options.get("sendInitialEvents")
+        send_initial = (
+            request.flag("sendInitialEvents") if initial_events is not None else version == 0
+        )
+        # A watch without a version starts at the newest state, also of other replicas.
         await (catch_up_to(self._store, version) if version else self._store.catch_up())
         if version > self._store.revision:
-            return _Plan(None, [], version, wants_bookmark=False)
-        if not wants:
+            return _WatchStart(None, [], version, sends_bookmark=False)
+        if not send_initial:
             after = version or self._store.revision
             try:
-                return _Plan(self._subscribe(where, after), [], after, wants_bookmark=False)
-            except Expired as gone:
-                # Clients look for it in the stream, where it also meets those that fall behind.
-                return _Plan(None, [], after, wants_bookmark=False, gone=gone)
-        page = await self._store.list(*where)
-        subscription = self._subscribe(where, page.revision)
-        first = [
+                return _WatchStart(self._subscribe(scope, after), [], after, sends_bookmark=False)
+            except Expired as expired:
+                # Clients expect it in the stream, as for watches that fall behind.
+                return _WatchStart(None, [], after, sends_bookmark=False, expired=expired)
+        page = await self._store.list(*scope)
+        subscription = self._subscribe(scope, page.revision)
+        initial = [
             WatchChange("ADDED", record, record.revision)
             for record in page.records
-            if chosen.matches(self._objects.live(record))
+            if predicate.matches(self._objects.live(record))
         ]
-        marked = initial is not None and request.flag("allowWatchBookmarks")
-        return _Plan(subscription, first, page.revision, wants_bookmark=marked)
+        sends_bookmark = initial_events is not None and request.flag("allowWatchBookmarks")
+        return _WatchStart(subscription, initial, page.revision, sends_bookmark=sends_bookmark)
 
-    def _subscribe(self, where: tuple[str, str | None], after: int) -> Subscription:
+    def _subscribe(self, scope: tuple[str, str | None], after: int) -> Subscription:
         try:
-            return self._store.watch(*where, after=after)
+            return self._store.watch(*scope, after=after)
         except CompactedError:
             raise Expired(f"too old resource version: {after} ({self._store.compacted})") from None
         except FutureRevisionError:
-            raise InternalError("the watch starts at a version that has not happened") from None
+            raise InternalError("the watch starts at a resource version in the future") from None
 
     async def _stream(
-        self, request: Request, chosen: SelectionPredicate, plan: "_Plan", seconds: float
+        self, request: Request, predicate: SelectionPredicate, start: "_WatchStart", seconds: float
     ) -> AsyncGenerator[Sequence[WatchChange], None]:
-        if plan.gone is not None:
-            raise plan.gone
-        if plan.subscription is not None:
-            self._open.add(plan.subscription)
+        if start.expired is not None:
+            raise start.expired
+        if start.subscription is not None:
+            self._open.add(start.subscription)
         try:
-            if plan.first:
-                first, plan.first = plan.first, []
-                yield first
-                # Here and below: a waiting watch must not hold what it has sent.
-                del first
-            if plan.wants_bookmark:
-                yield [WatchChange("BOOKMARK", None, plan.revision, initial_end=True)]
+            if start.initial:
+                initial, start.initial = start.initial, []
+                yield initial
+                # Here and below: an idle watch must not keep sent objects in memory.
+                del initial
+            if start.sends_bookmark:
+                yield [WatchChange("BOOKMARK", None, start.revision, initial_end=True)]
             bookmarks = request.flag("allowWatchBookmarks")
-            async for batch in self._follow(plan, seconds, bookmarks=bookmarks):
-                events = self._select(batch, chosen)
+            async for batch in self._follow(start, seconds, bookmarks=bookmarks):
+                events = self._select(batch, predicate)
                 del batch
                 if events:
                     yield events
                 del events
         finally:
-            if plan.subscription is not None:
-                self._open.discard(plan.subscription)
-                plan.subscription.close()
+            if start.subscription is not None:
+                self._open.discard(start.subscription)
+                start.subscription.close()
 
     async def _follow(
-        self, plan: "_Plan", seconds: float, *, bookmarks: bool
+        self, start: "_WatchStart", seconds: float, *, bookmarks: bool
     ) -> AsyncIterator[list[Event | int]]:
-        """Yield batches of events, and revisions to mark when it is quiet."""
-        if plan.subscription is None:
+        """Yield batches of events, and revisions for bookmarks while there are none."""
+        if start.subscription is None:
             await self._until_stopped(seconds)
             return
-        subscription = plan.subscription
+        subscription = start.subscription
         timer = IntervalTimer(
             subscription.wake, seconds, self.bookmark_seconds if bookmarks else seconds
         )
         try:
-            while not timer.over and not self.stopping.is_set():
+            while not timer.ended and not self.stopping.is_set():
                 events: list[Event | int] = list(subscription.take())
                 if events:
                     yield events
                 elif bookmarks and timer.fired():
-                    marked = await self._mark(subscription)
-                    if marked:
-                        yield marked
+                    marks = await self._bookmark(subscription)
+                    if marks:
+                        yield marks
                 else:
                     await subscription.wait()
         except ClosedError:
             return
         except CompactedError:
-            raise Expired(f"too old resource version: {plan.revision}") from None
+            raise Expired(f"too old resource version: {start.revision}") from None
         finally:
             timer.cancel()
 
-    async def _mark(self, subscription: Subscription) -> list[Event | int]:
+    async def _bookmark(self, subscription: Subscription) -> list[Event | int]:
         """Return the remaining events and a final bookmark.
 
-        Clients rely on that word, so a replica that cannot know what others wrote does not give it.
+        Clients rely on it, so a replica that cannot read the writes of others sends none.
         """
         try:
             await self._store.catch_up()
@@ -186,23 +190,23 @@ class Watcher:
             async with asyncio.timeout(seconds):
                 await self.stopping.wait()
 
-    def _select(self, batch: list[Event | int], chosen: SelectionPredicate) -> list[WatchChange]:
-        if chosen.everything:
+    def _select(self, batch: list[Event | int], predicate: SelectionPredicate) -> list[WatchChange]:
+        if predicate.everything:
             return [
                 WatchChange("BOOKMARK", None, item)
                 if isinstance(item, int)
                 else WatchChange(item.kind, item.record, item.revision, item)
                 for item in batch
             ]
-        return [event for item in batch if (event := self._judge(item, chosen)) is not None]
+        return [event for item in batch if (event := self._filter(item, predicate)) is not None]
 
-    def _judge(self, item: Event | int, chosen: SelectionPredicate) -> WatchChange | None:
+    def _filter(self, item: Event | int, predicate: SelectionPredicate) -> WatchChange | None:
         if isinstance(item, int):
             return WatchChange("BOOKMARK", None, item)
         live = self._objects.live
-        matches = item.kind != "DELETED" and chosen.matches(live(item.record))
+        matches = item.kind != "DELETED" and predicate.matches(live(item.record))
         before = item.previous if item.kind != "DELETED" else item.record
-        matched = before is not None and chosen.matches(live(before))
+        matched = before is not None and predicate.matches(live(before))
         if matches:
             return WatchChange("MODIFIED" if matched else "ADDED", item.record, item.revision, item)
         if matched:
@@ -210,27 +214,27 @@ class Watcher:
         return None
 
 
-def timeout(asked: str, random: Random) -> float:
-    """Return how many seconds a watch lasts: as its client asks, within limits."""
-    seconds = parse_int(asked) if asked else 0
+def timeout(requested: str, random: Random) -> float:
+    """Return how many seconds a watch lasts: as its client requests, within limits."""
+    seconds = parse_int(requested) if requested else 0
     if not seconds:
         return MIN_TIMEOUT_SECONDS * (1 + random.random())
     return min(float(seconds), MAX_TIMEOUT_SECONDS)
 
 
 @dataclass(slots=True)
-class _Plan:
-    """How a watch begins. No subscription: its version is in the future, or is `gone`."""
+class _WatchStart:
+    """How a watch starts. No subscription: its version is in the future, or `expired`."""
 
     subscription: Subscription | None
-    first: list[WatchChange]
+    initial: list[WatchChange]
     revision: int
-    wants_bookmark: bool
-    gone: Expired | None = None
+    sends_bookmark: bool
+    expired: Expired | None = None
 
 
 class IntervalTimer:
-    """One timer for the whole life of a watch: it fires at each interval and at the end.
+    """One timer for a watch: it fires at each interval and at the end.
 
     A timer for every wait would cost more than sending the event that ends it.
     """
@@ -241,21 +245,21 @@ class IntervalTimer:
         self._end = self._loop.time() + seconds
         self._interval = interval
         self._fired = False
-        self.over = False
+        self.ended = False
         self._timer = self._set()
 
     def _set(self) -> asyncio.TimerHandle:
         return self._loop.call_at(min(self._loop.time() + self._interval, self._end), self._due)
 
     def _due(self) -> None:
-        self.over = self._loop.time() >= self._end
+        self.ended = self._loop.time() >= self._end
         self._fired = True
-        if not self.over:
+        if not self.ended:
             self._timer = self._set()
         self._callback()
 
     def fired(self) -> bool:
-        """Say once that an interval has passed."""
+        """Report once that an interval has passed."""
         fired, self._fired = self._fired, False
         return fired
 
@@ -265,18 +269,18 @@ class IntervalTimer:
 
 
 def check_watch_options(request: Request) -> None:
-    """Reject combinations of options that mean nothing for a watch."""
+    """Reject invalid combinations of options for a watch."""
     match = request.option("resourceVersionMatch")
-    initial = request.options.get("sendInitialEvents")
+    initial_events = request.options.get("sendInitialEvents")
     at = Path("resourceVersionMatch")
     problems: list[FieldError] = []
-    if initial is not None and match != "NotOlderThan":
+    if initial_events is not None and match != "NotOlderThan":
         problems.append(
             at.forbidden("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
         )
         if match:
             problems.append(at.not_supported(match, ("NotOlderThan",)))
-    elif match and initial is None:
+    elif match and initial_events is None:
         problems.append(
             at.forbidden(
                 "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"

@@ -34,7 +34,7 @@ class Tls:
         if (self.certificate is None) != (self.key is None):
             raise ValueError("--etcd-certfile and --etcd-keyfile only work together")
         if self.certificate is not None and self.ca is None:
-            raise ValueError("--etcd-certfile needs --etcd-cafile: without it there is no TLS")
+            raise ValueError("--etcd-certfile requires --etcd-cafile (TLS)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Address:
     login: Login = field(default_factory=Login)
 
     def __str__(self) -> str:
-        """Write it as it is given."""
+        """Return the address as a URL."""
         return f"{SCHEME}{','.join(self.endpoints)}{self.prefix}"
 
 

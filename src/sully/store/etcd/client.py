@@ -28,11 +28,11 @@ from sully.store.etcd import messages as m
 from sully.store.etcd.address import Address, Tls
 from sully.store.etcd.tokens import Metadata, Tokens, is_forgotten
 
-PATIENCE = 10.0
-"""Seconds until a call gives up: members elect a new leader in about two."""
-ONE_TRY = 2.0
-"""Seconds one member has to answer; then another may be quicker."""
-_PAUSE = 0.05
+TIMEOUT = 10.0
+"""Seconds until a call fails: members elect a new leader in about two."""
+ATTEMPT_TIMEOUT = 2.0
+"""Seconds until another member is tried."""
+_RETRY_DELAY = 0.05
 """Seconds between rounds over all members when none answers."""
 
 _OPTIONS = (
@@ -70,7 +70,7 @@ _RETRY = frozenset(
 _log = get_logger("store")
 
 
-class HistoryGoneError(StoreError):
+class CompactedHistoryError(StoreError):
     """The requested revision was compacted."""
 
     def __init__(self, compacted: int = 0) -> None:
@@ -81,7 +81,7 @@ class HistoryGoneError(StoreError):
 class RefusedError(UnavailableError):
     """etcd rejected the request."""
 
-    doubtful = False
+    uncertain = False
     """Whether an earlier attempt may have been applied, before this one was rejected."""
 
 
@@ -124,16 +124,16 @@ def _channel(endpoint: str, tls: Tls) -> Any:
 class Client:
     """Calls etcd. Belongs to one event loop; `close` it there."""
 
-    def __init__(self, address: Address, clock: Clock, patience: float = PATIENCE) -> None:
+    def __init__(self, address: Address, clock: Clock, timeout: float = TIMEOUT) -> None:
         self._members = [_Member(endpoint, address.tls) for endpoint in address.endpoints]
         self._current = 0
         self._clock = clock
         self._tokens = Tokens(address.login, self._authenticate)
-        self.patience = patience
+        self.timeout = timeout
 
     @property
     def endpoint(self) -> str:
-        """Return the member that the next call goes to."""
+        """Return the member for the next call."""
         return self._members[self._current].endpoint
 
     async def range(self, request: m.Message) -> m.Message:
@@ -142,19 +142,19 @@ class Client:
         return response
 
     async def txn(self, request: m.Message) -> tuple[m.Message, bool]:
-        """Do a transaction; also say whether an earlier attempt may have been applied already."""
+        """Run a transaction; also return whether an earlier attempt may have been applied."""
         return await self._call("txn", request)
 
     async def compact(self, revision: int) -> None:
-        """Forget history; `HistoryGoneError` if it is forgotten already."""
+        """Compact history; `CompactedHistoryError` if it was compacted before."""
         await self._call("compact", m.CompactionRequest(revision=revision))
 
     async def watch(
         self, start: bytes, end: bytes, revision: int
     ) -> AsyncGenerator[m.Message, None]:
-        """Yield what happens in a range of keys from a revision on.
+        """Yield the changes of a range of keys from a revision on.
 
-        Raises `HistoryGoneError`, or `UnavailableError` if the member is lost; then the next
+        Raises `CompactedHistoryError`, or `UnavailableError` if the member is lost; then the next
         watch asks another one.
         """
         token = await self._tokens.metadata()
@@ -169,16 +169,16 @@ class Client:
             while (response := await call.read()) is not aio.EOF:
                 if response.canceled:
                     if not response.compact_revision:
-                        # It does not say whether the rights were missing or the token was old.
+                        # The response does not distinguish missing permissions from an old token.
                         self._tokens.forget(token)
                     raise _cancelled(response)
                 yield response
         except (aio.AioRpcError, asyncio.InvalidStateError) as error:
-            self._leave(member, error)
+            self._switch_from(member, error)
             raise UnavailableError(f"lost the watch on etcd: {_text(error)}") from error
         finally:
             call.cancel()
-        self._leave(member, None)
+        self._switch_from(member, None)
         raise UnavailableError("etcd ended the watch")
 
     async def oldest(self, start: bytes, end: bytes) -> int:
@@ -188,7 +188,7 @@ class Client:
                 async for response in responses:
                     if not response.created:
                         break
-        except HistoryGoneError as error:
+        except CompactedHistoryError as error:
             return error.compacted
         return 0
 
@@ -210,65 +210,67 @@ class Client:
         return token
 
     async def _call(self, name: str, request: m.Message) -> tuple[m.Message, bool]:
-        deadline = self._clock.monotonic() + self.patience
-        tries = 0
+        deadline = self._clock.monotonic() + self.timeout
+        attempts = 0
         while True:
             token = () if name == "login" else await self._tokens.metadata()
             member, left = self._current, deadline - self._clock.monotonic()
             if name == "txn":
                 # Reads are shared: cancelling one reader must not cancel the others.
-                left = min(left, _allowed())
+                left = min(left, _time_left())
             try:
                 call = self._members[member].unary[name]
-                timeout = max(0.01, min(ONE_TRY, left))
-                return await call(request, timeout=timeout, metadata=token), tries > 0
+                timeout = max(0.01, min(ATTEMPT_TIMEOUT, left))
+                return await call(request, timeout=timeout, metadata=token), attempts > 0
             except aio.AioRpcError as error:
                 if not self._old_token(error, token):
-                    _check_refusal(error, doubtful=tries > 0)
-                    tries += 1
-                    self._leave(member, error)
+                    _check_refusal(error, uncertain=attempts > 0)
+                    attempts += 1
+                    self._switch_from(member, error)
                 if self._clock.monotonic() >= deadline:
                     raise UnavailableError(f"no etcd member answers: {_text(error)}") from error
-            if tries % len(self._members) == 0:
-                await self._clock.sleep(_PAUSE)
+            if attempts % len(self._members) == 0:
+                await self._clock.sleep(_RETRY_DELAY)
 
     def _old_token(self, error: Any, token: Metadata) -> bool:
-        """Report whether a call is to be made again with another token."""
+        """Report whether to retry a call with another token."""
         return is_forgotten(error) and self._tokens.forget(token)
 
-    def _leave(self, member: int, error: Exception | None) -> None:
+    def _switch_from(self, member: int, error: Exception | None) -> None:
         """Switch to the next member, unless another call has done so."""
         if member == self._current:
             self.switch_member()
-            why = _text(error) if error else "the stream ended"
+            reason = _text(error) if error else "the stream ended"
             _log.warning(
-                "switched to another etcd member", left=self._members[member].endpoint, why=why
+                "switched to another etcd member",
+                previous=self._members[member].endpoint,
+                reason=reason,
             )
 
 
-def _allowed() -> float:
-    """Return how long a write may take; raise if it must not be tried any more."""
+def _time_left() -> float:
+    """Return how long a write may take; raises if the deadline has passed."""
     left = seconds_left()
     if left <= 0:
-        raise UnavailableError("nothing more was sent to etcd: its time is over")
+        raise UnavailableError("request to etcd not sent: deadline exceeded")
     return left
 
 
-def _check_refusal(error: Any, *, doubtful: bool) -> None:
+def _check_refusal(error: Any, *, uncertain: bool) -> None:
     """Raise errors that a retry does not fix."""
     if error.code() is grpc.StatusCode.OUT_OF_RANGE and "compacted" in (error.details() or ""):
-        raise HistoryGoneError from error
+        raise CompactedHistoryError from error
     if error.code() is grpc.StatusCode.FAILED_PRECONDITION and "not enabled" in error.details():
-        raise NoPasswordsError(f"etcd refused: {_text(error)}") from error
+        raise NoPasswordsError(f"etcd rejected the request: {_text(error)}") from error
     if error.code() not in _RETRY:
-        refused = RefusedError(f"etcd refused: {_text(error)}")
-        refused.doubtful = doubtful
+        refused = RefusedError(f"etcd rejected the request: {_text(error)}")
+        refused.uncertain = uncertain
         raise refused from error
 
 
 def _cancelled(response: m.Message) -> StoreError:
     if response.compact_revision:
-        return HistoryGoneError(response.compact_revision)
+        return CompactedHistoryError(response.compact_revision)
     return UnavailableError(f"etcd cancelled the watch: {response.cancel_reason}")
 
 

@@ -26,7 +26,7 @@ from sully.store.base import Derived, Event, Record, StoreKey
 from sully.store.errors import UnavailableError
 from sully.store.etcd import messages as m
 from sully.store.etcd.address import Keys
-from sully.store.etcd.client import Client, HistoryGoneError
+from sully.store.etcd.client import Client, CompactedHistoryError
 from sully.store.state import State
 from sully.store.transactions import Transaction
 
@@ -78,16 +78,16 @@ class Follower:
             revision = max(1, newest - HISTORY) if response.kvs else newest
             try:
                 records = await self._read(revision)
-            except HistoryGoneError:
+            except CompactedHistoryError:
                 revision = await self._client.oldest(self._keys.start, self._keys.end)
                 if not revision:
                     continue
                 try:
                     records = await self._read(revision)
-                except HistoryGoneError:
+                except CompactedHistoryError:
                     continue  # it was compacted further just now
-            shown = revision + self.offset
-            self.state = State(revision=shown, compacted=shown)
+            visible = revision + self.offset
+            self.state = State(revision=visible, compacted=visible)
             self.state.restore(records, ())
             self._applied, self.resume = revision, revision + 1
             return
@@ -102,7 +102,7 @@ class Follower:
                 await wait_first(self._follow(), self._stuck.wait())
                 self._client.switch_member()
                 raise UnavailableError("the watch lags behind")
-            except HistoryGoneError as error:
+            except CompactedHistoryError as error:
                 _log.warning("etcd watch compacted, relisting", error=str(error))
                 await self._renew()
             except UnavailableError as error:
@@ -118,26 +118,26 @@ class Follower:
             return
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((revision, future))
-        if not await _within(self._client.patience / 4, future):
+        if not await _wait_at_most(self._client.timeout / 4, future):
             # The watched member may lag.
             self._stuck.set()
-            if not await _within(self._client.patience, future):
+            if not await _wait_at_most(self._client.timeout, future):
                 future.cancel()
                 raise UnavailableError(f"no watch on etcd brings revision {revision}")
 
     async def _follow(self) -> None:
-        start, whole = self.resume, False
+        start, complete = self.resume, False
         watch = self._client.watch(self._keys.start, self._keys.end, start)
         async with aclosing(watch) as responses:
             async for response in responses:
-                if response.events and not whole:
+                if response.events and not complete:
                     await self._check_history(start - 1)
-                    whole = True
+                    complete = True
                 self.problem = ""
                 self._take(response)
 
     async def _check_history(self, revision: int) -> None:
-        """Raise `HistoryGoneError` if a watch from after this revision may have missed something.
+        """Raise `CompactedHistoryError` if a watch from this revision may miss events.
 
         etcd rejects a watch that begins before the compacted revision, but not one that begins at
         it, though the deletions of just that revision are gone.
@@ -174,7 +174,7 @@ class Follower:
         for revision, group in groupby(changes, lambda change: change.kv.mod_revision):
             if revision <= self._applied:
                 continue
-            of_one, shown = list(group), revision + self.offset
+            of_one, visible = list(group), revision + self.offset
             mark = next(
                 (change.kv.value for change in of_one if change.kv.key == self._keys.tip), b""
             )
@@ -182,9 +182,9 @@ class Follower:
             events = [
                 event
                 for change in of_one
-                if (event := self._event(change, latest, memo, shown)) is not None
+                if (event := self._event(change, latest, memo, visible)) is not None
             ]
-            yield mark, Transaction(shown, events, tuple(event.record for event in events))
+            yield mark, Transaction(visible, events, tuple(event.record for event in events))
 
     def _event(
         self,
@@ -211,7 +211,7 @@ class Follower:
                 await self._client.range(m.RangeRequest(key=self._keys.tip))
             ).header.revision
             records = await self._read(revision)
-        except (UnavailableError, HistoryGoneError) as error:
+        except (UnavailableError, CompactedHistoryError) as error:
             _log.warning("failed to list from etcd", error=str(error))
             await self._clock.sleep(self._backoff.delay(1))
             return
@@ -243,7 +243,7 @@ class Follower:
             start = response.kvs[-1].key + b"\0"
 
 
-async def _within(seconds: float, future: asyncio.Future[None]) -> bool:
-    """Wait for a future at most this long; say whether it came."""
+async def _wait_at_most(seconds: float, future: asyncio.Future[None]) -> bool:
+    """Wait for a future with a timeout; report whether it completed."""
     await asyncio.wait([future], timeout=seconds)
     return future.done()

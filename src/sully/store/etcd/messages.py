@@ -12,7 +12,7 @@ from typing import Any
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 Message = Any
-"""One of the classes below: they are made at run time, so no checker can know their fields."""
+"""One of the classes below: they are created at run time, without static types."""
 
 _PACKAGE = "sully.etcd"
 

@@ -58,7 +58,7 @@ class PendingWrites:
         event = next(event for event in pending.events if event.record.key == key)
         return None if event.kind == "DELETED" else event.record
 
-    def enter(self, ops: Sequence[Op], transaction: Transaction) -> Pending:
+    def add(self, ops: Sequence[Op], transaction: Transaction) -> Pending:
         """Add an accepted transaction."""
         self._count += 1
         before = self.writing(ops)
@@ -75,7 +75,7 @@ class PendingWrites:
         self.by_ident[ident] = pending
         return pending
 
-    def leave(self, pending: Pending) -> None:
+    def remove(self, pending: Pending) -> None:
         """Remove a settled transaction."""
         self.by_ident.pop(pending.ident, None)
         for event in pending.events:
@@ -93,15 +93,15 @@ class PendingWrites:
 
     def writing(self, ops: Iterable[Op]) -> list[Pending]:
         """Return what is pending for the keys of these operations."""
-        found = (self._by_key.get(op.key) for op in ops)
-        return list(dict.fromkeys(pending for pending in found if pending is not None))
+        writes = (self._by_key.get(op.key) for op in ops)
+        return list(dict.fromkeys(pending for pending in writes if pending is not None))
 
-    async def settled(self, ops: Iterable[Op]) -> None:
+    async def wait_settled(self, ops: Iterable[Op]) -> None:
         """Wait until nothing that is pending now for these keys is pending any more."""
-        await over(self.writing(ops))
+        await wait_all(self.writing(ops))
 
 
-async def over(pending: Iterable[Pending]) -> None:
+async def wait_all(pending: Iterable[Pending]) -> None:
     """Wait for the end of transactions, good or bad."""
     waits = [transaction.done for transaction in pending if not transaction.done.done()]
     if waits:

@@ -9,7 +9,7 @@ key it writes, whether its caller expected one or not: so it can be applied once
 again when an answer was lost.
 A read first asks etcd for the revision of the tip, which is that of the newest acknowledged write,
 and waits until the state in memory has it; concurrent readers share one request. `follower.py`
-keeps the state up to date, `pending.py` has writes in flight, `transacting.py` builds requests.
+keeps the state up to date, `pending.py` has writes in flight, `txn.py` builds requests.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from sully.store.errors import (
 )
 from sully.store.etcd import messages as m
 from sully.store.etcd.address import Address, Keys
-from sully.store.etcd.client import PATIENCE, Client, HistoryGoneError, RefusedError
+from sully.store.etcd.client import TIMEOUT, Client, CompactedHistoryError, RefusedError
 from sully.store.etcd.follower import Follower
-from sully.store.etcd.pending import Pending, PendingWrites, follow_up, over, resolve
-from sully.store.etcd.transacting import Numbers, refusal, tip_in, write_request
+from sully.store.etcd.pending import Pending, PendingWrites, follow_up, resolve, wait_all
+from sully.store.etcd.txn import Numbers, refusal, tip_in, write_request
 from sully.store.memory import ReadSide
 from sully.store.transactions import Transaction, plan, validate
 
@@ -44,7 +44,7 @@ _log = get_logger("store")
 
 OFFSET = "offset"
 """The shared value: the offset of revisions to those of etcd."""
-_UNKNOWN = "etcd did not say whether it was written: look before you write it again"
+_UNKNOWN = "unknown whether etcd has applied the write: read before you retry"
 
 
 class EtcdStore(ReadSide):
@@ -58,8 +58,8 @@ class EtcdStore(ReadSide):
         self._numbers = Numbers(keys, follower.offset)
         self._pending = PendingWrites(ids.suffix() + ids.suffix())
         self._closed: asyncio.Future[None] | None = None
-        self._under_way: set[asyncio.Future[Any]] = set()
-        self._asking: asyncio.Task[None] | None = None
+        self._in_progress: set[asyncio.Future[Any]] = set()
+        self._round_task: asyncio.Task[None] | None = None
         self._next_round: asyncio.Task[None] | None = None
         follower.memo, follower.on_transaction = self._memo, self._on_transaction
         follower.renewed = self._renewed
@@ -85,16 +85,16 @@ class EtcdStore(ReadSide):
         *,
         clock: Clock | None = None,
         ids: Ids | None = None,
-        patience: float = PATIENCE,
+        call_timeout: float = TIMEOUT,
     ) -> EtcdStore:
-        """Connect, read everything and begin to follow. Raises `UnavailableError`."""
+        """Connect, list everything and start the watch. Raises `UnavailableError`."""
         clock = clock or SystemClock()
-        client = Client(address, clock, patience)
+        client = Client(address, clock, call_timeout)
         try:
             keys = Keys(address.prefix)
             follower = Follower(client, keys, clock)
-            laid = await client.range(m.RangeRequest(key=keys.shared + OFFSET.encode()))
-            follower.offset = int(laid.kvs[0].value) if laid.kvs else 0
+            stored = await client.range(m.RangeRequest(key=keys.shared + OFFSET.encode()))
+            follower.offset = int(stored.kvs[0].value) if stored.kvs else 0
             await follower.load()
         except BaseException:
             await client.close()
@@ -110,24 +110,24 @@ class EtcdStore(ReadSide):
     # -- reading ---------------------------------------------------------------------------------
 
     async def catch_up(self) -> None:
-        """Wait until all is seen here that was acknowledged, to anyone, before this call."""
+        """Wait until all writes acknowledged before this call are visible here."""
         self._check_open()
         if self._next_round is None:
             # A request in progress may have been answered before this call.
-            self._next_round = asyncio.ensure_future(self._round(self._asking))
+            self._next_round = asyncio.ensure_future(self._round(self._round_task))
             self._next_round.add_done_callback(_retrieve)
-        asked = self._next_round
+        next_round = self._next_round
         try:
-            await asyncio.shield(asked)
+            await asyncio.shield(next_round)
         except asyncio.CancelledError:
-            if not asked.cancelled():
+            if not next_round.cancelled():
                 raise
             raise ClosedError("the store is closed") from None
 
     async def _round(self, before: asyncio.Task[None] | None) -> None:
         if before is not None:
             await asyncio.wait([before])
-        self._asking, self._next_round = self._next_round, None
+        self._round_task, self._next_round = self._next_round, None
         await self._follower.reached(await self._follower.tip())
 
     async def get(self, key: StoreKey) -> Record | None:
@@ -174,7 +174,7 @@ class EtcdStore(ReadSide):
     # -- writing ---------------------------------------------------------------------------------
 
     async def commit(self, ops: Sequence[Op]) -> Commit:
-        """Do all operations at one new revision, or none of them."""
+        """Apply all operations at one new revision, or none of them."""
         validate(ops)
         while True:
             self._check_open()
@@ -184,30 +184,30 @@ class EtcdStore(ReadSide):
                 planned = None
             if planned is not None and planned.events:
                 return await self._accept(ops, planned)
-            # Judge by what is durable everywhere, before it is reported.
-            await self._pending.settled(ops)
+            # Decide on what is durable everywhere, before it is reported.
+            await self._pending.wait_settled(ops)
             await self.catch_up()
-            judged = plan(ops, self._state.get, revision=0)
-            if not judged.events:
-                return Commit(self._state.revision, judged.records)
+            resolved = plan(ops, self._state.get, revision=0)
+            if not resolved.events:
+                return Commit(self._state.revision, resolved.records)
 
     async def _accept(self, ops: Sequence[Op], planned: Transaction) -> Commit:
-        pending = self._pending.enter(ops, planned)
+        pending = self._pending.add(ops, planned)
         # Not cancelled: later writes may already build on it.
         self._begin(self._write(pending))
         return await asyncio.shield(pending.done)
 
     def _begin(self, change: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
-        """Start a change of what etcd has; `close` waits for it in any case."""
+        """Start a change of etcd; `close` waits for it in any case."""
         task = asyncio.ensure_future(change)
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
+        self._in_progress.add(task)
+        task.add_done_callback(self._in_progress.discard)
         task.add_done_callback(_retrieve)
         return task
 
     async def _write(self, pending: Pending) -> None:
         try:
-            await over(pending.before)
+            await wait_all(pending.before)
             if not pending.done.done():
                 await self._send(pending, resolve(pending))
         except StoreError as error:
@@ -217,50 +217,50 @@ class EtcdStore(ReadSide):
             raise
 
     async def _send(self, pending: Pending, ops: Sequence[Op]) -> None:
-        """Write until etcd has judged; the watch delivers the result."""
-        doubtful = False
+        """Write until etcd has decided; the watch delivers the result."""
+        uncertain = False
         while not pending.done.done():
             request = write_request(self._numbers, ops, self._state.get, pending.ident)
             try:
-                response, again = await self._client.txn(request)
+                response, retry = await self._client.txn(request)
             except UnavailableError as error:
-                if isinstance(error, RefusedError) and not (doubtful or error.doubtful):
+                if isinstance(error, RefusedError) and not (uncertain or error.uncertain):
                     raise refusal(error, ops) from error
                 await self._await_delivery(pending)
                 raise UncertainError(f"{_UNKNOWN} ({error})") from error
-            doubtful = doubtful or again
+            uncertain = uncertain or retry
             if response.succeeded:
                 pending.revision = response.header.revision + self._follower.offset
-                await self._shown(response.header.revision, doubtful=True)
+                await self._wait_visible(response.header.revision, uncertain=True)
                 # If the state was listed again meanwhile, the watch did not deliver it.
                 self._succeed(pending, pending.revision, {})
                 return
-            await self._shown(tip_in(response), doubtful=doubtful)
+            await self._wait_visible(tip_in(response), uncertain=uncertain)
             if not pending.done.done():
-                self._judge(ops, doubtful=doubtful)
+                self._resolve(ops, uncertain=uncertain)
 
-    async def _shown(self, revision: int, *, doubtful: bool) -> None:
-        """Wait until the watch has come to a revision; what may be written is never denied."""
+    async def _wait_visible(self, revision: int, *, uncertain: bool) -> None:
+        """Wait until the watch has reached a revision."""
         try:
             await self._follower.reached(revision)
         except UnavailableError as error:
-            if doubtful:
+            if uncertain:
                 raise UncertainError(f"{_UNKNOWN} ({error})") from error
             raise
 
-    def _judge(self, ops: Sequence[Op], *, doubtful: bool) -> None:
+    def _resolve(self, ops: Sequence[Op], *, uncertain: bool) -> None:
         """Raise if the state that etcd compared with contradicts an expectation."""
         try:
             plan(ops, self._state.get, revision=0)
         except ConflictError:
-            if doubtful:
+            if uncertain:
                 # A response was lost, and its content cannot be reconstructed.
                 raise UncertainError(_UNKNOWN) from None
             raise
 
     async def _await_delivery(self, pending: Pending) -> None:
-        """Give the watch a last chance to deliver what the lost response contained."""
-        await asyncio.wait([pending.done], timeout=self._client.patience / 10)
+        """Wait briefly for the watch to deliver what the lost response contained."""
+        await asyncio.wait([pending.done], timeout=self._client.timeout / 10)
 
     # -- what the watch delivers ---------------------------------------------------------------
 
@@ -276,7 +276,7 @@ class EtcdStore(ReadSide):
         self._succeed(pending, transaction.revision, records)
 
     def _renewed(self, revision: int) -> None:
-        """Settle what etcd acknowledged and the watch will never deliver."""
+        """Complete what etcd acknowledged and the watch will never deliver."""
         for pending in list(self._pending.by_ident.values()):
             if 0 < pending.revision <= revision:
                 self._succeed(pending, pending.revision, {})
@@ -284,21 +284,21 @@ class EtcdStore(ReadSide):
     def _succeed(self, pending: Pending, revision: int, records: dict[StoreKey, Record]) -> None:
         if pending.done.done():
             return
-        self._pending.leave(pending)
+        self._pending.remove(pending)
         pending.revision = revision
-        found = (
+        results = (
             records[op.key] if op.key in records else self._state.get(op.key) for op in pending.ops
         )
-        pending.done.set_result(Commit(revision, tuple(found)))
+        pending.done.set_result(Commit(revision, tuple(results)))
 
     def _fail(self, pending: Pending, error: StoreError) -> None:
-        """End a transaction that did not happen, and all that builds on it."""
+        """Fail a transaction, and all that build on it."""
         failed = [(pending, error)]
         while failed:
             pending, error = failed.pop()
             if pending.done.done():
                 continue
-            self._pending.leave(pending)
+            self._pending.remove(pending)
             pending.done.set_exception(error)
             # Its caller may be cancelled.
             pending.done.exception()
@@ -308,7 +308,7 @@ class EtcdStore(ReadSide):
     # -- history and the end ---------------------------------------------------------------------
 
     async def compact(self, revision: int) -> None:
-        """Forget the history up to and including this revision; current records stay."""
+        """Compact the history up to and including this revision; current records stay."""
         self._check_open()
         if revision > self._state.revision:
             await self.catch_up()
@@ -319,7 +319,7 @@ class EtcdStore(ReadSide):
         try:
             compaction = self._client.compact(self._numbers.at_etcd(revision))
             await asyncio.shield(self._begin(compaction))
-        except HistoryGoneError:
+        except CompactedHistoryError:
             return  # another process has compacted
 
     async def snapshot(self) -> BinaryIO:
@@ -337,9 +337,11 @@ class EtcdStore(ReadSide):
         await asyncio.shield(self._closed)
 
     async def _close(self) -> None:
-        if self._under_way:
-            await asyncio.wait(list(self._under_way))
-        rounds = [request for request in (self._asking, self._next_round) if request is not None]
+        if self._in_progress:
+            await asyncio.wait(list(self._in_progress))
+        rounds = [
+            request for request in (self._round_task, self._next_round) if request is not None
+        ]
         for task in (*rounds, self._following):
             task.cancel()
         await asyncio.gather(*rounds, self._following, return_exceptions=True)
@@ -352,7 +354,7 @@ class EtcdStore(ReadSide):
 
 
 def _report(following: asyncio.Task[None]) -> None:
-    """Log why the watch stopped: it never ends by itself."""
+    """Log why the watch stopped."""
     error = None if following.cancelled() else following.exception()
     if error is not None:
         _log.error("etcd watch stopped", exc_info=error)
@@ -367,13 +369,13 @@ def _retrieve(task: asyncio.Future[Any]) -> None:
 async def begin_at(address: Address, revision: int) -> None:
     """Set the first revision of an empty store.
 
-    For a store that takes the place of another: what that one numbered must not come again.
+    For a store that replaces another one: its revisions must not be reused.
     """
     async with await EtcdStore.open(address) as store:
         if store.revision < revision:
-            laid = await store.agree(OFFSET, str(revision).encode())
-            if int(laid) < revision:
+            stored = await store.agree(OFFSET, str(revision).encode())
+            if int(stored) < revision:
                 raise UnavailableError(
-                    f"{address} was used before and cannot go on from revision {revision}:"
-                    " give another prefix"
+                    f"{address} was used before and cannot continue from revision {revision}:"
+                    " use another prefix"
                 )

@@ -53,7 +53,7 @@ class Tokens:
         return (("token", self._token),) if self._token else ()
 
     def forget(self, used: Metadata) -> bool:
-        """Drop the token that a call carried; say whether another one could be had."""
+        """Drop the token of a call; report whether a new one can be requested."""
         if not self._login.user:
             return False
         if (("token", self._token),) == used or not used:

@@ -1,4 +1,4 @@
-"""What listeners of the inventory hear, and which parts of it are switched on."""
+"""The changes that the inventory reports, and which features of it are enabled."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from sully.domain.devices.pools import PoolId
 from sully.machinery.compat import Compat
 from sully.machinery.gates import Gates
 
-Touched = Mapping[PoolId, frozenset[str] | None]
-"""Pools in which devices may be different; None stands for all devices of the pool."""
+ChangedPools = Mapping[PoolId, frozenset[str] | None]
+"""Pools whose devices may have changed; None stands for all devices of the pool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Features:
-    """What is switched on; each follows a feature gate."""
+    """The enabled features; each depends on a feature gate, unless it says otherwise."""
 
     taints: bool = True
     rules: bool = True
@@ -24,15 +24,15 @@ class Features:
     taint_slices: bool = True
     patch_attributes: bool = True
     absent_selects_all: bool = False
-    """Whether a rule without a selector is for every device, as it is for Kubernetes 1.37's
-    scheduler, against its documentation and its own eviction. Follows no gate."""
+    """Whether a rule without a selector selects every device, as in the scheduler of Kubernetes
+    1.37, against its documentation and its own eviction. Has no gate."""
     pool_owners: bool = True
-    """Whether the slices of a node count only in pools that are its own. Kubernetes counts them in
-    every pool. Follows no gate."""
+    """Whether the slices of a node are only used in its own pools. Kubernetes uses them in every
+    pool. Has no gate."""
 
 
 def features(gates: Gates, compat: Compat = Compat.SULLY) -> Features:
-    """Return what the gates switch on; rules are nothing without taints."""
+    """Return the features that gates enable; rules require taints."""
     return Features(
         taints=gates["DRADeviceTaints"],
         rules=gates["DRADeviceTaints"] and gates["DRADeviceTaintRules"],
@@ -45,15 +45,15 @@ def features(gates: Gates, compat: Compat = Compat.SULLY) -> Features:
 
 @dataclass(frozen=True, slots=True)
 class RuleChange:
-    """A rule as it was and as it is; the same twice when only what it selects changed."""
+    """A rule before and after; the same twice if only the devices that it selects changed."""
 
     old: DeviceTaintRule | None
     new: DeviceTaintRule | None
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """What one event did to the inventory."""
+class InventoryChange:
+    """The effects of one event on the inventory."""
 
-    pools: Touched = field(default_factory=dict)
+    pools: ChangedPools = field(default_factory=dict)
     rules: tuple[RuleChange, ...] = ()

@@ -1,10 +1,10 @@
-"""Which devices rules and patches select where expressions decide, without long evaluations.
+"""Which devices rules and patches select by expressions, without long evaluations.
 
-Devices are merged whenever somebody asks, in the middle of whatever they do. So with `defer` only
-what costs next to nothing is evaluated there. The rest is `pending`: it selects nothing, and
+Devices are merged whenever they are read, in the middle of other work. So with `defer` only cheap
+expressions are evaluated there. The rest is `pending`: it selects nothing, and
 `controllers/evaluation.py` evaluates it step by step. What exceeds the budget of its rule or patch
-selects nothing either, until another pass gets further: nobody is evicted by an expression that
-nobody has evaluated. Without `defer`, as in commands, everything is evaluated immediately, within
+selects nothing either, until another pass gets further: no pod is evicted by an expression that
+is not evaluated. Without `defer`, as in commands, everything is evaluated immediately, within
 the same budget.
 """
 
@@ -22,15 +22,15 @@ from sully.domain.devices.selectors import Content, compile_all
 from sully.machinery.cel import CostBudget, CostBudgetExceededError, UnfinishedError
 from sully.machinery.cel.programs import UNITS_PER_CHARACTER
 
-LIGHT: Final = 200
-"""Cost units that may be spent on one device while somebody waits: some twenty microseconds."""
-SHORT: Final = 1024 * UNITS_PER_CHARACTER
+EVALUATION_LIMIT: Final = 200
+"""Cost units for one device while it is read: some twenty microseconds."""
+COMPILATION_LIMIT: Final = 1024 * UNITS_PER_CHARACTER
 """Cost units for compiling the expressions of a rule or patch: some ten milliseconds, once."""
 PENDING: Final = Choice(selected=False, problem="its expressions are being evaluated")
 
 
 class Owner(NamedTuple):
-    """Whose expressions they are: a rule's or a patch's."""
+    """The rule or patch that has the expressions."""
 
     kind: str
     name: str
@@ -46,20 +46,20 @@ class Choices:
         self._pending: dict[Owner, dict[Content, DeviceTaintSelector]] = {}
         self._exceeded: dict[Owner, dict[Content, DeviceTaintSelector]] = {}
         self._problems: dict[Owner, Choice] = {}
-        """What is said of those that exceeded the budget."""
+        """The choice for all devices of a rule or patch that exceeded its budget."""
         self._listeners: list[Callable[[Key], None]] = []
 
     def choose(self, owner: Owner, selector: DeviceTaintSelector, content: Content) -> Choice:
-        """Decide whether a selector selects a device whose names are known to fit."""
+        """Decide whether a selector selects a device whose names match."""
         if not self._defer:
             budget = self._budgets.setdefault(owner, CostBudget())
             return choose_by_content(selector, content, self.classes, budget)
         if content in self._exceeded.get(owner, ()):
             return self._problems[owner]
         try:
-            self._compile(selector, CostBudget(per_slice=SHORT))
-            light = CostBudget(per_slice=LIGHT)
-            return choose_by_content(selector, content, self.classes, light)
+            self._compile(selector, CostBudget(per_slice=COMPILATION_LIMIT))
+            budget = CostBudget(per_slice=EVALUATION_LIMIT)
+            return choose_by_content(selector, content, self.classes, budget)
         except UnfinishedError:
             self._postpone(owner, content, selector)
             return PENDING
@@ -72,22 +72,24 @@ class Choices:
         )
 
     def forget(self, owner: Owner) -> None:
-        """Drop what is to be evaluated for a rule or patch: it changed, or its class did."""
-        for known in (self._budgets, self._pending, self._exceeded, self._problems):
-            known.pop(owner, None)
+        """Drop the evaluations of a rule or patch: it or its class changed."""
+        for by_owner in (self._budgets, self._pending, self._exceeded, self._problems):
+            by_owner.pop(owner, None)
 
     def next(self, owner: Owner, *, again: bool = False) -> Content | None:
-        """Return the next device that expressions must be evaluated on; None: there is none.
+        """Return the next content that expressions must be evaluated on, or None.
 
         With `again`, also one of those that exceeded the budget before.
         """
-        found = next(iter(self._pending.get(owner, ())), None)
-        return next(iter(self._exceeded.get(owner, ())), None) if found is None and again else found
+        content = next(iter(self._pending.get(owner, ())), None)
+        if content is None and again:
+            content = next(iter(self._exceeded.get(owner, ())), None)
+        return content
 
     def evaluate(self, owner: Owner, content: Content, budget: CostBudget) -> bool:
         """Evaluate expressions on a device; raise UnfinishedError at the end of a slice.
 
-        Returns whether it is worth going on: not once the budget is exceeded.
+        Returns whether to continue: not once the budget is exceeded.
         """
         pending, exceeded = self._pending.get(owner, {}), self._exceeded.get(owner, {})
         selector = pending.get(content) or exceeded.get(content)
@@ -112,7 +114,7 @@ class Choices:
     def enqueue(
         self, add: Callable[[Key], None], to_keys: Callable[[Key], Iterable[Key]]
     ) -> Callable[[], None]:
-        """Add the keys of rules and patches that have something to be evaluated to a queue."""
+        """Add the keys of rules and patches with pending evaluations to a queue."""
 
         def handle(owner: Key) -> None:
             for key in to_keys(owner):

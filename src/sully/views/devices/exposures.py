@@ -1,8 +1,8 @@
-"""Pods and the taints on their devices: the inventory and its use, joined.
+"""Pods and the taints on their devices: inventory.py and usage.py, joined.
 
-What eviction asks about a pod (`of`), and what the status of a rule says about all pods
-(`counts`, `preview`). A rule also hits devices that no slice has any more, so results of claims are
-looked at, not only published devices.
+Has what the evictor needs of a pod (`judge`), and the status of a rule needs of all pods (`counts`,
+`preview`). A rule also selects devices that are no longer published, so the allocations of claims
+are read, not only published devices.
 """
 
 from __future__ import annotations
@@ -28,29 +28,37 @@ from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.rules import Choice, needs_content, recorded, sourced
 from sully.domain.devices.selectors import Content
 from sully.domain.devices.taints import NO_EXECUTE, Origin, SourcedTaint
-from sully.domain.eviction.judge import KEEP, USUAL, Exposure, Terms, Verdict, judge, leaves_at
+from sully.domain.eviction.judge import (
+    DEFAULT_POLICY,
+    KEEP,
+    EvictionPolicy,
+    Exposure,
+    Verdict,
+    eviction_time,
+    judge,
+)
 from sully.domain.eviction.preview import Preview, PreviewedPod
 from sully.domain.eviction.status import Counts, count_pods
 from sully.runtime.clock import Clock
-from sully.views.devices.changes import Change
+from sully.views.devices.changes import InventoryChange
 from sully.views.devices.inventory import Inventory
 from sully.views.devices.name_index import names_in
-from sully.views.devices.usage import Held, Usage
+from sully.views.devices.usage import AllocatedDevice, Usage
 
-REMEMBERED = 5000
+MAX_EVICTED = 5000
 """How many evicted pods are remembered; far more than are evicted before a cache catches up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A device of which a rule cannot tell whether it selects it."""
+    """A device on which the selector of a rule cannot be evaluated."""
 
     device: DeviceId
     choice: Choice
 
 
 class Exposures:
-    """Who is on which tainted device."""
+    """The pods on tainted devices."""
 
     def __init__(
         self,
@@ -58,24 +66,24 @@ class Exposures:
         usage: Usage,
         *,
         clock: Clock,
-        terms: Terms = USUAL,
+        policy: EvictionPolicy = DEFAULT_POLICY,
         pauses: bool = True,
     ) -> None:
         self.inventory = inventory
         self.usage = usage
-        self.terms = terms
+        self.policy = policy
         self._clock = clock
         self._pauses = pauses
         self._evicted: OrderedDict[str, None] = OrderedDict()
 
     def now(self) -> datetime:
-        """Return the moment as of which questions are answered."""
+        """Return the time of the clock."""
         return self._clock.now()
 
     def note_evicted(self, uid: str) -> None:
         """Note that a pod was evicted; the cache may show it as running for a moment."""
         self._evicted[uid] = None
-        if len(self._evicted) > REMEMBERED:
+        if len(self._evicted) > MAX_EVICTED:
             self._evicted.popitem(last=False)
 
     def was_evicted(self, pod: Pod) -> bool:
@@ -85,24 +93,24 @@ class Exposures:
     def counts_as_running(self, pod: Pod) -> bool:
         """Report whether a pod is one that can be evicted.
 
-        Kubernetes does not look at the phase; a finished pod then counts until it is released.
+        Kubernetes ignores the phase; a finished pod then counts until its claims are released.
         """
-        ignored = pod.finished and self.terms.compat.ignores_finished_pods
+        ignored = pod.finished and self.policy.compat.ignores_finished_pods
         return bool(pod.spec.node_name) and not ignored
 
     def judge(self, pod: Pod, now: datetime) -> Verdict:
-        """Decide whether and when a pod is to be evicted."""
+        """Decide whether and when a pod is evicted."""
         # A device without taints evicts no pod.
         exposures = [exposure for exposure in self._exposures(pod) if exposure.taints]
         if not exposures:
             return KEEP
         if not self._pauses:
-            return judge(exposures, now=now, terms=self.terms)
-        return judge(exposures, now=now, terms=self.terms, paused=self._is_paused)
+            return judge(exposures, now=now, policy=self.policy)
+        return judge(exposures, now=now, policy=self.policy, paused=self._is_paused)
 
     def is_tainted(self, pod: Pod) -> bool:
         """Report whether a taint that evicts pods is on a device of a pod, tolerated or not."""
-        effects = self.terms.effects
+        effects = self.policy.effects
         return any(
             taint.taint.effect in effects
             for exposure in self._exposures(pod)
@@ -139,36 +147,41 @@ class Exposures:
         content = recorded(claim.metadata.annotations).get(str(device))
         return tuple(sourced(rule) for rule in self.inventory.rules_for(device, content))
 
-    def touched_by(self, change: Change) -> Iterator[Key]:
-        """Yield the pods for which a change of the inventory may change the verdict."""
+    def affected_pods(self, change: InventoryChange) -> Iterator[Key]:
+        """Yield the pods whose verdict may change because of a change of the inventory."""
         if not change.rules:
             for pool, devices in change.pools.items():
                 yield from self.usage.pods_on(pool, devices)
-        for each in change.rules:
-            rules = [rule for rule in (each.old, each.new) if rule is not None]
-            if any(rule.spec.taint.effect in self.terms.effects for rule in rules):
-                yield from self._pods_under(rules)
+        for rule_change in change.rules:
+            rules = [rule for rule in (rule_change.old, rule_change.new) if rule is not None]
+            if any(rule.spec.taint.effect in self.policy.effects for rule in rules):
+                yield from self._pods_with_devices_of(rules)
 
-    def _pods_under(self, rules: Iterable[DeviceTaintRule]) -> Iterator[Key]:
+    def _pods_with_devices_of(self, rules: Iterable[DeviceTaintRule]) -> Iterator[Key]:
         for rule in rules:
             selector = self.inventory.selector_of(rule)
             if selector is not None:
-                for held in self.usage.held(names_in(selector)):
-                    yield from (key_of(pod) for pod in self.usage.users(key_of(held.claim)))
+                for allocated in self.usage.allocated(names_in(selector)):
+                    yield from (
+                        key_of(pod) for pod in self.usage.pods_with(key_of(allocated.claim))
+                    )
 
     def counts(self, rule: DeviceTaintRule, *, evicted: int) -> Counts:
         """Count what a rule selects, and the pods it evicts, or would if its effect did so."""
         taint = self._evicting(rule)
-        now, allocated = self._clock.now(), 0
-        leaving: set[tuple[str, str]] = set()
-        for held in self._held_by(rule):
-            allocated += 1
-            if leaves_at(taint, held.result.tolerations, now=now, terms=self.terms) is not None:
-                leaving.update(key_of(pod) for pod in self.running(held.claim))
-        pods, namespaces = count_pods(leaving)
+        now, devices = self._clock.now(), 0
+        evicted_pods: set[tuple[str, str]] = set()
+        for allocated in self._allocated_by(rule):
+            devices += 1
+            if (
+                eviction_time(taint, allocated.result.tolerations, now=now, policy=self.policy)
+                is not None
+            ):
+                evicted_pods.update(key_of(pod) for pod in self.running(allocated.claim))
+        pods, namespaces = count_pods(evicted_pods)
         return Counts(
             published=self.published(rule),
-            allocated=allocated,
+            allocated=devices,
             pods=pods,
             namespaces=namespaces,
             evicted=evicted,
@@ -176,69 +189,71 @@ class Exposures:
 
     def preview(self, rule: DeviceTaintRule) -> Preview:
         """Return what would happen if a rule started to evict now."""
-        now, allocated = self._clock.now(), 0
+        now, devices = self._clock.now(), 0
         # A rule whose effect changes gets a new timeAdded.
         taint = msgspec.structs.replace(self._evicting(rule), time_added=now)
         evictions: dict[Key, PreviewedPod] = {}
-        for held in self._held_by(rule):
-            allocated += 1
-            due = leaves_at(taint, held.result.tolerations, now=now, terms=self.terms)
+        for allocated in self._allocated_by(rule):
+            devices += 1
+            due = eviction_time(taint, allocated.result.tolerations, now=now, policy=self.policy)
             if due is None:
                 continue
             after = int((due - now).total_seconds())
-            for pod in self.running(held.claim):
+            for pod in self.running(allocated.claim):
                 key = key_of(pod)
                 if key not in evictions or after < evictions[key].after:
                     evictions[key] = PreviewedPod(*key, owner_of(pod), after)
         return Preview(
-            published=self.published(rule), allocated=allocated, evictions=tuple(evictions.values())
+            published=self.published(rule), allocated=devices, evictions=tuple(evictions.values())
         )
 
     def due(self, rule: DeviceTaintRule) -> dict[Key, datetime]:
         """Return when each pod that a rule evicts is due, as if the rule were alone."""
-        found: dict[Key, datetime] = {}
-        for held, at in self.unwelcome(rule):
-            for pod in self.running(held.claim):
+        due: dict[Key, datetime] = {}
+        for allocated, time in self.not_tolerated(rule):
+            for pod in self.running(allocated.claim):
                 key = key_of(pod)
-                found[key] = min(at, found.get(key, at))
-        return found
+                due[key] = min(time, due.get(key, time))
+        return due
 
-    def leaving(self, rule: DeviceTaintRule) -> dict[Key, datetime]:
+    def terminating(self, rule: DeviceTaintRule) -> dict[Key, datetime]:
         """Return the terminating pods that a rule evicts, and when their grace period ends.
 
-        Whoever deleted them: that a pod had to go for a rule as well is all that objects tell.
+        They may have been deleted for another reason as well: objects do not show that.
         """
         now = self._clock.now()
-        found: dict[Key, datetime] = {}
-        for held, at in self.unwelcome(rule):
-            for pod in self.usage.holders(held.claim) if at <= now else ():
+        terminating: dict[Key, datetime] = {}
+        for allocated, time in self.not_tolerated(rule):
+            for pod in self.usage.consumers(allocated.claim) if time <= now else ():
                 end = pod.metadata.deletion_timestamp
                 if end is not None and self.counts_as_running(pod):
-                    found[key_of(pod)] = end
-        return found
+                    terminating[key_of(pod)] = end
+        return terminating
 
-    def unwelcome(self, rule: DeviceTaintRule) -> Iterator[tuple[Held, datetime]]:
-        """Yield what claims hold although they do not tolerate a rule, and until when."""
+    def not_tolerated(self, rule: DeviceTaintRule) -> Iterator[tuple[AllocatedDevice, datetime]]:
+        """Yield the allocated devices whose claims do not tolerate a rule, and from when on."""
         now = self._clock.now()
-        for held in self._held_by(rule):
-            at = leaves_at(rule.spec.taint, held.result.tolerations, now=now, terms=self.terms)
-            if at is not None:
-                yield held, at
+        for allocated in self._allocated_by(rule):
+            time = eviction_time(
+                rule.spec.taint, allocated.result.tolerations, now=now, policy=self.policy
+            )
+            if time is not None:
+                yield allocated, time
 
     def _evicting(self, rule: DeviceTaintRule) -> DeviceTaint:
         taint = rule.spec.taint
-        if taint.effect in self.terms.effects:
+        if taint.effect in self.policy.effects:
             return taint
         return msgspec.structs.replace(taint, effect=NO_EXECUTE)
 
     def running(self, claim: ResourceClaim) -> Iterator[Pod]:
-        """Yield the pods that hold a claim and are not terminating."""
-        for pod in self.usage.holders(claim):
-            if self.counts_as_running(pod) and not pod.leaving and not self.was_evicted(pod):
+        """Yield the pods that a claim is reserved for and that are not terminating."""
+        for pod in self.usage.consumers(claim):
+            if self.counts_as_running(pod) and not pod.is_terminating and not self.was_evicted(pod):
                 yield pod
 
     def problems(self, rule: DeviceTaintRule) -> Iterator[Problem]:
-        """Yield the devices of which a rule cannot tell whether it selects them."""
+        """Yield the devices on which the selector of a rule cannot be evaluated."""
         selector = self.inventory.selector_of(rule)
         if selector is None or not needs_content(selector):
             return
@@ -246,20 +261,23 @@ class Exposures:
             choice = self.inventory.choose(rule, device)
             if choice.problem:
                 yield Problem(device, choice)
-        for held in self.usage.held(names_in(selector)):
-            if self.inventory.published(held.device) is None:
-                choice = self.inventory.choose(rule, held.device, _recorded(held))
+        for allocated in self.usage.allocated(names_in(selector)):
+            if self.inventory.published(allocated.device) is None:
+                choice = self.inventory.choose(rule, allocated.device, _recorded(allocated))
                 if choice.problem:
-                    yield Problem(held.device, choice)
+                    yield Problem(allocated.device, choice)
 
-    def _held_by(self, rule: DeviceTaintRule) -> Iterator[Held]:
+    def _allocated_by(self, rule: DeviceTaintRule) -> Iterator[AllocatedDevice]:
         selector = self.inventory.selector_of(rule)
         if selector is None:
             return
         plain = not needs_content(selector)
-        for held in self.usage.held(names_in(selector)):
-            if plain or self.inventory.choose(rule, held.device, _recorded(held)).selected:
-                yield held
+        for allocated in self.usage.allocated(names_in(selector)):
+            if (
+                plain
+                or self.inventory.choose(rule, allocated.device, _recorded(allocated)).selected
+            ):
+                yield allocated
 
     def published(self, rule: DeviceTaintRule) -> int:
         """Count the devices in slices that a rule selects."""
@@ -273,7 +291,7 @@ class Exposures:
 
 
 def owner_of(pod: Pod) -> str:
-    """Name who manages a pod, or the pod itself if nobody does."""
+    """Return kind and name of the controller of a pod, or of the pod if it has none."""
     owner = pod.metadata.controller()
     return f"Pod/{pod.metadata.name}" if owner is None else f"{owner.kind}/{owner.name}"
 
@@ -282,5 +300,5 @@ def _device(result: DeviceRequestAllocationResult) -> DeviceId:
     return DeviceId(result.driver, result.pool, result.device)
 
 
-def _recorded(held: Held) -> Content | None:
-    return recorded(held.claim.metadata.annotations).get(str(held.device))
+def _recorded(allocated: AllocatedDevice) -> Content | None:
+    return recorded(allocated.claim.metadata.annotations).get(str(allocated.device))

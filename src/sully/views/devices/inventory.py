@@ -1,9 +1,9 @@
-"""All devices as they count: slices, taint slices, patches and rules, merged and kept up to date.
+"""All devices: slices, taint slices, patches and rules, merged and kept up to date.
 
-An event costs what it touches: a slice its devices, a rule or patch the pools it names. A device is
-merged when someone asks for it or for its pool, and then remembered until something about it
-changes. Listeners hear which devices may be different; the order of events never shows in the
-result.
+The cost of an event is that of what it affects: for a slice its devices, for a rule or patch the
+pools it names. A device is merged when it or its pool is read, and cached until it changes.
+Listeners are notified which devices may have changed; the result does not depend on the order of
+events.
 
 Merging is in merging.py, one pool in pools.py.
 """
@@ -27,15 +27,15 @@ from sully.domain.devices.device import EffectiveDevice, Published
 from sully.domain.devices.pools import DeviceId, PoolId, pool_of
 from sully.domain.devices.rules import NO, Choice, choose, group_of, names_match, needs_content
 from sully.domain.devices.selectors import Content
-from sully.views.devices.changes import Change, Features, RuleChange, Touched
+from sully.views.devices.changes import ChangedPools, Features, InventoryChange, RuleChange
 from sully.views.devices.choices import Choices, Owner
-from sully.views.devices.merging import Merged, Merger
+from sully.views.devices.merging import MergedPool, Merger
 from sully.views.devices.name_index import ANY, Names, names_in
-from sully.views.devices.node_pools import Places
+from sully.views.devices.node_pools import NodePools
 from sully.views.devices.pools import Pool
 from sully.views.devices.taint_times import TaintTimes
 
-Listener = Callable[[Change], None]
+Listener = Callable[[InventoryChange], None]
 
 
 class Inventory:
@@ -54,20 +54,20 @@ class Inventory:
         self._features = features or Features()
         self._pools: dict[PoolId, Pool] = {}
         self._by_driver: dict[str, set[PoolId]] = {}
-        self._places = Places()
+        self._node_pools = NodePools()
         self.choices = Choices(self.class_, defer=defer)
-        """What expressions select; with `defer`, some of it only when it was evaluated."""
+        """What expressions select; with `defer`, some of them are evaluated later."""
         self._merger = Merger(self._features, self.choices)
-        self._merged: dict[tuple[str, str], Merged] = {}
-        """The same pools. A PoolId is equal to the tuple of its parts, which is faster to make."""
+        self._merged: dict[tuple[str, str], MergedPool] = {}
+        """The same pools. A PoolId equals the tuple of its parts, which is faster to create."""
         self._content_rules: set[str] = set()
         self._listeners: list[Listener] = []
         self._classes = classes
         self._rule_cache = rules if self._features.taints and self._features.rules else None
         self._patch_cache = patches
         self._slice_cache = slices
-        self.times = TaintTimes()
-        """When the taints were added that make pods leave."""
+        self.taint_times = TaintTimes()
+        """When the taints were added that evict pods."""
         classes.on_change(self._class_changed)
         if self._rule_cache is not None:
             self._rule_cache.on_change(self._rule_changed)
@@ -79,9 +79,9 @@ class Inventory:
 
     @property
     def sources(self) -> tuple[Cache[Any], ...]:
-        """Return the copies that all this is made from, for those who ask how current they are."""
-        found = (self._slice_cache, self._classes, self._rule_cache, self._patch_cache)
-        return tuple(each for each in found if each is not None)
+        """Return the caches that the inventory reads, to check their freshness."""
+        caches = (self._slice_cache, self._classes, self._rule_cache, self._patch_cache)
+        return tuple(cache for cache in caches if cache is not None)
 
     def device(self, device: DeviceId) -> EffectiveDevice | None:
         """Return a device, or None if no current slice has it."""
@@ -91,7 +91,7 @@ class Inventory:
     def devices(self, pool: PoolId) -> Mapping[str, EffectiveDevice]:
         """Return all devices of a pool by name, until the next change.
 
-        Cheaper than asking for each.
+        Cheaper than reading each device.
         """
         merged = self._merged.get(pool)
         return merged.all() if merged is not None else {}
@@ -106,20 +106,20 @@ class Inventory:
         return self._pools.get(pool)
 
     def pools(self) -> Iterable[PoolId]:
-        """Return all pools, in no order that matters."""
+        """Return all pools, in no particular order."""
         return self._pools.keys()
 
     def ignored_slices(self) -> list[ResourceSlice]:
-        """Return the slices in pools of other nodes, which count for nothing, by name."""
-        found = (slice_ for pool in self._pools.values() for slice_ in pool.ignored.values())
-        return sorted(found, key=lambda slice_: slice_.metadata.name)
+        """Return the slices in pools of other nodes, which are not used, by name."""
+        slices = (slice_ for pool in self._pools.values() for slice_ in pool.ignored.values())
+        return sorted(slices, key=lambda slice_: slice_.metadata.name)
 
     def pools_for(self, node: str) -> list[PoolId]:
-        """Return the pools with slices that are, or may be, for a node, in order."""
-        return self._places.pools_for(node)
+        """Return the pools that a node may use, in order."""
+        return self._node_pools.pools_for(node)
 
     def rule(self, name: str) -> DeviceTaintRule | None:
-        """Return a rule that counts, or None."""
+        """Return a rule, or None; None also if rules are disabled."""
         return self._rule_cache.get(Key("", name)) if self._rule_cache is not None else None
 
     def class_(self, name: str) -> DeviceClass | None:
@@ -133,114 +133,114 @@ class Inventory:
         selector = rule.spec.device_selector
         if needs_content(selector):
             if not self._features.rule_selectors:
-                # A rule that lost its criteria would select far too much.
+                # Without its criteria the rule would select far too much.
                 return NO
-            found = self.device(device) if self.published(device) else None
-            content = found.content if found is not None else content
+            effective = self.device(device) if self.published(device) else None
+            content = effective.content if effective is not None else content
             if selector is not None and content is not None and names_match(selector, device):
                 return self.choices.choose(_owner(rule), selector, content)
         return choose(selector, device, content, self.class_)
 
     def rules_for(self, device: DeviceId, content: Content | None = None) -> list[DeviceTaintRule]:
         """Return the rules that select a device, published or not, by name."""
-        found = [
-            each.rule
-            for each in self._merger.rules.for_device(device)
-            if self.choose(each.rule, device, content).selected
+        rules = [
+            prepared.rule
+            for prepared in self._merger.rules.for_device(device)
+            if self.choose(prepared.rule, device, content).selected
         ]
-        return sorted(found, key=lambda rule: rule.metadata.name)
+        return sorted(rules, key=lambda rule: rule.metadata.name)
 
     def content_rules(self) -> list[DeviceTaintRule]:
-        """Return the rules whose choice depends on more than names."""
-        found = (self.rule(name) for name in sorted(self._content_rules))
-        return [rule for rule in found if rule is not None]
+        """Return the rules that select by more than names."""
+        rules = (self.rule(name) for name in sorted(self._content_rules))
+        return [rule for rule in rules if rule is not None]
 
     def selector_of(self, rule: DeviceTaintRule) -> DeviceTaintSelector | None:
-        """Return what a rule selects by; None: it has no selector, and selects no device."""
+        """Return the selector of a rule; None: it selects no device."""
         selector = rule.spec.device_selector
         if selector is None and self._features.absent_selects_all:
             return DeviceTaintSelector()
         return selector
 
     def named(self, selector: DeviceTaintSelector) -> Iterator[DeviceId]:
-        """Yield the devices whose names fit a selector, pool by pool."""
+        """Yield the devices whose names match a selector, pool by pool."""
         for pool in sorted(self._pools_named(names_in(selector))):
             names = self._pools[pool].names() if selector.device is None else (selector.device,)
             for name in sorted(names):
                 yield DeviceId(*pool, name)
 
     def count_named(self, selector: DeviceTaintSelector) -> int:
-        """Count the devices whose names fit a selector, without looking at each."""
+        """Count the devices whose names match a selector, without reading each."""
         pools = self._pools_named(names_in(selector))
         return sum(1 if selector.device is not None else len(self._pools[pool]) for pool in pools)
 
-    def patches_near(self, touched: Touched) -> Iterator[ResourceSlicePatch]:
-        """Yield the patches whose names fit any of these devices, some perhaps twice."""
+    def patches_for(self, changed: ChangedPools) -> Iterator[ResourceSlicePatch]:
+        """Yield the patches whose names match any of these devices, some perhaps twice."""
         patches = self._merger.patches
-        for place, devices in touched.items() if patches else ():
-            pool = self._pools.get(place)
+        for id_, devices in changed.items() if patches else ():
+            pool = self._pools.get(id_)
             names = pool.names() if devices is None and pool is not None else devices
             if names:
-                everywhere, named = patches.for_pool(place, names)
-                yield from everywhere
+                for_all, named = patches.for_pool(id_, names)
+                yield from for_all
                 for name in named:
-                    yield from patches.for_device(DeviceId(*place, name))
+                    yield from patches.for_device(DeviceId(*id_, name))
 
     def patch_choices(self, patch: ResourceSlicePatch) -> Iterator[tuple[DeviceId, Choice]]:
-        """Yield the devices whose names fit a patch, and whether it is for each of them."""
+        """Yield the devices whose names match a patch, and whether it selects them."""
         for id_ in self.named(patch.spec.devices.filter or DeviceTaintSelector()):
             published = self.published(id_)
             if published is not None:
                 yield id_, self._merger.patch_choice(patch, published)
 
-    # Telling
+    # Notifying
 
     def on_change(self, listener: Listener) -> Callable[[], None]:
-        """Tell a listener what there is and every change; return how to stop that."""
+        """Call a listener with all devices now, and with every change; return how to remove it."""
         self._listeners.append(listener)
         rules = tuple(RuleChange(None, rule) for rule in self._known_rules())
         if self._pools or rules:
-            listener(Change(dict.fromkeys(self._pools), rules))
+            listener(InventoryChange(dict.fromkeys(self._pools), rules))
         return lambda: self._listeners.remove(listener)
 
     def enqueue(
-        self, add: Callable[[Key], None], to_keys: Callable[[Change], Iterable[Key]]
+        self, add: Callable[[Key], None], to_keys: Callable[[InventoryChange], Iterable[Key]]
     ) -> Callable[[], None]:
-        """Add the keys that a change touches to a queue."""
+        """Add the keys that a change affects to a queue."""
 
-        def handle(change: Change) -> None:
+        def handle(change: InventoryChange) -> None:
             for key in dict.fromkeys(to_keys(change)):
                 add(key)
 
         return self.on_change(handle)
 
-    def _tell(self, pools: Touched, rules: tuple[RuleChange, ...] = ()) -> None:
+    def _notify(self, pools: ChangedPools, rules: tuple[RuleChange, ...] = ()) -> None:
         for pool, devices in pools.items():
             merged = self._merged.get(pool)
             if merged is not None:
                 merged.forget(devices)
-        change = Change(pools, rules)
+        change = InventoryChange(pools, rules)
         for listener in list(self._listeners):
             listener(change)
 
-    # What happened
+    # Events
 
     def _slice_changed(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
-        self.times.change(old, new)
-        self._places.change(old, new)
-        touched: dict[PoolId, frozenset[str] | None] = {}
-        before, after = (pool_of(each) if each is not None else None for each in (old, new))
+        self.taint_times.change(old, new)
+        self._node_pools.change(old, new)
+        changed: dict[PoolId, frozenset[str] | None] = {}
+        before, after = (pool_of(state) if state is not None else None for state in (old, new))
         if old is not None and before is not None and before != after:
-            touched[before] = self._pools[before].remove(old.metadata.name)
+            changed[before] = self._pools[before].remove(old.metadata.name)
             self._drop_if_empty(before)
         if new is not None and after is not None:
-            touched[after] = self._pool(after).put(new)
+            changed[after] = self._pool(after).put(new)
             if before == after:
-                # Also those that stay as they are, or they would hold on to its old states.
+                # Also unchanged devices, which would keep the old slice in memory.
                 self._merged[after].forget({device.name for device in new.spec.devices})
-        # A slice that was created again is a younger one: the pool may have another owner.
-        if old is None or new is None or old.spec != new.spec or any(touched.values()):
-            self._tell(touched)
+        # A slice that was recreated is younger: the pool may have another owner.
+        if old is None or new is None or old.spec != new.spec or any(changed.values()):
+            self._notify(changed)
 
     def _pool(self, id_: PoolId) -> Pool:
         pool = self._pools.get(id_)
@@ -250,7 +250,7 @@ class Inventory:
                 taint_slices=self._features.taint_slices,
                 has_owner=self._features.pool_owners,
             )
-            self._merged[id_] = Merged(self._merger, pool)
+            self._merged[id_] = MergedPool(self._merger, pool)
             self._by_driver.setdefault(id_.driver, set()).add(id_)
         return pool
 
@@ -263,8 +263,8 @@ class Inventory:
             del self._by_driver[id_.driver]
 
     def _rule_changed(self, old: DeviceTaintRule | None, new: DeviceTaintRule | None) -> None:
-        self.times.change(old, new)
-        states = [each for each in (old, new) if each is not None]
+        self.taint_times.change(old, new)
+        states = [state for state in (old, new) if state is not None]
         for rule in states:
             self._merger.remove_rule(rule.metadata.name)
             self.choices.forget(_owner(rule))
@@ -276,13 +276,13 @@ class Inventory:
                 self._merger.put_rule(new, names)
         if old is not None and new is not None and _same(old, new):
             return
-        touched = self._touched(names for rule in states for names in self._names_of(rule))
-        self._tell(touched, (RuleChange(old, new),))
+        changed = self._pools_of(names for rule in states for names in self._names_of(rule))
+        self._notify(changed, (RuleChange(old, new),))
 
     def _patch_changed(
         self, old: ResourceSlicePatch | None, new: ResourceSlicePatch | None
     ) -> None:
-        self.times.change(old, new)
+        self.taint_times.change(old, new)
         for patch in (old, new):
             if patch is not None:
                 self._merger.patches.remove(patch.metadata.name)
@@ -292,48 +292,49 @@ class Inventory:
         if old is not None and new is not None and old.spec == new.spec:
             return
         names = [_filter_names(patch) for patch in (old, new) if patch is not None]
-        self._tell(self._touched(names))
+        self._notify(self._pools_of(names))
 
     def _class_changed(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
         if old is not None and new is not None and old.spec.selectors == new.spec.selectors:
             return
         self._merger.forget()
-        changed = {each.metadata.name for each in (old, new) if each is not None}
+        names = {state.metadata.name for state in (old, new) if state is not None}
         for rule in list(self._known_rules()):
-            if _class_in(rule.spec.device_selector) in changed:
+            if _class_in(rule.spec.device_selector) in names:
                 self.choices.forget(_owner(rule))
-                self._tell(self._touched(self._names_of(rule)), (RuleChange(rule, rule),))
+                self._notify(self._pools_of(self._names_of(rule)), (RuleChange(rule, rule),))
         for patch in list(self._patch_cache.values()) if self._patch_cache is not None else ():
-            if _class_in(patch.spec.devices.filter) in changed:
+            if _class_in(patch.spec.devices.filter) in names:
                 self.choices.forget(_owner(patch))
-                self._tell(self._touched((_filter_names(patch),)))
+                self._notify(self._pools_of((_filter_names(patch),)))
 
     def evaluated(self, owner: Owner) -> None:
-        """Merge the devices again that a rule or patch may select, now that it was evaluated."""
+        """Merge the devices again that a rule or patch may select, after it was evaluated."""
         self._merger.forget()
         if owner.kind == "DeviceTaintRule":
             rule = self.rule(owner.name)
             if rule is not None:
-                self._tell(self._touched(self._names_of(rule)), (RuleChange(rule, rule),))
+                self._notify(self._pools_of(self._names_of(rule)), (RuleChange(rule, rule),))
         elif self._patch_cache is not None:
             patch = self._patch_cache.get(Key("", owner.name))
             if patch is not None:
-                self._tell(self._touched((_filter_names(patch),)))
+                self._notify(self._pools_of((_filter_names(patch),)))
 
     def _known_rules(self) -> Iterable[DeviceTaintRule]:
         return self._rule_cache.values() if self._rule_cache is not None else ()
 
-    def _touched(self, selections: Iterable[Names]) -> Touched:
-        touched: dict[PoolId, frozenset[str] | None] = {}
+    def _pools_of(self, selections: Iterable[Names]) -> ChangedPools:
+        """Return the pools and devices that have these names."""
+        changed: dict[PoolId, frozenset[str] | None] = {}
         for names in selections:
             pools = self._pools_named(names)
             if names.device is None:
-                touched.update(dict.fromkeys(pools))
+                changed.update(dict.fromkeys(pools))
                 continue
             for pool in pools:
-                before = touched.get(pool, frozenset())
-                touched[pool] = None if before is None else before | {names.device}
-        return touched
+                devices = changed.get(pool, frozenset())
+                changed[pool] = None if devices is None else devices | {names.device}
+        return changed
 
     def _names_of(self, rule: DeviceTaintRule) -> list[Names]:
         selector = self.selector_of(rule)
@@ -342,19 +343,19 @@ class Inventory:
     def _pools_named(self, names: Names) -> list[PoolId]:
         """Return the pools that have devices with these names."""
         if names.driver is not None and names.pool is not None:
-            place = PoolId(names.driver, names.pool)
-            pools = [place] if place in self._pools else []
+            id_ = PoolId(names.driver, names.pool)
+            pools = [id_] if id_ in self._pools else []
         elif names.driver is not None:
             pools = list(self._by_driver.get(names.driver, ()))
         else:
             pools = list(filter(names.match_pool, self._pools))
         if names.device is not None:
-            pools = [each for each in pools if names.device in self._pools[each]]
+            pools = [pool for pool in pools if names.device in self._pools[pool]]
         return pools
 
 
 def _same(old: DeviceTaintRule, new: DeviceTaintRule) -> bool:
-    """Report whether two states of a rule do the same to devices and those who hold them."""
+    """Report whether two states of a rule have the same effect on devices and pods."""
     paused = pause_reason(old.metadata.annotations), pause_reason(new.metadata.annotations)
     return old.spec == new.spec and paused[0] == paused[1] and group_of(old) == group_of(new)
 

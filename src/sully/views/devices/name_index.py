@@ -1,8 +1,7 @@
-"""Finds selectors by the device they may select, without asking all of them.
+"""An index of selectors by the names of the devices they may select.
 
-A selector names a driver, a pool and a device, or leaves some of them open. So for one device at
-most eight combinations of names can match, and each of them is one lookup. For a whole pool it is
-four: what names no device is for all of them alike.
+A selector has a driver, a pool and a device, or omits some of them. So for one device at most eight
+combinations of names can match, and each of them is one lookup. For a whole pool there are four.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from sully.domain.devices.pools import DeviceId, PoolId
 
 T = TypeVar("T")
 
-_Place = tuple[str | None, str | None]
-"""A driver and a pool; None leaves one open."""
+_PoolNames = tuple[str | None, str | None]
+"""A driver and a pool; None matches any."""
 
 
 class Names(NamedTuple):
-    """The names in a selector; None leaves a part open."""
+    """The names in a selector; None matches any."""
 
     driver: str | None = None
     pool: str | None = None
@@ -45,72 +44,72 @@ class NameIndex(Generic[T]):
 
     def __init__(self) -> None:
         self._names: dict[str, Names] = {}
-        self._places: dict[_Place, dict[str | None, dict[str, T]]] = {}
+        self._by_pool: dict[_PoolNames, dict[str | None, dict[str, T]]] = {}
         """By driver and pool, then by device, then by the object's own name."""
         self._shapes: Counter[tuple[bool, bool]] = Counter()
-        """How many places name a driver, and a pool."""
+        """How many entries of `_by_pool` have a driver, and a pool."""
 
     def __bool__(self) -> bool:
-        """Report whether there is anything to find."""
+        """Report whether the index has any object."""
         return bool(self._names)
 
     def put(self, name: str, names: Names, item: T) -> None:
-        """File an object under its own name and the names it selects."""
+        """Add or replace an object under its own name and the names it selects."""
         self.remove(name)
         self._names[name] = names
-        place = names[:2]
-        if place not in self._places:
-            self._places[place] = {}
-            self._shapes[_shape(place)] += 1
-        self._places[place].setdefault(names.device, {})[name] = item
+        pool = names[:2]
+        if pool not in self._by_pool:
+            self._by_pool[pool] = {}
+            self._shapes[_shape(pool)] += 1
+        self._by_pool[pool].setdefault(names.device, {})[name] = item
 
     def remove(self, name: str) -> None:
-        """Forget an object."""
+        """Remove an object."""
         names = self._names.pop(name, None)
         if names is None:
             return
-        place = names[:2]
-        here = self._places[place]
-        del here[names.device][name]
-        if not here[names.device]:
-            del here[names.device]
-        if not here:
-            del self._places[place]
-            self._shapes[_shape(place)] -= 1
-            if not self._shapes[_shape(place)]:
-                del self._shapes[_shape(place)]
+        pool = names[:2]
+        by_device = self._by_pool[pool]
+        del by_device[names.device][name]
+        if not by_device[names.device]:
+            del by_device[names.device]
+        if not by_device:
+            del self._by_pool[pool]
+            self._shapes[_shape(pool)] -= 1
+            if not self._shapes[_shape(pool)]:
+                del self._shapes[_shape(pool)]
 
     def for_device(self, device: DeviceId) -> list[T]:
-        """Return the objects whose names fit a device, in no order that matters."""
-        found: list[T] = []
-        for here in self._near(device.driver, device.pool):
+        """Return the objects whose names match a device, in no particular order."""
+        items: list[T] = []
+        for by_device in self._matching(device.driver, device.pool):
             for name in (None, device.device):
-                if name in here:
-                    found += here[name].values()
-        return found
+                if name in by_device:
+                    items += by_device[name].values()
+        return items
 
     def for_pool(self, pool: PoolId, devices: Set[str]) -> tuple[list[T], set[str]]:
-        """Return what is for all devices of a pool, and for which of them there is more."""
-        found: list[T] = []
+        """Return the objects for all devices of a pool, and the devices that others name."""
+        items: list[T] = []
         named: set[str] = set()
-        for here in self._near(*pool):
-            found += here.get(None, {}).values()
-            # Costs the shorter of both.
-            named.update(devices & here.keys())
-        return found, named
+        for by_device in self._matching(*pool):
+            items += by_device.get(None, {}).values()
+            # The cost is that of the smaller set.
+            named.update(devices & by_device.keys())
+        return items, named
 
-    def reaches(self, pool: PoolId) -> bool:
-        """Report whether anything may be for devices of a pool."""
-        return any(True for _ in self._near(*pool))
+    def has_any_for(self, pool: PoolId) -> bool:
+        """Report whether any object may select devices of a pool."""
+        return any(True for _ in self._matching(*pool))
 
-    def _near(self, driver: str, pool: str) -> Iterator[dict[str | None, dict[str, T]]]:
+    def _matching(self, driver: str, pool: str) -> Iterator[dict[str | None, dict[str, T]]]:
         for with_driver, with_pool in self._shapes:
             # Only combinations that some selector has are looked up.
-            place = (driver if with_driver else None, pool if with_pool else None)
-            here = self._places.get(place)
-            if here:
-                yield here
+            names = (driver if with_driver else None, pool if with_pool else None)
+            by_device = self._by_pool.get(names)
+            if by_device:
+                yield by_device
 
 
-def _shape(place: _Place) -> tuple[bool, bool]:
-    return place[0] is not None, place[1] is not None
+def _shape(names: _PoolNames) -> tuple[bool, bool]:
+    return names[0] is not None, names[1] is not None

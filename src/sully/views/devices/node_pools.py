@@ -1,7 +1,7 @@
 """Which pools a node may use: its own, and those that are not bound to one node.
 
-Whether a slice with a selector is for a node depends on the node's labels, so those pools are
-candidates for every node, and whoever places pods looks closer.
+Whether a slice with a node selector is for a node depends on the labels of the node, so those pools
+are candidates for every node, and the scheduler evaluates the selector.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from sully.api.resource.types import ResourceSlice
 from sully.domain.devices.pools import PoolId, pool_of
 
 
-class Places:
+class NodePools:
     """Pools by node."""
 
     def __init__(self) -> None:
         self._by_node: dict[str, dict[PoolId, int]] = {}
-        """How many slices tie a pool to a node; the empty name stands for any node."""
+        """How many slices of a pool are for a node; the empty name stands for any node."""
 
     def pools_for(self, node: str) -> list[PoolId]:
-        """Return the pools with slices that are, or may be, for a node, in order."""
+        """Return the pools that a node may use, in order."""
         return sorted({*self._by_node.get(node, ()), *self._by_node.get("", ())})
 
     def change(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
-        """Take a change of a slice."""
+        """Update the pools after an event of a slice."""
         for slice_, by in ((old, -1), (new, 1)):
             if slice_ is not None:
                 pool = pool_of(slice_)

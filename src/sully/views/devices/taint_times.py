@@ -1,7 +1,7 @@
-"""When the taints were added that make pods leave, over all objects that can say so.
+"""The `timeAdded` of all taints that evict pods, in rules, slices and patches.
 
-The scheduler asks, to know whether tolerationSeconds are over (`toleration_expiry.py`).
-A taint that is on no device counts too: it only makes the answer finer than need be.
+The scheduler uses them to decide whether tolerationSeconds are over (`toleration_expiry.py`).
+Taints that are on no device are included: they only make the result more precise than necessary.
 """
 
 from __future__ import annotations
@@ -17,53 +17,53 @@ from sully.api.resource.types import (
     ResourceSlice,
     ResourceSlicePatch,
 )
-from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS
+from sully.domain.devices.taints import EVICTING_EFFECTS
 
 Source = DeviceTaintRule | ResourceSlice | ResourceSlicePatch
 
 
 class TaintTimes:
-    """The times of all taints that make pods leave."""
+    """The times of all taints that evict pods."""
 
     def __init__(self) -> None:
-        self._known: Counter[tuple[str, datetime]] = Counter()
+        self._counts: Counter[tuple[str, datetime]] = Counter()
         self._ordered: dict[str, list[datetime]] | None = {}
-        """The times of each key, and under no key those of all."""
+        """The times of each key, and under the empty key those of all."""
 
     def change(self, old: Source | None, new: Source | None) -> None:
-        """Take another state of an object."""
+        """Update the times after an event of an object."""
         before, after = list(_times(old)), list(_times(new))
         if before == after:
             return
-        self._known.update(after)
-        for each in before:
-            self._known[each] -= 1
-            if not self._known[each]:
-                del self._known[each]
+        self._counts.update(after)
+        for key_and_time in before:
+            self._counts[key_and_time] -= 1
+            if not self._counts[key_and_time]:
+                del self._counts[key_and_time]
         self._ordered = None
 
     def newest(self, until: datetime, key: str) -> datetime | None:
-        """Return the last time of taints with a key that is not after another; None if all are.
+        """Return the latest time of taints with a key that is not after `until`, or None.
 
-        No key stands for every one, as it does in tolerations.
+        An empty key matches every key, as in tolerations.
         """
         if self._ordered is None:
-            self._ordered = self._in_order()
+            self._ordered = self._sort()
         times = self._ordered.get(key, [])
-        place = bisect_right(times, until)
-        return times[place - 1] if place else None
+        index = bisect_right(times, until)
+        return times[index - 1] if index else None
 
-    def _in_order(self) -> dict[str, list[datetime]]:
-        found: dict[str, list[datetime]] = {"": sorted(time for _, time in self._known)}
-        for key, time in sorted(self._known):
-            found.setdefault(key, []).append(time)
-        return found
+    def _sort(self) -> dict[str, list[datetime]]:
+        times: dict[str, list[datetime]] = {"": sorted(time for _, time in self._counts)}
+        for key, time in sorted(self._counts):
+            times.setdefault(key, []).append(time)
+        return times
 
 
 def _times(source: Source | None) -> Iterator[tuple[str, datetime]]:
-    for each in _taints(source):
-        if each.time_added is not None and each.effect in EVICTING_WITH_BUDGETS:
-            yield each.key, each.time_added
+    for taint in _taints(source):
+        if taint.time_added is not None and taint.effect in EVICTING_EFFECTS:
+            yield taint.key, taint.time_added
 
 
 def _taints(source: Source | None) -> Iterable[DeviceTaint]:
@@ -76,6 +76,6 @@ def _taints(source: Source | None) -> Iterable[DeviceTaint]:
             for device in source.spec.devices:
                 if device.taints:
                     yield from device.taints
-            yield from (each.taint for each in source.spec.taints)
+            yield from (entry.taint for entry in source.spec.taints)
         case None:
             pass

@@ -1,8 +1,8 @@
-"""Who holds what: pods refer to claims, claims hold devices.
+"""Which pods and claims use which devices: pods refer to claims, claims are allocated devices.
 
-Kept from pods and claims as they come, in both directions, so that a change of a device finds the
-pods it matters to without looking at others. Whether a pod really holds a claim is asked of
-`domain/claims/reservations.py` at the time of the question.
+Indexed in both directions, so that a change of a device finds the pods it affects without reading
+others. Whether a claim is reserved for a pod is decided by `domain/claims/reservations.py` when it
+is read.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from sully.views.devices.name_index import Names
 
 K = TypeVar("K")
 P = TypeVar("P", bound=Pod)
-"""Whoever has pods that say more has no need to keep them twice."""
+"""Pods may be read as a type with more fields."""
 
 
-class Held(NamedTuple):
-    """A device in the hands of a claim."""
+class AllocatedDevice(NamedTuple):
+    """A device that is allocated to a claim."""
 
     claim: ResourceClaim
     result: DeviceRequestAllocationResult
 
     @property
     def device(self) -> DeviceId:
-        """Return which device it is."""
+        """Return the identifier of the device."""
         return DeviceId(self.result.driver, self.result.pool, self.result.device)
 
     @property
     def admin(self) -> bool:
-        """Report whether the claim only looks at the device, beside those who use it."""
+        """Report whether the claim has admin access, which does not exclude other claims."""
         return bool(self.result.admin_access)
 
 
@@ -56,10 +56,10 @@ class Usage:
         self._claims = claims
         self._extended = extended_resources
         self._groups = pod_groups
-        self._users: dict[Key, set[Key]] = {}
-        """The pods that name a claim."""
-        self._holders: dict[PoolId, dict[str, set[Key]]] = {}
-        """The claims that hold a device, by pool and device name."""
+        self._pods_by_claim: dict[Key, set[Key]] = {}
+        """The pods that refer to a claim."""
+        self._claims_by_device: dict[PoolId, dict[str, set[Key]]] = {}
+        """The claims that are allocated a device, by pool and device name."""
         self._listeners: list[Callable[[frozenset[Key]], None]] = []
         pods.on_change(self._pod_changed)
         claims.on_change(self._claim_changed)
@@ -69,57 +69,59 @@ class Usage:
         return self._pods.get(key)
 
     def claims_of(self, pod: Pod) -> Iterator[ResourceClaim]:
-        """Yield the allocated claims that a pod holds: named, made for it, and reserved for it."""
+        """Yield the allocated claims that a pod refers to and that are reserved for it."""
         for key, reference in self._references(pod):
             claim = self._claims.get(key)
-            if claim is not None and self._holds(pod, claim, reference):
+            if claim is not None and self._uses(pod, claim, reference):
                 yield claim
 
-    def holders(self, claim: ResourceClaim) -> Iterator[Pod]:
-        """Yield the pods that hold an allocated claim, by key."""
+    def consumers(self, claim: ResourceClaim) -> Iterator[Pod]:
+        """Yield the pods that an allocated claim is reserved for, by key."""
         key = key_of(claim)
-        for pod in self.users(key):
-            for named, reference in self._references(pod):
-                if named == key and self._holds(pod, claim, reference):
+        for pod in self.pods_with(key):
+            for name, reference in self._references(pod):
+                if name == key and self._uses(pod, claim, reference):
                     yield pod
                     break
 
-    def users(self, claim: Key) -> Iterator[Pod]:
-        """Yield the pods that name a claim, by key."""
-        for key in sorted(self._users.get(claim, ())):
+    def pods_with(self, claim: Key) -> Iterator[Pod]:
+        """Yield the pods that refer to a claim, by key."""
+        for key in sorted(self._pods_by_claim.get(claim, ())):
             pod = self._pods.get(key)
             if pod is not None:
                 yield pod
 
     def pods_on(self, pool: PoolId, devices: Iterable[str] | None = None) -> Iterator[Key]:
-        """Yield the pods that name a claim which holds one of these devices, or any of the pool."""
-        here = self._holders.get(pool, {})
-        # In order, because whoever is looked at first may be the one for whom there is room.
-        for device in sorted(here if devices is None else devices):
-            for claim in sorted(here.get(device, ())):
-                yield from sorted(self._users.get(claim, ()))
+        """Yield the pods with a claim that is allocated one of these devices, or any in the pool.
+
+        In order, because budgets and rates may allow only the first to be evicted.
+        """
+        claims = self._claims_by_device.get(pool, {})
+        for device in sorted(claims if devices is None else devices):
+            for claim in sorted(claims.get(device, ())):
+                yield from sorted(self._pods_by_claim.get(claim, ()))
 
     def pools(self) -> Iterable[PoolId]:
-        """Return the pools of which a claim holds a device, in no order that matters."""
-        return self._holders.keys()
+        """Return the pools with an allocated device, in no particular order."""
+        return self._claims_by_device.keys()
 
-    def held(self, names: Names) -> Iterator[Held]:
-        """Yield what claims hold of the devices with these names, published or not."""
+    def allocated(self, names: Names) -> Iterator[AllocatedDevice]:
+        """Yield the allocated devices with these names, published or not."""
         for pool in self._pools_named(names):
-            here = self._holders[pool]
-            for device in sorted(here) if names.device is None else (names.device,):
-                for claim in sorted(here.get(device, ())):
+            claims = self._claims_by_device[pool]
+            for device in sorted(claims) if names.device is None else (names.device,):
+                for claim in sorted(claims.get(device, ())):
                     yield from self._results(claim, DeviceId(*pool, device))
 
     def on_change(self, listener: Callable[[frozenset[Key]], None]) -> Callable[[], None]:
-        """Tell of pods whose claims may be different from now on; return how to stop that."""
+        """Call a listener with the pods whose claims may have changed; return how to remove it."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
     def enqueue(
         self, add: Callable[[Key], None], to_keys: Callable[[frozenset[Key]], Iterable[Key]]
     ) -> Callable[[], None]:
-        """Add the keys of pods whose claims may be different to a queue."""
+        """Add the keys of pods whose claims may have changed to a queue."""
 
         def handle(pods: frozenset[Key]) -> None:
             for key in sorted(to_keys(pods)):
@@ -129,17 +131,17 @@ class Usage:
             handle(frozenset(self._pods.keys()))
         return self.on_change(handle)
 
-    def _results(self, key: Key, device: DeviceId) -> Iterator[Held]:
+    def _results(self, key: Key, device: DeviceId) -> Iterator[AllocatedDevice]:
         claim = self._claims.get(key)
         for result in _results(claim):
             if claim is not None and DeviceId(result.driver, result.pool, result.device) == device:
-                yield Held(claim, result)
+                yield AllocatedDevice(claim, result)
 
     def _pools_named(self, names: Names) -> list[PoolId]:
         if names.driver is not None and names.pool is not None:
-            place = PoolId(names.driver, names.pool)
-            return [place] if place in self._holders else []
-        return sorted(filter(names.match_pool, self._holders))
+            pool = PoolId(names.driver, names.pool)
+            return [pool] if pool in self._claims_by_device else []
+        return sorted(filter(names.match_pool, self._claims_by_device))
 
     def _references(self, pod: Pod) -> Iterator[tuple[Key, ClaimReference]]:
         namespace = pod.metadata.namespace
@@ -147,7 +149,7 @@ class Usage:
             if reference.name:
                 yield Key(namespace, reference.name), reference
 
-    def _holds(self, pod: Pod, claim: ResourceClaim, reference: ClaimReference) -> bool:
+    def _uses(self, pod: Pod, claim: ResourceClaim, reference: ClaimReference) -> bool:
         uid, group = pod.metadata.uid, pod.group if self._groups else ""
         return (
             claim.status.allocation is not None
@@ -156,40 +158,39 @@ class Usage:
         )
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        touched = frozenset((key_of(new if new is not None else old),))
+        pods = frozenset((key_of(new if new is not None else old),))
         if old is not None and new is not None and refers_as(new, old):
-            self._tell(touched)
+            self._notify(pods)
             return
         before = [claim for claim, _ in self._references(old)] if old is not None else ()
         after = [claim for claim, _ in self._references(new)] if new is not None else ()
         for claim in dict.fromkeys(before):
             if claim not in after:
-                _drop(self._users, claim, touched)
+                _discard(self._pods_by_claim, claim, pods)
         for claim in after:
             if claim not in before:
-                self._users.setdefault(claim, set()).update(touched)
-        self._tell(touched)
+                self._pods_by_claim.setdefault(claim, set()).update(pods)
+        self._notify(pods)
 
     def _claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         claim = key_of(new if new is not None else old)
         if _results(old) != _results(new):
-            self._move(claim, old, new)
-        self._tell(frozenset(self._users.get(claim, ())))
+            self._reallocate(claim, old, new)
+        self._notify(frozenset(self._pods_by_claim.get(claim, ())))
 
-    def _move(self, claim: Key, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
-        """Take devices out of the hands of a claim, and put others into them."""
-        before = {_device(each) for each in _results(old)}
-        after = {_device(each) for each in _results(new)}
+    def _reallocate(self, claim: Key, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        before = {_device(result) for result in _results(old)}
+        after = {_device(result) for result in _results(new)}
         for device in before - after:
-            here = self._holders[device.pool_id]
-            _drop(here, device.device, (claim,))
-            if not here:
-                del self._holders[device.pool_id]
+            claims = self._claims_by_device[device.pool_id]
+            _discard(claims, device.device, (claim,))
+            if not claims:
+                del self._claims_by_device[device.pool_id]
         for device in after - before:
-            here = self._holders.setdefault(device.pool_id, {})
-            here.setdefault(device.device, set()).add(claim)
+            claims = self._claims_by_device.setdefault(device.pool_id, {})
+            claims.setdefault(device.device, set()).add(claim)
 
-    def _tell(self, pods: frozenset[Key]) -> None:
+    def _notify(self, pods: frozenset[Key]) -> None:
         for listener in list(self._listeners) if pods else ():
             listener(pods)
 
@@ -204,8 +205,7 @@ def _device(result: DeviceRequestAllocationResult) -> DeviceId:
     return DeviceId(result.driver, result.pool, result.device)
 
 
-def _drop(sets: dict[K, set[Key]], name: K, keys: Iterable[Key]) -> None:
-    here = sets[name]
-    here.difference_update(keys)
-    if not here:
+def _discard(sets: dict[K, set[Key]], name: K, keys: Iterable[Key]) -> None:
+    sets[name].difference_update(keys)
+    if not sets[name]:
         del sets[name]

@@ -1,8 +1,7 @@
-"""What stands in a file of objects, document by document, whichever way it was written.
+"""Reads the documents of a file, in any of its formats; file.py interprets them.
 
-JSON, also several values one after the other as `jq -c` and repeated `kubectl get -o json` leave
-them; YAML; either packed by gzip, or in the encoding that a Windows shell redirects into. What the
-documents mean is for file.py.
+JSON, also several values one after the other as `jq -c` and repeated `kubectl get -o json` write
+them, or YAML; either may be compressed with gzip, or in the encoding of a Windows shell.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any
 from sully.machinery.codec import BodyError, from_json
 
 Document = tuple[Any, list[str]]
-"""A value, and the paths of keys that stand in it more than once, of which the last counts."""
+"""A value, and the paths of its duplicate keys, of which the last is used."""
 
 _SPACES = re.compile(r"\s*")
 _GZIP = b"\x1f\x8b"
@@ -28,22 +27,22 @@ class TextError(ValueError):
 
 def read_documents(data: bytes) -> Iterator[Document]:
     """Yield the documents of a file."""
-    data = _plain(_unpacked(data))
+    data = _to_utf8(_decompress(data))
     if data.lstrip()[:1] in (b"{", b"["):
-        found = _json(data)
-        if found is not None:
-            # Quicker by far, and JSON is what large snapshots are kept in.
-            yield from ((each, []) for each in found)
+        values = _json(data)
+        if values is not None:
+            # Much faster than YAML, and the format of large snapshots.
+            yield from ((value, []) for value in values)
             return
-    from sully.machinery.yamltext import read_all  # late: YAML is not read where JSON is given
+    from sully.machinery.yamltext import read_all  # late: not needed for JSON
 
     try:
         yield from read_all(data.decode())
     except BodyError as error:
-        raise TextError(f"it is no YAML: {str(error).removeprefix('yaml: ')}") from error
+        raise TextError(f"invalid YAML: {str(error).removeprefix('yaml: ')}") from error
 
 
-def _unpacked(data: bytes) -> bytes:
+def _decompress(data: bytes) -> bytes:
     if not data.startswith(_GZIP):
         return data
     import gzip
@@ -52,36 +51,36 @@ def _unpacked(data: bytes) -> bytes:
     try:
         return gzip.decompress(data)
     except (OSError, EOFError, zlib.error) as error:
-        raise TextError(f"it cannot be unpacked: {error}") from error
+        raise TextError(f"invalid gzip file: {error}") from error
 
 
-def _plain(data: bytes) -> bytes:
-    """Return a text in UTF-8, without the mark that tells how it is written."""
+def _to_utf8(data: bytes) -> bytes:
+    """Return a text in UTF-8, without a byte order mark."""
     try:
         text = data.decode("utf-16" if data.startswith(_UTF16) else "utf-8-sig")
     except UnicodeDecodeError as error:
-        raise TextError(f"it is no text: {error}") from error
+        raise TextError(f"not a text file: {error}") from error
     return text.encode()
 
 
 def _json(data: bytes) -> list[Any] | None:
-    """Return the values of JSON; None if it is not that: YAML can begin with a brace, too."""
+    """Return the values of JSON; None if it is not JSON: YAML can begin with a brace, too."""
     try:
         return [from_json(data)]
     except (ValueError, RecursionError):
         pass
     text, read = data.decode(), json.JSONDecoder().raw_decode
-    found, at = [], _behind_spaces(text, 0)
+    values, at = [], _skip_spaces(text, 0)
     try:
         while at < len(text):
             value, at = read(text, at)
-            found.append(value)
-            at = _behind_spaces(text, at)
+            values.append(value)
+            at = _skip_spaces(text, at)
     except (ValueError, RecursionError):
         return None
-    return found
+    return values
 
 
-def _behind_spaces(text: str, at: int) -> int:
-    found = _SPACES.match(text, at)
-    return found.end() if found is not None else at
+def _skip_spaces(text: str, at: int) -> int:
+    spaces = _SPACES.match(text, at)
+    return spaces.end() if spaces is not None else at

@@ -1,7 +1,7 @@
-"""Which kinds a snapshot is made of, by what is asked of it.
+"""The kinds of snapshots, by purpose.
 
-A kind that is asked for as another type than it was loaded as is converted (snapshot.py), so each
-resource stands here once, as the type that knows the most.
+A kind that is read as another type than it was loaded as is converted (snapshot.py), so each
+resource is listed once, as the type with the most fields.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from sully.views.kinds import (
 
 NODES: Kind[Node] = Kind("", "v1", "nodes", "Node", Node, namespaced=False)
 SCHEDULABLE_PODS: Kind[SchedulablePod] = Kind("", "v1", "pods", "Pod", SchedulablePod)
-"""Pods with all that decides where they run; also says all that `PODS` does."""
+"""Pods with all fields that the scheduler reads, and those of `PODS`."""
 TEMPLATES: Kind[ResourceClaimTemplate] = Kind(
     GROUP, "v1", "resourceclaimtemplates", "ResourceClaimTemplate", ResourceClaimTemplate
 )
 DEVICES: tuple[Kind[Any], ...] = (SLICES, CLASSES, RULES, PATCHES, CLAIMS, PODS)
-"""What the devices are, what is on them, and who uses them."""
+"""Devices, their taints, and the claims and pods that use them."""
 SCHEDULING: tuple[Kind[Any], ...] = (
     SLICES,
     CLASSES,
@@ -50,7 +50,7 @@ SCHEDULING: tuple[Kind[Any], ...] = (
     SCHEDULABLE_PODS,
     NODES,
 )
-"""What also decides where pods could go."""
+"""With what else decides where pods are scheduled."""
 FLEET: tuple[Kind[Any], ...] = (
     CLUSTERS,
     SETS,
@@ -76,7 +76,7 @@ _OWNERS = (
     _untyped("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"),
 )
 EVERYTHING: tuple[Kind[dict[str, Any]], ...] = (
-    *(each.read_as(dict[str, Any]) for each in (*SCHEDULING, *FLEET, *HISTORY)),
+    *(kind.read_as(dict[str, Any]) for kind in (*SCHEDULING, *FLEET, *HISTORY)),
     *_OWNERS,
 )
-"""What `sully snapshot` saves: enough for every question that is answered from a file."""
+"""What `sully snapshot` saves: enough for all commands that read files."""

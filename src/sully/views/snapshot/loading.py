@@ -1,26 +1,26 @@
-"""Takes a snapshot of a running cluster: lists what is asked for, all kinds at once.
+"""Takes a snapshot of a running cluster: lists the requested kinds concurrently.
 
-A server that does not have a kind, or does not let us see it, leaves a gap that the snapshot
-names; whoever cannot do without the kind says so. An older server may have a kind in another
-version only: then that is read and converted, as the embedded server does it.
+A kind that a server does not serve, or does not allow to list, is a `Gap` of the snapshot. An older
+server may have a kind in another version only: then that is listed and converted, as the embedded
+server does it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
 from typing import Any
 
 from sully.client.objects import from_body
 from sully.client.options import ListOptions
 from sully.client.transport import Kind, Transport
+from sully.domain.capabilities.control_plane import ControlPlane
 from sully.machinery.errors import Forbidden, Gone, NotFound
-from sully.views.devices.changes import Features
 from sully.views.snapshot.snapshot import Gap, Objects, Snapshot
 
 PAGE_SIZE = 5000
-"""Large, because whoever takes a snapshot wants it soon; still no answer takes minutes."""
+"""Large, because a snapshot should not take long; still no response takes minutes."""
 
 
 async def load(
@@ -30,36 +30,37 @@ async def load(
     now: datetime,
     namespace: str = "",
     at_least: str = "",
-    features: Features | None = None,
+    control_plane: Callable[[], Awaitable[ControlPlane | None]] | None = None,
 ) -> Snapshot:
-    """List all objects of these kinds; with a namespace only those in it, and all without one.
+    """List all objects of these kinds; with a namespace only those in it.
 
-    Where those of all namespaces may not be listed, those of the one that is wanted `at_least` are,
-    and a gap says so.
-    A resource that is asked for as several types is listed once.
+    Where objects of all namespaces cannot be listed, those of the namespace `at_least` are, and the
+    snapshot has a gap. A resource that is requested as several types is listed once. Who schedules
+    and evicts is found out at the same time.
     """
-    wanted: dict[tuple[str, str], Kind[Any]] = {}
+    resources: dict[tuple[str, str], Kind[Any]] = {}
     for kind in kinds:
-        known = wanted.setdefault((kind.group, kind.plural), kind)
-        if known.type != kind.type:
-            wanted[kind.group, kind.plural] = kind.read_as(dict[str, Any])
+        first = resources.setdefault((kind.group, kind.plural), kind)
+        if first.type != kind.type:
+            resources[kind.group, kind.plural] = kind.read_as(dict[str, Any])
     try:
-        async with asyncio.TaskGroup() as tasks:
-            started = [
-                tasks.create_task(
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(
                     _fetch(transport, kind, (namespace, at_least) if kind.namespaced else ("",))
                 )
-                for kind in wanted.values()
+                for kind in resources.values()
             ]
-    except BaseExceptionGroup as group:
-        # One is enough to know: they all speak to the same server.
-        raise group.exceptions[0] from group
-    found = [part for each in started for part in each.result()]
+            plane = await control_plane() if control_plane is not None else None
+    except BaseExceptionGroup as errors:
+        # One is enough: they are from the same server.
+        raise errors.exceptions[0] from errors
+    results = [result for task in tasks for result in task.result()]
     return Snapshot(
-        [each for each in found if isinstance(each, Objects)],
+        [result for result in results if isinstance(result, Objects)],
         taken=now,
-        gaps=[each for each in found if isinstance(each, Gap)],
-        features=features,
+        gaps=[result for result in results if isinstance(result, Gap)],
+        control_plane=plane,
     )
 
 
@@ -72,9 +73,10 @@ async def _fetch(
     except Forbidden as error:
         if not any(others):
             return [Gap(kind, "not allowed", error.message)]
-        found = await _fetch(transport, kind, (others[0],))
-        known = any(isinstance(each, Objects) for each in found)
-        return [*found, Gap(kind, "not allowed", error.message, others[0])] if known else found
+        results = await _fetch(transport, kind, (others[0],))
+        if any(isinstance(result, Objects) for result in results):
+            results.append(Gap(kind, "not allowed", error.message, others[0]))
+        return results
     except NotFound:
         return [await _fetch_other_version(transport, kind, first)]
 
@@ -82,7 +84,7 @@ async def _fetch(
 async def _fetch_other_version(
     transport: Transport, kind: Kind[Any], namespace: str
 ) -> Objects | Gap:
-    # A late import: most servers have the version that we prefer.
+    # A late import: most servers have the hub version.
     from sully.api import build_scheme
 
     resource = build_scheme().find(kind.group, kind.version, kind.plural)
@@ -96,8 +98,8 @@ async def _fetch_other_version(
             items = await list_all(transport, other, namespace)
         except NotFound:
             continue
-        hub = [each if version.to_hub is None else version.to_hub(each) for each in items]
-        return Objects(kind, [from_body(kind, each) for each in hub])
+        hub = [item if version.to_hub is None else version.to_hub(item) for item in items]
+        return Objects(kind, [from_body(kind, item) for item in hub])
     return Gap(kind, "not served", f"the server has no {kind.plural}.{kind.group}".rstrip("."))
 
 
@@ -108,7 +110,7 @@ async def list_all(
     try:
         return await _pages(transport, kind, namespace, page_size)
     except Gone:
-        # The pages took longer than the server keeps them: ask for all at once.
+        # The continue token expired: list everything in one response.
         return await _pages(transport, kind, namespace, 0)
 
 

@@ -1,8 +1,8 @@
-"""A cluster at one moment, with the views over it: what commands and trials are answered from.
+"""The objects of a cluster at one time, with the views over them, for commands and simulations.
 
-It comes from a server (loading.py) or from a file (file.py), and changes no more; a trial
-is made on a snapshot `with_objects` or `without` some. Views are the same code that controllers
-use, and are made when someone asks for them.
+It comes from a server (loading.py) or from a file (file.py), and is immutable; explanations try
+changes on a snapshot `with_objects` or `without` some. Views are the same code that controllers
+use, and are created on first use.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import msgspec
 from sully.client.informers.cache import Cache
 from sully.client.objects import from_body, key_of, unreadable
 from sully.client.transport import Key, Kind
-from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS, Terms
-from sully.machinery.compat import Compat
+from sully.domain.capabilities.control_plane import ControlPlane
+from sully.domain.eviction.judge import EvictionPolicy
 from sully.views.devices.changes import Features
 from sully.views.devices.exposures import Exposures
 from sully.views.devices.inventory import Inventory
@@ -31,12 +31,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-ALL_EFFECTS = Terms(effects=EVICTING_WITH_BUDGETS)
-"""Whoever stored a taint that asks budgets had them switched on, so all effects count."""
-AS_KUBERNETES = Terms(compat=Compat.KUBERNETES)
-"""How the controller evicts that Kubernetes brings along."""
 Resource = tuple[str, str]
-"""A group and a plural: the same resource, as whatever type it is read."""
+"""Group and plural, whatever type the resource is read as."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +40,15 @@ class Gap:
     """A kind that is missing from a snapshot, and why."""
 
     kind: Kind[Any]
-    why: Literal["not served", "not allowed", "not in the file"]
+    reason: Literal["not served", "not allowed", "not in the file"]
     message: str = ""
-    but: str = ""
-    """The one namespace of which it has all; empty: it has nothing."""
+    only_namespace: str = ""
+    """The only namespace whose objects it has; empty: it has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """The objects of one kind, as the type they were read as."""
+    """The objects of one kind, of the type they were read as."""
 
     kind: Kind[Any]
     items: Sequence[Any]
@@ -60,25 +56,25 @@ class Objects:
 
 @dataclass(frozen=True, slots=True)
 class StoppedClock:
-    """A clock that shows one moment for ever; nobody can wait for it."""
+    """A clock that always shows the same time."""
 
-    moment: datetime
+    time: datetime
 
     def now(self) -> datetime:
-        """Return the moment."""
-        return self.moment
+        """Return the time of the clock."""
+        return self.time
 
     def monotonic(self) -> float:
-        """Return no time at all."""
+        """Return 0: the clock does not move."""
         return 0.0
 
     async def sleep(self, seconds: float) -> None:
-        """Refuse: the moment would never come."""
-        raise RuntimeError(f"a stopped clock cannot wait {seconds} s")
+        """Fail: the clock does not move."""
+        raise RuntimeError(f"cannot sleep {seconds} s with a stopped clock")
 
 
 class Snapshot:
-    """What there was at one moment."""
+    """The objects of a cluster at one time."""
 
     def __init__(
         self,
@@ -87,39 +83,40 @@ class Snapshot:
         taken: datetime,
         gaps: Sequence[Gap] = (),
         features: Features | None = None,
+        control_plane: ControlPlane | None = None,
     ) -> None:
         self.taken = taken
         self.gaps = tuple(gaps)
-        patches = self.gap(PATCHES)
-        # A server without our kinds counts slices as Kubernetes does.
-        ours = patches is None or patches.why != "not served"
-        self.features = features or Features(pool_owners=ours)
-        self._objects: dict[Resource, Objects] = {_resource(each.kind): each for each in objects}
-        self._copies: dict[Kind[Any], Cache[Any]] = {}
+        # A server without the kinds of Sully runs none of its controllers.
+        concluded = ControlPlane.SULLY if self.has_records else ControlPlane.KUBERNETES
+        self.control_plane = control_plane or concluded
+        self.features = features or _features(self.control_plane)
+        self._objects: dict[Resource, Objects] = {_resource(items.kind): items for items in objects}
+        self._caches: dict[Kind[Any], Cache[Any]] = {}
 
     # Reading
 
     def of(self, kind: Kind[T]) -> Cache[T]:
-        """Return the objects of a kind, as the type that is asked for; none if it is not loaded."""
-        found = self._copies.get(kind)
-        if found is None:
-            found = self._copies[kind] = Cache(kind)
-            known = self._objects.get(_resource(kind))
-            found.replace(_read_as(kind, known) if known is not None else ())
-        return found
+        """Return the objects of a kind, as its type; none if it is not loaded."""
+        cache = self._caches.get(kind)
+        if cache is None:
+            cache = self._caches[kind] = Cache(kind)
+            loaded = self._objects.get(_resource(kind))
+            cache.replace(_read_as(kind, loaded) if loaded is not None else ())
+        return cache
 
     def get(self, kind: Kind[T], key: Key) -> T | None:
         """Return one object, or None."""
         return self.of(kind).get(key)
 
     def gap(self, kind: Kind[Any]) -> Gap | None:
-        """Return why a kind is missing, or None if it is not."""
-        wanted = _resource(kind)
-        return next((each for each in self.gaps if _resource(each.kind) == wanted), None)
+        """Return what is missing of a kind, or None."""
+        resource = _resource(kind)
+        return next((gap for gap in self.gaps if _resource(gap.kind) == resource), None)
 
     @cached_property
     def inventory(self) -> Inventory:
-        """Return the devices as they count."""
+        """Return the devices with effective attributes and taints."""
         return Inventory(
             slices=self.of(SLICES),
             classes=self.of(CLASSES),
@@ -130,39 +127,42 @@ class Snapshot:
 
     @cached_property
     def usage(self) -> Usage:
-        """Return who holds what."""
+        """Return which pods and claims use which devices."""
         return Usage(pods=self.of(PODS), claims=self.of(CLAIMS))
 
     @property
-    def remembers(self) -> bool:
-        """Report whether the server has records at all; they may be hidden from who asks."""
+    def has_records(self) -> bool:
+        """Report whether the server keeps records; the user may not be allowed to list them."""
         gap = self.gap(TAINT_RECORDS)
-        return gap is None or gap.why != "not served"
+        return gap is None or gap.reason != "not served"
 
     @property
-    def terms(self) -> Terms:
-        """Return how pods are made to leave here; our evictor keeps records."""
-        return ALL_EFFECTS if self.remembers else AS_KUBERNETES
+    def policy(self) -> EvictionPolicy:
+        """Return how pods are evicted in this cluster."""
+        return self.control_plane.eviction
 
     @cached_property
     def exposures(self) -> Exposures:
-        """Return who is on which tainted device, at the moment of the snapshot."""
+        """Return the pods on tainted devices, at the time of the snapshot."""
         clock = StoppedClock(self.taken)
-        return Exposures(self.inventory, self.usage, clock=clock, terms=self.terms)
+        usage = self.usage
+        if not self.policy.compat.evicts_extended_resources:
+            usage = Usage(pods=self.of(PODS), claims=self.of(CLAIMS), extended_resources=False)
+        return Exposures(self.inventory, usage, clock=clock, policy=self.policy)
 
     @cached_property
     def fleet(self) -> FleetView:
-        """Return the clusters and placements, as this hub places where no flag says otherwise."""
+        """Return the clusters and placements of a hub with default flags."""
         return self.fleet_with()
 
     def fleet_with(
-        self, *, toleration_seconds: int | None = None, leaves_per_minute: int | None = None
+        self, *, toleration_seconds: int | None = None, removals_per_minute: int | None = None
     ) -> FleetView:
-        """Return the clusters and placements, as a hub with such flags places.
+        """Return the clusters and placements of a hub with these flags.
 
-        One that does not have our kinds places as Open Cluster Management does.
+        A hub without our kinds behaves as Open Cluster Management does.
         """
-        # Late imports: only few questions are about clusters.
+        # Late imports: few commands are about clusters.
         from sully.domain.placement.options import OCM, PlacementOptions
         from sully.views.fleet import Caches, FleetView
         from sully.views.fleet_kinds import (
@@ -184,52 +184,66 @@ class Snapshot:
             scores=self.of(SCORES),
         )
         gap = self.gap(POLICIES)
-        ours = gap is None or gap.why == "not allowed"
+        is_sully = gap is None or gap.reason == "not allowed"
         options = (
             PlacementOptions(
-                health_toleration_seconds=toleration_seconds, leaves_per_minute=leaves_per_minute
+                health_toleration_seconds=toleration_seconds,
+                removals_per_minute=removals_per_minute,
             )
-            if ours
+            if is_sully
             else OCM
         )
         return FleetView(caches, clock=StoppedClock(self.taken), options=options)
 
-    # Trying
+    # Modified copies
 
     def with_objects(self, kind: Kind[T], *objects: T) -> Snapshot:
-        """Return the same with these objects added, or put in the place of those of their name."""
-        fresh = {key_of(each): each for each in objects}
-        kept = self._others(kind, fresh.keys())
-        return self._changed(kind, [*kept, *fresh.values()])
+        """Return a snapshot with these objects added or replaced."""
+        by_key = {key_of(obj): obj for obj in objects}
+        others = self._others(kind, by_key.keys())
+        return self._with_items(kind, [*others, *by_key.values()])
 
     def without(self, kind: Kind[Any], *keys: Key) -> Snapshot:
-        """Return the same without these objects."""
-        return self._changed(kind, self._others(kind, keys))
+        """Return a snapshot without these objects."""
+        return self._with_items(kind, self._others(kind, keys))
 
     def _others(self, kind: Kind[T], keys: Collection[Key]) -> list[T]:
-        copy = self.of(kind)
-        return [each for each in copy.values() if key_of(each) not in keys]
+        return [obj for obj in self.of(kind).values() if key_of(obj) not in keys]
 
-    def _changed(self, kind: Kind[Any], items: Sequence[Any]) -> Snapshot:
-        others = [each for where, each in self._objects.items() if where != _resource(kind)]
+    def _with_items(self, kind: Kind[Any], items: Sequence[Any]) -> Snapshot:
+        resource = _resource(kind)
+        others = [objects for other, objects in self._objects.items() if other != resource]
         return Snapshot(
             [*others, Objects(kind, items)],
             taken=self.taken,
-            gaps=[each for each in self.gaps if _resource(each.kind) != _resource(kind)],
+            gaps=[gap for gap in self.gaps if _resource(gap.kind) != resource],
             features=self.features,
+            control_plane=self.control_plane,
         )
+
+
+def _features(control_plane: ControlPlane) -> Features:
+    taints = control_plane.is_enabled("DRADeviceTaints")
+    patches = control_plane.honors_patches
+    return Features(
+        taints=taints,
+        rules=taints and control_plane.is_enabled("DRADeviceTaintRules"),
+        taint_slices=patches,
+        patch_attributes=patches and control_plane.is_enabled("DRAAdminControlledDeviceAttributes"),
+        pool_owners=control_plane.scheduler == "Sully",
+    )
 
 
 def _resource(kind: Kind[Any]) -> Resource:
     return kind.group, kind.plural
 
 
-def _read_as(kind: Kind[T], known: Objects) -> Sequence[T]:
-    if known.kind.type == kind.type:
-        return known.items
-    if known.kind.untyped:
-        return [from_body(kind, cast("Mapping[str, Any]", each)) for each in known.items]
+def _read_as(kind: Kind[T], loaded: Objects) -> Sequence[T]:
+    if loaded.kind.type == kind.type:
+        return loaded.items
+    if loaded.kind.untyped:
+        return [from_body(kind, cast("Mapping[str, Any]", item)) for item in loaded.items]
     try:
-        return [msgspec.convert(each, kind.type, from_attributes=True) for each in known.items]
+        return [msgspec.convert(item, kind.type, from_attributes=True) for item in loaded.items]
     except msgspec.ValidationError as error:
         raise unreadable(kind, error) from error

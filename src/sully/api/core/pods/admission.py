@@ -44,7 +44,7 @@ def admit_new(pod: Obj, ctx: WriteContext) -> None:
 
 
 def review_new(pod: Obj) -> None:
-    """Refuse a pod that claims for itself what only a RuntimeClass may say, or an odd mirror."""
+    """Refuse a pod that sets what only a RuntimeClass may set, or an invalid mirror pod."""
     review_mirror(pod)
     if pod["spec"].get("overhead") and not pod["spec"].get("runtimeClassName"):
         why = "Pod Overhead set without corresponding RuntimeClass defined Overhead"
@@ -52,7 +52,7 @@ def review_new(pod: Obj) -> None:
 
 
 def expected_account(pod: Obj) -> tuple[str, str] | None:
-    """Return the account that every namespace gets, for pods that use it; others must be there."""
+    """Return the account that every namespace gets, for pods that use it; others must exist."""
     named = pod["spec"].get("serviceAccountName") or _DEFAULT_ACCOUNT
     return ("serviceaccounts", named) if named == _DEFAULT_ACCOUNT and not is_mirror(pod) else None
 
@@ -88,9 +88,9 @@ def _service_account(pod: Obj, ctx: WriteContext) -> None:
 
 def _wants_token(spec: Obj, account: Obj) -> bool:
     for source in (spec, account):
-        wish = source.get("automountServiceAccountToken")
-        if wish is not None:
-            return bool(wish)
+        automount = source.get("automountServiceAccountToken")
+        if automount is not None:
+            return bool(automount)
     return True
 
 
@@ -140,21 +140,22 @@ def _class_values(pod: Obj, name: str, ctx: WriteContext) -> tuple[int, str]:
         return 0, _PREEMPT
     if name in _SYSTEM_PRIORITIES:
         return _SYSTEM_PRIORITIES[name], _PREEMPT
-    found = ctx.lookup("scheduling.k8s.io/priorityclasses", "", name)
-    if found is None:
+    priority_class = ctx.lookup("scheduling.k8s.io/priorityclasses", "", name)
+    if priority_class is None:
         raise _refuse(pod, f"no PriorityClass with name {name} was found")
-    return int(found.get("value", 0)), found.get("preemptionPolicy") or _PREEMPT
+    policy = priority_class.get("preemptionPolicy") or _PREEMPT
+    return int(priority_class.get("value", 0)), policy
 
 
 def _runtime_class(pod: Obj, ctx: WriteContext) -> None:
-    """Take the name of a RuntimeClass on trust: none can be created here, and nothing is run."""
+    """Refuse a RuntimeClass, unless unknown ones are accepted: none can be created here."""
     name = pod["spec"].get("runtimeClassName")
     if name and not ctx.compat.accepts_unknown_runtime_classes:
         raise _refuse(pod, f"pod rejected: RuntimeClass {quote(name)} not found")
 
 
 def _tolerations(spec: Obj) -> None:
-    """Let pods stay for a while on nodes that went away, unless they say something themselves."""
+    """Tolerate unreachable nodes for a while, unless the pod has such tolerations itself."""
     given = spec.get("tolerations") or []
     added = [
         {

@@ -1,4 +1,4 @@
-"""What a pod asks for as a whole, and the quality of service that follows from it."""
+"""The requests and limits of a whole pod, and its quality of service class."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from sully.machinery.quantity import Quantity, parse_quantity
 
 Obj = dict[str, Any]
 
-# Resources that can be asked for by the pod instead of by its containers.
+# Resources that can be requested by the pod instead of by its containers.
 POD_LEVEL = ("cpu", "memory")
 
 
@@ -42,17 +42,17 @@ def container_totals(spec: Obj, field: str) -> dict[str, Quantity]:
 
 def pod_requests(spec: Obj) -> dict[str, Quantity]:
     """Return what a pod requests: by its containers, by itself, and its overhead."""
-    found = container_totals(spec, "requests") | _pod_level(spec, "requests")
-    _add(found, _parsed(spec.get("overhead")))
-    return found
+    total = container_totals(spec, "requests") | _pod_level(spec, "requests")
+    _add(total, _parsed(spec.get("overhead")))
+    return total
 
 
 def pod_limits(spec: Obj) -> dict[str, Quantity]:
     """Return the limits of a pod; the overhead adds to those that are not zero."""
-    found = container_totals(spec, "limits") | _pod_level(spec, "limits")
+    total = container_totals(spec, "limits") | _pod_level(spec, "limits")
     overhead = _parsed(spec.get("overhead"))
-    _add(found, {name: more for name, more in overhead.items() if found.get(name)})
-    return found
+    _add(total, {name: more for name, more in overhead.items() if total.get(name)})
+    return total
 
 
 def has_pod_level(spec: Obj) -> bool:
@@ -105,8 +105,8 @@ def quality_of_service(spec: Obj) -> str:
 
 
 def _known(amounts: dict[str, str] | None) -> dict[str, Quantity]:
-    found = {name: parse_quantity((amounts or {}).get(name, "0")) for name in POD_LEVEL}
-    return {name: amount for name, amount in found.items() if amount.sign() > 0}
+    parsed = {name: parse_quantity((amounts or {}).get(name, "0")) for name in POD_LEVEL}
+    return {name: amount for name, amount in parsed.items() if amount.sign() > 0}
 
 
 def _total(parts: list[dict[str, Quantity]]) -> dict[str, Quantity]:

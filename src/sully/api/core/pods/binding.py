@@ -1,4 +1,4 @@
-"""Puts a pod on a node: what the binding endpoint does to the pod."""
+"""Binds a pod to a node: what the binding subresource changes in the pod."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from sully.machinery.strategy import ResourceType, Strategy, Version, WriteConte
 Obj = dict[str, Any]
 
 BINDING = "Binding"
-# The older way to post one, beside the endpoint of the pod.
+# The older endpoint, in addition to the subresource of the pod.
 BINDINGS = ResourceType(
     group="",
     kind=BINDING,
@@ -23,12 +23,12 @@ BINDINGS = ResourceType(
     virtual=True,
 )
 
-# Pods learn from these labels where their node stands.
+# The topology labels of the node, which are copied to the pod.
 _TOPOLOGY = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
 
 
 def check_binding(name: str, binding: Obj, ctx: WriteContext) -> None:
-    """Refuse a binding that is wrong by itself, before the pod is looked at."""
+    """Refuse a binding that is wrong by itself, before the pod is read."""
     if binding["metadata"].get("name", "") != name:
         raise BadRequest("name in URL does not match name in Binding object")
     problems = [*_problems(binding["target"])]
@@ -37,16 +37,16 @@ def check_binding(name: str, binding: Obj, ctx: WriteContext) -> None:
 
 
 def _problems(target: Obj) -> list[FieldError]:
-    kind, at, found = target.get("kind", ""), Path("target"), []
+    kind, at, errors = target.get("kind", ""), Path("target"), []
     if kind not in ("", "Node"):
-        found.append(at.child("kind").not_supported(kind, ("Node", "<empty>")))
+        errors.append(at.child("kind").not_supported(kind, ("Node", "<empty>")))
     if not target.get("name"):
-        found.append(at.child("name").required())
-    return found
+        errors.append(at.child("name").required())
+    return errors
 
 
 def bind_pod(pod: Obj, binding: Obj, ctx: WriteContext) -> Obj:
-    """Return the pod as the binding leaves it, or raise the answer that refuses it.
+    """Return the pod with the binding applied, or raise the error that refuses it.
 
     Labels and annotations of the binding go over to the pod, and so does the place of the node.
     """
@@ -82,6 +82,6 @@ def _refuse(pod: Obj, binding: Obj, name: str) -> None:
 
 
 def _place(node: str, ctx: WriteContext) -> dict[str, str]:
-    found = ctx.lookup("nodes", "", node) or {"metadata": {}}
-    labels = found["metadata"].get("labels") or {}
+    stored = ctx.lookup("nodes", "", node) or {"metadata": {}}
+    labels = stored["metadata"].get("labels") or {}
     return {key: labels[key] for key in _TOPOLOGY if key in labels}

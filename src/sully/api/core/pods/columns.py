@@ -1,4 +1,4 @@
-"""How pods print: one row says how many containers are ready and what holds the rest up."""
+"""The columns of pods: how many containers are ready, and what the others wait for."""
 
 from datetime import datetime
 from typing import Any
@@ -23,8 +23,8 @@ def _sidecar_names(pod: Obj) -> set[str]:
 
 
 def _state(container: Obj, name: str) -> Obj | None:
-    found = (container.get("state") or {}).get(name)
-    return dict(found) if found is not None else None
+    state = (container.get("state") or {}).get(name)
+    return dict(state) if state is not None else None
 
 
 def _ending(ended: Obj, prefix: str = "") -> str:
@@ -36,7 +36,7 @@ def _ending(ended: Obj, prefix: str = "") -> str:
 
 
 def _initialising(pod: Obj) -> str:
-    """Say which init container is still at work; empty when all are done."""
+    """Return which init container still runs; empty when all are done."""
     sidecars = _sidecar_names(pod)
     for position, container in enumerate(pod["status"].get("initContainerStatuses") or ()):
         ended, waiting = _state(container, "terminated"), _state(container, "waiting")
@@ -58,7 +58,7 @@ def _initialised(pod: Obj) -> bool:
 
 
 def _running(pod: Obj, reason: str) -> str:
-    """Let the containers speak, the first one last, so that its word counts."""
+    """Return the status of the containers: that of the first one with a reason."""
     has_running = False
     for container in reversed(pod["status"].get("containerStatuses") or []):
         waiting, ended = _state(container, "waiting"), _state(container, "terminated")
@@ -83,7 +83,7 @@ def _gated(pod: Obj) -> bool:
 
 
 def status_word(pod: Obj) -> str:
-    """Return what stands in the Status column."""
+    """Return the Status column."""
     status = pod["status"]
     reason = status.get("reason") or status.get("phase", "")
     if _gated(pod):
@@ -96,7 +96,7 @@ def status_word(pod: Obj) -> str:
         return str(reason)
     if status.get("reason") == "NodeLost":
         return "Unknown"
-    # A pod that has ended says how, even while it waits to disappear.
+    # A terminated pod shows how it ended, even while it is being deleted.
     return str(reason) if status.get("phase") in ("Succeeded", "Failed") else "Terminating"
 
 
@@ -160,7 +160,7 @@ COLUMNS = (
         "Nominated Node",
         plain(lambda pod: pod["status"].get("nominatedNodeName") or NONE),
         priority=1,
-        description="Node on which room is made for the pod.",
+        description="Node on which pods are preempted for the pod.",
     ),
     Column(
         "Readiness Gates",

@@ -17,7 +17,7 @@ def condition_of(pod: Obj, kind: str) -> Obj | None:
 
 
 def is_ready(pod: Obj) -> bool:
-    """Report whether the pod serves."""
+    """Report whether the pod has the condition Ready."""
     return (condition_of(pod, "Ready") or {}).get("status") == "True"
 
 

@@ -21,7 +21,7 @@ _ONLY_SIDECARS = "may not be set for init containers without restartPolicy=Alway
 
 @dataclass(frozen=True, slots=True)
 class PodNames:
-    """What the pod offers its containers: names of volumes and claims."""
+    """The names of volumes and claims that containers of a pod can use."""
 
     volumes: Collection[str]
     claims: Collection[str]
@@ -60,7 +60,7 @@ def init_containers(values: list[Obj], taken: set[str], pod_names: PodNames, at:
 
 
 def images_of_pods(values: list[Obj], at: Path) -> Errors:
-    """Check what holds for pods but was never demanded of templates."""
+    """Check what is required of pods but not of templates."""
     for position, container in enumerate(values):
         image = container.get("image", "")
         if image != image.strip():

@@ -1,4 +1,4 @@
-"""What a pod gets that its author left out.
+"""The defaults of a pod.
 
 `default_spec` holds for pods and for templates of pods; `default_pod` adds what only pods get.
 What depends on the rest of the cluster (service account, priority) is in admission.py.

@@ -34,7 +34,7 @@ def is_address(text: str) -> bool:
 
 
 def dns_config(spec: Obj, at: Path) -> Errors:
-    """Check servers, search paths and options; a policy of None leaves all of it to the pod."""
+    """Check servers, search paths and options; with the policy None the pod must set them."""
     config: Obj | None = spec.get("dnsConfig")
     servers = (config or {}).get("nameservers") or []
     if spec.get("dnsPolicy") == "None" and config is None:
@@ -67,7 +67,7 @@ def _searches(searches: list[str], at: Path) -> Errors:
     for position, search in enumerate(searches):
         if search == ".":
             continue
-        # A dot at the end says that the name is whole.
+        # A dot at the end makes the name fully qualified.
         name, here = search.removesuffix("."), at.index(position)
         if len(name) > _MAX_NAME:
             yield here.invalid(name, f"must be no more than {_MAX_NAME} characters")

@@ -88,23 +88,23 @@ def _value_from(variable: Obj, at: Path) -> Errors:
 
 
 def field_ref(reference: Obj, known: Sequence[str], at: Path) -> Errors:
-    """Check which field of its pod is meant."""
+    """Check the reference to a field of the pod."""
     path = reference.get("fieldPath", "")
-    found = _ONE_OF_A_MAP.fullmatch(path)
+    match = _ONE_OF_A_MAP.fullmatch(path)
     if not reference.get("apiVersion"):
         yield at.child("apiVersion").required()
     elif not path:
         yield at.child("fieldPath").required()
-    elif found:
+    elif match:
         # Case does not matter in keys of annotations.
-        key = found[2] if found[1] == "labels" else found[2].lower()
+        key = match[2] if match[1] == "labels" else match[2].lower()
         yield from label_key(key, at)
     elif path not in known:
         yield at.child("fieldPath").not_supported(path, known)
 
 
 def amount_ref(reference: Obj, at: Path) -> Errors:
-    """Check which amount of a container is meant, and in which unit."""
+    """Check the reference to a resource of a container, and its unit."""
     name = reference.get("resource", "")
     if not name:
         yield at.child("resource").required()

@@ -11,9 +11,9 @@ _IMAGE = re.compile(
 
 
 def pull_policy(image: str) -> str:
-    """Say when to fetch an image: always if it means `latest`, whose content moves."""
-    found = _IMAGE.fullmatch(image)
-    if found is None:
+    """Return the pull policy: Always for the tag `latest`, whose content changes."""
+    match = _IMAGE.fullmatch(image)
+    if match is None:
         return "IfNotPresent"
-    tag = found["tag"] or ("" if found["digest"] else "latest")
+    tag = match["tag"] or ("" if match["digest"] else "latest")
     return "Always" if tag == "latest" else "IfNotPresent"

@@ -30,7 +30,7 @@ def validate_new_mirror(pod: Obj) -> Errors:
 
 
 def validate_same_mirror(pod: Obj, old: Obj) -> Errors:
-    """Check that an update, also of the status, leaves the annotation as it is."""
+    """Check that an update, also of the status, does not change the annotation."""
     new = (pod["metadata"].get("annotations") or {}).get(MIRROR)
     before = (old["metadata"].get("annotations") or {}).get(MIRROR)
     if new != before:
@@ -42,13 +42,13 @@ def review_mirror(pod: Obj) -> None:
     """Refuse a mirror pod that uses an account or secrets, for every user."""
     if not is_mirror(pod):
         return
-    found = list(references(pod))
+    referenced = list(references(pod))
     why = ""
     if pod["spec"].get("serviceAccountName"):
         why = "a mirror pod may not reference service accounts"
-    elif any(reference.resource == "secrets" for reference in found):
+    elif any(reference.resource == "secrets" for reference in referenced):
         why = "a mirror pod may not reference secrets"
-    elif any(reference.resource == "serviceaccounts" for reference in found):
+    elif any(reference.resource == "serviceaccounts" for reference in referenced):
         why = "a mirror pod may not use ServiceAccountToken volume projections"
     if why:
         raise forbidden("pods", "", pod["metadata"].get("name", ""), why)

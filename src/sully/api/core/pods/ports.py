@@ -1,4 +1,4 @@
-"""Ports of containers, and the places that refer to them by number or name."""
+"""Ports of containers, and the fields that refer to them by number or name."""
 
 import re
 from collections.abc import Iterable
@@ -64,7 +64,7 @@ def ports(values: list[Obj], at: Path) -> Errors:
 
 
 def host_ports(containers: Iterable[Obj], at: Path) -> Errors:
-    """Find ports of the node that two containers want."""
+    """Find host ports that two containers use."""
     taken: set[str] = set()
     for position, container in enumerate(containers):
         for index, port in enumerate(container.get("ports") or ()):

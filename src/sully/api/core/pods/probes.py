@@ -76,7 +76,7 @@ def lifecycle(value: Obj, at: Path) -> Errors:
 
 
 def probe(value: Obj, name: str, at: Path) -> Errors:
-    """Check one probe; `name` is the field it stands in."""
+    """Check one probe; `name` is its field."""
     yield from handler(value, at)
     for field in _COUNTS:
         yield from not_negative(value.get(field, 0), at.child(field))

@@ -49,7 +49,7 @@ _ALWAYS = frozenset(("azureFile", "configMap", "glusterfs", "persistentVolumeCla
 
 
 def references(pod: Obj) -> Iterator[Reference]:
-    """Go through every object in the pod's namespace that its spec refers to."""
+    """Yield every object in the pod's namespace that its spec refers to."""
     spec = pod["spec"]
     if spec.get("serviceAccountName"):
         yield Reference("serviceaccounts", spec["serviceAccountName"])
@@ -91,7 +91,7 @@ def _of_volume(volume: Obj, pod_name: str) -> Iterator[Reference]:
         if source == "csi":
             yield Reference("csidrivers", value.get("driver", ""), "CSI volumes")
         elif source == "ephemeral":
-            # The claim is named after pod and volume; whoever creates it follows the same rule.
+            # As the controller names the claim that it creates.
             name = f"{pod_name}-{volume['name']}"
             yield Reference("persistentvolumeclaims", name, "ephemeral volumes")
         elif source == "projected":
@@ -107,7 +107,7 @@ def _of_projection(projection: Obj) -> Iterator[Reference]:
 
 
 def _at(value: Obj, path: tuple[str, ...]) -> str:
-    found: Any = value
+    part: Any = value
     for name in path:
-        found = (found or {}).get(name)
-    return found or ""
+        part = (part or {}).get(name)
+    return part or ""

@@ -1,4 +1,4 @@
-"""What containers ask for: amounts of resources, and devices through the pod's claims."""
+"""The resources that containers request, and the devices of the pod's claims."""
 
 from collections.abc import Collection
 from typing import Any
@@ -42,11 +42,11 @@ def _within_limit(name: str, text: str, limits: dict[str, str], at: Path) -> Err
             text = "Limit must be set for non overcommitable resources"
             yield at.child("limits").required(text)
         return
-    asked, limit = parse_quantity(text), parse_quantity(limits[name])
-    if asked != limit and not may_overcommit(name):
+    request, limit = parse_quantity(text), parse_quantity(limits[name])
+    if request != limit and not may_overcommit(name):
         why = f"must be equal to {name} limit of {limits[name]}"
         yield at.child("requests").invalid(text, why)
-    elif asked > limit:
+    elif request > limit:
         why = f"must be less than or equal to {name} limit of {limits[name]}"
         yield at.child("requests").invalid(text, why)
 
@@ -75,7 +75,7 @@ def _used_claims(used: list[Obj], claims: Collection[str], at: Path) -> Errors:
 
 
 def claims(values: list[Obj], pod_name: str | None, at: Path) -> Errors:
-    """Check the claims of a pod; without a name (in templates) claims made for it are not named."""
+    """Check the claims of a pod; without a name (in templates) generated claims are not named."""
     seen: set[str] = set()
     for position, claim in enumerate(values):
         here = at.index(position)

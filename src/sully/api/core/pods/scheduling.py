@@ -1,4 +1,4 @@
-"""Where a pod may go: node selectors, affinity, spreading, gates."""
+"""Where a pod may be scheduled: node selectors, affinity, topology spread, gates."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ _POSITIVE = "must be greater than zero"
 
 
 def affinity(value: Obj | None, at: Path) -> Errors:
-    """Check all rules of attraction and repulsion."""
+    """Check node affinity, pod affinity and pod anti-affinity."""
     if value is None:
         return
     if "nodeAffinity" in value:
@@ -39,14 +39,14 @@ def affinity(value: Obj | None, at: Path) -> Errors:
 def _node_affinity(value: Obj, at: Path) -> Errors:
     if REQUIRED in value:
         yield from node_selector(value[REQUIRED], at.child(REQUIRED))
-    for position, wish in enumerate(value.get(PREFERRED) or ()):
+    for position, preferred in enumerate(value.get(PREFERRED) or ()):
         here = at.child(PREFERRED).index(position)
-        yield from _weight(wish, here)
-        yield from _term(wish["preference"], here.child("preference"))
+        yield from _weight(preferred, here)
+        yield from _term(preferred["preference"], here.child("preference"))
 
 
 def node_selector(selector: Obj, at: Path) -> Errors:
-    """Check that there are terms and that each makes sense."""
+    """Check the terms of a node selector; there must be one."""
     at = at.child("nodeSelectorTerms")
     terms = selector.get("nodeSelectorTerms") or []
     if not terms:
@@ -86,18 +86,18 @@ def _field(field: Obj, at: Path) -> Errors:
         yield from dns_subdomain(value, at.child("values").index(position))
 
 
-def _weight(wish: Obj, at: Path) -> Errors:
-    if not 1 <= wish.get("weight", 0) <= 100:
-        yield at.child("weight").invalid(wish.get("weight", 0), "must be in the range 1-100")
+def _weight(preferred: Obj, at: Path) -> Errors:
+    if not 1 <= preferred.get("weight", 0) <= 100:
+        yield at.child("weight").invalid(preferred.get("weight", 0), "must be in the range 1-100")
 
 
 def _pod_affinity(value: Obj, at: Path) -> Errors:
     for position, term in enumerate(value.get(REQUIRED) or ()):
         yield from _pod_term(term, at.child(REQUIRED).index(position))
-    for position, wish in enumerate(value.get(PREFERRED) or ()):
+    for position, preferred in enumerate(value.get(PREFERRED) or ()):
         here = at.child(PREFERRED).index(position)
-        yield from _weight(wish, here)
-        yield from _pod_term(wish["podAffinityTerm"], here.child("podAffinityTerm"))
+        yield from _weight(preferred, here)
+        yield from _pod_term(preferred["podAffinityTerm"], here.child("podAffinityTerm"))
 
 
 def _pod_term(term: Obj, at: Path) -> Errors:
@@ -143,7 +143,7 @@ def _constraint(constraint: Obj, at: Path) -> Errors:
 
 
 def gates(values: list[Obj], at: Path) -> Errors:
-    """Check the marks that keep a pod from being scheduled."""
+    """Check the scheduling gates."""
     seen: set[str] = set()
     for position, gate in enumerate(values):
         name = gate.get("name", "")

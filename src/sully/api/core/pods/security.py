@@ -22,7 +22,7 @@ _SYSCTL = re.compile(_SYSCTL_FORMAT)
 _NO_SYSCTL = f"must have at most {_LONGEST_SYSCTL} characters and match regex {_SYSCTL_FORMAT}"
 _ESCALATION = "cannot set `allowPrivilegeEscalation` to false and "
 _BOTH_NAMESPACES = "ShareProcessNamespace and HostPID cannot both be enabled"
-# As Go's fields stand in a text that quotes the whole context.
+# The Go names of the fields, in the order of error texts.
 _GO_FIELDS = (
     *("Capabilities", "Privileged", "SELinuxOptions", "WindowsOptions", "RunAsUser", "RunAsGroup"),
     *("RunAsNonRoot", "ReadOnlyRootFilesystem", "AllowPrivilegeEscalation", "ProcMount"),
@@ -83,10 +83,10 @@ def _escalation(context: Obj, at: Path) -> Errors:
 
 def _shown(context: Obj) -> Obj:
     """Return a context as Go's fields have it."""
-    found = as_go({**context, "sELinuxOptions": context.get("seLinuxOptions")}, *_GO_FIELDS)
-    if found["Capabilities"] is not None:
-        found["Capabilities"] = as_go(found["Capabilities"], "Add", "Drop")
-    return found
+    fields = as_go({**context, "sELinuxOptions": context.get("seLinuxOptions")}, *_GO_FIELDS)
+    if fields["Capabilities"] is not None:
+        fields["Capabilities"] = as_go(fields["Capabilities"], "Add", "Drop")
+    return fields
 
 
 def _seccomp(profile: Obj | None, at: Path) -> Errors:

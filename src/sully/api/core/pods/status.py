@@ -33,7 +33,7 @@ def validate_status(pod: Obj, old: Obj) -> Errors:
 
 
 def _restarts(pod: Obj, old: Obj) -> Errors:
-    """Check that containers which never restart stay ended."""
+    """Check that terminated containers which never restart stay terminated."""
     if old["spec"].get("restartPolicy") == "Always":
         return
     may_fail = old["spec"].get("restartPolicy") == "OnFailure"
@@ -72,7 +72,7 @@ def align_addresses(status: Obj) -> None:
 
 
 def keep_generations(status: Obj, before: Obj) -> None:
-    """Keep what was said about generations where a writer that does not know them left it out."""
+    """Keep observed generations that a client which does not know them left out."""
     if not status.get("observedGeneration") and before.get("observedGeneration"):
         status["observedGeneration"] = before["observedGeneration"]
     known = {c.get("type"): c for c in reversed(before.get("conditions") or [])}

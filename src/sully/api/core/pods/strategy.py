@@ -42,7 +42,7 @@ class PodStrategy(Strategy):
         align_addresses(obj["status"])
 
     def expects(self, obj: Obj) -> tuple[str, str] | None:
-        """Name the account that a new namespace is about to get."""
+        """Return the service account that a new namespace is about to get."""
         return expected_account(obj)
 
     def admit(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
@@ -53,7 +53,7 @@ class PodStrategy(Strategy):
             admit_change(obj, old)
 
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
-        """Start pending; quality of service is decided here for good."""
+        """Start pending; the quality of service class never changes."""
         generations.start(obj)
         status = {"phase": "Pending", "qosClass": quality_of_service(obj["spec"])}
         obj["status"] = status
@@ -92,7 +92,7 @@ class PodStatusStrategy(PodStrategy):
     """Writes to the status endpoint, which may also change labels."""
 
     def admit(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
-        """Leave the spec alone: it is not written here."""
+        """Set no defaults: the spec is not written here."""
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Keep spec, owners and quality of service."""
@@ -112,13 +112,13 @@ class PodStatusStrategy(PodStrategy):
         return validate_status(obj, old)
 
 
-def deletion_grace(pod: Obj, asked: int | None = None) -> int:
-    """Return how many seconds a deletion waits; a pod that does not run is not waited for."""
+def deletion_grace(pod: Obj, requested: int | None = None) -> int:
+    """Return the grace period of a deletion; zero for a pod that does not run."""
     never_ran = not pod["spec"].get("nodeName")
     if never_ran or pod["status"].get("phase") in ("Succeeded", "Failed"):
         return 0
     own = pod["spec"].get("terminationGracePeriodSeconds", GRACE_SECONDS)
-    seconds = int(own if asked is None else asked)
+    seconds = int(own if requested is None else requested)
     return seconds if seconds >= 0 else 1
 
 

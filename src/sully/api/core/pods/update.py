@@ -83,7 +83,7 @@ def _gates(spec: Obj, before: Obj) -> Errors:
 
 
 def _everything_else(spec: Obj, before: Obj) -> Errors:
-    """Put the old values where changes are allowed; then nothing may differ."""
+    """Copy the old values where changes are allowed; then nothing may differ."""
     rest = dict(spec)
     for name in ("activeDeadlineSeconds", "tolerations", "schedulingGates"):
         _take(rest, before, name)
@@ -122,15 +122,15 @@ def _take(rest: Obj, before: Obj, name: str) -> None:
 
 
 def _steering(rest: Obj, before: Obj) -> Errors:
-    """Check what may still be said about nodes while a gate holds the pod back."""
+    """Check changes of the node selection of a gated pod."""
     new, old = rest.get("nodeSelector") or {}, before.get("nodeSelector") or {}
     if any(new.get(key) != value for key, value in old.items()):
         yield SPEC.child("nodeSelector").invalid(new, _ONLY_ADDED_LABELS)
     _take(rest, before, "nodeSelector")
-    wanted, required = _node_affinity(rest), _node_affinity(before)
-    if wanted != required:
+    requested, required = _node_affinity(rest), _node_affinity(before)
+    if requested != required:
         at = SPEC.child("affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms")
-        yield from _narrower(wanted, required, at)
+        yield from _narrower(requested, required, at)
         _take(rest, before, "affinity")
 
 

@@ -1,4 +1,4 @@
-"""What a volume of a pod gets that its author left out."""
+"""The defaults of volumes."""
 
 from typing import Any
 
@@ -53,6 +53,6 @@ def _default_items(source: Obj | None) -> None:
 
 
 def default_field_ref(reference: Obj | None) -> None:
-    """Say in which version of the API the path of a field is written."""
+    """Set the API version of a field reference."""
     if reference is not None and not reference.get("apiVersion"):
         reference["apiVersion"] = "v1"

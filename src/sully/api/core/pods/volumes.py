@@ -25,7 +25,7 @@ _HOST_PATH_TYPES = (
     "FileOrCreate",
     "Socket",
 )
-# Fields without which a source points nowhere.
+# Required fields of a source.
 _REQUIRED = {
     "awsElasticBlockStore": ("volumeID",),
     "azureFile": ("secretName", "shareName"),
@@ -56,9 +56,9 @@ def volumes(values: list[Obj], at: Path) -> tuple[set[str], list[FieldError]]:
     names: set[str] = set()
     problems: list[FieldError] = []
     for position, volume in enumerate(values):
-        found = [*_volume(volume, names, at.index(position))]
-        problems += found
-        if not found:
+        errors = [*_volume(volume, names, at.index(position))]
+        problems += errors
+        if not errors:
             names.add(volume["name"])
     return names, problems
 
@@ -189,13 +189,13 @@ def _mode(mode: int | None, at: Path) -> Errors:
 
 
 def no_backsteps(path: str, at: Path) -> Errors:
-    """Check that a path does not climb."""
+    """Check that a path has no `..`."""
     if ".." in path.split("/"):
         yield at.invalid(path, "must not contain '..'")
 
 
 def descending(path: str, at: Path) -> Errors:
-    """Check that a path leads down from where it starts."""
+    """Check that a path is relative and has no `..`."""
     if path.startswith("/"):
         yield at.invalid(path, "must be a relative path")
     yield from no_backsteps(path, at)

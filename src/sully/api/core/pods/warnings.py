@@ -1,4 +1,4 @@
-"""What is allowed in a pod but probably not meant."""
+"""What is allowed in a pod but probably a mistake."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,15 +15,15 @@ _SORTS = ("initContainers", "containers", "ephemeralContainers")
 
 def spec_warnings(spec: Obj, at: Path) -> Iterator[str]:
     """Yield warnings about a pod spec, in a pod or in a template."""
-    found = [
+    containers = [
         (container, at.child(sort).index(position))
         for sort in _SORTS
         for position, container in enumerate(spec.get(sort) or ())
     ]
-    for container, here in found:
+    for container, here in containers:
         yield from _fractions(container, here)
         yield from _hidden_variables(container, here)
-    yield from _ports(found)
+    yield from _ports(containers)
 
 
 def _fractions(container: Obj, at: Path) -> Iterator[str]:
@@ -41,7 +41,7 @@ def _hidden_variables(container: Obj, at: Path) -> Iterator[str]:
     for position, variable in enumerate(container.get("env") or ()):
         name, value = variable.get("name", ""), variable.get("value", "")
         itself = f"$({name})"
-        # Building on the earlier value is what defining a variable twice is good for.
+        # A second definition may refer to the earlier value.
         extends = itself in value and value != itself and "valueFrom" not in variable
         if name in seen and not extends:
             here = at.child("env").index(position)

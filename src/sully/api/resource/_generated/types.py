@@ -138,7 +138,7 @@ class DeviceTaint(Wire, frozen=True, kw_only=True):
 
 
 class NodeAllocatableMapping(Wire, frozen=True, kw_only=True):
-    """How much of a node's resource an allocated device stands for."""
+    """How much of a node's resource an allocated device provides."""
 
     capacity_key: str | None = None
     capacity_multiplier: str | None = None
@@ -228,7 +228,7 @@ class DeviceSelector(Wire, frozen=True, kw_only=True):
 
 
 class OpaqueDeviceConfiguration(Wire, frozen=True, kw_only=True):
-    """Settings for one driver, passed on without being looked at."""
+    """Settings for one driver, passed on without validation."""
 
     driver: str
     parameters: Any = None
@@ -266,7 +266,7 @@ class DeviceToleration(Wire, frozen=True, kw_only=True):
 
 
 class CapacityRequirements(Wire, frozen=True, kw_only=True):
-    """How much of a device's capacities is wanted."""
+    """How much of a device's capacities is requested."""
 
     requests: dict[str, str] = field(default_factory=dict)
 
@@ -279,7 +279,7 @@ class DeviceDerivedAttribute(Wire, frozen=True, kw_only=True):
 
 
 class ExactDeviceRequest(Wire, frozen=True, kw_only=True):
-    """The devices wanted by a request without alternatives."""
+    """The devices of a request without alternatives."""
 
     device_class_name: str
     selectors: tuple[DeviceSelector, ...] = ()
@@ -471,7 +471,7 @@ class DeviceTaintRule(Wire, frozen=True, kw_only=True):
 
 
 class NullValue(Wire, frozen=True, kw_only=True):
-    """Stands for the absence of a value; it has no content."""
+    """The absence of a value; it has no content."""
 
 
 class NullableDeviceAttribute(DeviceAttribute, frozen=True, kw_only=True):

@@ -112,8 +112,8 @@ class TaintRecordStatus(Wire, frozen=True, kw_only=True):
     paused: str = ""
     changes: tuple[TaintChange, ...] = ()
     evicted: int = 0
-    lifted_time: datetime | None = None
-    lifted_by: str = ""
+    deleted_time: datetime | None = None
+    deleted_by: str = ""
 
 
 class TaintRecord(Wire, frozen=True, kw_only=True):
@@ -157,14 +157,14 @@ class ClusterTaintPolicySpec(Wire, frozen=True, kw_only=True):
 
 
 class ClusterTaintPolicyStatus(Wire, frozen=True, kw_only=True):
-    """What a policy does at present."""
+    """What a policy currently does."""
 
     conditions: tuple[Condition, ...] = ()
 
 
 class ClusterTaintPolicy(Wire, frozen=True, kw_only=True):
     """Turns conditions of managed clusters into taints: while a condition has had a status for
-    long enough, the clusters it selects carry the taint."""
+    long enough, the clusters it selects have the taint."""
 
     metadata: ObjectMeta
     spec: ClusterTaintPolicySpec

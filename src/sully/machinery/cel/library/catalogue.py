@@ -1,4 +1,4 @@
-"""The sets of libraries that environments are made of, each built once."""
+"""The sets of libraries of environments, each built once."""
 
 from __future__ import annotations
 
@@ -65,5 +65,5 @@ def kubernetes_library(*, includes: bool = False) -> Library:
 
 @lru_cache(maxsize=1)
 def full_library() -> Library:
-    """Return everything there is, for environments of other kinds and for tests."""
+    """Return all functions, for other environments and for tests."""
     return merge((kubernetes_library(includes=True), reversal()))

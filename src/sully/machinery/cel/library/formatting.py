@@ -29,7 +29,7 @@ _NAMES: Final = {
 
 def format_text(template: str, values: list[Value]) -> str:
     """Fill the clauses of a template with values, in order."""
-    place = length = last = 0
+    index = length = last = 0
     out: list[str] = []
     for clause in _CLAUSE.finditer(template):
         out.append(template[last : clause.start()])
@@ -38,12 +38,12 @@ def format_text(template: str, values: list[Value]) -> str:
             out.append("%")
             continue
         precision, verb = clause.groups()
-        if place >= len(values):
-            raise EvaluationError(f"index {place} out of range")
-        out.append(_formatted(verb, precision, values[place]))
+        if index >= len(values):
+            raise EvaluationError(f"index {index} out of range")
+        out.append(_formatted(verb, precision, values[index]))
         length += len(out[-1])
         checked_length(length)
-        place += 1
+        index += 1
     return "".join((*out, template[last:]))
 
 
@@ -73,8 +73,8 @@ def _formatted(verb: str | None, precision: str | None, value: Value) -> str:
 
 
 def _refused(rule: str, value: Value) -> EvaluationError:
-    found = type_of(value)
-    name = _NAMES.get(found.kind, found.name)
+    type_ = type_of(value)
+    name = _NAMES.get(type_.kind, type_.name)
     return EvaluationError(f"error during formatting: {rule}, was given {name}")
 
 

@@ -68,13 +68,13 @@ def _extreme(items: list[Value], direction: int, name: str) -> Value:
     return best
 
 
-def _index_of(items: list[Value], wanted: Value) -> int:
-    return next((place for place, item in enumerate(items) if equals(item, wanted)), -1)
+def _index_of(items: list[Value], expected: Value) -> int:
+    return next((index for index, item in enumerate(items) if equals(item, expected)), -1)
 
 
-def _last_index_of(items: list[Value], wanted: Value) -> int:
-    places = range(len(items) - 1, -1, -1)
-    return next((place for place in places if equals(items[place], wanted)), -1)
+def _last_index_of(items: list[Value], expected: Value) -> int:
+    indexes = range(len(items) - 1, -1, -1)
+    return next((index for index in indexes if equals(items[index], expected)), -1)
 
 
 def _kubernetes_rows() -> Iterator[Row]:
@@ -134,8 +134,8 @@ def _sort_by(items: list[Value], keys: list[Value]) -> list[Value]:
         if not comparable(key, keys[0]) or type(key) is not type(keys[0]):
             raise EvaluationError("list elements must have the same type")
     ordered = cmp_to_key(compare)
-    places = sorted(range(len(items)), key=lambda place: ordered(keys[place]))
-    return [items[place] for place in places]
+    indexes = sorted(range(len(items)), key=lambda index: ordered(keys[index]))
+    return [items[index] for index in indexes]
 
 
 def _extension_rows() -> Iterator[Row]:
@@ -154,8 +154,8 @@ def _extension_rows() -> Iterator[Row]:
         )
 
 
-def _contains_all(items: list[Value], wanted: list[Value]) -> bool:
-    return all(any(equals(item, one) for item in items) for one in wanted)
+def _contains_all(items: list[Value], expected: list[Value]) -> bool:
+    return all(any(equals(item, value) for item in items) for value in expected)
 
 
 def _set_rows() -> Iterator[Row]:
@@ -173,10 +173,10 @@ def _set_rows() -> Iterator[Row]:
     )
 
 
-def _includes(value: Value, wanted: Value) -> bool:
+def _includes(value: Value, expected: Value) -> bool:
     if isinstance(value, (list, tuple)):
-        return any(equals(item, wanted) for item in value)
-    return equals(value, wanted)
+        return any(equals(item, expected) for item in value)
+    return equals(value, expected)
 
 
 def kubernetes_lists() -> Library:

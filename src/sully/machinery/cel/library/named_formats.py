@@ -74,12 +74,12 @@ register(NamedFormat, FORMAT)
 
 
 def _matched(text: str, pattern: str, limit: int, problem: str) -> list[str]:
-    found = []
+    problems = []
     if len(text.encode()) > limit:
-        found.append(f"must be no more than {limit} bytes")
+        problems.append(f"must be no more than {limit} bytes")
     if not re.fullmatch(pattern, text, re.ASCII):
-        found.append(problem)
-    return found
+        problems.append(problem)
+    return problems
 
 
 def _label(text: str) -> list[str]:
@@ -162,8 +162,8 @@ _FORMATS: Final = {
 
 
 def _named(name: str) -> Optional:
-    found = _FORMATS.get(name)
-    return NONE if found is None else Optional(found)
+    named_format = _FORMATS.get(name)
+    return NONE if named_format is None else Optional(named_format)
 
 
 def _validate(named: NamedFormat, text: str) -> Optional:

@@ -52,11 +52,11 @@ def _ip(text: str) -> Address:
     if ":" in text and "." in text:
         raise EvaluationError("IPv4-mapped IPv6 address is not allowed")
     try:
-        found = ipaddress.ip_address(text)
+        address = ipaddress.ip_address(text)
     except ValueError:
         raise EvaluationError(f"IP Address '{text}' {_PARSE}") from None
-    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
-    return mapped or found
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address
 
 
 def _is_ip(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""The string extensions, version 2 (and `reverse` of version 3 where it is asked for).
+"""The string extensions, version 2 (and optionally `reverse` of version 3).
 
 Positions count characters, not bytes. `format` has its own module.
 """
@@ -31,14 +31,14 @@ _ESCAPES: Final = str.maketrans(
 )
 
 
-def _out_of_range(place: int) -> EvaluationError:
-    return EvaluationError(f"index out of range: {place}")
+def _out_of_range(index: int) -> EvaluationError:
+    return EvaluationError(f"index out of range: {index}")
 
 
-def _char_at(text: str, place: int) -> str:
-    if not 0 <= place <= len(text):
-        raise _out_of_range(place)
-    return text[place : place + 1]
+def _char_at(text: str, index: int) -> str:
+    if not 0 <= index <= len(text):
+        raise _out_of_range(index)
+    return text[index : index + 1]
 
 
 def _index_of(text: str, part: str, start: int = 0) -> int:
@@ -74,9 +74,9 @@ def _split(text: str, separator: str, limit: int = -1) -> list[str]:
 
 
 def _substring(text: str, start: int, end: int | None = None) -> str:
-    for place in (start,) if end is None else (start, end):
-        if not 0 <= place <= len(text):
-            raise _out_of_range(place)
+    for index in (start,) if end is None else (start, end):
+        if not 0 <= index <= len(text):
+            raise _out_of_range(index)
     if end is not None and start > end:
         raise EvaluationError(f"invalid substring range. start: {start}, end: {end}")
     return text[start:end]

@@ -63,12 +63,12 @@ class Url:
 
     def parameters(self) -> dict[str, list[str]]:
         """Return the query: every key with its values, in order."""
-        found: dict[str, list[str]] = {}
+        parameters_by_name: dict[str, list[str]] = {}
         for pair in self.query.split("&"):
             key, _, value = pair.partition("=")
             if pair and ";" not in pair and not _BAD_ESCAPE.search(pair):
-                found.setdefault(_decoded(key), []).append(_decoded(value))
-        return found
+                parameters_by_name.setdefault(_decoded(key), []).append(_decoded(value))
+        return parameters_by_name
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Url) and self.text == other.text

@@ -5,7 +5,7 @@ requires a permission on the set. The roles of agents are for their own clusters
 created when a cluster is accepted.
 """
 
-from sully.server.authorization.policy.writing import READ, WRITE, Obj, bind, group, on, role
+from sully.server.authorization.policy.builders import READ, WRITE, Obj, bind, group, on, role
 
 CLUSTER = "cluster.open-cluster-management.io"
 _KINDS = "addonplacementscores managedclustersetbindings placementdecisions placements"

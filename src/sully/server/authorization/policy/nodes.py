@@ -4,7 +4,7 @@ The rules are also the role `system:node`, which has no binding: the node
 authorizer uses them.
 """
 
-from sully.server.authorization.policy.writing import (
+from sully.server.authorization.policy.builders import (
     READ,
     RESOURCE,
     WRITE,

@@ -1,66 +1,70 @@
 """The default cluster roles and bindings, and their auto-reconciliation at every start.
 
-Missing ones are created; existing ones keep additions and get back what they lack, unless their
-annotation `rbac.authorization.kubernetes.io/autoupdate` is false. Nothing is ever removed.
+Missing ones are created; existing ones keep additions and get missing rules and subjects, unless
+their annotation `rbac.authorization.kubernetes.io/autoupdate` is false. Nothing is ever removed.
 """
 
-from sully.api.rbac.aggregation import gathered
+from sully.api.rbac.aggregation import aggregated_rules
 from sully.api.rbac.coverage import missing
 from sully.machinery.codec import copy
-from sully.server.authorization.policy import clusters, nodes, people, programs
-from sully.server.authorization.policy.writing import AUTO_UPDATE, Obj
+from sully.server.authorization.policy import clusters, nodes
+from sully.server.authorization.policy import components as programs
+from sully.server.authorization.policy import user_facing as people
+from sully.server.authorization.policy.builders import AUTO_UPDATE, Obj
 
 
-def role_lacks(found: Obj, wanted: Obj) -> Obj | None:
-    """Return a role with what it lacks, None if it lacks nothing or is not to be changed."""
-    changed = _with_metadata(found, wanted)
+def reconciled_role(existing: Obj, expected: Obj) -> Obj | None:
+    """Return a role with its missing rules; None if none is missing or it must not be changed."""
+    changed = _with_metadata(existing, expected)
     if changed is None:
         return None
-    rule = wanted.get("aggregationRule")
+    rule = expected.get("aggregationRule")
     if rule is not None:
         # The aggregation controller writes the rules; only the selectors count.
-        have = (found.get("aggregationRule") or {}).get("clusterRoleSelectors") or []
-        want = [selector for selector in rule["clusterRoleSelectors"] if selector not in have]
-        if want:
-            changed["aggregationRule"] = {"clusterRoleSelectors": [*have, *want]}
+        current = (existing.get("aggregationRule") or {}).get("clusterRoleSelectors") or []
+        missing_parts = [
+            selector for selector in rule["clusterRoleSelectors"] if selector not in current
+        ]
+        if missing_parts:
+            changed["aggregationRule"] = {"clusterRoleSelectors": [*current, *missing_parts]}
     else:
-        lacking = missing(found.get("rules") or [], wanted["rules"])
-        if lacking:
-            changed["rules"] = [*(found.get("rules") or []), *lacking]
-    return changed if changed != found else None
+        missing_rules = missing(existing.get("rules") or [], expected["rules"])
+        if missing_rules:
+            changed["rules"] = [*(existing.get("rules") or []), *missing_rules]
+    return changed if changed != existing else None
 
 
-def binding_lacks(found: Obj, wanted: Obj) -> Obj | None:
-    """Return a binding with the subjects it lacks, None if there is nothing to change."""
-    changed = _with_metadata(found, wanted)
+def reconciled_binding(existing: Obj, expected: Obj) -> Obj | None:
+    """Return a binding with its missing subjects; None if it must not be changed."""
+    changed = _with_metadata(existing, expected)
     if changed is None:
         return None
-    have = found.get("subjects") or []
-    want = [subject for subject in wanted["subjects"] if subject not in have]
-    if want:
-        changed["subjects"] = [*have, *want]
-    return changed if changed != found else None
+    current = existing.get("subjects") or []
+    missing_parts = [subject for subject in expected["subjects"] if subject not in current]
+    if missing_parts:
+        changed["subjects"] = [*current, *missing_parts]
+    return changed if changed != existing else None
 
 
-def _with_metadata(found: Obj, wanted: Obj) -> Obj | None:
-    annotations = found["metadata"].get("annotations") or {}
+def _with_metadata(existing: Obj, expected: Obj) -> Obj | None:
+    annotations = existing["metadata"].get("annotations") or {}
     if annotations.get(AUTO_UPDATE, "true") != "true":
         return None
-    changed: Obj = copy(found)
+    changed: Obj = copy(existing)
     for part in ("labels", "annotations"):
-        have = found["metadata"].get(part) or {}
-        changed["metadata"][part] = {**wanted["metadata"][part], **have}
+        current = existing["metadata"].get(part) or {}
+        changed["metadata"][part] = {**expected["metadata"][part], **current}
     return changed
 
 
 def _complete(roles: tuple[Obj, ...]) -> tuple[Obj, ...]:
-    """Give aggregated roles their rules, so that they hold before any controller runs.
+    """Set the rules of aggregated roles, so that they apply before any controller runs.
 
-    In the order in which they gather from each other: view, edit, admin.
+    In the order of aggregation: view, edit, admin.
     """
     named = {role["metadata"]["name"]: role for role in roles}
     for name in ("view", "edit", "admin"):
-        named[name] = named[name] | {"rules": gathered(named[name], named.values())}
+        named[name] = named[name] | {"rules": aggregated_rules(named[name], named.values())}
     return tuple(named.values())
 
 

@@ -1,0 +1,97 @@
+"""Authorizes requests for metrics by asking the API server.
+
+As in controller-runtime, the bearer token of a request goes into a TokenReview, and the user it
+stands for into a SubjectAccessReview for the path. Results are cached for a minute, so that a
+scrape costs the API server next to nothing; while it is unreachable, cached results stay valid.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+from sully.client.transport import Kind, Transport, UnreachableError, UnreadableError
+from sully.machinery.errors import ApiError
+from sully.runtime.clock import Clock
+from sully.runtime.log import get_logger
+
+_log = get_logger("metrics")
+TOKEN_REVIEWS: Kind[dict[str, Any]] = Kind(
+    "authentication.k8s.io", "v1", "tokenreviews", "TokenReview", dict, namespaced=False
+)
+ACCESS_REVIEWS: Kind[dict[str, Any]] = Kind(
+    "authorization.k8s.io",
+    "v1",
+    "subjectaccessreviews",
+    "SubjectAccessReview",
+    dict,
+    namespaced=False,
+)
+OK, UNAUTHENTICATED, FORBIDDEN, UNKNOWN = 200, 401, 403, 503
+CACHE_SECONDS = 60.0
+_MOST_CACHED = 64
+_MOST_REQUESTS = 4
+_MOST_TOKEN = 16 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class _CachedResult:
+    code: int
+    until: float
+
+
+class MetricsAuthorizer:
+    """Checks bearer tokens."""
+
+    def __init__(self, transport: Transport, clock: Clock) -> None:
+        self._transport = transport
+        self._clock = clock
+        # By hash, so that memory holds no tokens; oldest first.
+        self._results: dict[bytes, _CachedResult] = {}
+        # Made-up tokens must not overload the API server.
+        self._requests = asyncio.Semaphore(_MOST_REQUESTS)
+
+    async def check(self, authorization: str, path: str) -> int:
+        """Return 200 for a request that may read a path, else the code of the answer."""
+        scheme, _, token = authorization.strip().partition(" ")
+        if scheme.lower() != "bearer" or not token or len(token) > _MOST_TOKEN:
+            return UNAUTHENTICATED
+        key = hashlib.sha256(f"{path} {token}".encode("utf-8", "surrogatepass")).digest()
+        known = self._results.get(key)
+        if known is not None and self._clock.monotonic() < known.until:
+            return known.code
+        try:
+            async with self._requests:
+                code = await self._review(token, path)
+        except (ApiError, UnreachableError, UnreadableError) as error:
+            _log.warning("failed to authorize a metrics request", error=str(error))
+            return known.code if known is not None else UNKNOWN
+        self._cache(key, code)
+        return code
+
+    async def _review(self, token: str, path: str) -> int:
+        review = await self._transport.create(TOKEN_REVIEWS, {"spec": {"token": token}})
+        status = review.get("status") or {}
+        if not status.get("authenticated"):
+            return UNAUTHENTICATED
+        user = status.get("user") or {}
+        spec = {
+            "user": user.get("username", ""),
+            **{name: user[name] for name in ("groups", "uid", "extra") if user.get(name)},
+            "nonResourceAttributes": {"path": path, "verb": "get"},
+        }
+        access = await self._transport.create(ACCESS_REVIEWS, {"spec": spec})
+        return OK if (access.get("status") or {}).get("allowed") else FORBIDDEN
+
+    def _cache(self, key: bytes, code: int) -> None:
+        self._results.pop(key, None)
+        if len(self._results) >= _MOST_CACHED:
+            del self._results[self._evictable()]
+        self._results[key] = _CachedResult(code, self._clock.monotonic() + CACHE_SECONDS)
+
+    def _evictable(self) -> bytes:
+        """Return the oldest result, a rejection if there is one."""
+        rejected = (key for key, result in self._results.items() if result.code != OK)
+        return next(rejected, next(iter(self._results)))

@@ -1,0 +1,251 @@
+"""Simulates managed clusters: registers them with the hub, and runs their agents.
+
+`SimulatedClusters` registers each cluster once, at the start, as an administrator would. A cluster
+that exists is unchanged, except for its lease duration; clusters beyond the fleet are deleted, and
+their namespaces stay, as on any hub. A cluster that is deleted later is not recreated until the
+next start. `SimulatedAgents` renews leases and reports health, with the user of each cluster's
+agent, so that the hub's roles and protections apply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Literal
+
+from sully.api.cluster.types import ManagedCluster
+from sully.client.events import EventRecorder, Reference
+from sully.client.informers.informer import Informer, own_key
+from sully.client.informers.reflector import ObjectSelector
+from sully.client.options import DeleteOptions, WriteOptions
+from sully.client.transport import Key, Kind, Transport
+from sully.controllers.conditions import write_conditions
+from sully.controllers.framework import DONE, REQUEUE, Result, Watch
+from sully.controllers.kinds import CLUSTER_LEASE, CLUSTER_LEASES
+from sully.controllers.manager import Manager
+from sully.controllers.sources import InitialKeys, same_key
+from sully.domain.clusters.health import AVAILABLE, LEASE_DURATION, condition
+from sully.domain.placement.conditions import Finding
+from sully.domain.simulated import clusters as simulated
+from sully.domain.simulated.clusters import Members, cluster_of, is_ours, name_of, number_of
+from sully.domain.simulated.fleet import SIMULATED
+from sully.machinery.errors import AlreadyExists, Conflict, NotFound
+from sully.machinery.timestamps import format_micro_time
+from sully.runtime.clock import Clock
+from sully.runtime.log import get_logger
+from sully.views.fleet_kinds import CLUSTERS
+
+log = get_logger("hollow")
+
+Obj = dict[str, Any]
+
+USER_AGENT = "hollow-clusters"
+"""The name of the user, and of the field manager."""
+ONLY_SIMULATED = ObjectSelector(label_selector=f"{SIMULATED}=true")
+LEASES: Kind[Obj] = CLUSTER_LEASES.read_as(dict)
+CLUSTER_WORKERS = 16
+"""Clusters that are created concurrently; concurrent writes share one flush of the store."""
+AGENT_WORKERS = 8
+PROGRESS_SECONDS = 2.0
+"""Seconds between two log lines about the progress."""
+_OPTIONS = WriteOptions(field_manager=USER_AGENT)
+
+
+class SimulatedClusters:
+    """Reconciles simulated clusters with the configured fleet."""
+
+    name = USER_AGENT
+
+    def __init__(
+        self,
+        *,
+        members: Members,
+        clusters: Informer[ManagedCluster],
+        transport: Transport,
+        clock: Clock,
+    ) -> None:
+        self._members = members
+        self._clusters = clusters
+        self._transport = transport
+        self._clock = clock
+        self._registered: set[Key] = set()
+        self._logged_at = clock.monotonic()
+
+    def watches(self) -> Iterable[Watch[Any]]:
+        """Wake for each cluster of the fleet once, and for clusters beyond it."""
+        keys = (Key("", name_of(number)) for number in range(self._members.count))
+        yield Watch(InitialKeys(keys), same_key)
+        yield Watch(self._clusters, own_key)
+
+    async def reconcile(self, key: Key) -> Result:
+        """Register a cluster, or delete one beyond the fleet."""
+        number = number_of(key.name)
+        if key in self._registered or number is None:
+            return DONE
+        cluster = self._clusters.get(key)
+        if self._members.has(number):
+            await self._register(key, number, cluster)
+            self._registered.add(key)
+            self._log_progress()
+        elif cluster is not None and is_ours(cluster.metadata.labels):
+            await self._delete(key, cluster)
+        return DONE
+
+    async def _register(self, key: Key, number: int, cluster: ManagedCluster | None) -> None:
+        if cluster is None:
+            body = cluster_of(number, self._members)
+            try:
+                await self._transport.create(CLUSTERS, body, options=_OPTIONS)
+            except AlreadyExists:
+                log.warning("cluster exists and is not simulated", cluster=key.name)
+        elif cluster.spec.lease_duration_seconds != self._members.duration:
+            patch = {"spec": {"leaseDurationSeconds": self._members.duration}}
+            await self._transport.patch(CLUSTERS, key, patch, options=_OPTIONS)
+
+    async def _delete(self, key: Key, cluster: ManagedCluster) -> None:
+        if cluster.metadata.deletion_timestamp is not None:
+            return
+        try:
+            await self._transport.delete(CLUSTERS, key, DeleteOptions(uid=cluster.metadata.uid))
+        except NotFound:
+            return
+        log.info("simulated cluster deleted", cluster=key.name)
+
+    def _log_progress(self) -> None:
+        now = self._clock.monotonic()
+        if now - self._logged_at >= PROGRESS_SECONDS:
+            self._logged_at = now
+            log.info(
+                "registering simulated clusters",
+                ready=len(self._registered),
+                of=self._members.count,
+            )
+
+
+@dataclass(slots=True)
+class _Agent:
+    """The state of one agent."""
+
+    transport: Transport
+    due: float
+    """When it renews its lease, by the monotonic clock."""
+    duration: int = 0
+    renewals: int = 0
+    lease: Obj | None = None
+    """The lease after the last renewal."""
+
+
+class SimulatedAgents:
+    """The agents of all simulated clusters."""
+
+    name = "hollow-cluster-agents"
+
+    def __init__(
+        self,
+        *,
+        clusters: Informer[ManagedCluster],
+        access: Callable[[str], Transport],
+        recorder: EventRecorder,
+        clock: Clock,
+    ) -> None:
+        self._clusters = clusters
+        self._access = access
+        self._recorder = recorder
+        self._clock = clock
+        self._agents: dict[str, _Agent] = {}
+
+    def watches(self) -> Iterable[Watch[Any]]:
+        """Wake for clusters; renewals are requeued."""
+        yield Watch(self._clusters, own_key)
+
+    async def reconcile(self, key: Key) -> Result:
+        """Run an agent: renew its lease, then report the health of its cluster."""
+        cluster, number = self._clusters.get(key), simulated.number_of(key.name)
+        if cluster is None or number is None:
+            self._agents.pop(key.name, None)
+            return DONE
+        if simulated.is_silent(cluster):
+            return DONE
+        agent = self._agent(cluster, number)
+        if agent.due <= self._clock.monotonic() and not await self._renew(key, agent, number):
+            # The hub creates the lease after it has accepted the cluster.
+            return REQUEUE
+        if simulated.may_report(cluster):
+            await self._report(agent, cluster, number)
+        return Result(requeue_after=timedelta(seconds=agent.due - self._clock.monotonic()))
+
+    def _agent(self, cluster: ManagedCluster, number: int) -> _Agent:
+        name, now = cluster.metadata.name, self._clock.monotonic()
+        duration = cluster.spec.lease_duration_seconds or LEASE_DURATION
+        agent = self._agents.get(name)
+        if agent is None:
+            # Spread the renewals after a start.
+            due = now + simulated.first_renewal(number, duration)
+            agent = self._agents[name] = _Agent(self._access(name), due, duration)
+        if agent.duration != duration or simulated.is_unheard(cluster):
+            # A cluster that the hub considers unreachable must renew its lease first.
+            agent.duration, agent.due = duration, now
+        return agent
+
+    async def _renew(self, key: Key, agent: _Agent, number: int) -> bool:
+        """Renew the lease; False if there is none."""
+        lease_key = Key(key.name, CLUSTER_LEASE)
+        try:
+            lease = agent.lease
+            if lease is None:
+                lease = await agent.transport.get(LEASES, lease_key)
+            spec = {**lease["spec"], "renewTime": format_micro_time(self._clock.now())}
+            body = {**lease, "spec": spec}
+            agent.lease = await agent.transport.update(LEASES, body, options=_OPTIONS)
+        except (Conflict, NotFound):
+            cached, agent.lease = agent.lease is not None, None
+            # The cached lease may be outdated: read it and retry once.
+            return cached and await self._renew(key, agent, number)
+        agent.renewals += 1
+        delay = simulated.next_renewal(number, agent.renewals, agent.duration)
+        agent.due = self._clock.monotonic() + delay
+        return True
+
+    async def _report(self, agent: _Agent, cluster: ManagedCluster, number: int) -> None:
+        """Write the status of a cluster, if it changed."""
+        health, facts = simulated.health(cluster), simulated.facts(number)
+        changed = await write_conditions(
+            agent.transport,
+            CLUSTERS,
+            cluster,
+            [simulated.AT_WORK, health],
+            now=self._clock.now(),
+            field_manager=USER_AGENT,
+            other_fields={} if simulated.reports_facts(cluster, facts) else facts,
+        )
+        if changed:
+            self._record_event(cluster, health)
+
+    def _record_event(self, cluster: ManagedCluster, health: Finding) -> None:
+        before, name = condition(cluster, AVAILABLE), cluster.metadata.name
+        if before is not None and before.status == health.status:
+            return
+        reason, note = simulated.health_news(name, health)
+        about = Reference(CLUSTERS.api_version, CLUSTERS.kind, Key(name, name))
+        type_: Literal["Normal", "Warning"] = "Normal" if health.status == "True" else "Warning"
+        self._recorder.event(about, type_, reason, note, action=reason)
+
+
+def add_simulated_clusters(
+    manager: Manager,
+    *,
+    transport: Transport,
+    access: Callable[[str], Transport],
+    recorder: EventRecorder,
+    clock: Clock,
+    members: Members,
+) -> None:
+    """Run simulated clusters; `access` returns the client of a cluster's agent."""
+    informer = manager.informer(CLUSTERS, ONLY_SIMULATED)
+    clusters = SimulatedClusters(
+        members=members, clusters=informer, transport=transport, clock=clock
+    )
+    manager.add(clusters, workers=CLUSTER_WORKERS)
+    agents = SimulatedAgents(clusters=informer, access=access, recorder=recorder, clock=clock)
+    manager.add(agents, workers=AGENT_WORKERS)

@@ -1,0 +1,90 @@
+"""Which scheduler and which eviction controller act on a cluster, and with which feature gates.
+
+Plans, explanations and previews are right only for the components that act there: kube-scheduler
+and Sully's scheduler differ, and so do the two eviction controllers. Whether the kinds of Sully are
+installed says nothing about that. `client.discovery.capabilities` asks a server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from sully.domain.devices.taints import EVICTING_EFFECTS
+from sully.domain.eviction.judge import EvictionPolicy
+from sully.machinery.compat import Compat
+
+Component = Literal["Kubernetes", "Sully"]
+_COMPAT: Mapping[Component, Compat] = {"Kubernetes": Compat.KUBERNETES, "Sully": Compat.SULLY}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlPlane:
+    """Who schedules pods and who evicts them from tainted devices."""
+
+    SULLY: ClassVar[ControlPlane]
+    KUBERNETES: ClassVar[ControlPlane]
+
+    scheduler: Component = "Sully"
+    evictor: Component = "Sully"
+    version: str = ""
+    """The version of the API server, where it is known."""
+    gates: Mapping[str, bool] = field(default_factory=dict)
+    """The feature gates of the API server that are known."""
+
+    @property
+    def scheduling(self) -> Compat:
+        """Return how pods are scheduled."""
+        return _COMPAT[self.scheduler]
+
+    @property
+    def eviction(self) -> EvictionPolicy:
+        """Return how pods are evicted."""
+        if self.evictor == "Kubernetes":
+            return EvictionPolicy(compat=Compat.KUBERNETES)
+        # Whoever stored a taint that honors budgets had them enabled, so all effects count.
+        return EvictionPolicy(effects=EVICTING_EFFECTS)
+
+    @property
+    def honors_patches(self) -> bool:
+        """Report whether a ResourceSlicePatch changes anything: Kubernetes does not know them."""
+        return "Sully" in (self.scheduler, self.evictor)
+
+    def is_enabled(self, gate: str) -> bool:
+        """Report whether a feature gate is on, or not known to be off."""
+        return self.gates.get(gate, True)
+
+    def to_document(self) -> dict[str, Any]:
+        """Return it as part of a file."""
+        return {
+            "scheduler": self.scheduler,
+            "evictor": self.evictor,
+            "version": self.version,
+            "featureGates": dict(sorted(self.gates.items())),
+        }
+
+    @classmethod
+    def from_document(cls, document: Any) -> ControlPlane | None:
+        """Read it from a file; None if that says nothing that is understood."""
+        if not isinstance(document, dict):
+            return None
+        scheduler = _component(document.get("scheduler"))
+        evictor = _component(document.get("evictor"))
+        gates = document.get("featureGates")
+        if scheduler is None or evictor is None:
+            return None
+        return cls(
+            scheduler=scheduler,
+            evictor=evictor,
+            version=str(document.get("version") or ""),
+            gates={str(k): bool(v) for k, v in gates.items()} if isinstance(gates, dict) else {},
+        )
+
+
+def _component(value: Any) -> Component | None:
+    return next((component for component in _COMPAT if component == value), None)
+
+
+ControlPlane.SULLY = ControlPlane()
+ControlPlane.KUBERNETES = ControlPlane(scheduler="Kubernetes", evictor="Kubernetes")

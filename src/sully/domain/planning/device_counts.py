@@ -1,0 +1,76 @@
+"""Counts the devices of each class, and how many of them a new pod could be allocated.
+
+A device is free if a request without tolerations could be allocated it: it has no taint that
+prevents scheduling, it is not allocated, and its pool makes it available
+(`domain/allocation/availability.py`). One that can be shared is free while it has capacity left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from sully.api.resource.types import DeviceClass
+from sully.domain.devices.device import EffectiveDevice
+from sully.domain.devices.selectors import Content, SelectorError, matches
+from sully.domain.devices.taints import blocks
+from sully.machinery.cel import CostBudget, CostBudgetExceededError
+
+
+class CountedDevice(NamedTuple):
+    """A device, and what decides how it is counted."""
+
+    device: EffectiveDevice
+    used: bool = False
+    unavailable: bool = False
+    """Whether it cannot be allocated although it is not in use."""
+
+
+@dataclass(slots=True)
+class DeviceCounts:
+    """The devices of one class."""
+
+    devices: int = 0
+    tainted: int = 0
+    """With a taint that prevents scheduling, in use or not."""
+    used: int = 0
+    free: int = 0
+
+
+@dataclass(slots=True)
+class DeviceCounter:
+    """Counts devices by class; selectors are evaluated once for all devices with equal content."""
+
+    classes: Mapping[str, DeviceClass]
+    _by_content: dict[Content, tuple[str, ...]] = field(default_factory=dict)
+    _budget: CostBudget = field(default_factory=CostBudget)
+
+    def count(self, devices: Iterable[CountedDevice]) -> dict[str, DeviceCounts]:
+        """Count devices; classes come in order of their names."""
+        counts = {name: DeviceCounts() for name in sorted(self.classes)}
+        for device, used, unavailable in devices:
+            tainted = bool(device.taints) and any(blocks(taint.taint) for taint in device.taints)
+            for name in self._classes_of(device):
+                count = counts[name]
+                count.devices += 1
+                count.tainted += tainted
+                count.used += used
+                count.free += not tainted and not used and not unavailable
+        return counts
+
+    def _classes_of(self, device: EffectiveDevice) -> tuple[str, ...]:
+        content = device.content
+        names = self._by_content.get(content)
+        if names is None:
+            names = self._by_content[content] = tuple(
+                name for name in sorted(self.classes) if self._selects(name, content)
+            )
+        return names
+
+    def _selects(self, name: str, content: Content) -> bool:
+        try:
+            return matches(self.classes[name].spec.selectors, content, self._budget)
+        except (SelectorError, CostBudgetExceededError):
+            # The scheduler rejects such a request, so no device is allocated by this class.
+            return False

@@ -1,0 +1,132 @@
+"""The pods and claims that controllers create to replace evicted pods.
+
+A pod without a controller is not replaced. Most controllers do not wait until the old pod has
+terminated; those whose pods have fixed names, or that run one pod per node, do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from datetime import datetime
+from operator import itemgetter
+from typing import Final, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from sully.api.resource.types import ResourceClaim, ResourceClaimSpec, ResourceClaimStatus
+from sully.domain.claims.lifecycle import POD_CLAIM
+from sully.domain.claims.pods import PodClaimStatus
+from sully.domain.planning.objects import PlannedPod
+from sully.domain.scheduling.objects import PodMetadata, PodStatus
+from sully.machinery.meta import ObjectMeta, OwnerReference
+
+T = TypeVar("T")
+
+REPLACED_WHILE_TERMINATING: Final = frozenset(("ReplicaSet", "ReplicationController", "Job"))
+"""The controllers that do not count terminating pods."""
+NOT_REPLACED: Final = frozenset(("Node",))
+"""A static pod is recreated on its node, without the scheduler."""
+SIMULATED_MARK: Final = "~"
+"""Part of the names and uids of objects that exist only in a plan; no real name has it."""
+
+ClaimSpecLookup = Callable[[str, str], ResourceClaimSpec | None]
+"""Returns the spec of a new claim, by its name in the pod and the name of its template."""
+
+
+class ReplacementPod(msgspec.Struct, frozen=True):
+    """A pod that replaces another, and the claims that are created for it."""
+
+    pod: PlannedPod
+    claims: tuple[ResourceClaim, ...]
+    missing_template: str = ""
+    """The template that does not exist; the pod then stays Pending."""
+
+
+def is_replaced(pod: PlannedPod) -> bool:
+    """Report whether a controller creates another pod when this one is evicted."""
+    owner = pod.owner
+    return owner is not None and owner.kind not in NOT_REPLACED
+
+
+def is_replaced_after_deletion(pod: PlannedPod) -> bool:
+    """Report whether its controller creates another pod only when this one has terminated."""
+    owner = pod.owner
+    return owner is not None and owner.kind not in REPLACED_WHILE_TERMINATING
+
+
+def slow_start_order(items: Iterable[T], owner: Callable[[T], Hashable]) -> list[T]:
+    """Return what is replaced at one time in the order in which controllers create it.
+
+    They all work at the same time, and each creates one at first, then two, then four.
+    """
+    batches: list[tuple[int, T]] = []
+    counts: dict[Hashable, int] = {}
+    for item in items:
+        key = owner(item)
+        counts[key] = counts.get(key, 0) + 1
+        batches.append((counts[key].bit_length(), item))
+    return [item for _, item in sorted(batches, key=itemgetter(0))]
+
+
+def replacement_pod(
+    pod: PlannedPod, now: datetime, *, spec_of: ClaimSpecLookup, number: int = 1
+) -> ReplacementPod:
+    """Return the replacement of a pod: the same spec, no node, and new claims from templates."""
+    name = pod.metadata.name
+    if not is_replaced_after_deletion(pod):
+        name = f"{name}{SIMULATED_MARK}{number}"
+    metadata = replace(
+        pod.metadata,
+        name=name,
+        uid=f"{pod.metadata.uid}{SIMULATED_MARK}{number}",
+        resource_version="",
+        # JSON has whole seconds, and the queue sorts by them.
+        creation_timestamp=now.replace(microsecond=0),
+        deletion_timestamp=None,
+    )
+    claims, missing_template = [], ""
+    for entry, template in _templates(pod):
+        spec = spec_of(entry, template)
+        if spec is None:
+            missing_template = template
+        else:
+            claims.append(_claim(metadata, entry, spec))
+    statuses = tuple(
+        PodClaimStatus(
+            name=claim.metadata.annotations[POD_CLAIM], resource_claim_name=claim.metadata.name
+        )
+        for claim in claims
+    )
+    new = replace(
+        pod,
+        metadata=metadata,
+        spec=replace(pod.spec, node_name=""),
+        status=PodStatus(resource_claim_statuses=statuses),
+    )
+    return ReplacementPod(new, tuple(claims), missing_template)
+
+
+def _templates(pod: PlannedPod) -> Iterator[tuple[str, str]]:
+    for entry in pod.spec.resource_claims:
+        if entry.resource_claim_name is None and entry.resource_claim_template_name is not None:
+            yield entry.name, entry.resource_claim_template_name
+
+
+def _claim(pod: PodMetadata, entry: str, spec: ResourceClaimSpec) -> ResourceClaim:
+    owner = OwnerReference(
+        api_version="v1",
+        kind="Pod",
+        name=pod.name,
+        uid=pod.uid,
+        controller=True,
+    )
+    name = f"{pod.uid}-{entry}"
+    metadata = ObjectMeta(
+        name=name,
+        namespace=pod.namespace,
+        uid=name,
+        annotations={POD_CLAIM: entry},
+        owner_references=(owner,),
+    )
+    return ResourceClaim(metadata=metadata, spec=spec, status=ResourceClaimStatus())

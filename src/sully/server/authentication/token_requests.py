@@ -1,0 +1,161 @@
+"""Issues service account tokens: the `token` subresource of service accounts.
+
+The response is the request with the token in its status. Nothing is stored: a token is valid as
+long as its signature, expiry, account and bound object are (service_accounts.py).
+"""
+
+from datetime import timedelta
+from typing import Any
+
+from sully.api.authentication import AUTHENTICATION, validate_token_request
+from sully.machinery.errors import BadRequest, conflict, invalid, not_found
+from sully.machinery.fields import FieldError, Path
+from sully.machinery.gotext import quote
+from sully.machinery.patch import managed
+from sully.machinery.strategy import Obj
+from sully.machinery.timestamps import format_time
+from sully.server.authentication import tokens
+from sully.server.authentication.keys import SigningKey
+from sully.server.authentication.service_accounts import AUDIENCES, Lookup
+from sully.server.authentication.tokens import Bound, Claims
+from sully.server.registry.bodies import Body, Decoded, decode_part
+from sully.server.registry.options import check_write_options
+from sully.server.registry.replies import ConnectReply
+from sully.server.registry.writes import ObjectWriter
+from sully.server.requests import Request
+
+GROUP, KIND = "authentication.k8s.io", "TokenRequest"
+DEFAULT_SECONDS = 3600
+_BINDABLE = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
+
+
+class Issuer:
+    """Signs tokens for service accounts."""
+
+    def __init__(self, key: SigningKey, writer: ObjectWriter, *, max_seconds: int = 0) -> None:
+        self._key = key
+        self._writer = writer
+        self._lookup: Lookup = writer.lookup
+        self._clock = writer.clock
+        self._ids = writer.ids
+        self._max_seconds = max_seconds
+
+    def issue(self, request: Request, body: Body) -> ConnectReply:
+        """Handle one TokenRequest."""
+        check_write_options(request, "CreateOptions")
+        decoded = self._decoded(request, body)
+        obj, target = decoded.obj, request.target
+        self._check_place(obj, target.namespace, target.name)
+        account = self._lookup("serviceaccounts", target.namespace, target.name)
+        if account is None:
+            raise not_found("serviceaccounts", "", target.name)
+        obj["spec"].setdefault("expirationSeconds", DEFAULT_SECONDS)
+        self._track(request, obj)
+        problems = list(validate_token_request(obj))
+        if problems:
+            raise invalid(KIND, GROUP, "", problems)
+        reply = self._signed(obj, account)
+        reply.warnings[:0] = decoded.warnings
+        return reply
+
+    def _decoded(self, request: Request, body: Body) -> Decoded:
+        value = body.value
+        if isinstance(value, dict):
+            said = value.get("apiVersion", f"{GROUP}/v1"), value.get("kind", KIND)
+            if said != (f"{GROUP}/v1", KIND):
+                raise BadRequest(
+                    f"the object provided is unrecognized (must be of type {KIND}):"
+                    f" {said[0]}, Kind={said[1]}"
+                )
+        schema = self._writer.objects.scheme.tables.get(AUTHENTICATION, KIND)
+        return decode_part(request, schema, body)
+
+    def _check_place(self, obj: Obj, namespace: str, name: str) -> None:
+        metadata, at = obj["metadata"], Path("metadata")
+        problems: list[FieldError] = []
+        if metadata.get("name", name) != name:
+            text = "must match the service account name if specified"
+            problems.append(at.child("name").invalid(metadata["name"], text))
+        elif metadata.get("namespace", namespace) != namespace:
+            text = "must match the service account namespace if specified"
+            problems.append(at.child("namespace").invalid(metadata["namespace"], text))
+        if problems:
+            raise invalid(KIND, GROUP, name, problems)
+
+    def _track(self, request: Request, obj: Obj) -> None:
+        write = managed.Write(
+            manager=request.manager,
+            api_version=f"{GROUP}/v1",
+            schema=self._writer.objects.scheme.tables.get(AUTHENTICATION, KIND),
+            time=format_time(self._clock.now()),
+            subresource=request.target.subresource,
+        )
+        entries = managed.track_update(None, obj, write)
+        if entries:
+            obj["metadata"]["managedFields"] = entries
+
+    def _signed(self, obj: Obj, account: Obj) -> ConnectReply:
+        spec, owner, warnings = obj["spec"], account["metadata"], list[str]()
+        bound = self._bound(spec.get("boundObjectRef"), owner)
+        seconds = spec["expirationSeconds"]
+        if 0 < self._max_seconds < seconds:
+            warnings.append(
+                f"requested expiration of {seconds} seconds shortened to"
+                f" {self._max_seconds} seconds"
+            )
+            seconds = spec["expirationSeconds"] = self._max_seconds
+        spec["audiences"] = list(spec.get("audiences") or AUDIENCES)
+        now = self._clock.now()
+        claims = Claims(
+            namespace=owner["namespace"],
+            account=Bound(owner["name"], owner["uid"]),
+            audiences=tuple(spec["audiences"]),
+            issued=int(now.timestamp()),
+            expires=int(now.timestamp()) + seconds,
+            id=self._ids.uid(),
+            **bound,
+        )
+        obj["metadata"] |= {
+            "name": owner["name"],
+            "namespace": owner["namespace"],
+            "creationTimestamp": format_time(now),
+        }
+        obj["status"] = {
+            "token": tokens.sign(claims, self._key),
+            "expirationTimestamp": format_time(now + timedelta(seconds=seconds)),
+        }
+        return ConnectReply({"kind": KIND, "apiVersion": f"{GROUP}/v1", **obj}, 201, warnings)
+
+    def _bound(self, ref: Obj | None, owner: Obj) -> dict[str, Any]:
+        if ref is None:
+            return {}
+        kind, name = ref.get("kind", ""), ref.get("name", "")
+        group, _, version = ref.get("apiVersion", "").rpartition("/")
+        if group or kind not in _BINDABLE:
+            shown = f"{group}/{version}, Kind={kind}"
+            raise BadRequest(f"cannot bind token to object of type {shown}")
+        namespace = "" if kind == "Node" else owner["namespace"]
+        obj = self._lookup(_BINDABLE[kind], namespace, name)
+        if obj is None:
+            raise not_found(_BINDABLE[kind], "", name)
+        if kind == "Pod" and obj["spec"].get("serviceAccountName", "") != owner["name"]:
+            raise BadRequest(
+                f"cannot bind token for serviceaccount {quote(owner['name'])} to pod running with"
+                " different serviceaccount name."
+            )
+        uid = obj["metadata"]["uid"]
+        if ref.get("uid") and ref["uid"] != uid:
+            raise conflict(
+                kind,
+                "",
+                name,
+                f"the UID in the bound object reference ({ref['uid']}) does not match the UID in"
+                " record. The object might have been deleted and then recreated",
+            )
+        return {kind.lower(): Bound(name, uid)} | self._node_of(kind, obj)
+
+    def _node_of(self, kind: str, obj: Obj) -> dict[str, Bound]:
+        """Return the node of a pod; a token for a pod contains it."""
+        name = obj["spec"].get("nodeName", "") if kind == "Pod" else ""
+        node = self._lookup("nodes", "", name) if name else None
+        return {"node": Bound(name, node["metadata"]["uid"])} if node else {}

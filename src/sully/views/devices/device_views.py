@@ -1,0 +1,274 @@
+"""Devices as `sully devices` shows them: one device with everything that is known of it.
+
+Joins the inventory with its use, device by device: its node, its taints with their source and
+expiry, the claims that are allocated it with their pods and tolerations, and whether other claims
+could be allocated it. Allocated devices that are no longer published are included: pods still use
+them, and rules still select them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from sully.api.resource.annotations import expiry, pause_reason
+from sully.api.resource.types import DeviceTaintSelector, DeviceToleration, ResourceSlicePatch
+from sully.client.informers.cache import Cache
+from sully.client.objects import key_of
+from sully.client.transport import Key
+from sully.domain.allocation.availability import Availability, Obstacle, used_up
+from sully.domain.allocation.capacity import left_of, taken_of
+from sully.domain.devices.device import EffectiveDevice, Published
+from sully.domain.devices.pools import DeviceId, PoolId
+from sully.domain.devices.rules import choose_by_content, recorded, sourced
+from sully.domain.devices.taints import SourcedTaint
+from sully.domain.eviction.judge import EvictionPolicy, eviction_time
+from sully.domain.tolerations import tolerates
+from sully.machinery.quantity import Quantity
+from sully.views.devices.inventory import Inventory
+from sully.views.devices.name_index import Names
+from sully.views.devices.usage import AllocatedDevice, Usage
+
+ALL_NODES = "*"
+"""The node of a device that all nodes can use."""
+SOME_NODES = "(selector)"
+"""The node of a device that has a node selector."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaintView:
+    """A taint on a device, with the expiry and pause of its source."""
+
+    sourced: SourcedTaint
+    expiry: datetime | None = None
+    """When its rule or patch expires."""
+    paused: str | None = None
+    """Why its evictions are paused; None: they are not."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimView:
+    """A claim that is allocated the device, and the pods that use it."""
+
+    claim: Key
+    pods: tuple[Key, ...]
+    tolerations: tuple[DeviceToleration, ...] = ()
+    """Those that tolerate a taint of the device."""
+    admin: bool = False
+    """Whether it has admin access, which does not exclude other claims."""
+    eviction_time: datetime | None = None
+    """When its pods are evicted because of the taints; None: they are not."""
+    request: str = ""
+    """The request that it is for; behind a slash, the alternative."""
+    share: str | None = None
+    """The share of the device that it has; None: all of it."""
+    consumed: Mapping[str, str] = field(default_factory=dict)
+    """The capacity of its share."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceView:
+    """One device with its taints and claims."""
+
+    id: DeviceId
+    device: EffectiveDevice | None
+    """None: it is allocated, but no longer published."""
+    node: str
+    taints: tuple[TaintView, ...] = ()
+    claims: tuple[ClaimView, ...] = ()
+    obstacle: Obstacle | None = None
+    """Why it cannot be allocated, other than taints and claims."""
+    left: Mapping[str, Quantity] = field(default_factory=dict)
+    """If it can be shared: how much of each capacity is left."""
+    claims_visible: bool = True
+    """False: the user may not list claims, so those of the device are not known."""
+
+    @property
+    def shareable(self) -> bool:
+        """Report whether several claims can have shares of it."""
+        return self.device is not None and self.device.shareable
+
+    @property
+    def free(self) -> bool:
+        """Report whether a claim that tolerates its taints could be allocated a share or all."""
+        if self.device is None or self.obstacle is not None:
+            return False
+        shared = self.shareable
+        return all(claim.admin or (shared and claim.share is not None) for claim in self.claims)
+
+
+class DeviceViews:
+    """Creates the views of the devices of a cluster."""
+
+    def __init__(
+        self,
+        inventory: Inventory,
+        usage: Usage,
+        patches: Cache[ResourceSlicePatch],
+        *,
+        policy: EvictionPolicy,
+        claims_visible: bool = True,
+    ) -> None:
+        self._claims_visible = claims_visible
+        self._inventory = inventory
+        self._usage = usage
+        self._patches = patches
+        self._policy = policy
+        self._sources: dict[tuple[str, str], tuple[datetime | None, str | None]] = {}
+
+    def all(self, now: datetime) -> Iterator[DeviceView]:
+        """Yield every device, by driver, pool and name."""
+        for pool in self.pools():
+            yield from self.pool(pool, now)
+
+    def pools(self) -> list[PoolId]:
+        """Return all pools with a published or allocated device, in order."""
+        pools = {*self._inventory.pools(), *self._usage.pools()}
+        return sorted(pools, key=lambda pool: (pool.driver, natural(pool.pool), pool.pool))
+
+    def pool(self, pool: PoolId, now: datetime) -> Iterator[DeviceView]:
+        """Yield the devices of one pool, by name."""
+        self._sources.clear()  # rules may have changed
+        published = self._inventory.devices(pool)
+        allocated: dict[str, list[AllocatedDevice]] = {}
+        for result in self._usage.allocated(Names(pool.driver, pool.pool, None)):
+            allocated.setdefault(result.result.device, []).append(result)
+        availability = self._availability(pool, allocated)
+        # The name itself is the second key: gpu-1 and gpu-01 have the same first one.
+        for name in sorted({*published, *allocated}, key=lambda name: (natural(name), name)):
+            id_ = DeviceId(pool.driver, pool.pool, name)
+            device, results = published.get(name), allocated.get(name, ())
+            if device is None:
+                yield self._view(id_, None, results, self._unpublished_taints(id_, results), now)
+                continue
+            view = self._view(id_, device, results, device.taints, now)
+            yield _with_availability(view, device, results, availability)
+
+    def _availability(
+        self, id_: PoolId, allocated: Mapping[str, Iterable[AllocatedDevice]]
+    ) -> Availability:
+        pool = self._inventory.pool(id_)
+        slices = tuple(pool.slices.values()) if pool is not None else ()
+        used = {
+            name
+            for name, results in allocated.items()
+            if any(not result.admin for result in results)
+        }
+        return Availability(slices, used)
+
+    def _view(
+        self,
+        id_: DeviceId,
+        device: EffectiveDevice | None,
+        allocated: Sequence[AllocatedDevice],
+        taints: tuple[SourcedTaint, ...],
+        now: datetime,
+    ) -> DeviceView:
+        node = node_of(device.published) if device is not None else ""
+        taint_views = tuple(self._taint_view(taint) for taint in taints) if taints else ()
+        claims = tuple(self._claim_view(result, taint_views, now) for result in allocated)
+        return DeviceView(
+            id_, device, node, taint_views, claims, claims_visible=self._claims_visible
+        )
+
+    def _unpublished_taints(
+        self, id_: DeviceId, allocated: Iterable[AllocatedDevice]
+    ) -> tuple[SourcedTaint, ...]:
+        annotations = (result.claim.metadata.annotations for result in allocated)
+        contents = (recorded(values).get(str(id_)) for values in annotations)
+        content = next((content for content in contents if content is not None), None)
+        return tuple(sourced(rule) for rule in self._inventory.rules_for(id_, content))
+
+    def _taint_view(self, taint: SourcedTaint) -> TaintView:
+        origin = taint.origin
+        key = origin.kind, origin.name
+        if key not in self._sources:
+            self._sources[key] = self._read_source(*key)
+        return TaintView(taint, *self._sources[key])
+
+    def _read_source(self, kind: str, name: str) -> tuple[datetime | None, str | None]:
+        """Return when a rule or patch expires, and why it is paused."""
+        if kind == "DeviceTaintRule":
+            rule = self._inventory.rule(name)
+            if rule is not None:
+                annotations = rule.metadata.annotations
+                return expiry(annotations), pause_reason(annotations)
+        if kind == "ResourceSlicePatch":
+            patch = self._patches.get(Key("", name))
+            if patch is not None:
+                return expiry(patch.metadata.annotations), None
+        return None, None
+
+    def _claim_view(
+        self, allocated: AllocatedDevice, taints: tuple[TaintView, ...], now: datetime
+    ) -> ClaimView:
+        pods = list(self._usage.consumers(allocated.claim))
+        result = allocated.result
+        claim = ClaimView(
+            key_of(allocated.claim),
+            tuple(key_of(pod) for pod in pods),
+            admin=allocated.admin,
+            request=result.request,
+            share=result.share_id,
+            consumed=result.consumed_capacity,
+        )
+        if not taints:
+            return claim
+        tolerations = tuple(
+            toleration
+            for toleration in result.tolerations
+            if any(tolerates(toleration, view.sourced.taint) for view in taints)
+        )
+        times = [
+            eviction_time(view.sourced.taint, result.tolerations, now=now, policy=self._policy)
+            for view in taints
+            if view.paused is None
+        ]
+        due = min((time for time in times if time is not None), default=None)
+        if not any(pod.spec.node_name and not pod.finished for pod in pods):
+            due = None
+        return replace(claim, tolerations=tolerations, eviction_time=due)
+
+    def in_class(self, view: DeviceView, class_: str) -> bool:
+        """Report whether a class selects a device."""
+        if view.device is None:
+            return False
+        selector = DeviceTaintSelector(device_class_name=class_)
+        content = view.device.content
+        return choose_by_content(selector, content, self._inventory.class_).selected
+
+
+def _with_availability(
+    view: DeviceView,
+    device: EffectiveDevice,
+    allocated: Iterable[AllocatedDevice],
+    availability: Availability,
+) -> DeviceView:
+    """Add why a device cannot be allocated, and how much of it is left."""
+    published = device.published
+    obstacle = availability.obstacle(published.slice, published.device)
+    if not device.shareable:
+        return view if obstacle is None else replace(view, obstacle=obstacle)
+    shares = (result.result.consumed_capacity for result in allocated if not result.admin)
+    left = left_of(device.content, taken_of(shares, view.id.driver))
+    return replace(view, obstacle=obstacle or used_up(device.content, left), left=left)
+
+
+def node_of(published: Published) -> str:
+    """Return the node of a device, or a text for all nodes and for a node selector."""
+    spec = published.slice.spec
+    nodes = published.device if spec.per_device_node_selection else spec
+    if nodes.node_name:
+        return nodes.node_name
+    return ALL_NODES if nodes.all_nodes else SOME_NODES if nodes.node_selector else ""
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """Return a sort key by which gpu-2 is before gpu-10."""
+    # Texts and numbers alternate, so values of the same type are compared.
+    return [(int(part or 0), "") if at % 2 else (0, part) for at, part in enumerate(_split(name))]
+
+
+_split = re.compile(r"([0-9]+)").split

@@ -1,0 +1,314 @@
+"""What is known of one device: place, taints with their end, holders and what they tolerate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from sully.api.resource.types import (
+    Counter,
+    CounterSet,
+    Device,
+    DeviceCapacity,
+    DeviceCounterConsumption,
+    NodeSelector,
+    ResourceClaim,
+)
+from sully.client.transport import Key, Kind
+from sully.domain.devices.pools import DeviceId
+from sully.testing.builders import (
+    DRIVER,
+    GPU,
+    claim,
+    class_,
+    device,
+    exists,
+    patch,
+    pod,
+    rule,
+    select,
+    slice_,
+    taint,
+    text,
+)
+from sully.testing.clock import NOON
+from sully.views.devices.device_views import ClaimView, DeviceView, DeviceViews, TaintView, natural
+from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
+from sully.views.snapshot.snapshot import Objects, Snapshot
+
+LATER = NOON + timedelta(minutes=10)
+END = NOON + timedelta(hours=1)
+ENDS: dict[str, Any] = {"annotations": {"sully.dev/expires-at": "2030-01-01T13:00:00Z"}}
+PAUSED: dict[str, Any] = {"annotations": {"sully.dev/paused": "wait"}}
+
+
+def device_views(**objects: list[Any]) -> DeviceViews:
+    kinds: dict[str, Kind[Any]] = {
+        "slices": SLICES,
+        "classes": CLASSES,
+        "rules": RULES,
+        "patches": PATCHES,
+        "claims": CLAIMS,
+        "pods": PODS,
+    }
+    found = Snapshot([Objects(kinds[each], objects[each]) for each in objects], taken=LATER)
+    return DeviceViews(found.inventory, found.usage, found.of(PATCHES), policy=found.policy)
+
+
+def look(**objects: list[Any]) -> DeviceView:
+    """Return the one device there is."""
+    objects.setdefault("slices", [slice_("s", device())])
+    (only,) = device_views(**objects).all(LATER)
+    return only
+
+
+def _said(mark: TaintView) -> str:
+    ends = " ends" if mark.expiry == END else ""
+    paused = " paused" if mark.paused == "wait" else ""
+    return f"{mark.sourced.origin}{ends}{paused}"
+
+
+def holder(**more: Any) -> ClaimView:
+    more.setdefault("pods", (Key("default", "pod"),))
+    return ClaimView(Key("default", "claim"), request="r", **more)
+
+
+@dataclass(frozen=True)
+class Case:
+    objects: dict[str, list[Any]] = field(default_factory=dict)
+    marks: tuple[str, ...] = ()
+    holders: tuple[ClaimView, ...] = ()
+    free: bool = False
+
+
+HELD: dict[str, list[Any]] = {"claims": [claim("claim", GPU)], "pods": [pod("pod", "claim")]}
+RULED: dict[str, list[Any]] = {"rules": [rule("r", select())]}
+CASES = {
+    "nothing": Case(free=True),
+    "in use": Case(HELD, holders=(holder(),)),
+    "a claim without a pod": Case(
+        {"claims": [claim("claim", GPU, pods=())]}, holders=(holder(pods=()),)
+    ),
+    "a rule makes it leave": Case(
+        {**HELD, **RULED}, ("DeviceTaintRule/r",), (holder(eviction_time=NOON),)
+    ),
+    "later, because it is tolerated for a time": Case(
+        {**HELD, **RULED, "claims": [claim("claim", (GPU, (exists(seconds=900),)))]},
+        ("DeviceTaintRule/r",),
+        (holder(tolerations=(exists(seconds=900),), eviction_time=NOON + timedelta(minutes=15)),),
+    ),
+    "never, because it is tolerated": Case(
+        {**HELD, **RULED, "claims": [claim("claim", (GPU, (exists(), exists(key="other"))))]},
+        ("DeviceTaintRule/r",),
+        (holder(tolerations=(exists(),)),),
+    ),
+    "not while the rule is paused": Case(
+        {**HELD, "rules": [rule("r", select(), **PAUSED)]},
+        ("DeviceTaintRule/r paused",),
+        (holder(),),
+    ),
+    "not when the pod is finished": Case(
+        {**HELD, **RULED, "pods": [pod("pod", "claim", status={"phase": "Succeeded"})]},
+        ("DeviceTaintRule/r",),
+        (holder(),),
+    ),
+    "a rule that ends": Case(
+        {"rules": [rule("r", select(), **ENDS)]}, ("DeviceTaintRule/r ends",), free=True
+    ),
+    "the driver first, then patches, then rules": Case(
+        {
+            "slices": [slice_("s", device("gpu-0", taint("NoSchedule", key="a")))],
+            "patches": [patch("p", taints=(taint("NoSchedule", key="b"),))],
+            **RULED,
+        },
+        ("ResourceSlice/s", "ResourceSlicePatch/p", "DeviceTaintRule/r"),
+        free=True,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_sight(case: Case) -> None:
+    found = look(**case.objects)
+
+    assert tuple(_said(each) for each in found.taints) == case.marks
+    assert found.claims == case.holders
+    assert found.free is case.free
+
+
+def test_a_device_that_is_gone_is_shown_while_it_is_held() -> None:
+    found = look(slices=[], **HELD, rules=[rule("r", select(pool="pool-1"))])
+
+    assert (found.id, found.device, found.node, found.free) == (GPU, None, "", False)
+    assert [each.sourced.origin.name for each in found.taints] == ["r"]
+    assert found.claims[0].eviction_time == NOON
+
+
+def test_who_only_looks_does_not_use_it() -> None:
+    found = look(claims=[holding("claim", admin_access=True)])
+
+    assert found.free
+    assert found.claims[0].admin
+
+
+def holding(name: str, device: DeviceId = GPU, **more: Any) -> ResourceClaim:
+    """Return a claim that has a device in a special way."""
+    known = claim(name, device)
+    allocation = known.status.allocation
+    assert allocation is not None
+    (result,) = allocation.devices.results
+    changed = msgspec.structs.replace(result, **more)
+    devices = msgspec.structs.replace(allocation.devices, results=(changed,))
+    allocated = msgspec.structs.replace(allocation, devices=devices)
+    status = msgspec.structs.replace(known.status, allocation=allocated)
+    return msgspec.structs.replace(known, status=status)
+
+
+NIC = Device(
+    name="gpu-0",
+    allow_multiple_allocations=True,
+    capacity={"bandwidth": DeviceCapacity(value="10G")},
+)
+
+
+def share(name: str, amount: str) -> ResourceClaim:
+    return holding(name, share_id=f"share-{name}", consumed_capacity={"bandwidth": amount})
+
+
+ROOM = {
+    "nobody has a share": ([], "10G", True),
+    "some have": ([share("a", "4G"), share("b", "3G")], "3G", True),
+    "it is shared out": ([share("a", "4G"), share("b", "6G")], "0", False),
+    "who only looks takes nothing": (
+        [holding("a", admin_access=True, share_id="x", consumed_capacity={"bandwidth": "10G"})],
+        "10G",
+        True,
+    ),
+    "somebody has all of it": ([claim("a", GPU)], "10G", False),
+}
+
+
+@pytest.mark.parametrize(("claims", "left", "free"), ROOM.values(), ids=ROOM)
+def test_a_device_that_can_be_shared(claims: list[ResourceClaim], left: str, free: bool) -> None:
+    found = look(slices=[slice_("s", NIC)], claims=claims)
+
+    assert {name: str(amount) for name, amount in found.left.items()} == {"bandwidth": left}
+    assert found.free is free
+    assert [each.consumed for each in found.claims] == [_consumed(each) for each in claims]
+
+
+def _consumed(claim: ResourceClaim) -> dict[str, str]:
+    assert claim.status.allocation is not None
+    return claim.status.allocation.devices.results[0].consumed_capacity
+
+
+def test_partitions_keep_each_other_busy() -> None:
+    def part(name: str, memory: str) -> Device:
+        counters = {"memory": Counter(value=memory)}
+        draw = DeviceCounterConsumption(counter_set="card", counters=counters)
+        return Device(name=name, consumes_counters=(draw,))
+
+    card = CounterSet(name="card", counters={"memory": Counter(value="40Gi")})
+    counters = slice_("counters", count=2)
+    shown = device_views(
+        slices=[
+            slice_(
+                "s", part("half", "20Gi"), part("whole", "40Gi"), part("other", "20Gi"), count=2
+            ),
+            msgspec.structs.replace(
+                counters, spec=msgspec.structs.replace(counters.spec, shared_counters=(card,))
+            ),
+        ],
+        claims=[holding("c", DeviceId(DRIVER, "pool-1", "half"))],
+    )
+
+    found = {each.id.device: each for each in shown.all(LATER)}
+
+    assert {name: each.free for name, each in found.items()} == {
+        "half": False,
+        "other": True,
+        "whole": False,
+    }
+    assert found["whole"].obstacle is not None
+    assert found["half"].obstacle is None
+
+
+def test_a_pool_that_is_not_whole_gives_nothing_away() -> None:
+    found = look(slices=[slice_("s", device(), count=2)])
+
+    assert not found.free
+    assert found.obstacle is not None
+
+
+PLACES = {
+    "a node": (slice_("s", device()), "node-1"),
+    "all nodes": (slice_("s", device(), node=None), "*"),
+    "a selector": (
+        msgspec.structs.replace(
+            slice_("s", device()),
+            spec=msgspec.structs.replace(
+                slice_("s", device()).spec, node_name=None, node_selector=NodeSelector()
+            ),
+        ),
+        "(selector)",
+    ),
+    "each device its own": (
+        msgspec.structs.replace(
+            slice_("s", device()),
+            spec=msgspec.structs.replace(
+                slice_("s", device()).spec,
+                node_name=None,
+                per_device_node_selection=True,
+                devices=(msgspec.structs.replace(device(), node_name="node-9"),),
+            ),
+        ),
+        "node-9",
+    ),
+}
+
+
+@pytest.mark.parametrize(("slice_", "want"), PLACES.values(), ids=PLACES)
+def test_node(slice_: Any, want: str) -> None:
+    assert look(slices=[slice_]).node == want
+
+
+def test_order_and_class() -> None:
+    names = ("gpu-10", "gpu-2", "gpu-1", "gpu-001", "gpu-01")
+    shown = device_views(
+        slices=[
+            slice_("s", *(device(each, model=text(each)) for each in names)),
+            slice_("t", device("x"), pool="pool-10"),
+            slice_("u", device("x"), pool="pool-9"),
+            slice_("v", device("x"), pool="pool-09"),
+        ],
+        classes=[
+            class_("two", f'device.attributes["{DRIVER}"].model == "gpu-2"'),
+            class_("all", "true"),
+        ],
+    )
+
+    found = list(shown.all(LATER))
+
+    assert [str(each.id).removeprefix(f"{DRIVER}/") for each in found] == [
+        "pool-1/gpu-001",
+        "pool-1/gpu-01",
+        "pool-1/gpu-1",
+        "pool-1/gpu-2",
+        "pool-1/gpu-10",
+        "pool-09/x",
+        "pool-9/x",
+        "pool-10/x",
+    ]
+    assert [each.id.device for each in found if shown.in_class(each, "two")] == ["gpu-2"]
+    assert all(shown.in_class(each, "all") for each in found)
+    assert not shown.in_class(DeviceView(DeviceId("d", "p", "x"), None, ""), "all")
+
+
+def test_natural() -> None:
+    assert sorted(["a10", "a9b", "a9", "b", "10", "9", ""], key=natural) == [
+        "", "9", "10", "a9", "a9b", "a10", "b",
+    ]  # fmt: skip

@@ -1,0 +1,223 @@
+"""What happened, in order of time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import permutations
+
+import pytest
+
+from sully.api.resource.types import DeviceTaintSelector
+from sully.api.sully.types import (
+    EvictedPod,
+    EvictionCause,
+    EvictionRecord,
+    EvictionRecordSpec,
+    TaintChange,
+    TaintRecord,
+    TaintRecordRule,
+    TaintRecordSpec,
+    TaintRecordStatus,
+)
+from sully.machinery.meta import ObjectMeta
+from sully.testing.builders import DRIVER, cel, class_, device, select, slice_, taint, text
+from sully.testing.clock import NOON
+from sully.views.history import HistoryEntry, entries_about, history_entries, needs_inventory, parts
+from sully.views.kinds import CLASSES, SLICES
+from sully.views.snapshot.snapshot import Objects, Snapshot
+
+ON_POOL = select(pool="p")
+
+
+def _later(minutes: int) -> timedelta:
+    return timedelta(minutes=minutes)
+
+
+def ruled(
+    name: str,
+    *,
+    lifted: bool = False,
+    changes: tuple[TaintChange, ...] = (),
+    on: DeviceTaintSelector = ON_POOL,
+    later: DeviceTaintSelector | None = None,
+) -> TaintRecord:
+    return TaintRecord(
+        metadata=ObjectMeta(name=name),
+        spec=TaintRecordSpec(
+            rule=TaintRecordRule(name=name, uid=name),
+            taint=taint(),
+            device_selector=on,
+            created_by="alice",
+            description="why",
+            added_time=NOON,
+        ),
+        status=TaintRecordStatus(
+            changes=changes,
+            device_selector=later,
+            evicted=3,
+            deleted_time=NOON + _later(9) if lifted else None,
+            deleted_by="expiry" if lifted else "",
+        ),
+    )
+
+
+def gone(name: str, minutes: int, device: str = "d") -> EvictionRecord:
+    cause = EvictionCause(
+        kind="DeviceTaintRule",
+        name="a",
+        uid="a",
+        key="k",
+        effect="NoExecute",
+        description="hot",
+        device=device,
+    )
+    return EvictionRecord(
+        metadata=ObjectMeta(name=name, namespace="n"),
+        spec=EvictionRecordSpec(
+            pod=EvictedPod(namespace="n", name=name, uid=name),
+            causes=(cause,),
+            devices=(device,),
+            evicted_time=NOON + _later(minutes),
+        ),
+    )
+
+
+def test_a_rule_is_made_changed_and_lifted() -> None:
+    change = TaintChange(time=NOON + _later(1), what="paused")
+
+    made, changed, lifted = history_entries([ruled("a", lifted=True, changes=(change,))], [])
+
+    assert (made.what, made.rule, made.by, made.why) == ("tainted", "a", "alice", "why")
+    assert made.selector == select(pool="p")
+    assert (changed.what, changed.change, changed.time) == ("changed", "paused", change.time)
+    assert (lifted.what, lifted.by, lifted.evicted) == ("lifted", "expiry", 3)
+
+
+def test_the_count_of_a_deleted_rule_is_never_below_the_evictions_shown() -> None:
+    left = [gone(name, 1) for name in "pqrs"]
+
+    for recorded, expected in ((0, 3), (3, 3), (4, 4)):
+        (*_, lifted) = history_entries([ruled("a", lifted=True)], left[:recorded])
+        assert (lifted.what, lifted.evicted) == ("lifted", expected)
+
+
+def test_a_rule_that_stands_is_not_lifted() -> None:
+    assert [each.what for each in history_entries([ruled("a")], [])] == ["tainted"]
+
+
+def test_the_order_is_that_of_time_whatever_the_order_of_records() -> None:
+    records = (ruled("a", lifted=True), ruled("b"))
+    evictions = (gone("p", 5), gone("q", 0), gone("o", 5))
+
+    for rules in permutations(records):
+        for left in permutations(evictions):
+            found = history_entries(rules, left)
+            assert [(each.what, each.rule or _pod(each)) for each in found] == [
+                ("tainted", "a"),
+                ("tainted", "b"),
+                ("evicted", "q"),
+                ("evicted", "o"),
+                ("evicted", "p"),
+                ("lifted", "a"),
+            ]
+
+
+def _pod(entry: HistoryEntry) -> str:
+    assert entry.eviction is not None
+    return entry.eviction.spec.pod.name
+
+
+def test_an_eviction_says_why() -> None:
+    (found,) = history_entries([], [gone("p", 0)])
+
+    assert found.why == "hot"
+    assert [each.name for each in found.causes()] == ["a"]
+    assert history_entries([ruled("a")], [])[0].causes() == ()
+
+
+# -- about devices --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One device that somebody asks about."""
+
+    name: str
+
+    def matches(self, driver: str, pool: str, device: str) -> bool:
+        return parts(self.name) == (driver, pool, device)
+
+    def matches_pool(self, driver: str, pool: str) -> bool:
+        return parts(self.name)[:2] == (driver, pool)
+
+    def overlaps(self, driver: str | None, pool: str | None, device: str | None) -> bool:
+        wanted = zip(parts(self.name), (driver, pool, device), strict=True)
+        return all(given in (None, part) for part, given in wanted)
+
+
+BIG = f'device.attributes["{DRIVER}"].size == "big"'
+NOW = Snapshot(
+    [
+        Objects(SLICES, [slice_("s", device("big", size=text("big")), device("odd"), pool="p")]),
+        Objects(CLASSES, [class_("big", BIG), class_("all")]),
+    ],
+    taken=NOON,
+)
+SMALL = select(pool="p", selectors=cel(f'device.attributes["{DRIVER}"].?size.orValue("") == "s"'))
+TAINTED = [("tainted", False)]
+UNSURE = [("tainted", True), ("lifted", True)]
+RULES: dict[str, tuple[TaintRecord, str, list[tuple[str, bool]]]] = {
+    "by names": (ruled("a"), "big", [("tainted", False)]),
+    "by other names": (ruled("a", on=select(pool="q")), "big", []),
+    "by a class it is of": (ruled("a", on=select(device_class_name="all")), "odd", TAINTED),
+    "by an expression it passes": (ruled("a", on=select(selectors=cel(BIG))), "big", TAINTED),
+    "by an expression it fails": (ruled("a", on=SMALL), "big", []),
+    "by an expression that cannot tell": (
+        ruled("a", on=select(selectors=cel(BIG))),
+        "odd",
+        [("tainted", True)],
+    ),
+    "by a class that is gone": (
+        ruled("a", on=select(device_class_name="none")),
+        "big",
+        [("tainted", True)],
+    ),
+    "it is gone itself": (ruled("a", on=SMALL, lifted=True), "lost", UNSURE),
+    "by another pool's class": (
+        ruled("a", on=select(pool="q", device_class_name="all")),
+        "lost",
+        [],
+    ),
+    "a rule that went elsewhere tells its end": (
+        ruled("a", lifted=True, later=select(pool="q")),
+        "big",
+        [("tainted", False), ("lifted", False)],
+    ),
+    "a pod had to leave it": (
+        ruled("a", on=SMALL),
+        "left",
+        [("tainted", False), ("evicted", False)],
+    ),
+}
+
+
+@pytest.mark.parametrize(("record", "name", "want"), RULES.values(), ids=RULES)
+def test_what_concerned_a_device(
+    record: TaintRecord, name: str, want: list[tuple[str, bool]]
+) -> None:
+    told = history_entries([record], [gone("p", 5, f"{DRIVER}/p/left")])
+
+    found = list(entries_about(told, Asked(f"{DRIVER}/p/{name}"), NOW.inventory))
+
+    assert [(each.what, each.uncertain) for each in found] == want
+
+
+def test_devices_are_asked_only_where_names_cannot_tell() -> None:
+    asked = Asked(f"{DRIVER}/p/big")
+
+    assert not needs_inventory(history_entries([ruled("a")], [gone("p", 5)]), asked)
+    assert not needs_inventory(
+        history_entries([ruled("a", on=select(pool="q", device_class_name="c"))], []), asked
+    )
+    assert needs_inventory(history_entries([ruled("a", on=SMALL)], []), asked)

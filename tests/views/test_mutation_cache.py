@@ -1,0 +1,126 @@
+"""A copy that is ahead of its cache: answers of the server count at once, old news does not."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from sully.api.cluster.types import (
+    ClusterDecision,
+    PlacementDecision,
+    PlacementDecisionStatus,
+)
+from sully.client.informers.cache import Cache
+from sully.client.transport import WatchEvent
+from sully.machinery.meta import ObjectMeta
+from sully.views.fleet_kinds import DECISIONS
+from sully.views.mutation_cache import MutationCache
+
+
+def decision(version: int, *clusters: str, uid: str = "one") -> PlacementDecision:
+    return PlacementDecision(
+        metadata=ObjectMeta(name="d", namespace="n", uid=uid, resource_version=str(version)),
+        status=PlacementDecisionStatus(
+            decisions=tuple(ClusterDecision(cluster_name=name, reason="") for name in clusters)
+        ),
+    )
+
+
+def said(type_: Any, obj: PlacementDecision) -> WatchEvent[PlacementDecision]:
+    return WatchEvent(type_, obj, obj.metadata.resource_version)
+
+
+CREATED, FILLED = decision(1), decision(2, "a")
+OTHER = decision(9, "b", uid="two")
+
+
+class Scene:
+    """A cache, a copy ahead of it, and what the copy told."""
+
+    def __init__(self) -> None:
+        self.cache = Cache(DECISIONS)
+        self.ahead = MutationCache(self.cache)
+        self.told: list[int] = []
+        self.ahead.on_change(lambda _, new: self.told.append(_version(new)))
+
+    def now(self) -> list[int]:
+        return [_version(each) for each in self.ahead.values()]
+
+
+def _version(obj: PlacementDecision | None) -> int:
+    return 0 if obj is None else int(obj.metadata.resource_version)
+
+
+def test_an_answer_counts_before_the_news_of_it() -> None:
+    scene = Scene()
+    scene.ahead.mutated(CREATED)
+    scene.ahead.mutated(FILLED)
+    assert scene.now() == [2]
+    scene.cache.change(said("ADDED", CREATED))
+    assert scene.now() == [2]
+    scene.cache.change(said("MODIFIED", FILLED))
+    assert scene.now() == [2]
+    assert scene.told == [1, 2]
+
+
+def test_news_counts_where_nothing_was_written() -> None:
+    scene = Scene()
+    scene.cache.replace([CREATED])
+    scene.cache.change(said("MODIFIED", FILLED))
+    scene.cache.change(said("DELETED", FILLED))
+    assert scene.now() == []
+    assert scene.told == [1, 2, 0]
+
+
+def test_an_answer_after_the_end_is_too_late() -> None:
+    scene = Scene()
+    scene.cache.change(said("ADDED", CREATED))
+    scene.cache.change(said("DELETED", CREATED))
+    scene.ahead.mutated(FILLED)
+    assert scene.now() == []
+
+
+def test_what_was_deleted_does_not_return_with_old_news() -> None:
+    scene = Scene()
+    scene.cache.change(said("ADDED", CREATED))
+    scene.ahead.deleted(CREATED)
+    scene.cache.change(said("MODIFIED", FILLED))
+    assert scene.now() == []
+    scene.cache.change(said("DELETED", FILLED))
+    scene.cache.change(said("ADDED", OTHER))
+    assert scene.now() == [9]
+
+
+def test_the_end_of_a_namesake_is_not_the_end() -> None:
+    scene = Scene()
+    scene.cache.change(said("ADDED", CREATED))
+    scene.ahead.mutated(OTHER)
+    scene.cache.change(said("DELETED", CREATED))
+    assert scene.now() == [9]
+
+
+ANSWERS = ("answer created", "answer filled")
+NEWS = ("news created", "news filled")
+
+
+def in_order(steps: tuple[str, ...]) -> bool:
+    """Keep the orders that can be: answers come in turn, and so does news."""
+    return all([step for step in steps if step in line] == list(line) for line in (ANSWERS, NEWS))
+
+
+@pytest.mark.parametrize(
+    "steps", [*filter(in_order, permutations((*ANSWERS, *NEWS)))], ids=", ".join
+)
+def test_answers_and_news_in_any_order(steps: tuple[str, ...]) -> None:
+    scene = Scene()
+    for step in steps:
+        kind, what = step.split()
+        obj = CREATED if what == "created" else FILLED
+        if kind == "answer":
+            scene.ahead.mutated(obj)
+        else:
+            scene.cache.change(said("MODIFIED", obj))
+    assert scene.now() == [2]
+    assert scene.told == [1, 2]
