@@ -6,7 +6,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from sully.api import apps, autoscaling, coordination, core, events, meta, policy, resource
+from sully.api import (
+    apps,
+    autoscaling,
+    coordination,
+    core,
+    events,
+    meta,
+    policy,
+    resource,
+    storage,
+)
 from sully.api import sully as ours
 from sully.machinery.compat import Compat
 from sully.machinery.decode import decode
@@ -16,7 +26,7 @@ from sully.machinery.schema import Tables
 from sully.machinery.strategy import Obj, ResourceType, Strategy, WriteContext
 
 NOON = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
-_GROUPS = (meta, core, apps, autoscaling, policy, coordination, events, resource, ours)
+_GROUPS = (meta, core, apps, autoscaling, policy, coordination, events, resource, ours, storage)
 
 
 def _tables() -> Tables:

@@ -1,6 +1,6 @@
-"""The apps group: ReplicaSets and Deployments, which keep copies of pods running.
+"""The apps group: ReplicaSets, Deployments and StatefulSets, which keep copies of pods running.
 
-Owns: the two kinds and the way from them to a Scale and back.
+Owns: the kinds and the way from them to a Scale and back.
 Never: creates pods; controllers do.
 Start at: workloads.py, then deployments.py.
 """
@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from sully.api.apps.deployments import DEPLOYMENTS
 from sully.api.apps.replicasets import REPLICA_SETS
 from sully.api.apps.scale import apply_scale, scale_of
+from sully.api.apps.statefulsets import STATEFUL_SETS
 from sully.api.apps.workloads import APPS
 from sully.api.tables import load
 from sully.machinery.schema import Tables
@@ -20,9 +21,9 @@ __all__ = ["apply_scale", "load_tables", "resources", "scale_of"]
 
 def load_tables(tables: Tables) -> None:
     """Load the types of the group."""
-    load(tables, __name__, APPS, "apps.fields")
+    load(tables, __name__, APPS, "apps.fields", "statefulsets.fields")
 
 
 def resources() -> Iterable[ResourceType]:
     """Return the resources of the group."""
-    return (DEPLOYMENTS, REPLICA_SETS)
+    return (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS)

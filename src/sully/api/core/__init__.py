@@ -13,7 +13,17 @@ if TYPE_CHECKING:
     from sully.machinery.strategy import ResourceType
 
 CORE = "io.k8s.api.core.v1"
-_TABLES = ("objects", "nodes", "pods", "quotas", "containers", "volumes", "selectors")
+_TABLES = (
+    "objects",
+    "nodes",
+    "pods",
+    "quotas",
+    "containers",
+    "volumes",
+    "selectors",
+    "services",
+    "storage",
+)
 
 
 def load_tables(tables: "Tables") -> None:
@@ -30,9 +40,13 @@ def resources() -> Iterable["ResourceType"]:
     from sully.api.core.namespaces import NAMESPACES
     from sully.api.core.nodes import NODES
     from sully.api.core.objects import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS
+    from sully.api.core.persistentvolumeclaims import PERSISTENT_VOLUME_CLAIMS
+    from sully.api.core.persistentvolumes import PERSISTENT_VOLUMES
     from sully.api.core.pods.binding import BINDINGS
     from sully.api.core.pods.strategy import PODS
     from sully.api.core.quotas import RESOURCE_QUOTAS
+    from sully.api.core.replicationcontrollers import REPLICATION_CONTROLLERS
+    from sully.api.core.services import SERVICES
 
     return (
         BINDINGS,
@@ -40,8 +54,12 @@ def resources() -> Iterable["ResourceType"]:
         EVENTS,
         NAMESPACES,
         NODES,
+        PERSISTENT_VOLUMES,
+        PERSISTENT_VOLUME_CLAIMS,
         PODS,
+        REPLICATION_CONTROLLERS,
         RESOURCE_QUOTAS,
         SECRETS,
+        SERVICES,
         SERVICE_ACCOUNTS,
     )

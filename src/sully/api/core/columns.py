@@ -15,6 +15,7 @@ Obj = dict[str, Any]
 
 UNKNOWN = "<unknown>"
 NONE = "<none>"
+UNSET = "<unset>"
 
 
 def since(text: str | None, now: datetime) -> str:
@@ -42,7 +43,8 @@ AGE = Column("Age", age_cell, description="Time since the object was created.")
 
 
 def _containers(obj: Obj) -> list[Obj]:
-    return obj["spec"]["template"]["spec"].get("containers") or []
+    template = obj["spec"].get("template") or {}
+    return (template.get("spec") or {}).get("containers") or []
 
 
 def _container_names(obj: Obj) -> str:

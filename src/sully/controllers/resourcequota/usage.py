@@ -29,21 +29,10 @@ from sully.runtime.clock import Clock
 Obj = dict[str, Any]
 
 _ONE = ListOptions(limit=1)
-_ABSENT = frozenset(
-    (
-        "persistentvolumeclaims",
-        "replicationcontrollers",
-        "requests.storage",
-        "services",
-        "services.loadbalancers",
-        "services.nodeports",
-    )
-)
-"""Resources of kinds that the server does not have; their usage is 0."""
 
 
 class QuotaObject(Wire, frozen=True, kw_only=True):
-    """A pod or a claim, with all fields that count."""
+    """A pod, claim or service, with all fields that count."""
 
     metadata: Obj
     spec: Obj
@@ -68,7 +57,7 @@ class UsageCalculator:
     async def used(self, quota: Obj) -> dict[str, str]:
         """Return `status.used` for a quota."""
         limited = (quota["spec"].get("hard") or {}).keys()
-        used: Usage = dict.fromkeys(_ABSENT & limited, Quantity.of(0))
+        used: Usage = {}
         for kind in self._kinds:
             for name, amount in (await self._of_kind(kind, quota, limited)).items():
                 used[name] = used[name] + amount if name in used else amount

@@ -2,7 +2,7 @@
 
 An evaluator answers for objects of one kind which names of a quota concern them, how much of each
 an object uses, and whether an object is in a scope. Objects of all kinds are counted; pods also use
-compute resources, and claims use devices.
+compute resources, and claims use devices or storage.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 from sully.domain.quota import pods
 from sully.domain.quota.devices import DEVICES, device_usage
 from sully.domain.quota.pods import ONE, REQUESTS, Usage
+from sully.domain.quota.services import Services, VolumeClaims
 from sully.domain.scheduling.resources import IMPLICIT
 from sully.machinery.quantity import Quantity
 
@@ -148,5 +149,9 @@ def evaluator(group: str, plural: str, now: datetime, claims: Claims) -> Evaluat
             return Pods(now)
         case "resource.k8s.io", "resourceclaims":
             return claims
+        case "", "services":
+            return Services()
+        case "", "persistentvolumeclaims":
+            return VolumeClaims()
         case _:
             return ObjectCounts(group, plural)

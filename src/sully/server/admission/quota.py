@@ -160,7 +160,7 @@ def _changes_usage(target: Target, obj: Obj, old: Obj) -> bool:
     match target.resource.storage_key, target.subresource:
         case "pods", "" | "status":
             return is_terminating(obj) != is_terminating(old) or has_ended(obj) != has_ended(old)
-        case "resource.k8s.io/resourceclaims", "":
+        case "resource.k8s.io/resourceclaims" | "services" | "persistentvolumeclaims", "":
             return True
         case _:
             return False

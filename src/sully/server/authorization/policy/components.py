@@ -184,7 +184,8 @@ _SCHEDULER = role(
     on("apps", "replicasets statefulsets", READ),
     on("policy", "poddisruptionbudgets", READ),
     on("core", "namespaces", READ),
-    on("core", "persistentvolumeclaims persistentvolumes", f"patch update {READ}"),
+    on("core", "persistentvolumeclaims persistentvolumes", READ),
+    on("storage.k8s.io", "csidrivers csinodes csistoragecapacities volumeattachments", READ),
     on("authentication.k8s.io", "tokenreviews", "create"),
     on("authorization.k8s.io", "subjectaccessreviews", "create"),
     on(RESOURCE, "deviceclasses", READ),
@@ -193,6 +194,13 @@ _SCHEDULER = role(
     on(RESOURCE, "resourceclaims", f"create delete patch update {READ}"),
     on(RESOURCE, "resourceclaims/status", "patch update"),
     on(RESOURCE, "resourceclaims/binding", "patch update"),
+)
+
+_VOLUME_SCHEDULER = role(
+    "system:volume-scheduler",
+    on("core", "persistentvolumes", f"patch update {READ}"),
+    on("storage.k8s.io", "storageclasses", READ),
+    on("core", "persistentvolumeclaims", f"patch update {READ}"),
 )
 
 # Its informers are shared by the controllers, so it reads all that any of them needs.
@@ -233,12 +241,14 @@ GATED: dict[str, tuple[Obj, Obj]] = {
 
 ROLES: tuple[Obj, ...] = (
     _SCHEDULER,
+    _VOLUME_SCHEDULER,
     _MANAGER,
     *(role(controller_role(name), *rules) for name, rules in CONTROLLERS.items()),
 )
 
 BINDINGS: tuple[Obj, ...] = (
     bind("system:kube-scheduler", [user("system:kube-scheduler")]),
+    bind("system:volume-scheduler", [user("system:kube-scheduler")]),
     bind("system:kube-controller-manager", [user("system:kube-controller-manager")]),
     *(bind(controller_role(name), [account(name)]) for name in CONTROLLERS),
 )
