@@ -11,10 +11,12 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from e2e.raw import Raw
 from sully.testing.forkserver import run
@@ -78,5 +80,13 @@ def _ready(child: subprocess.Popen[str], log: Path) -> str:
     assert child.stdout is not None
     for line in child.stdout:
         if line.startswith("ready: "):
+            # It logs there, too, and would stop once the pipe is full.
+            threading.Thread(target=_drain, args=(child.stdout,), daemon=True).start()
             return line.removeprefix("ready: ").strip()
     raise RuntimeError(f"the server ended before it was ready:\n{log.read_text()}")
+
+
+def _drain(output: TextIO) -> None:
+    with suppress(ValueError):  # closed at the end
+        for _ in output:
+            pass
