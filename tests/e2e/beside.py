@@ -58,7 +58,6 @@ INSIDE_ONLY = {
     "e2e/test_foreign_versions.py": _ITSELF,
     "e2e/test_hollow.py::test_wrong_usage": _UP,
     "e2e/test_install.py": _ITSELF,
-    "e2e/test_kube_scheduler.py": "is about a scheduler that is beside in any case",
     "e2e/test_replica_troubles.py": _REPLICAS,
     "e2e/test_replicas.py": _REPLICAS,
     "e2e/test_up.py": _UP,

@@ -17,7 +17,7 @@ import yaml
 from e2e.cluster import DRIVER, Cluster, deployment, devices, rule, template
 from sully.testing.cluster import Process, process
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.kube]
 ASSETS = "KUBEBUILDER_ASSETS"
 NODES = ("--simulated-nodes", "3", "--devices-per-node", "2", "--simulated-start-seconds", "0")
 
@@ -52,11 +52,11 @@ def running(program: Path, up: Process, folder: Path) -> Iterator[None]:
 
 @pytest.mark.parametrize("compat", ["sully", "reference"])
 def test_it_schedules_pods_with_claims(
-    compat: str, kube_scheduler: Path, any_kubectl: Path, home: Path, tmp_path: Path
+    compat: str, kube_scheduler: Path, any_kubectl: Path, tmp_path: Path
 ) -> None:
     flags = ("--compat", compat, "--disable-scheduler", *NODES)
     with process(*flags) as up, running(kube_scheduler, up, tmp_path):
-        cluster = Cluster(any_kubectl, up.kubeconfig, home)
+        cluster = Cluster(any_kubectl, up.kubeconfig, tmp_path)
         cluster.run("wait", "--for=condition=Ready", "node", "--all", "--timeout=120s")
         cluster.apply(template("web", devices()), deployment("web", 4))
         cluster.rolled_out("web")
