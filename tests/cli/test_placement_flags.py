@@ -15,7 +15,7 @@ CASES = {
         [TOLERATE, "300", BUDGET, "5"],
         PlacementSettings(toleration_seconds=300, removals_per_minute=5),
     ),
-    "nobody leaves": ([f"{BUDGET}=0"], PlacementSettings(removals_per_minute=0)),
+    "no cluster is removed": ([f"{BUDGET}=0"], PlacementSettings(removals_per_minute=0)),
 }
 
 

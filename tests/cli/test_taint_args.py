@@ -80,7 +80,10 @@ REFUSED = {
         "device '*' x- --reason y",
         "--reason: cannot be used when no taint is set",
     ),
-    "an end at once": ("device '*' x:None --for 0s", '--for: invalid duration "0s" (1s or more)'),
+    "an end now": (
+        "device '*' x:None --for 0s",
+        '--for: invalid duration "0s" (1s or more)',
+    ),
     "removal from nowhere": ("device x-", "no devices specified"),
     "a class that is not there": (
         "device --class gpus x:None",

@@ -123,7 +123,7 @@ async def watch(world: World, scene: Scene, until: float) -> Outcome:
 
 
 def is_endless(plan: Plan) -> bool:
-    """Report whether somebody leaves again and again, or too late for anyone to wait for it."""
+    """Report whether a pod is evicted repeatedly, or too late for anyone to wait for it."""
     back = any(
         each.replacement.outcome is ReplacementOutcome.EVICTED_AGAIN for each in plan.evictions
     )

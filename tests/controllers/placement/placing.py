@@ -79,7 +79,7 @@ class Placing:
 
     @property
     def is_strict(self) -> bool:
-        """Report whether placements come out as in the reference."""
+        """Report whether placements are those of OCM."""
         return strict_run if self.strict is None else self.strict
 
     def writes(self) -> list[str]:
