@@ -6,7 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCE = ROOT / "src/sully"
 FOLDERS = (".ci", "bench", "changes", "docs", "examples", "src", "tests", "tools")
-_BUILT = ("__pycache__", ".egg-info")
+_BUILT = (".coverage", "__pycache__", ".egg-info")
 
 
 def files(*suffixes: str) -> Iterator[Path]:
