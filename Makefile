@@ -29,7 +29,7 @@ IPROUTE2 := .cache/iproute2
 .DEFAULT_GOAL := help
 # A target that failed halfway is built again the next time.
 .DELETE_ON_ERROR:
-.PHONY: help setup up fmt lint quick test coverage clients bench robust kube conformance generate verify demo clean
+.PHONY: help setup up fmt lint quick test clients bench robust kube conformance generate verify demo clean
 
 help: ## list all targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,12 +52,8 @@ lint: $(DEV_STAMP) ## check formatting, imports and types; change nothing
 quick: $(DEV_STAMP) ## run the fast tests
 	$(BIN)/pytest -m "not slow and not e2e" $(ARGS)
 
-test: $(DEV_STAMP) clients ## run all tests, including real clients
-	$(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
-
-coverage: $(DEV_STAMP) clients ## all tests, and how much of src they cover: not below its floor
-	$(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --cov --cov-report= \
-	  $(if $(ARGS),--cov-fail-under=0) $(ARGS)
+test: $(DEV_STAMP) clients ## run all tests, including real clients; measure branch coverage
+	SULLY_COVERAGE=1 $(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 clients:
 	@tools/fetch-debian-kubectl $(DEBIAN_KUBECTL)
@@ -74,8 +70,8 @@ bench: $(DEV_STAMP) ## run the benchmarks, some minutes; ARGS="--seconds 1" DEVI
 	$(BIN)/python bench/stores.py
 	$(BIN)/python bench/seeing.py --runs 1
 
-robust: $(DEV_STAMP) ## run fault injection and attacks, half an hour; ARGS="crashes --seed 7"
-	$(BIN)/python tools/robust.py $(ARGS)
+robust: $(DEV_STAMP) ## run fault injection and attacks, about an hour; ARGS="crashes --seed 7"
+	$(BIN)/python tools/fault_injection.py $(ARGS)
 
 kube: $(DEV_STAMP) ## run the tests on a real control plane: KUBEBUILDER_ASSETS=folder with its programs
 	$(BIN)/pytest -m kube tests/kube $(ARGS)

@@ -14,11 +14,10 @@ import statistics
 import sys
 from pathlib import Path
 
+import devices
 import shapes
 import uvloop
 from harness import Server
-
-from sully.testing import builders as devices
 
 HERE = Path(__file__).resolve().parent.parent
 DRAWS = 2000

@@ -42,10 +42,10 @@ from sully.api.cluster.types import (
     Toleration,
 )
 from sully.domain.placement.changes import SilenceClusters
-from sully.domain.placement.counting import Entry, PlacementKey
-from sully.domain.placement.deciding import decide, inputs
-from sully.domain.placement.fleet import Fleet
-from sully.domain.placement.outcome import Outcome
+from sully.domain.placement.incremental.counting import Entry, PlacementKey
+from sully.domain.placement.incremental.deciding import decide, inputs
+from sully.domain.placement.incremental.fleet import Fleet
+from sully.domain.placement.results.outcome import Outcome
 from sully.domain.placement.schedule import schedule
 from sully.domain.placement.whatif import whatif
 from sully.machinery.labels import from_labels

@@ -22,6 +22,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import devices
 import placing
 import shapes
 import uvloop
@@ -37,9 +38,8 @@ from sully.client.transport import Key, Kind, Transport
 from sully.controller_setup import CONTROLLERS
 from sully.runtime.log import configure as configure_log
 from sully.server.requests import User
-from sully.testing import builders as devices
 from sully.testing.cluster import in_process
-from sully.testing.remote import ControllersProcess, controllers
+from sully.testing.remote import CommandProcess, controllers
 
 SHAPE = Shape(125, 8, 1000)
 CLUSTERS = 300
@@ -54,7 +54,7 @@ Figures = dict[str, float]
 class Beside(Server):
     """A server whose controllers are another process."""
 
-    def __init__(self, crew: ControllersProcess, server: Server) -> None:
+    def __init__(self, crew: CommandProcess, server: Server) -> None:
         self.__dict__.update(server.__dict__)
         self._crew = crew
 

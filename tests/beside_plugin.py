@@ -16,6 +16,7 @@ import pytest
 
 from e2e import rights, trail
 from e2e.beside import WHERE, Planes, forms
+from suite_plugin import is_whole
 
 TESTS = Path(__file__).resolve().parent
 _FOLDER = pytest.StashKey[str]()
@@ -86,7 +87,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if hasattr(config, "workerinput"):
         return
     reporter = config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is None or reporter.stats.get("skipped") or not _is_whole(config):
+    if reporter is None or reporter.stats.get("skipped") or not is_whole(config):
         return
     if session.exitstatus == pytest.ExitCode.OK:
         _judge(session, reporter, trail.kept(Path(os.environ[trail.FOLDER])))
@@ -96,14 +97,6 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if _FOLDER in config.stash:
         shutil.rmtree(config.stash[_FOLDER])
         del os.environ[trail.FOLDER]
-
-
-def _is_whole(config: pytest.Config) -> bool:
-    """Report whether a run had all tests: only then is what was not used not needed."""
-    options = config.option
-    narrowed = (options.keyword, options.markexpr, options.deselect, config.getoption("lf", False))
-    everything = config.args in ([str(TESTS)], ["tests"], [str(TESTS.parent)])
-    return everything and not any(narrowed) and not options.collectonly
 
 
 def _judge(

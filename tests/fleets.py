@@ -36,10 +36,10 @@ from sully.api.cluster.types import (
     Toleration,
 )
 from sully.domain.placement.candidates import Candidate
-from sully.domain.placement.fleet import Fleet, PlacementKeys
-from sully.domain.placement.membership import eligible_sets, membership
+from sully.domain.placement.incremental.fleet import Fleet, PlacementKeys
+from sully.domain.placement.incremental.membership import eligible_sets, membership
 from sully.domain.placement.options import OCM, PlacementOptions
-from sully.domain.placement.outcome import Reach
+from sully.domain.placement.results.outcome import Reach
 from sully.domain.placement.schedule import Inputs
 from sully.machinery.meta import ObjectMeta
 from sully.testing.builders import NAMESPACE

@@ -29,7 +29,8 @@ OLD_SELECTOR = ("device", "deviceClassName", "driver", "pool", "selectors")
 
 def recorded() -> dict[str, Any]:
     """Return what a server of 1.37 said, by path; it has the role of its evictor."""
-    return {**json.loads(RECORDED.read_text()), ROLE: {"metadata": {"name": "x"}}}
+    rules = [{"resources": ["devicetaintrules"], "verbs": ["list"]}]
+    return {**json.loads(RECORDED.read_text()), ROLE: {"metadata": {"name": "x"}, "rules": rules}}
 
 
 def made(

@@ -34,6 +34,7 @@ from sully.server.inprocess import InProcess
 from sully.store.base import Store
 from sully.store.memory import MemoryStore
 from sully.testing.clock import FakeClock
+from sully.testing.patience import PATIENCE
 
 Obj = dict[str, Any]
 JSON = "application/json"
@@ -42,8 +43,6 @@ JSON_PATCH = "application/json-patch+json"
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"
-LONG = 20.0
-"""Seconds after which a test that waits is stuck."""
 
 _numbers = count(1)
 
@@ -113,7 +112,7 @@ class Caller(ABC):
         data = _encoded(body)
         if data is not None and media:
             sent["content-type"] = media
-        async with asyncio.timeout(LONG):
+        async with asyncio.timeout(PATIENCE):
             return await self._exchange(method, _path(path, query), data, sent)
 
     @abstractmethod
@@ -174,7 +173,7 @@ class Lines:
 
     async def next(self) -> Obj | None:
         """Return the next event, None at the end of the stream."""
-        async with asyncio.timeout(LONG):
+        async with asyncio.timeout(PATIENCE):
             line = await self._content.readline()
         return json.loads(line) if line else None
 
@@ -314,11 +313,15 @@ class _Outgoing:
 
     async def until(self, done: Callable[[_Outgoing], bool]) -> list[Obj]:
         """Wait for a state; return the events so far."""
-        async with asyncio.timeout(LONG):
+        await self.reached(done)
+        return self.events
+
+    async def reached(self, done: Callable[[_Outgoing], bool]) -> None:
+        """Wait for a state."""
+        async with asyncio.timeout(PATIENCE):
             while not done(self):
                 self._news.clear()
                 await self._news.wait()
-        return self.events
 
 
 @asynccontextmanager

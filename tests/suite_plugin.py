@@ -103,6 +103,14 @@ def shuffled(items: list[pytest.Item], rng: random.Random) -> list[pytest.Item]:
     return [item for file in files for item in file]
 
 
+def is_whole(config: pytest.Config) -> bool:
+    """Report whether a run had all tests: only then is what was not used not needed."""
+    options = config.option
+    narrowed = (options.keyword, options.markexpr, options.deselect, config.getoption("lf", False))
+    everything = config.args in ([str(ROOT / "tests")], ["tests"], [str(ROOT)])
+    return everything and not any(narrowed) and not options.collectonly
+
+
 def in_ci() -> bool:
     """Report whether a skip is a failure."""
     return os.environ.get("CI", "").lower() in ("1", "true", "yes")

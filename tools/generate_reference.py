@@ -19,11 +19,11 @@ from sully.controllers.claims.metrics import ClaimMetrics
 from sully.controllers.eviction.metrics import EvictionMetrics
 from sully.controllers.placement.metrics import PlacementMetrics
 from sully.controllers.scheduling.metrics import SchedulerMetrics
-from sully.machinery.gates import DEFAULTS, LOCKED, NEEDS, OURS
+from sully.machinery.gates import DEFAULTS, LOCKED, NEEDS, OURS, Gates
 from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Type
 from sully.machinery.scheme import Scheme
 from sully.machinery.strategy import ResourceType
-from sully.runtime.metrics import Metrics
+from sully.runtime.metrics import Metrics, publish_gates
 from sully.server.flowcontrol.limits import FlowMetrics
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -170,7 +170,8 @@ def cli_page() -> Iterator[str]:
     yield ""
     yield "`kubectl sully ...` is the same program; `sully help COMMAND` is `sully COMMAND --help`."
     yield "Exit codes: 0 done, 1 failed, 2 usage error, 3 something would be unschedulable (`plan`,"
-    yield "`taint --dry-run`), 130 interrupted by Ctrl-C, 141 the reader of the output is gone."
+    yield "`taint --dry-run`), 4 pods would be evicted again and again (`plan`, `taint`), 130"
+    yield "interrupted by Ctrl-C, 141 the reader of the output is gone."
     for name in COMMANDS:
         yield ""
         yield from _command(name)
@@ -279,6 +280,7 @@ def metrics_page() -> Iterator[str]:
         SchedulerMetrics,
     ):
         counted(recorder)
+    publish_gates(recorder, Gates())
     rows = [
         (f"`{name}`", kind, code(labels), text)
         for name, kind, labels, text in sorted(recorder.seen)

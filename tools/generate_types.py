@@ -57,7 +57,7 @@ EXTENDS: Final = {"NullableDeviceAttribute": "DeviceAttribute"}
 """Types that have all fields of another one and more."""
 BASES: Final = {
     "Device": ("sully.api.resource.sharing", "SharedContent"),
-    "ObjectMeta": ("sully.machinery.wire", "HasController"),
+    "ObjectMeta": ("sully.machinery.serialization.wire", "HasController"),
 }
 """Types that can do something, and the class written by hand that does it."""
 LEFT_OUT: Final = ("ObjectMeta.selfLink",)
@@ -172,7 +172,7 @@ class _Writer:
         return module.name, kind.name
 
     def _class(self, kind: ObjectType, module: Module) -> str:
-        base = module.use(*BASES.get(kind.name, ("sully.machinery.wire", "Wire")))
+        base = module.use(*BASES.get(kind.name, ("sully.machinery.serialization.wire", "Wire")))
         names = [name for name in kind.order if _is_member(kind, name)]
         if extended := EXTENDS.get(kind.name):
             base, inherited = extended, self._tables.get(kind.package, extended)

@@ -9,7 +9,7 @@ import hashlib
 import os
 import random
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from sully.api import build_scheme
+from sully.api.resource.types import DeviceTaintRule
 from sully.client.calls import WriteGuard
 from sully.client.direct import DirectTransport
 from sully.client.discovery.resources import of_scheme
@@ -39,7 +40,7 @@ from sully.machinery.runtimeconfig import RuntimeConfig
 from sully.runtime.clock import Clock, SystemClock
 from sully.runtime.ids import Ids
 from sully.runtime.log import get_logger
-from sully.runtime.metrics import Metrics
+from sully.runtime.metrics import Metrics, publish_gates
 from sully.server.api import Api, Env
 from sully.server.audit.log import AuditLog
 from sully.server.authentication import documents, reviews
@@ -48,7 +49,14 @@ from sully.server.authentication.groups import MASTERS
 from sully.server.authentication.keys import SigningKey
 from sully.server.authentication.service_accounts import TokenAuthenticator
 from sully.server.authentication.token_requests import Issuer
-from sully.server.bootstrap import ensure_namespaces, ensure_policy
+from sully.server.bootstrap import (
+    ensure_authentication,
+    ensure_namespaces,
+    ensure_policy,
+    ensure_priority_classes,
+    ensure_service,
+)
+from sully.server.customresources.controller import DefinitionController
 from sully.server.fleet import StoredFleet
 from sully.server.flowcontrol.limits import Allowance, FlowMetrics, Limits
 from sully.server.http.access import AccessControl
@@ -63,7 +71,7 @@ from sully.server.requests import User
 from sully.server.storage.event_expiry import TTL, EventExpiry
 from sully.store.base import Store
 from sully.store.compaction import Compactor
-from sully.store.directory import DataDirectory, make_private
+from sully.store.directory import DataDirectory
 from sully.store.errors import OpenError
 from sully.store.etcd.address import Address
 from sully.store.memory import MemoryStore
@@ -71,6 +79,7 @@ from sully.store.sqlite import SqliteStore
 
 _log = get_logger("app")
 ADMIN = User("kubernetes-admin", ("system:masters", "system:authenticated"))
+APISERVER = User("system:apiserver", ("system:masters", "system:authenticated"))
 CONTROLLER_GROUPS = (
     "system:serviceaccounts",
     "system:serviceaccounts:kube-system",
@@ -146,8 +155,9 @@ async def running(config: Config, clock: Clock | None = None) -> AsyncIterator[C
     listening = bind(config.host, config.port)
     async with AsyncExitStack() as stack:
         stack.callback(listening.close)
-        if isinstance(config.store, Address):
-            # Replicas may share the objects, but not the keys and the kubeconfig.
+        if isinstance(config.store, Address) or config.store == "memory":
+            # Replicas may share the objects, but not the keys and the kubeconfig. A store in
+            # memory has no files of its own, but these.
             stack.callback(DataDirectory(config.data_dir).release)
         store = await stack.enter_async_context(await _open_store(config))
         env = Env(clock, Ids(), random.Random())
@@ -158,11 +168,15 @@ async def running(config: Config, clock: Clock | None = None) -> AsyncIterator[C
             gates=config.gates,
             compat=config.compat,
         )
+        await api.definitions.start()
         await api.authorizer.start()
         await api.devices.start()
         await api.quotas.start()
+        await api.policies.start()
+        await api.priorities.start()
         await ensure_namespaces(InProcess(api, ADMIN))
         await ensure_policy(InProcess(api, ADMIN), config.gates)
+        await ensure_priority_classes(InProcess(api, APISERVER))
         api.audit = _audit_log(config, clock)
         if api.audit is not None:
             stack.callback(api.audit.close)
@@ -172,7 +186,6 @@ async def running(config: Config, clock: Clock | None = None) -> AsyncIterator[C
 
 async def _open_store(config: Config) -> Store:
     if config.store == "memory":
-        make_private(config.data_dir)
         return MemoryStore()
     if isinstance(config.store, Address):
         return await _open_etcd(config.store)
@@ -214,8 +227,13 @@ async def _serving(
     serving.ensure(clock)
     context = tls_context(serving.certificate, serving.key, authority.pair.certificate)
     metrics = Metrics()
+    publish_gates(metrics, config.gates)
     key = SigningKey.open(config.data_dir)
     await _check_identity(api.store, config.data_dir, authority, key)
+    ca = authority.pair.certificate.decode()
+    await ensure_authentication(InProcess(api, APISERVER), ca)
+    port, alone = listening.getsockname()[1], not isinstance(config.store, Address)
+    await ensure_service(InProcess(api, APISERVER), config.host, port, alone=alone)
     access = _access_control(
         config, api, key, clock, Limits(config.allowance, FlowMetrics(metrics))
     )
@@ -223,14 +241,16 @@ async def _serving(
     app = HttpApp(api, clock, RequestCounter(metrics), access, body_seconds=body_seconds)
     options = placement_options(config.placement, config.compat)
     app.placements = PlacementPages(StoredFleet(api.store, api.objects, options), access, clock)
-    app.checks["store"] = lambda: api.store.problem
+    app.health.checks["store"] = lambda: api.store.problem
     listener = Listener(app, listening, context, config.connections)
     await listener.start()
     plane = ControlPlane(config, api, listener, authority)
     app.documents |= documents.pages(key, plane.url)
     login = _AdminLogin(plane, clock)
     renewal = Renewal(serving, context, clock, login.ensure)
-    controllers = _controllers(config, api, authority.pair.certificate.decode(), clock, metrics)
+    access_of_server = InProcess(api, APISERVER, agent="kube-apiserver")
+    definitions = DefinitionController(api.store, api.definitions, access_of_server, clock)
+    controllers = _controllers(config, api, ca, clock, metrics)
     async with asyncio.TaskGroup() as tasks:
         server = tasks.create_task(listener.serve())
         background = [
@@ -241,6 +261,9 @@ async def _serving(
                 api.authorizer.run(clock),
                 api.devices.run(clock),
                 api.quotas.run(clock),
+                definitions.run(),
+                api.policies.run(clock),
+                api.priorities.run(clock),
                 app.watches.run(),
                 renewal.run(),
             )
@@ -272,6 +295,16 @@ def _controllers(
         name = f"{socket.gethostname()}_{os.getpid()}_{ids.suffix()}"
         access = controller_access(api, MANAGER)
         elector = LeaderElector(access, LEASE, name, clock=clock, timing=config.timing)
+
+    def describes_rules(describe: Callable[[DeviceTaintRule], str]) -> None:
+        """Let the server warn what a rule selects, as long as this process keeps the caches."""
+
+        def described(rule: DeviceTaintRule) -> str:
+            leads = elector is None or elector.holder == elector.identity
+            return describe(rule) if leads else ""
+
+        api.writer.rule_notices.describe = described
+
     controller_config = ControllerConfig(
         transport=partial(
             controller_access,
@@ -292,6 +325,7 @@ def _controllers(
         placement=config.placement,
         serving_since=clock.now(),
         chosen=config.controllers,
+        describes_rules=describes_rules,
     )
 
     async def build() -> Manager:

@@ -13,9 +13,11 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
+from sully.api.resource.types import DeviceTaintRule
 from sully.client.discovery.resources import APIResource
 from sully.client.events import EventRecorder
 from sully.client.transport import Key, Kind, Transport
+from sully.controllers.customkinds import DEFINITIONS, CustomKinds
 from sully.controllers.evaluation import BACKOFF, WORKERS, SelectorEvaluation
 from sully.controllers.history.retention import DEFAULT_RETENTION
 from sully.controllers.manager import Manager
@@ -70,6 +72,11 @@ class ControllerConfig:
     """When the server started, if it runs in this process."""
     chosen: frozenset[str] | None = None
     """Which controllers run, by their names in controller_setup.py; None: all."""
+    own_server: bool = True
+    """Whether the API server is Sully's: others set no times of cluster taints, and accept a device
+    in two claims."""
+    describes_rules: Callable[[Callable[[DeviceTaintRule], str]], None] | None = None
+    """Gets what describes a rule that is about to be written; None if the server is elsewhere."""
     schedulers: frozenset[str] = SCHEDULERS
     """The values of `schedulerName` to schedule; fewer where another scheduler runs."""
 
@@ -136,6 +143,13 @@ class ControllerContext:
         )
         self.manager.add(evaluation, workers=WORKERS, backoff=BACKOFF)
         return inventory
+
+    @cached_property
+    def custom_kinds(self) -> CustomKinds | None:
+        """The kinds of CustomResourceDefinitions; None if the server has no such kind."""
+        if not self.config.serves(DEFINITIONS):
+            return None
+        return CustomKinds(self.manager.informer(DEFINITIONS), self.config.served)
 
     @cached_property
     def pods(self) -> Pods:

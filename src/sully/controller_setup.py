@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from sully.client.discovery.resources import APIResource
 from sully.controller_context import ControllerConfig, ControllerContext
 from sully.controllers.aggregation import CLUSTER_ROLES, AggregationController
 from sully.controllers.claims import controller as claims
@@ -18,8 +19,12 @@ from sully.controllers.claims.lookups import TEMPLATES, Lookups
 from sully.controllers.claims.metrics import ClaimMetrics
 from sully.controllers.claims.releasing import ReleaseController
 from sully.controllers.clusters import kinds as hub
+from sully.controllers.clusters.taint_expiry import ClusterTaintExpiryController
 from sully.controllers.clusters.wiring import HubSettings, add_hub
+from sully.controllers.customkinds import DEFINITIONS, listed_kinds
+from sully.controllers.daemonsets.controller import DaemonSetController
 from sully.controllers.deployments.controller import DeploymentController
+from sully.controllers.deviceconflicts import ConflictIndex, DeviceConflictController
 from sully.controllers.disruption import (
     DisruptionController,
     StalePodDisruptionController,
@@ -31,14 +36,15 @@ from sully.controllers.eviction.wiring import Access, make_eviction
 from sully.controllers.expiry import ExpiryController
 from sully.controllers.garbagecollection import controller as garbagecollection
 from sully.controllers.garbagecollection.graph import Graph
-from sully.controllers.garbagecollection.owners import collected_kinds
+from sully.controllers.garbagecollection.owners import Kinds, collected_kinds
 from sully.controllers.history.controller import EvictionCounts, TaintHistoryController
 from sully.controllers.history.retention import (
     RetentionController,
     deletion_time,
     evicted_since,
 )
-from sully.controllers.kinds import NAMESPACES, SERVICE_ACCOUNTS
+from sully.controllers.jobs.controller import JobController
+from sully.controllers.kinds import NAMESPACES, SERVICE_ACCOUNTS, PartialObjectMetadata
 from sully.controllers.manager import Manager
 from sully.controllers.namespaces.controller import (
     BACKOFF,
@@ -59,11 +65,23 @@ from sully.controllers.scheduling.wiring import USER_AGENT as SCHEDULER
 from sully.controllers.scheduling.wiring import add_scheduler
 from sully.controllers.scheduling.wiring import options as scheduling_options
 from sully.controllers.serviceaccounts import ACCOUNTS, ServiceAccountsController
-from sully.controllers.simulatedclusters import USER_AGENT as SIMULATED_CLUSTERS
+from sully.controllers.simulatedclusters import USER_NAME as SIMULATED_CLUSTERS
 from sully.controllers.simulatedclusters import add_simulated_clusters
 from sully.controllers.simulatednodes.nodes import USER_AGENT as SIMULATED_NODES
 from sully.controllers.simulatednodes.wiring import add_simulated_nodes
-from sully.controllers.workloads import BUDGETS, DEPLOYMENTS, PODS, REPLICA_SETS
+from sully.controllers.statefulsets.controller import StatefulSetController
+from sully.controllers.workloads import (
+    BUDGETS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    JOBS,
+    NODES,
+    PODS,
+    REPLICA_SETS,
+    REVISIONS,
+    STATEFUL_SETS,
+)
+from sully.domain.workloads.ownership import Owned
 from sully.evictor.settings import eviction_options
 from sully.runtime.clock import Clock
 from sully.runtime.metrics import Metrics
@@ -111,9 +129,14 @@ def _add_serviceaccounts(context: ControllerContext) -> None:
 
 def _add_namespaces(context: ControllerContext) -> None:
     access = context.config.transport(NamespacesController.name)
+    content = Content(access, namespaced_kinds(context.config.served))
+    if context.config.serves(DEFINITIONS):
+        # Listed when they are needed: the role of the controller does not allow a watch.
+        served = context.config.served
+        content.custom = partial(listed_kinds, access, served, PartialObjectMetadata)
     controller = NamespacesController(
         namespaces=context.manager.informer(NAMESPACES),
-        content=Content(access, namespaced_kinds(context.config.served)),
+        content=content,
         transport=access,
         clock=context.clock,
     )
@@ -144,18 +167,42 @@ def _add_garbagecollection(context: ControllerContext) -> None:
         graph=graph, kinds=kinds, transport=access, recorder=recorder
     )
     context.manager.add(collector, workers=garbagecollection.WORKERS)
+    if context.custom_kinds is not None:
+        context.custom_kinds.on_change(partial(_collect, context.manager, graph, kinds))
+
+
+def _collect(
+    manager: Manager,
+    graph: Graph,
+    kinds: Kinds,
+    old: APIResource | None,
+    new: APIResource | None,
+) -> None:
+    """Watch the objects of a kind that came, or no longer those of one that went."""
+    if old is not None:
+        kind = old.as_kind(Owned)
+        kinds.remove(kind)
+        manager.end(kind)
+        graph.forget(kind)
+    if new is not None:
+        kind = new.as_kind(Owned)
+        kinds.add(kind, new.versions)
+        graph.follow(manager.start(kind))
 
 
 def _add_resourcequota(context: ControllerContext) -> None:
     access = context.config.transport(ResourceQuotaController.name)
     kinds = [kind for kind in collected_kinds(context.config.served).all if kind.namespaced]
     classes = context.manager.informer(CLASSES)
+    usage = UsageCalculator(access, kinds, classes, context.clock)
+    if context.custom_kinds is not None:
+        usage.custom = partial(context.custom_kinds.all, PartialObjectMetadata)
     context.manager.add(
         ResourceQuotaController(
             quotas=context.manager.informer(QUOTAS),
             pods=context.pods.informer,
             claims=context.manager.informer(CLAIMS),
-            usage=UsageCalculator(access, kinds, classes, context.clock),
+            usage=usage,
             transport=access,
             clock=context.clock,
         ),
@@ -186,6 +233,45 @@ def _add_deployments(context: ControllerContext) -> None:
         clock=context.clock,
     )
     context.manager.add(controller, workers=5)
+
+
+def _add_jobs(context: ControllerContext) -> None:
+    access, recorder = context.client(JobController.name)
+    controller = JobController(
+        jobs=context.manager.informer(JOBS),
+        pods=context.pods,
+        transport=access,
+        recorder=recorder,
+        clock=context.clock,
+    )
+    context.manager.add(controller, workers=5)
+
+
+def _add_statefulsets(context: ControllerContext) -> None:
+    access, recorder = context.client(StatefulSetController.name)
+    controller = StatefulSetController(
+        sets=context.manager.informer(STATEFUL_SETS),
+        pods=context.pods,
+        revisions=context.manager.informer(REVISIONS),
+        transport=access,
+        recorder=recorder,
+        clock=context.clock,
+    )
+    context.manager.add(controller, workers=5)
+
+
+def _add_daemonsets(context: ControllerContext) -> None:
+    access, recorder = context.client(DaemonSetController.name)
+    controller = DaemonSetController(
+        sets=context.manager.informer(DAEMON_SETS),
+        nodes=context.manager.informer(NODES),
+        pods=context.pods,
+        revisions=context.manager.informer(REVISIONS),
+        transport=access,
+        recorder=recorder,
+        clock=context.clock,
+    )
+    context.manager.add(controller, workers=2)
 
 
 def _add_disruption(context: ControllerContext) -> None:
@@ -242,12 +328,16 @@ def _add_eviction(context: ControllerContext) -> None:
         # Without the history controller there may be no permission to read its records.
         totals=config.serves(TAINT_RECORDS) and config.runs("history"),
     )
-    statuses, controller = make_eviction(
+    controllers = make_eviction(
         context.manager, context.inventory, access, options, context.clock, context.metrics
     )
     # First: the status reports an eviction before it happens.
-    context.manager.add(statuses, backoff=EVICTION_BACKOFF)
-    context.manager.add(controller, workers=WORKERS, backoff=EVICTION_BACKOFF)
+    context.manager.add(controllers.statuses, backoff=EVICTION_BACKOFF)
+    context.manager.add(controllers.eviction, workers=WORKERS, backoff=EVICTION_BACKOFF)
+    if config.describes_rules is not None and config.compat.reports_on_rules:
+        config.describes_rules(controllers.describe)
+    if controllers.unused_claims is not None:
+        context.manager.add(controllers.unused_claims, backoff=EVICTION_BACKOFF)
 
 
 def _add_history(context: ControllerContext) -> None:
@@ -281,6 +371,15 @@ def _add_expiry(context: ControllerContext) -> None:
         context.manager.add(expiry(context.manager.informer(RULES)))
     if context.config.serves(PATCHES):
         context.manager.add(expiry(context.manager.informer(PATCHES)))
+    if context.config.serves(CLUSTERS):
+        context.manager.add(
+            ClusterTaintExpiryController(
+                context.manager.informer(CLUSTERS),
+                transport=access,
+                recorder=recorder,
+                clock=context.clock,
+            )
+        )
 
 
 def _add_patchstatus(context: ControllerContext) -> None:
@@ -294,6 +393,22 @@ def _add_patchstatus(context: ControllerContext) -> None:
             transport=access,
             recorder=recorder,
             clock=context.clock,
+        )
+    )
+
+
+def _add_deviceconflicts(context: ControllerContext) -> None:
+    config = context.config
+    if config.own_server and config.compat.rejects_devices_in_use:
+        return
+    _, recorder = context.client(DeviceConflictController.name)
+    claims = context.manager.informer(CLAIMS)
+    context.manager.add(
+        DeviceConflictController(
+            claims=claims,
+            conflicts=ConflictIndex(claims, context.inventory),
+            recorder=recorder,
+            metrics=context.metrics,
         )
     )
 
@@ -327,6 +442,7 @@ def _add_clusters(context: ControllerContext) -> None:
                 policies=config.serves(hub.POLICIES),
                 serving_since=config.serving_since,
                 compat=config.compat,
+                sets_taint_times=True if config.own_server else None,
             ),
         )
 
@@ -351,7 +467,7 @@ def _add_simulated_clusters(context: ControllerContext) -> None:
         add_simulated_clusters(
             context.manager,
             transport=access,
-            access=agent,
+            transport_for=agent,
             recorder=recorder,
             clock=context.clock,
             members=members,
@@ -370,6 +486,7 @@ def _add_scheduling(context: ControllerContext) -> None:
         ),
         metrics=context.metrics,
         evaluator=context.evaluator,
+        alone=context.config.own_server,
     )
 
 
@@ -382,12 +499,16 @@ CONTROLLERS: dict[str, Callable[[ControllerContext], None]] = {
     "resourcequota": _add_resourcequota,
     "replicasets": _add_replicasets,
     "deployments": _add_deployments,
+    "jobs": _add_jobs,
+    "statefulsets": _add_statefulsets,
+    "daemonsets": _add_daemonsets,
     "disruption": _add_disruption,
     "claims": _add_claims,
     "eviction": _add_eviction,
     "history": _add_history,
     "expiry": _add_expiry,
     "patchstatus": _add_patchstatus,
+    "deviceconflicts": _add_deviceconflicts,
     "clusters": _add_clusters,
     "scheduling": _add_scheduling,
     "placement": _add_placement,

@@ -43,7 +43,7 @@ from sully.machinery.errors import ApiError
 from sully.machinery.gates import Gates
 from sully.runtime.clock import Clock, SystemClock
 from sully.runtime.ids import Ids
-from sully.runtime.metrics import Metrics
+from sully.runtime.metrics import Metrics, publish_gates
 from sully.runtime.metrics_server import PageHandler
 
 DISCOVERY_SECONDS = 60.0
@@ -84,6 +84,7 @@ class Remote:
         self._clock = clock
         self._ids = Ids()
         self._metrics = Metrics()
+        publish_gates(self._metrics, config.gates)
         self._chosen: frozenset[str] = frozenset(config.controllers or CONTROLLERS)
         self._handlers: list[Callable[[Offer], None]] = []
         self.offer: Offer | None = None
@@ -166,10 +167,12 @@ class Remote:
             placement=config.placement,
             history=config.history,
             chosen=self._chosen,
+            own_server=server.own,
             schedulers=schedulers(server),
         )
         # Each term starts with new metrics, as a process would.
         self._metrics = Metrics()
+        publish_gates(self._metrics, config.gates)
         manager = build_manager(controller_config, self._clock, self._metrics)
         if not server.own:
             manager.add_runnable(self._watch_server)

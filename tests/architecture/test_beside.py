@@ -30,8 +30,8 @@ def test_forms() -> None:
     assert forms("e2e/test_device_stories.py", "test_any") == WHERE
     assert forms("e2e/test_up.py", "test_any") == (INSIDE,)
     assert forms("robust/inputs/test_bombs.py", "test_any") == (INSIDE,)
-    assert forms("e2e/test_hollow.py", "test_wrong_usage") == (INSIDE,)
-    assert forms("e2e/test_hollow.py", "test_another") == WHERE
+    assert forms("e2e/test_simulated_nodes.py", "test_wrong_usage") == (INSIDE,)
+    assert forms("e2e/test_simulated_nodes.py", "test_another") == WHERE
 
 
 def log(path: Path, *events: Mapping[str, object]) -> Path:

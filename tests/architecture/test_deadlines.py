@@ -12,6 +12,10 @@ from architecture.project import files, short
 
 PROFILE = "tests/suite_plugin.py"
 """The one place that may say how long an example takes."""
+MOMENT = 2.0
+"""Seconds: who waits for less looks whether something happened, and goes on if not."""
+MEANT_TO_END = ("tests/kube/control_plane.py", "tests/store/test_etcd.py")
+"""Ask again after a request that took too long, or test what happens then."""
 
 
 def test_the_profile_has_no_limit_on_time() -> None:
@@ -58,3 +62,27 @@ def _names(node: ast.AST) -> list[str]:
         for each in ast.walk(node)
         if isinstance(each, ast.Attribute | ast.Name)
     ]
+
+
+def test_whoever_waits_has_patience() -> None:
+    """A limit on time is that of `sully.testing.patience`, or so short that it is meant to end."""
+    assert [
+        f"{short(path)}:{call.lineno}: {seconds} s"
+        for path in files(".py")
+        if short(path).startswith("tests/") and short(path) not in MEANT_TO_END
+        for call, seconds in _limits(ast.parse(path.read_text()))
+        if seconds > MOMENT
+    ] == []
+
+
+def _limits(tree: ast.Module) -> Iterator[tuple[ast.Call, float]]:
+    """Go through the limits on time that are numbers: `timeout(30)`, `wait(timeout=30)`."""
+    for call in ast.walk(tree):
+        if not isinstance(call, ast.Call):
+            continue
+        name = _names(call.func)[0] if _names(call.func) else ""
+        given = call.args[:1] if name in ("timeout", "settimeout") else []
+        given += [keyword.value for keyword in call.keywords if keyword.arg == "timeout"]
+        for value in given:
+            if isinstance(value, ast.Constant) and isinstance(value.value, int | float):
+                yield call, value.value

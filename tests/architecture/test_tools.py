@@ -1,5 +1,8 @@
 """The programs under tools/ that have something to get wrong."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -88,3 +91,18 @@ def test_a_part_is_spread_over_the_whole(number: int, chosen: str, tmp_path: Pat
 
     assert spread(whole, number, part) == 11
     assert part.read_text().split() == list(chosen)
+
+
+def test_benchmarks_can_be_imported() -> None:
+    # They are not type-checked with the rest: some have the names of test packages.
+    names = sorted(path.stem for path in (ROOT / "bench").glob("*.py"))
+    paths = os.pathsep.join(str(ROOT / folder) for folder in ("bench", "tests"))
+
+    done = subprocess.run(
+        [sys.executable, "-c", f"import {', '.join(names)}"],
+        env=os.environ | {"PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == 0, done.stderr

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from hostile.target import SECONDS, Caller, Target
+from hostile.target import Caller, Target
+from sully.testing.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -30,7 +31,7 @@ def _agent(target: Target, cluster: str) -> Caller:
 
 
 def _eventually(holds: Callable[[], bool]) -> None:
-    until = time.monotonic() + SECONDS
+    until = time.monotonic() + PATIENCE
     while not holds():
         assert time.monotonic() < until
         time.sleep(0.05)
@@ -43,7 +44,7 @@ def _taints(target: Target, cluster: str) -> set[str]:
 
 def _change(agent: Caller, cluster: str, change: Callable[[Obj], None]) -> int:
     """Read the cluster, change it and write it back; again if others wrote in between."""
-    until = time.monotonic() + SECONDS
+    until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         whole = agent.get(f"{CLUSTERS}/{cluster}").ok()
         change(whole)

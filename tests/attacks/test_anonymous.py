@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from hostile.target import SECONDS, Caller, Target, eventually, parse, receive
+from hostile.target import Caller, Target, eventually, parse, receive
 from sully.testing.cluster import process
+from sully.testing.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
 PODS = "/api/v1/namespaces/default/pods"
@@ -171,7 +172,7 @@ def test_sends_two_authorization_headers(target: Target, namespace: str, name: s
 def dial(target: Target) -> socket.socket:
     """Connect and never say anything."""
     host, port = target.url.removeprefix("https://").split(":")
-    return socket.create_connection((host, int(port)), timeout=SECONDS)
+    return socket.create_connection((host, int(port)), timeout=PATIENCE)
 
 
 @pytest.mark.usefixtures("files")

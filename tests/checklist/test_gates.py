@@ -177,7 +177,7 @@ async def test_what_rests_without_its_gate_acts_again(name: str, case: Case) -> 
                 await case.store(world)
                 await world.settle()
             found.append(await outcome(world, case, number))
-        # Whoever may leave by its pace has left before the next life begins.
+        # Pods that the rate allows are evicted before the controller restarts.
         world.clock.advance(100)
 
     assert found == [case.on, case.off, case.on]

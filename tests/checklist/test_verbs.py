@@ -21,7 +21,7 @@ from api.resource.bodies import (
     template_body,
 )
 from serving import APPLY, MERGE, STRATEGIC, Asgi, Obj, local, said
-from sully.machinery.codec import copy
+from sully.machinery.serialization.codec import copy
 
 GROUP = "/apis/resource.k8s.io"
 LABEL = {"checked": "yes"}

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 MAPPINGS = frozenset(
-    ("attributes", "capacity", "consumedCapacity", "refused", "invalidPools", "rows")
+    ("attributes", "capacity", "consumedCapacity", "effects", "refused", "invalidPools", "rows")
 )
 """Fields whose keys are names that others chose."""
 OPAQUE = frozenset(("data", "selectors"))

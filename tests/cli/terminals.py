@@ -25,13 +25,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sully.testing.forkserver import COMMAND, run, start
+from sully.testing.patience import PATIENCE
 
 ERASE = re.compile("\r(\x1b\\[1A)?\x1b\\[2K")
 """Empties the line, or the one above: what was on it is gone, also for whoever reads the screen."""
 CURSOR = re.compile("\x1b\\[\\?25[lh]")
 """Hides or shows the cursor."""
-PATIENCE = 120.0
-"""Seconds that anything may take; nothing takes a tenth of it."""
 
 
 def environment(kubeconfig: Path | None = None, **more: str) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,10 @@ import pytest
 import yaml
 
 from client.foreign import serving
+from e2e.beside import APPLY
 from servers import answering, made, recorded, with_kinds, without_group
 from sully.domain.capabilities.offers import OWN_KINDS
+from sully.testing.forkserver import run
 
 pytestmark = pytest.mark.slow
 
@@ -30,6 +31,16 @@ eviction       its own                                          no: Kubernetes e
 own kinds      ResourceSlicePatch, EvictionRecord, TaintRecord  records evictions and reports on patches
 clusters       none                                             no: the server has no Open Cluster Management
 """  # noqa: E501 - as it is printed
+GATES = """
+FEATURE GATE                        SERVER                                 EFFECT
+DRADeviceTaints                     unknown: its metrics are not readable  taints of devices have an effect, as far as known
+DRADeviceTaintRules                 unknown: its metrics are not readable  DeviceTaintRules have an effect, as far as known
+DRAAdminControlledDeviceAttributes  none                                   ResourceSlicePatches have no effect: kube-scheduler and kube-controller-manager do not read ResourceSlicePatches
+"""  # noqa: E501 - as it is printed
+DEPLOYMENTS, OUR_ROLE = (
+    "/apis/apps/v1/deployments",
+    "/apis/rbac.authorization.k8s.io/v1/clusterroles/sully:eviction",
+)
 
 
 async def sully(
@@ -42,17 +53,53 @@ async def sully(
             f"clusters: [{{name: c, cluster: {{server: '{url}'}}}}]\n"
             "contexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"
         )
-        child = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "sully.cli.main", *arguments, "--kubeconfig", str(config)),
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        out, err = await child.communicate()
-    return child.returncode or 0, out.decode(), err.decode()
+        done = await asyncio.to_thread(run, *arguments, "--kubeconfig", str(config))
+    return done.returncode, done.stdout, done.stderr
 
 
 async def test_the_table(tmp_path: Path) -> None:
-    assert await sully(tmp_path, WITH_KINDS, "capabilities") == (0, TABLE, "")
+    assert await sully(tmp_path, WITH_KINDS, "capabilities") == (0, TABLE + GATES, "")
+
+
+def deployed(*flags: str) -> dict[str, Any]:
+    """Return a server with controllers that were installed with these flags."""
+    containers = [{"args": ["controllers", *flags]}]
+    deployment = {"spec": {"template": {"spec": {"containers": containers}}}}
+    listed = {"kind": "DeploymentList", "metadata": {}, "items": [deployment]}
+    return {**WITH_KINDS, DEPLOYMENTS: listed}
+
+
+RUNS = {
+    "what was installed": (deployed("--evictor=sully"), (), {"eviction", "history"}, set()),
+    "only some": (deployed("--only=expiry,history"), (), {"history"}, {"scheduling", "eviction"}),
+    "the role": ({**WITH_KINDS, OUR_ROLE: {"metadata": {}}}, (), {"eviction"}, set()),
+    "a flag comes first": (
+        deployed("--evictor=sully"),
+        ("--evictor", "server"),
+        {"history"},
+        {"eviction"},
+    ),
+    "the flag --only": (WITH_KINDS, ("--only", "expiry"), {"expiry"}, {"history", "scheduling"}),
+}
+
+
+@pytest.mark.parametrize(("said", "flags", "runs", "not_"), RUNS.values(), ids=RUNS)
+async def test_what_is_installed_counts(
+    tmp_path: Path, said: Mapping[str, Any], flags: tuple[str, ...], runs: set[str], not_: set[str]
+) -> None:
+    code, out, _ = await sully(tmp_path, said, "capabilities", "-o", "yaml", *flags)
+    found = {each["name"] for each in yaml.safe_load(out)["controllers"] if each["runs"]}
+
+    assert code == 0
+    assert found >= runs
+    assert not found & not_
+
+
+async def test_an_unknown_controller_is_refused(tmp_path: Path) -> None:
+    code, _, err = await sully(tmp_path, WITH_KINDS, "capabilities", "--only", "evict")
+
+    assert code == 2
+    assert "--only: unknown controller evict (one of: " in err
 
 
 def test_the_guide_shows_it() -> None:
@@ -67,7 +114,7 @@ async def test_for_programs(tmp_path: Path) -> None:
     found = yaml.safe_load(out)
     runs = {each["name"] for each in found["controllers"] if each["runs"]}
     assert (code, found["version"], found["sully"]) == (0, "v1.37.0", False)
-    assert runs == {"scheduling", "expiry", "history", "patchstatus"}
+    assert runs == {"scheduling", "expiry", "history", "patchstatus", "deviceconflicts"}
 
 
 async def test_controllers_show_the_table_and_refuse_a_second_evictor(tmp_path: Path) -> None:
@@ -98,7 +145,7 @@ async def test_who_evicts_decides_what_is_installed(
 
 async def test_an_evictor_without_a_status_to_write_is_refused(tmp_path: Path) -> None:
     old = made(34, devices=["v1"], rules="v1alpha3")
-    code, _, err = await sully(tmp_path, old, "install", "--apply", "--evictor", "sully")
+    code, _, err = await sully(tmp_path, old, *APPLY, "--evictor", "sully")
 
     assert code == 2
     assert "--evictor sully: taint rules of v1.34.2-gke.5 have no status to report to" in err
@@ -106,7 +153,7 @@ async def test_an_evictor_without_a_status_to_write_is_refused(tmp_path: Path) -
 
 async def test_a_server_that_lacks_something_gets_nothing(tmp_path: Path) -> None:
     said, writes = without_group(recorded(), "apiextensions.k8s.io"), list[str]()
-    code, out, err = await sully(tmp_path, said, "install", "--apply", writes=writes)
+    code, out, err = await sully(tmp_path, said, *APPLY, writes=writes)
 
     assert (code, out, writes) == (1, "", [])
     assert "the server does not serve CustomResourceDefinition in apiextensions.k8s.io/v1" in err
@@ -122,7 +169,7 @@ def serving_kinds(said: Mapping[str, Any], condition: str, status: str) -> dict[
 
 async def test_a_kind_that_the_server_will_not_serve(tmp_path: Path) -> None:
     server = serving_kinds(recorded(), "NamesAccepted", "False")
-    code, _, err = await sully(tmp_path, server, "install", "--apply", writes=[])
+    code, _, err = await sully(tmp_path, server, *APPLY, writes=[])
 
     assert code == 1
     assert "not served: taken by somebody else" in err
@@ -131,7 +178,7 @@ async def test_a_kind_that_the_server_will_not_serve(tmp_path: Path) -> None:
 async def test_what_others_need_comes_first(tmp_path: Path) -> None:
     writes: list[str] = []
     server = serving_kinds(recorded(), "Established", "True")
-    code, out, _ = await sully(tmp_path, server, "install", "--apply", writes=writes)
+    code, out, _ = await sully(tmp_path, server, *APPLY, writes=writes)
 
     assert code == 0
     assert {each.split()[0] for each in writes} == {"PATCH"}

@@ -28,11 +28,11 @@ CASES = {
     "values of its short form": (["devices", "-o", "w"], ["wide"]),
     "a flag whose value is free": (["devices", "--node", ""], []),
     "a word with choices": (["evictions", "p"], ["pause"]),
-    "behind a flag with a value": (["history", "--since", "1h", ""], ["device", "rule", "pod"]),
+    "behind a flag with a value": (["history", "--since", "1h", "r"], ["rule"]),
     "behind a flag without": (["evictions", "--watch", "re"], ["resume"]),
     "no more words": (["evictions", "pause", "x", ""], []),
     "shells": (["completion", ""], list(SCRIPTS)),
-    "what to taint": (["taint", ""], ["device", "cluster"]),
+    "what to taint": (["taint", ""], ["device", "node", "class", "cluster"]),
     "an effect": (["taint", "device", "x", "a.b/c:NoE"], _with("a.b/c:", "NoE")),
     "an effect of clusters": (
         ["plan", "cluster", "x", "k:NoSelectI"],
@@ -53,7 +53,10 @@ CASES = {
     "a flag before the command": (["--kubec"], ["--kubeconfig"]),
     "the value of a flag before the command": (["-n", "ev"], []),
     "the beginning of KIND/NAME": (["explain", "pl"], ["placement"]),
-    "a flag whose value may be left out": (["taint", "--dry-run", ""], ["device", "cluster"]),
+    "a flag whose value may be left out": (
+        ["taint", "--dry-run", ""],
+        ["device", "node", "class", "cluster"],
+    ),
     "no command": (["nope", ""], []),
     "help about a command": (["help", "evi"], ["evictions"]),
 }

@@ -14,6 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from client.foreign import Foreign, connected
+from sully.api.resource.eviction_rate import EvictionRate
 from sully.api.resource.types import DeviceTaintRule, DeviceTaintRuleStatus, ResourceClaim
 from sully.cli.change.confirm import fits_on, number_to_type
 from sully.cli.change.progress import (
@@ -36,8 +37,10 @@ from sully.client.transport import Key, UnreachableError
 from sully.domain.claims.pods import Pod
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.rules import TOGETHER
+from sully.domain.eviction.loops import LoopCause
 from sully.domain.planning.report import (
     DeviceChange,
+    EvictionLoop,
     Plan,
     PlannedEviction,
     Replacement,
@@ -76,7 +79,24 @@ def plan(pods: int, devices: int, known: int) -> Plan:
     )
 
 
+LOOP = EvictionLoop(
+    namespace="a",
+    owner="Deployment/web",
+    pods=2,
+    cause=LoopCause.TOLERATION_EXPIRES,
+    message="",
+    remedies=(),
+    evictions_per_minute=400,
+    after_seconds=0,
+    claim="",
+    devices=(),
+    taints=(),
+)
 TYPED: dict[str, tuple[Plan, Any]] = {
+    "pods evicted again and again": (
+        replace(plan(30, 1, 100), eviction_loops=(LOOP, LOOP)),
+        (4, "pods to evict again and again"),
+    ),
     "little": (plan(1, 1, 100), None),
     "twenty pods": (plan(20, 10, 100), None),
     "more than twenty pods": (plan(21, 1, 100), (21, "pods to evict")),
@@ -154,37 +174,37 @@ def test_whether_a_plan_is_in_sight_of_the_question(lines: int, want: bool) -> N
 
 MANY = {Key("a", f"pod-{at}"): f"uid-{at}" for at in range(100)}
 BARS: dict[str, tuple[State, Eviction, bool, str]] = {
-    "by the pace": (
-        State(True, 20, 10, False, rate=2),
-        Eviction(["r"], 2, NOON),
+    "by the rate": (
+        State(True, 20, 10, False, rate=EvictionRate(2)),
+        Eviction(["r"], EvictionRate(2), NOON),
         True,
         "━━━━━━━━━━╺━━━━━━━━━━━━━━━━━━━ 10/30 pods evicted, 2/s, about 10s left",
     ),
-    "by the pace, before the first ten have left at once": (
-        State(True, 22, 0, False, rate=1),
-        Eviction(["r"], 1, NOON),
+    "by the rate, before the first ten are evicted": (
+        State(True, 22, 0, False, rate=EvictionRate(1)),
+        Eviction(["r"], EvictionRate(1), NOON),
         True,
         "━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━ 0/22 pods evicted, 1/s, about 12s left",
     ),
     "by the plan, where pods tolerate the taint": (
-        State(True, 1, 1, False, rate=10),
-        Eviction(["r"], 10, NOON + timedelta(minutes=5)),
+        State(True, 1, 1, False, rate=EvictionRate(10)),
+        Eviction(["r"], EvictionRate(10), NOON + timedelta(minutes=5)),
         True,
         "━━━━━━━━━━━━━━━╺━━━━━━━━━━━━━━ 1/2 pods evicted, 10/s, about 5m left",
     ),
-    "by another pace than the planned one": (
-        State(True, 90, 10, False, rate=30),
-        Eviction(["r"], 1, NOON + timedelta(seconds=90), MANY),
+    "by another rate than the planned one": (
+        State(True, 90, 10, False, rate=EvictionRate(30)),
+        Eviction(["r"], EvictionRate(1), NOON + timedelta(seconds=90), MANY),
         True,
         "━━━╺━━━━━━━━━━━━━━━━━━━━━━━━━━ 10/100 pods evicted, 30/s, about 3s left",
     ),
-    "by another pace, and by tolerations all the same": (
-        State(True, 90, 10, False, rate=30),
-        Eviction(["r"], 1, NOON + timedelta(minutes=5), MANY),
+    "by another rate, and by tolerations all the same": (
+        State(True, 90, 10, False, rate=EvictionRate(30)),
+        Eviction(["r"], EvictionRate(1), NOON + timedelta(minutes=5), MANY),
         True,
         "━━━╺━━━━━━━━━━━━━━━━━━━━━━━━━━ 10/100 pods evicted, 30/s, about 5m left",
     ),
-    "without a pace": (
+    "without a rate": (
         State(True, 1, 0, False),
         Eviction(["r"], None),
         True,
@@ -192,18 +212,18 @@ BARS: dict[str, tuple[State, Eviction, bool, str]] = {
     ),
     "paused": (
         State(True, 1, 1, True),
-        Eviction(["r"], 10),
+        Eviction(["r"], EvictionRate(10)),
         True,
         "━━━━━━━━━━━━━━━╺━━━━━━━━━━━━━━ 1/2 pods evicted, paused",
     ),
     "in a pipe, where a line that counts down would fill it": (
-        State(True, 1, 1, False, rate=10),
-        Eviction(["r"], 10, NOON + timedelta(minutes=5)),
+        State(True, 1, 1, False, rate=EvictionRate(10)),
+        Eviction(["r"], EvictionRate(10), NOON + timedelta(minutes=5)),
         False,
         "1/2 pods evicted, 10/s",
     ),
-    "nobody": (State(True, 0, 0, False), Eviction(["r"], 10), True, ""),
-    "nothing is told yet": (State(False, 3, 0, False), Eviction(["r"], 10), True, ""),
+    "nobody": (State(True, 0, 0, False), Eviction(["r"], EvictionRate(10)), True, ""),
+    "nothing is told yet": (State(False, 3, 0, False), Eviction(["r"], EvictionRate(10)), True, ""),
 }
 
 
@@ -229,7 +249,9 @@ def test_bars(state: State, what: Eviction, terminal: bool, want: str) -> None:
 
 def test_a_bar_fits_a_terminal_that_became_narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     out = Screen(terminal=True)
-    line = ProgressBar(Session(Options(), "taint", FakeClock()), Eviction(["r"], 2), out)
+    line = ProgressBar(
+        Session(Options(), "taint", FakeClock()), Eviction(["r"], EvictionRate(2)), out
+    )
 
     line.show(State(True, 20, 10, False))
     monkeypatch.setitem(os.environ, "COLUMNS", "60")
@@ -252,39 +274,41 @@ NARROW = {
 def test_the_bar_gives_way_to_the_words(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(os.environ, "COLUMNS", str(columns))
     out = Screen(terminal=True)
-    line = ProgressBar(Session(Options(), "taint", FakeClock()), Eviction(["r"], 2), out)
+    line = ProgressBar(
+        Session(Options(), "taint", FakeClock()), Eviction(["r"], EvictionRate(2)), out
+    )
 
-    line.show(State(True, 20, 10, False, rate=2))
+    line.show(State(True, 20, 10, False, rate=EvictionRate(2)))
 
     assert drawn(out.getvalue()) == [NARROW[columns]]
 
 
 TWO = {Key("a", "one"): "1", Key("a", "two"): "2"}
 MEASURED = {
-    "as the status says": (State(True, 3, 1, False), Eviction(["r"], 1), (3, 1, 0)),
+    "as the status says": (State(True, 3, 1, False), Eviction(["r"], EvictionRate(1)), (3, 1, 0)),
     "pods that were seen to leave, whoever left before": (
         State(True, 2, 1, False),
-        Eviction(["r"], 1, pods=TWO, before=7),
+        Eviction(["r"], EvictionRate(1), pods=TWO, before=7),
         (2, 1, 0),
     ),
     "all left that do before it ends": (
         State(True, 3, 2, False),
-        Eviction(["r"], 1, pods=TWO, expires=True),
+        Eviction(["r"], EvictionRate(1), pods=TWO, expires=True),
         (0, 2, 3),
     ),
     "one is still to leave before it ends": (
         State(True, 4, 1, False),
-        Eviction(["r"], 1, pods=TWO, expires=True),
+        Eviction(["r"], EvictionRate(1), pods=TWO, expires=True),
         (4, 1, 0),
     ),
     "it does not end, so that all leave some time": (
         State(True, 3, 2, False),
-        Eviction(["r"], 1, pods=TWO),
+        Eviction(["r"], EvictionRate(1), pods=TWO),
         (3, 2, 0),
     ),
     "it ends, and is paused": (
         State(True, 3, 2, True),
-        Eviction(["r"], 1, pods=TWO, expires=True),
+        Eviction(["r"], EvictionRate(1), pods=TWO, expires=True),
         (3, 2, 0),
     ),
 }
@@ -327,7 +351,9 @@ async def test_stragglers(state: State, pods: list[dict[str, Any]], want: State)
         # It answers without discovery.
         session = Session(Options(), "taint", FakeClock(), cast("AdaptingTransport", transport))
 
-        assert await with_remaining(session, Eviction(["r"], 1, pods=TWO), state) == want
+        assert (
+            await with_remaining(session, Eviction(["r"], EvictionRate(1), pods=TWO), state) == want
+        )
 
 
 def test_a_rule_lasts_from_when_it_is_written_and_not_from_the_plan() -> None:
@@ -372,7 +398,7 @@ def test_outcome(state: State, want: str) -> None:
     assert outcome(state) == want
 
 
-AT_WORK, FINISHED = State(True, 1, 2, False, rate=1), State(True, 0, 3, False)
+AT_WORK, FINISHED = State(True, 1, 2, False, rate=EvictionRate(1)), State(True, 0, 3, False)
 OUTAGES: dict[str, tuple[list[State | Exception], str]] = {
     "a server that comes back": (
         [AT_WORK, UnreachableError("away"), UnreachableError("away"), FINISHED],
@@ -407,7 +433,7 @@ async def watched(answers: list[State | Exception]) -> str:
         return found
 
     watching = asyncio.ensure_future(
-        watch(session, ProgressBar(session, Eviction(["r"], 1), out), look)
+        watch(session, ProgressBar(session, Eviction(["r"], EvictionRate(1)), out), look)
     )
     while not watching.done():
         asleep = asyncio.ensure_future(clock.sleepers())

@@ -7,7 +7,7 @@ from sully.cli.run.controller_options import eviction_settings
 from sully.evictor.settings import EvictionSettings
 
 CASES = {
-    "nothing": ([], EvictionSettings()),
+    "nothing": ([], EvictionSettings(default_per_second=10)),
     "no limits, in words": (
         ["--default-evictions-per-second=0", "--max-evictions-per-minute=0"],
         EvictionSettings(),
@@ -16,9 +16,15 @@ CASES = {
         ["--default-evictions-per-second", "10", "--max-evictions-per-minute", "300"],
         EvictionSettings(default_per_second=10, max_per_minute=300),
     ),
-    "a bound": (["--max-staleness", "1m30s"], EvictionSettings(max_staleness=90)),
-    "a close bound": (["--max-staleness", "1s"], EvictionSettings(max_staleness=1)),
-    "no bound": (["--max-staleness", "0s"], EvictionSettings(max_staleness=None)),
+    "a bound": (["--max-staleness", "1m30s"], EvictionSettings(default_per_second=10)),
+    "a close bound": (
+        ["--max-staleness", "1s"],
+        EvictionSettings(default_per_second=10, max_staleness=1),
+    ),
+    "no bound": (
+        ["--max-staleness", "0s"],
+        EvictionSettings(default_per_second=10, max_staleness=None),
+    ),
 }
 
 

@@ -55,11 +55,10 @@ def test_in_a_terminal(path: Path) -> None:
 
 REFUSED = {
     "a kind that cannot be explained": (
-        ["node", "n1"],
+        ["service", "web"],
         2,
-        'unknown value "node" (one of: pod, claim, device',
+        'unknown value "service" (one of: pod, claim, device',
     ),
-    "a workload": (["deployments", "web"], 2, "explain one of its pods: sully explain pod NAME"),
     "a device that was meant": (["device", "a/gpu-1"], 1, 'did you mean "gpu.example.com/a/gpu-0"'),
     "no name": (["pod"], 2, "missing argument: NAME"),
     "two namespaces": (["pod", "ml/x", "-n", "web"], 2, "ml/x is not in namespace web"),

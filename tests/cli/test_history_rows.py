@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from sully.api.cluster.types import Taint
 from sully.api.resource.types import DeviceTaint
 from sully.cli.client.tables import Cell
 from sully.cli.inspect.history_printer import columns, document, row
@@ -16,8 +17,20 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOT = DeviceTaint(key="example.com/hot", effect="NoExecute")
 CHANGED = HistoryEntry(time=NOON, what="changed", rule="hot", change="paused: night")
 LIFTED = HistoryEntry(time=NOON, what="lifted", rule="hot", taint=HOT, evicted=2)
+MAINTENANCE = Taint(key="maintenance", effect="NoSelect")
+CLUSTER = HistoryEntry(time=NOON, what="tainted", cluster="eu-2", taint=MAINTENANCE)
 
 ROWS = {
+    "a cluster that somebody tainted for some time": (
+        replace(CLUSTER, by="alice", why="new switch", until="2026-03-01T14:00:00Z"),
+        "maintenance:NoSelect, by alice, until 2026-03-01T14:00:00Z: new switch",
+        "alice",
+    ),
+    "a cluster whose taint expired": (
+        replace(CLUSTER, what="lifted", by="expiry"),
+        "maintenance:NoSelect, by expiry",
+        "expiry",
+    ),
     "changed by somebody": (replace(CHANGED, by="alice"), "paused: night, by alice", "alice"),
     "changed, nobody knows by whom": (CHANGED, "paused: night", "-"),
     "deleted by somebody": (
@@ -26,6 +39,16 @@ ROWS = {
         "bob",
     ),
     "deleted, nobody knows by whom": (LIFTED, "example.com/hot:NoExecute, 2 pods evicted", "-"),
+    "deleted, more may have been evicted": (
+        replace(LIFTED, complete=False),
+        "example.com/hot:NoExecute, at least 2 pods evicted",
+        "-",
+    ),
+    "deleted, nobody knows how many were evicted": (
+        replace(LIFTED, complete=False, evicted=0),
+        "example.com/hot:NoExecute, unknown number of pods evicted",
+        "-",
+    ),
 }
 
 
@@ -41,3 +64,17 @@ def test_who(entry: HistoryEntry, details: str, by: str) -> None:
     assert text(row(entry, wide=False)[3]) == details
     assert wide["BY"] == by
     assert document(entry).get("by", "-") == by
+    assert document(entry).get("evictedAtLeast", False) is not entry.complete
+
+
+def test_a_cluster_for_programs() -> None:
+    entry = replace(CLUSTER, what="lifted", by="bob", until="2026-03-01T14:00:00Z")
+
+    assert document(entry) == {
+        "time": "2026-03-01T12:00:00Z",
+        "event": "untainted",
+        "cluster": "eu-2",
+        "taint": {"key": "maintenance", "effect": "NoSelect"},
+        "by": "bob",
+        "endTime": "2026-03-01T14:00:00Z",
+    }

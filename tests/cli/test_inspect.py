@@ -19,6 +19,7 @@ from cli.terminals import environment, piped, terminal
 from e2e.beside import plane as controlled
 from e2e.cluster import DRIVER, Cluster, claim, devices, pod, rule
 from sully.testing.cluster import Process
+from sully.testing.patience import PATIENCE
 
 pytestmark = pytest.mark.e2e
 _SPAN = re.compile(r"\b\d+(s|m|m\d+s)\b")
@@ -37,7 +38,7 @@ def up(where: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process
 def cluster(up: Process, any_kubectl: Path, tmp_path_factory: pytest.TempPathFactory) -> Cluster:
     """Return a cluster in which one pod uses one device of each node."""
     found = Cluster(any_kubectl, up.kubeconfig, tmp_path_factory.mktemp("home"))
-    found.run("wait", "--for=condition=Ready", "node", "--all", "--timeout=180s")
+    found.run("wait", "--for=condition=Ready", "node", "--all", f"--timeout={PATIENCE}s")
     for name in ("p-0", "p-1"):
         found.apply(claim(name, devices()), pod(name, "p", resourceClaimName=name))
         found.wait("Ready", f"pod/{name}")
@@ -122,6 +123,30 @@ DEVICE                           NODE         TAINTS  USED BY
 {pattern}  worker-0000  example.com/sick:NoSchedule (rule/seen, 0s)  -
 {pattern}  worker-0000  -       -
 """
+    )
+
+
+def test_watching_the_status(env: dict[str, str], cluster: Cluster) -> None:
+    with (
+        terminal("status", "--watch", env=env, columns=160) as screen,
+        terminal("history", "node", "worker-0000", "--watch", env=env, columns=160) as records,
+    ):
+        screen.wait_for("Taint sources  none")
+        records.wait_for("TIME")
+        cluster.apply(rule("counted", "NoSchedule", pool="worker-0000"))
+        screen.wait_for("2 (2 NoSchedule)")
+        listed = piped("rules", env=env)
+        cluster.run("delete", "devicetaintrule", "counted")
+        records.wait_for("tainted  rule/counted")
+        records.wait_for("deleted  rule/counted")
+        for watch in (screen, records):
+            watch.interrupt()
+        code = screen.end() or records.end()
+
+    assert code == 130
+    assert cut(listed.stdout).splitlines()[1] == (
+        "rule/counted  example.com/sick:NoSchedule  2  1 pod keeps running"
+        "  T  -  kubernetes-admin  -"
     )
 
 
@@ -260,15 +285,59 @@ def test_a_server_that_is_not_ours(where: str, any_kubectl: Path, tmp_path: Path
         paused = piped("evictions", "pause", "sick", env=config)
         seen = piped("evictions", env=config)
         brief = ("taint", "device", "d/p/x", "example.com/hot:NoSchedule", "--for", "1h")
-        marked = piped(*brief, env=config)
+        marked = piped(*brief, "--allow-missing", env=config)
 
     assert marked.returncode == 0
     assert "does not delete expired rules" in marked.stderr
     assert (told.returncode, "keeps no history" in told.stderr) == (1, True)
     assert paused.returncode == 1
     assert 'cannot pause devicetaintrule "sick"' in paused.stderr
-    assert cut(seen.stdout).splitlines()[1] == "sick  example.com/sick:NoExecute  done  0  0+  -  -"
+    assert (
+        cut(seen.stdout).splitlines()[1]
+        == "sick  example.com/sick:NoExecute  done  0  unknown  -  -"
+    )
     assert "+ means at least" in seen.stderr
+
+
+def test_a_pause_without_a_reason_keeps_the_one_given(
+    env: dict[str, str], cluster: Cluster
+) -> None:
+    cluster.apply(rule("kept-reason", "NoExecute", pool="nowhere"))
+
+    first = piped("evictions", "pause", "kept-reason", "--reason", "wait", env=env)
+    again = piped("evictions", "pause", "kept-reason", env=env)
+    reason = cluster.run(
+        "get",
+        "devicetaintrule",
+        "kept-reason",
+        "-o",
+        r"jsonpath={.metadata.annotations.sully\.dev/paused}",
+    )
+    other = piped("evictions", "pause", "kept-reason", "--reason", "night", env=env)
+    cluster.run("delete", "devicetaintrule", "kept-reason")
+
+    assert first.stdout.startswith("devicetaintrule.resource.k8s.io/kept-reason paused\n")
+    assert again.stdout == "devicetaintrule.resource.k8s.io/kept-reason already paused\n"
+    assert reason == "wait"
+    assert other.stdout.startswith("devicetaintrule.resource.k8s.io/kept-reason paused\n")
+
+
+def test_a_rule_that_evicts_no_pod_is_not_paused(env: dict[str, str], cluster: Cluster) -> None:
+    cluster.apply(rule("idle", "None", pool="nowhere"), rule("idly", "NoExecute", pool="nowhere"))
+
+    named = piped("evictions", "pause", "idle", env=env)
+    several = piped("evictions", "pause", "idl*", env=env)
+    forced = piped("evictions", "pause", "idle", "--force", env=env)
+    cluster.run("delete", "devicetaintrule", "idle", "idly")
+
+    assert (named.returncode, named.stdout) == (1, "")
+    assert named.stderr.startswith(
+        'error: cannot pause devicetaintrule "idle": its effect is None, which evicts no pod\n'
+    )
+    assert several.returncode == 0
+    assert several.stdout.startswith("devicetaintrule.resource.k8s.io/idly paused\n")
+    assert 'not paused: devicetaintrule "idle"' in several.stderr
+    assert forced.stdout.startswith("devicetaintrule.resource.k8s.io/idle paused\n")
 
 
 def test_a_watch_that_cannot_begin(env: dict[str, str]) -> None:

@@ -30,7 +30,7 @@ def test_explain(line: str) -> None:
 def test_plan(line: str) -> None:
     found = parsed(*line.split())
 
-    assert (found.words, found.rate) == (("device", "a/b/c", "key:NoExecute"), 5)
+    assert (found.words, str(found.rate)) == (("device", "a/b/c", "key:NoExecute"), "5/s")
 
 
 def test_the_end_of_a_removed_taint_is_no_flag() -> None:
@@ -76,7 +76,7 @@ ERRORS = {
     ),
     "an unknown action": (["evictions", "paus"], 'pause, resume) (did you mean "pause"?)\n'),
     "parts of objects": (["devices", "-o", "jsonpath={.x}"], "; use -o json\n"),
-    "a label selector": (["devices", "-l", "a=b"], "unknown flag: -l; use -o json with jq\n"),
+    "a label selector": (["history", "-l", "a=b"], "unknown flag: -l; use -o json with jq\n"),
     "kustomize": (["plan", "-k", "d"], "flag: -k; use 'kubectl kustomize DIR | sully plan -f -'\n"),
     "files": (["taint", "-f", "x.yaml"], "unknown flag: -f; use 'kubectl apply -f' to apply"),
     "a flag before another command": (["-n", "a", "version"], "unknown flag: --namespace\n"),

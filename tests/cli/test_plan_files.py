@@ -253,7 +253,7 @@ WRONG = {
     ),
     "a field twice": (
         yaml.safe_dump(rule(ONE)) + "metadata: {name: other}\n",
-        "duplicate field metadata",
+        'line 12: key "metadata" already set in map',
     ),
     "a number for a text": (yaml.safe_dump(rule({"pool": 3})), 'DeviceTaintRule "hot": '),
     "a version of it from a file of another": (
@@ -268,11 +268,24 @@ WRONG = {
         "metadata.name is required",
     ),
     "no version": (yaml.safe_dump(rule(ONE, "")), "apiVersion is required"),
-    "a pod": (
-        "{apiVersion: v1, kind: Pod}",
-        r"""tried.yaml: plans do not support kind "Pod" .*\n  use 'sully explain pod NAME'""",
+    "a service": (
+        "{apiVersion: v1, kind: Service}",
+        'tried.yaml: plans do not support kind "Service"',
     ),
-    "a claim": ("{apiVersion: v1, kind: ResourceClaim}", "\n  use 'sully explain claim NAME'"),
+    "a workload and a class": (
+        "{apiVersion: v1, kind: Pod, metadata: {name: p}}\n---\n"
+        "{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: c}}",
+        "workloads cannot be planned together with DeviceClass; make two plans",
+    ),
+    "a claim alone": (
+        "{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {name: c}, spec: {devices:"
+        " {requests: [{name: r, exactly: {deviceClassName: gpu}}]}}}",
+        "no workload found",
+    ),
+    "a pod that is wrong": (
+        "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {}}",
+        "spec.containers: Required value",
+    ),
     "a node": ("{apiVersion: v1, kind: Node}", "\n  use 'kubectl drain'"),
     "what kustomize reads": (
         "{apiVersion: v1, kind: Kustomization}",
@@ -297,6 +310,83 @@ def test_what_is_refused(
     shown = capsys.readouterr()
     assert shown.out == ""
     assert re.search(complaint, shown.err, re.DOTALL)
+
+
+WORKLOAD = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: more, namespace: default}}
+spec:
+  replicas: {replicas}
+  selector: {{matchLabels: {{app: more}}}}
+  template:
+    metadata: {{labels: {{app: more}}}}
+    spec:
+      containers: [{{name: c, image: i}}]
+      resourceClaims: [{{name: gpu, resourceClaimTemplateName: one-more}}]
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {{name: one-more, namespace: default}}
+spec: {{spec: {{devices: {{requests: [{{name: r, exactly: {{deviceClassName: gpu}}}}]}}}}}}
+"""
+
+
+CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
+
+
+def workload(kind: str, image: str) -> Obj:
+    """Return a workload of one pod, as its manifest."""
+    version = {"Pod": "v1", "Job": "batch/v1"}.get(kind, "apps/v1")
+    metadata = {"name": "more", "namespace": "default"}
+    spec: Obj = {"containers": [{"name": "c", "image": image}], "restartPolicy": "Always"}
+    if kind != "Pod":
+        spec = {"template": {"metadata": {"labels": {"app": "more"}}, "spec": spec}}
+    if kind == "Job":
+        spec["template"]["spec"]["restartPolicy"] = "Never"
+    elif kind != "Pod":
+        spec["selector"] = {"matchLabels": {"app": "more"}}
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
+
+
+@pytest.mark.parametrize(("replicas", "code"), [(1, 0), (1000, 3)])
+def test_a_workload_fits_or_not(
+    replicas: int, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "w.yaml").write_text(WORKLOAD.format(replicas=replicas))
+    words = ["plan", "-f", str(tmp_path / "w.yaml"), "--snapshot", CLUSTER]
+
+    assert main([*words, "-o", "json"]) == code
+    found = json.loads(capsys.readouterr().out)
+    assert main([*words, "-o", "wide"]) == code
+    shown = capsys.readouterr().out
+
+    assert found["pods"] == replicas
+    assert (found["pending"] > 0) is bool(code)
+    assert ("stay Pending" in shown) is bool(code)
+
+
+EXISTING = ("Pod", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job")
+
+
+@pytest.mark.parametrize("kind", EXISTING)
+def test_a_workload_that_exists_is_planned_as_its_replacement(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before, after = (workload(kind, image) for image in ("one", "two"))
+    before["metadata"]["uid"] = "uid"
+    if kind == "Job":
+        before["spec"]["selector"] = {"matchLabels": {CONTROLLER_UID: "uid"}}
+        before["spec"]["template"]["metadata"]["labels"] = {CONTROLLER_UID: "uid"}
+    (tmp_path / "before.yaml").write_text(yaml.safe_dump(before))
+    (tmp_path / "after.yaml").write_text(yaml.safe_dump(after))
+    snapshots = ("--snapshot", CLUSTER, "--snapshot", str(tmp_path / "before.yaml"))
+
+    code = main(["plan", "-f", str(tmp_path / "after.yaml"), *snapshots, "-o", "json"])
+
+    shown = capsys.readouterr()
+    assert code == 0, shown.err
+    assert json.loads(shown.out)["workloads"][0]["name"] == "more"
 
 
 def test_the_standard_input_is_read_once(

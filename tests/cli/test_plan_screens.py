@@ -101,7 +101,7 @@ WRONG = {
     "to overwrite from a file": (["plan", "-f", "rule.yaml", "--overwrite"], "--overwrite: cannot"),
     "neither device nor cluster": (
         ["plan", "pod", "x:NoExecute"],
-        'unknown value "pod" (one of: device, cluster)',
+        'unknown value "pod" (one of: device, node, class, cluster)',
     ),
     "no taint": (["plan", "device", "a/b/c"], "no taint specified"),
     "no effect": (["plan", "device", "a", "x:Never"], 'unknown effect "Never"'),
@@ -113,7 +113,7 @@ WRONG = {
         'no driver matches "z*"',
     ),
     "an invalid key": (["plan", "device", "*", "x y:NoExecute"], "is invalid"),
-    "an unknown class": (["plan", "device", "--cel", "}", "x:NoExecute"], "is invalid"),
+    "invalid CEL": (["plan", "device", "--cel", "}", "x:NoExecute"], "--cel }: compile error"),
     "no such cluster": (
         ["plan", "cluster", "mars", "x:NoSelect"],
         'managedcluster "mars" not found',

@@ -92,6 +92,12 @@ REFUSED = {
         ["devices", "--class", "x", "--snapshot", CLUSTER],
         'deviceclass "x" not found',
     ),
+    "an expression that fails": (
+        ["devices", "--cel", "device.", "--snapshot", CLUSTER],
+        "--cel device.:",
+    ),
+    "labels of no node": (["devices", "-l", "zone=a", "--snapshot", CLUSTER], "-l zone=a"),
+    "a watch of records in a file": (["history", "-w", "--snapshot", CLUSTER], "needs a server"),
     "no kubeconfig": (["devices", "--kubeconfig", "absent"], "absent: there is no such"),
 }
 

@@ -20,6 +20,7 @@ import pytest
 from cli.terminals import Terminal, environment
 from suite_plugin import ROOT
 from sully.testing.cluster import process
+from sully.testing.patience import PATIENCE
 
 pytestmark = [pytest.mark.slow, pytest.mark.e2e]
 SHELLS = ROOT / ".cache/shells"
@@ -77,7 +78,14 @@ def env(tmp_path_factory: pytest.TempPathFactory, any_kubectl: Path) -> Iterator
         found = environment(up.kubeconfig)
         apply = [str(any_kubectl), "apply", "-f", "-"]
         subprocess.run(apply, input=RULE, env=found, text=True, check=True, capture_output=True)
-        wait = [str(any_kubectl), "wait", "--for=condition=Ready", "node", "--all", "--timeout=60s"]
+        wait = [
+            str(any_kubectl),
+            "wait",
+            "--for=condition=Ready",
+            "node",
+            "--all",
+            f"--timeout={PATIENCE}s",
+        ]
         subprocess.run(wait, env=found, check=True, capture_output=True)
         yield found | {"PATH": f"{folder}:{found['PATH']}", "HOME": str(folder)}
 

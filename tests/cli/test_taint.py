@@ -68,6 +68,11 @@ class Server:
 
         return {each["metadata"]["name"]: each for each in self.ask(work)}
 
+    def history(self, *words: str) -> list[Obj]:
+        shown = self.sully("history", *words, "-o", "json").stdout
+        entries: list[Obj] = json.loads(shown)["history"]
+        return entries
+
     def device_of(self, app: str) -> tuple[str, str]:
         """Return pool and device that one of the pods of an application holds."""
 
@@ -345,7 +350,7 @@ def test_nobody_waits_for_pods_that_tolerate_it_longer_than_it_stays(server: Ser
 
     assert done.returncode == 0
     assert "No pods would be evicted." in done.stdout
-    assert done.stdout.endswith("\n0 pods evicted, 1 pod tolerating the taint until it expires.\n")
+    assert "\n0 pods evicted, 1 pod tolerating the taint until it expires.\n" in done.stdout
 
 
 def test_who_tolerated_it_for_a_while_does_not_come_back(server: Server) -> None:
@@ -377,18 +382,38 @@ def test_a_dry_run_prints_the_rule_and_the_plan_beside_it(server: Server) -> Non
 
 
 def test_nobody_is_asked_about_what_evicts_nobody(server: Server) -> None:
-    done = server.sully("taint", "device", f"{FIRST}/*", f"{KEY}:NoSchedule", "--name", "calm")
+    done = server.sully("taint", "device", f"{FIRST}/gpu-7", f"{KEY}:NoSchedule", "--name", "calm")
 
-    assert (done.returncode, done.stdout) == (0, "devicetaintrule.resource.k8s.io/calm created\n")
+    assert (done.returncode, done.stdout) == (
+        0,
+        "1 of 32 devices affected.\ndevicetaintrule.resource.k8s.io/calm created\n",
+    )
     assert "evictionsPerSecond" not in server.rules()["calm"]["spec"]["taint"]
 
 
+def test_everybody_is_asked_about_large_changes(server: Server) -> None:
+    words = ("taint", "device", "*", f"{KEY}:NoSchedule", "--name", "all")
+    refused = server.sully(*words)
+    with terminal(*words, env=server.env) as screen:
+        screen.wait_for("Large change: 32 of 32 devices")
+        screen.wait_for("Type the number of devices that change (32) to continue: ")
+        screen.type("3\n")
+        code = screen.end()
+
+    assert (refused.returncode, code) == (2, 1)
+    assert "this changes 32 of 32 devices, and there is no terminal to ask" in refused.stderr
+    assert not server.rules()
+    done = server.sully(*words, "--yes")
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "32 of 32 devices affected.")
+
+
 def test_a_second_time_needs_overwrite(server: Server) -> None:
-    words = ("taint", "device", f"{FIRST}/*", f"{KEY}=a:NoSchedule")
+    words = ("taint", "device", f"{FIRST}/gpu-7", f"{KEY}=a:NoSchedule")
     assert server.sully(*words).returncode == 0
 
     again = server.sully(*words)
-    changed = server.sully("taint", "device", f"{FIRST}/*", f"{KEY}=b:NoSchedule", "--overwrite")
+    words = ("taint", "device", f"{FIRST}/gpu-7", f"{KEY}=b:NoSchedule")
+    changed = server.sully(*words, "--overwrite")
 
     assert (again.returncode, changed.returncode) == (1, 0)
     assert "use --overwrite to change it" in again.stderr
@@ -411,7 +436,7 @@ def test_a_glob_is_a_rule_for_each_device(server: Server) -> None:
 
 def test_a_glob_of_pools_is_a_rule_for_each_pool(server: Server) -> None:
     words = ("taint", "device", f"{FIRST}*/*", f"{KEY}:NoSchedule", "--name", "rack")
-    assert server.sully(*words).returncode == 0
+    assert server.sully(*words, "--yes").returncode == 0
 
     driver, _, pool = FIRST.partition("/")
     (rule,) = server.rules().values()
@@ -434,20 +459,46 @@ def test_nobody_has_to_leave_before_all_rules_keep_new_pods_away(server: Server)
     assert {each["spec"]["taint"]["effect"] for each in server.rules().values()} == {"NoExecute"}
 
 
-def test_one_device_cannot_leave_a_wider_rule(server: Server) -> None:
-    server.sully("taint", "device", f"{FIRST}/*", f"{KEY}:NoSchedule", "--name", "wide")
+def test_one_device_leaves_a_wider_rule(server: Server) -> None:
+    server.sully("taint", "device", f"{FIRST}/*", f"{KEY}:NoSchedule", "--name", "wide", "-y")
+    added = server.rules()["wide"]["spec"]["taint"]["timeAdded"]
 
-    done = server.sully("untaint", "device", f"{FIRST}/gpu-0", KEY)
+    refused = server.sully("taint", "device", f"{FIRST}/gpu-0", f"{KEY}-")
+    unasked = server.sully("untaint", "device", f"{FIRST}/gpu-0", KEY)
+    before = server.rules()
+    done = server.sully("untaint", "device", f"{FIRST}/gpu-0", KEY, "--yes")
+    rules = server.rules()
+    named = server.sully("untaint", "rule", "wide")
+
+    assert refused.returncode == 1
+    assert "DeviceTaintRule wide, which also selects other devices" in refused.stderr
+    assert unasked.returncode == 2
+    assert "this replaces rules, and there is no terminal" in unasked.stderr
+    assert list(before) == ["wide"]
+    assert done.returncode == 0, done.stderr
+    assert "it is replaced by" in done.stdout
+    assert rules
+    devices = {rule["spec"]["deviceSelector"]["device"] for rule in rules.values()}
+    assert devices
+    assert "gpu-0" not in devices
+    assert {rule["spec"]["taint"]["timeAdded"] for rule in rules.values()} == {added}
+    assert (named.returncode, named.stdout.count("deleted")) == (0, len(rules))
+    assert not server.rules()
+
+
+def test_a_rule_that_does_not_exist(server: Server) -> None:
+    server.sully("taint", "device", f"{FIRST}/gpu-0", f"{KEY}:NoSchedule", "--name", "wide", "-y")
+
+    done = server.sully("untaint", "rule", "wid")
 
     assert done.returncode == 1
-    assert "DeviceTaintRule wide, which also selects other devices" in done.stderr
-    assert "wide" in server.rules()
+    assert 'devicetaintrule "wid" not found (did you mean "wide"?)' in done.stderr
 
 
 def test_class_and_expression_are_criteria(server: Server) -> None:
     expression = f'"{DRIVER}" == device.driver'
     words = ("taint", "device", "--class", DRIVER, "--cel", expression, f"{KEY}:NoSchedule")
-    assert server.sully(*words).returncode == 0
+    assert server.sully(*words, "--yes").returncode == 0
 
     (rule,) = server.rules().values()
     assert rule["spec"]["deviceSelector"] == {
@@ -510,10 +561,19 @@ def test_a_cluster_is_tainted_and_untainted(server: Server) -> None:
         in refused.stderr
     )
 
-    done = server.sully("taint", "cluster", "eu-1", "maintenance:NoSelect", "--yes")
-    assert (done.returncode, taints()) == (0, ["maintenance"])
+    words = ("taint", "cluster", "eu-1", "maintenance:NoSelect", "--yes")
+    done = server.sully(*words, "--for", "2h", "--reason", "new switch")
+    assert (done.returncode, done.stderr, taints()) == (0, "", ["maintenance"])
+    done = server.sully(*words, "--overwrite", "--reason", "newer switch")
+    assert done.returncode == 0, done.stderr
+    first, second = server.history("cluster", "eu-1")
+    assert (first["by"], first["reason"]) == (second["by"], "new switch")
+    assert (first["endTime"], second["reason"]) == (second["endTime"], "newer switch")
+    (line,) = server.sully("history", "--no-headers").stdout.splitlines()[-1:]
+    assert "cluster/eu-1" in line
 
     done = server.sully("untaint", "cluster", "eu-1", "maintenance", "--yes")
+    assert server.history("cluster/eu-1")[-1]["event"] == "untainted"
     assert (done.returncode, done.stdout, taints()) == (
         0,
         "managedcluster.cluster.open-cluster-management.io/eu-1 untainted\n",

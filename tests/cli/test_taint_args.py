@@ -12,6 +12,7 @@ from cli.terminals import environment, piped
 from sully.cli.change.taint_args import TaintArgs, parse_taint_args
 from sully.cli.command import CommandError
 from sully.cli.main import main
+from sully.domain.devices.taints import EFFECTS
 from sully.domain.planning.taintgrammar import TaintToAdd, TaintToRemove
 
 PLANS = Path(__file__).parent / "plans"
@@ -47,12 +48,17 @@ def test_words_of_untaint(line: str, want: TaintArgs) -> None:
 
 
 WRONG = {
-    "nothing": ("", "missing argument: one of device or cluster"),
+    "nothing": ("", "missing argument: one of device, node, class, cluster"),
     "something else": ("pod a x:NoExecute", 'unknown value "pod"'),
-    "a node": ("node a x:NoExecute", "kubectl taint node a"),
     "a slip": ("devcie a x:NoExecute", 'did you mean "device"'),
     "no taint": ("device a", "no taint specified"),
-    "no effect": ("device a key=value", "no effect"),
+    "no effect": (
+        "device a key=value",
+        r"no effect \(KEY\[=VALUE\]:EFFECT, or KEY- to remove\)\n"
+        "  Effects of device taints:\n    None              Informational.",
+    ),
+    "no effect, of a cluster": ("cluster a key=value", "  NoSelect          Placements that do"),
+    "an unknown effect": ("device a key:Never", "  NoExecute         As NoSchedule, and running"),
     "twice": ("device a x=1:None x=2:None", "duplicate taint x:None"),
     "set and removed": ("device a x:None x-", "cannot both set and remove the taint x:None"),
 }
@@ -67,8 +73,20 @@ def test_wrong_words(line: str, text: str) -> None:
 
 
 REFUSED = {
-    "labels of devices": ("device '*' x:None -l a=b", "-l: cannot be used with devices"),
-    "a pace for clusters": (
+    "labels of no node": ("device '*' x:None -l a=b", "-l a=b: no node has these labels"),
+    "a device that is not there": (
+        "device gpu.example.com/node-1/gpu-00 x:None",
+        'device "gpu-00" not found in pool "node-1" (did you mean "gpu-0"?)',
+    ),
+    "a node that is not there": ("node node-0 x:None", 'no devices found on node "node-0"'),
+    "a class without a name": ("class x:None", "no class specified"),
+    "CEL without quotes": ("device --cel device.driver == 'x' x:None", 'invalid taint "=="'),
+    "a reason without quotes": (
+        "device node-1 x:None --reason fan broken",
+        "--reason 'fan ...'",
+    ),
+    "a file of this folder": ("device cluster.yaml node-1 x:None", "quote patterns: '*'"),
+    "a rate for clusters": (
         "cluster eu-1 x:NoSelect --rate 3",
         "--rate: cannot be used with clusters",
     ),
@@ -83,6 +101,12 @@ REFUSED = {
     "an end now": (
         "device '*' x:None --for 0s",
         '--for: invalid duration "0s" (1s or more)',
+    ),
+    "no rate": ("device '*' x:None --rate fast", '--rate: invalid rate "fast" (for example 2, '),
+    "no burst": ("device '*' x:NoExecute --burst 0", '--burst: invalid number "0"'),
+    "a burst without a rate": (
+        "device '*' x:NoExecute --rate 0 --burst 3",
+        "--burst requires a --rate other than 0",
     ),
     "removal from nowhere": ("device x-", "no devices specified"),
     "a class that is not there": (
@@ -125,7 +149,7 @@ def test_a_device_that_is_not_there_is_waited_for(
     monkeypatch.chdir(PLANS)
     words = ["plan", "device", "gpu.example.com/node-1/gpu-00", "x.y/z:NoExecute"]
 
-    code = main([*words, "--snapshot", "cluster.yaml"])
+    code = main([*words, "--allow-missing", "--snapshot", "cluster.yaml"])
 
     shown = capsys.readouterr()
     assert code == 0
@@ -279,3 +303,14 @@ def test_what_is_missing_is_said_and_no_review_passes(
     shown = capsys.readouterr()
     assert text in shown.err
     assert not shown.out or "as far as known." in shown.out
+
+
+@pytest.mark.parametrize("effect", EFFECTS, ids=str)
+def test_effects_are_offered_with_their_meaning_and_gate(effect: str) -> None:
+    with pytest.raises(CommandError) as caught:
+        parse_taint_args(["device", "a", "key=value"])
+
+    _, _, rest = str(caught.value).partition(f"    {effect} ")
+    meaning = rest or str(caught.value).partition(f"    {effect}\n")[2]
+    assert meaning.strip()
+    assert EFFECTS[effect].feature_gate in str(caught.value)

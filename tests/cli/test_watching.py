@@ -33,6 +33,7 @@ from sully.testing.builders import (
     class_,
     device,
     meta,
+    node,
     pod,
     rule,
     select,
@@ -41,8 +42,9 @@ from sully.testing.builders import (
 )
 from sully.testing.clock import NOON, FakeClock
 from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
+from sully.views.snapshot.kinds import NODES
 
-KINDS = (SLICES, CLASSES, RULES, PATCHES, PODS, CLAIMS)
+KINDS = (SLICES, CLASSES, RULES, PATCHES, PODS, CLAIMS, NODES)
 ONE, TWO = PoolId(DRIVER, "pool-1"), PoolId(DRIVER, "pool-2")
 RULE = rule("r", select(pool="pool-1"))
 LOST = claim("lost", GPU._replace(pool="pool-3", device="gone"))
@@ -109,6 +111,10 @@ CHANGES = {
         {TWO},
     ),
     "a pod that is gone": (lambda caches: caches.of(PODS).replace([]), {ONE}),
+    "a node that is cordoned": (
+        lambda caches: caches.of(NODES).replace([node("node-1", spec={"unschedulable": True})]),
+        {ONE, TWO},
+    ),
     "a claim that is free": (lambda caches: caches.of(CLAIMS).replace([LOST]), {ONE}),
 }
 
@@ -117,7 +123,7 @@ CHANGES = {
 async def test_what_is_looked_at_again(change: Callable[[Caches], None], want: set[PoolId]) -> None:
     caches = world()
     asked = session()
-    news, _ = views_of(asked, caches, ControlPlane.SULLY.eviction)
+    news, _ = views_of(asked, caches, ControlPlane.SULLY)
 
     change(caches)
 
@@ -137,7 +143,7 @@ async def taken(news: PendingChanges, asked: Session, caches: Caches) -> set[Any
 async def test_a_class_that_was_asked_for_and_changes_is_looked_at_everywhere() -> None:
     caches = world()
     asked = session("--class", "all")
-    news, choice = views_of(asked, caches, ControlPlane.SULLY.eviction)
+    news, choice = views_of(asked, caches, ControlPlane.SULLY)
     caches.of(CLASSES).replace(
         [msgspec.structs.replace(class_("all", "false"), metadata=meta("all", version="2"))]
     )

@@ -211,6 +211,16 @@ class TestExec:
             "spec": {"interactive": False},
         }
 
+    async def test_plugin_beside_a_kubeconfig_without_a_directory(
+        self, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        plugin.credentials()  # writes the file
+        monkeypatch.chdir(plugin.folder)
+
+        access = find_access("config", env={}, clock=plugin.clock)
+
+        assert await access.credentials.current() == Credential("secret")
+
     async def test_cluster_info(self, plugin: Plugin) -> None:
         await plugin.credentials(provideClusterInfo=True).current()
 

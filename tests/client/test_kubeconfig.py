@@ -315,6 +315,23 @@ class TestMerge:
 
         assert access.ca == b"mine"
 
+    @pytest.mark.parametrize("name", ["config", "./config", "folder/../config"])
+    async def test_paths_of_a_file_in_the_working_directory(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    ) -> None:
+        user = {"tokenFile": "token", "client-certificate": "crt", "client-key": "./key"}
+        content = config(user=user, cluster={"certificate-authority": "ca.crt"})
+        write(tmp_path, config=content, token="t", crt="c", key="k", **{"ca.crt": "mine"})
+        (tmp_path / "folder").mkdir()
+        monkeypatch.chdir(tmp_path)
+
+        access = find_access(name, env={}, clock=FakeClock())
+        # A path is resolved when the kubeconfig is read.
+        monkeypatch.chdir(tmp_path / "folder")
+
+        assert access.ca == b"mine"
+        assert await shown(access) == Credential("t", certificate=b"c", key=b"k")
+
     def _find(self, folder: Path, *names: str) -> Access:
         paths = ":".join(str(folder / name) if name else "" for name in names)
         return find_access(env={"KUBECONFIG": paths}, clock=FakeClock())

@@ -98,6 +98,12 @@ CASES = {
     "an expired version is listed again at once": Case(
         [[Expired("too old")]], resumed=["5", "5"], lists=2
     ),
+    "also after an outage": Case(
+        [[UnreachableError("x")], [UnreachableError("x")], [Expired("too old")]],
+        resumed=["5"] * 4,
+        lists=2,
+        waits=[1.0, 2.0],
+    ),
     "so is one that is gone": Case([[Gone("gone")]], resumed=["5", "5"], lists=2),
     "expired again and again is listed with pauses": Case(
         [[Expired("too old")]] * 3, resumed=["5"] * 4, lists=4, waits=[2.0, 4.0]

@@ -9,6 +9,7 @@ import kopf
 import kubernetes
 
 MIRROR = {"mirror": "yes"}
+BACKUPS = "backups.mirror.example.com"
 
 
 @kopf.on.startup()
@@ -39,3 +40,10 @@ def mirror(body: kopf.Body, name: Any, namespace: Any, patch: kopf.Patch, **_: A
 def remove(name: Any, namespace: Any, **_: Any) -> None:
     """Remove the copy before the original goes."""
     kubernetes.client.CoreV1Api().delete_namespaced_config_map(f"{name}-copy", namespace)
+
+
+@kopf.on.create(BACKUPS)
+@kopf.on.update(BACKUPS)
+def back_up(spec: Any, **_: Any) -> dict[str, Any]:
+    """Report how many copies there are; kopf writes what is returned to the status."""
+    return {"copies": spec["copies"]}

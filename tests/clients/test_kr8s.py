@@ -10,6 +10,8 @@ import kr8s.asyncio
 import pytest
 from kr8s.asyncio.objects import ConfigMap, Pod, new_class
 
+from sully.testing.patience import PATIENCE
+
 pytestmark = [
     pytest.mark.e2e,
     # It has not heard of so new a version yet.
@@ -53,7 +55,7 @@ async def test_objects_live_and_die(api: Any, namespace: str) -> None:
     assert listed == ["a"]
 
     await made.delete()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         await made.wait("delete")
     assert not await made.exists()
     with pytest.raises(kr8s.NotFoundError):
@@ -65,7 +67,7 @@ async def test_a_watch_tells_what_happens(api: Any, namespace: str) -> None:
     await made.create()
     told = []
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         async for kind, obj in api.watch("configmaps", namespace=namespace, label_selector="app=a"):
             told.append((kind, obj.name))
             if kind == "ADDED":
@@ -93,7 +95,7 @@ async def test_pods_wait_for_a_condition(api: Any, namespace: str) -> None:
         for kind in ("Ready", "ContainersReady")
     ]
 
-    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as tasks:
         waiting = tasks.create_task(pod.wait("condition=Ready"))
         await pod.patch({"status": {"conditions": conditions}}, subresource="status")
         await waiting

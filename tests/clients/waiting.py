@@ -3,12 +3,12 @@
 import time
 from collections.abc import Callable
 
-SECONDS = 120.0
+from sully.testing.patience import PATIENCE
 
 
 def until(done: Callable[[], object], what: str) -> None:
     """Look again and again; what does not come about is a failure."""
-    give_up = time.monotonic() + SECONDS
+    give_up = time.monotonic() + PATIENCE
     while not done():
-        assert time.monotonic() < give_up, f"not within {SECONDS:.0f} s: {what}"
+        assert time.monotonic() < give_up, f"not within {PATIENCE} s: {what}"
         time.sleep(0.02)

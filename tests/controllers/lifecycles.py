@@ -15,14 +15,22 @@ from sully.client.objects import key_of
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind, WatchEvent
 from sully.controllers import workloads
+from sully.controllers.daemonsets.controller import DaemonSetController
 from sully.controllers.deployments.controller import DeploymentController
 from sully.controllers.disruption import DisruptionController, Workloads
+from sully.controllers.jobs.controller import JobController
 from sully.controllers.manager import Manager
 from sully.controllers.replicasets.controller import ReplicaSetController
+from sully.controllers.statefulsets.controller import StatefulSetController
 from sully.machinery.timestamps import format_time
 
 REPLICA_SETS: Kind[Obj] = workloads.REPLICA_SETS.read_as(dict)
 DEPLOYMENTS: Kind[Obj] = workloads.DEPLOYMENTS.read_as(dict)
+JOBS: Kind[Obj] = workloads.JOBS.read_as(dict)
+STATEFUL_SETS: Kind[Obj] = workloads.STATEFUL_SETS.read_as(dict)
+DAEMON_SETS: Kind[Obj] = workloads.DAEMON_SETS.read_as(dict)
+REVISIONS: Kind[Obj] = workloads.REVISIONS.read_as(dict)
+NODES: Kind[Obj] = workloads.NODES.read_as(dict)
 BUDGETS: Kind[Obj] = workloads.BUDGETS.read_as(dict)
 LABELS = {"app": "web"}
 NOW = DeleteOptions(grace_period_seconds=0)
@@ -60,6 +68,42 @@ def deployments(world: World, manager: Manager) -> DeploymentController:
         deployments=manager.informer(workloads.DEPLOYMENTS),
         sets=manager.informer(workloads.REPLICA_SETS),
         pods=pods_of(manager),
+        transport=world.transport(name),
+        recorder=recorder(world, manager, name),
+        clock=world.clock,
+    )
+
+
+def jobs(world: World, manager: Manager) -> JobController:
+    name = JobController.name
+    return JobController(
+        jobs=manager.informer(workloads.JOBS),
+        pods=pods_of(manager),
+        transport=world.transport(name),
+        recorder=recorder(world, manager, name),
+        clock=world.clock,
+    )
+
+
+def stateful_sets(world: World, manager: Manager) -> StatefulSetController:
+    name = StatefulSetController.name
+    return StatefulSetController(
+        sets=manager.informer(workloads.STATEFUL_SETS),
+        pods=pods_of(manager),
+        revisions=manager.informer(workloads.REVISIONS),
+        transport=world.transport(name),
+        recorder=recorder(world, manager, name),
+        clock=world.clock,
+    )
+
+
+def daemon_sets(world: World, manager: Manager) -> DaemonSetController:
+    name = DaemonSetController.name
+    return DaemonSetController(
+        sets=manager.informer(workloads.DAEMON_SETS),
+        nodes=manager.informer(workloads.NODES),
+        pods=pods_of(manager),
+        revisions=manager.informer(workloads.REVISIONS),
         transport=world.transport(name),
         recorder=recorder(world, manager, name),
         clock=world.clock,

@@ -21,6 +21,7 @@ from sully.remote import DISCOVERY_SECONDS, Remote, RemoteConfig, remote
 from sully.runtime.clock import Clock
 from sully.server.http.pages import VERSION
 from sully.testing.clock import FakeClock
+from sully.testing.patience import PATIENCE
 
 Obj = dict[str, Any]
 
@@ -77,7 +78,7 @@ async def start(api: DirectTransport, name: str, scheduler: str) -> None:
 
 async def placed(api: DirectTransport, name: str) -> None:
     """Wait until a pod has a node."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         async for event in api.watch(PODS, "team"):
             pod = event.object or {}
             if pod.get("metadata", {}).get("name") == name and pod["spec"].get("nodeName"):
@@ -108,6 +109,10 @@ async def test_others_schedule_and_evict_what_is_theirs(
     async with beside(tmp_path, monkeypatch) as (api, found), working(found):
         await furnish(api)
         await start(api, "theirs", "default-scheduler")
+        # Until its scheduler has reported on it, it may be about to allocate a device.
+        reported = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+        status = {"status": {"conditions": [reported]}}
+        await api.patch(PODS, Key("team", "theirs"), status, subresource="status")
         await start(api, "a", "sully")
         await placed(api, "a")
         results = (await api.get(CLAIMS, Key("team", "a")))["status"]["allocation"]["devices"]
@@ -120,7 +125,7 @@ async def test_others_schedule_and_evict_what_is_theirs(
 
     assert "deletionTimestamp" not in pods["a"]["metadata"]
     assert "nodeName" not in pods["theirs"]["spec"]
-    assert "2 controllers" in standing
+    assert "3 controllers" in standing
 
 
 async def test_it_evicts_where_it_is_told_that_nobody_else_does(
@@ -131,7 +136,7 @@ async def test_it_evicts_where_it_is_told_that_nobody_else_does(
         await start(api, "a", "sully")
         await placed(api, "a")
         await taint(api, "gpu-0")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             async for event in api.watch(PODS, "team"):
                 if event.type == "DELETED" or "deletionTimestamp" in (event.object or {}).get(
                     "metadata", {}
@@ -158,7 +163,7 @@ async def test_it_ends_when_the_server_has_become_another(
     clock = FakeClock()
     async with (
         beside(tmp_path, monkeypatch, clock=clock) as (_, found),
-        asyncio.timeout(30),
+        asyncio.timeout(PATIENCE),
         asyncio.TaskGroup() as tasks,
     ):
         ran = tasks.create_task(found.manager.run())

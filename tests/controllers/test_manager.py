@@ -19,6 +19,7 @@ from sully.controllers.manager import STOP_SECONDS, Manager
 from sully.runtime.metrics import Metrics
 from sully.server.inprocess import InProcess
 from sully.server.requests import User
+from sully.testing.patience import PATIENCE
 
 T = TypeVar("T")
 
@@ -113,7 +114,7 @@ async def test_stops_before_it_has_started(world: World) -> None:
     counting(manager)
     manager.stop()
 
-    await asyncio.wait_for(manager.run(), timeout=60)
+    await asyncio.wait_for(manager.run(), timeout=PATIENCE)
 
 
 async def test_nothing_is_added_to_a_running_manager(world: World) -> None:

@@ -25,6 +25,7 @@ from sully.client.transport import Key, Kind
 from sully.remote import Remote, RemoteConfig, remote
 from sully.runtime.clock import SystemClock
 from sully.testing.clock import FakeClock
+from sully.testing.patience import PATIENCE
 
 Obj = dict[str, Any]
 TOLERATED = 300
@@ -58,7 +59,7 @@ class Beside:
     async def until(self, done: Callable[[], bool], *, passing: float = 0.0) -> None:
         """Wait for something to become true, with time passing if that is what it takes."""
         never = asyncio.get_running_loop().create_future()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             while not done():
                 self.clock.advance(passing)
                 await asyncio.wait([never], timeout=0.02)
@@ -68,7 +69,7 @@ class Beside:
         return "deletionTimestamp" in found["metadata"]
 
     async def gone(self) -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             while not await self.leaving():
                 await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=0.02)
 
@@ -118,7 +119,7 @@ async def threatened(api: DirectTransport) -> None:
 
 async def noticed(api: DirectTransport) -> None:
     """Wait until the rule says that a pod will leave."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         async for event in api.watch(RULES):
             said = (event.object or {}).get("status", {}).get("conditions", [])
             if any(each["type"] == "EvictionInProgress" for each in said):
@@ -172,7 +173,7 @@ async def test_what_was_taken_back_meanwhile_evicts_nobody(
 
 async def test_a_dead_watch_is_noticed_by_its_silence(tmp_path: Path) -> None:
     alone = Config(data_dir=tmp_path, port=0, store="memory", controllers=frozenset())
-    async with running(alone) as plane, asyncio.timeout(60):
+    async with running(alone) as plane, asyncio.timeout(PATIENCE):
         access = load_kubeconfig([plane.kubeconfig], required=True).access()
         api = DirectTransport(plane.direct())
         async with wire_to(int(access.server.rpartition(":")[2])) as wire:
@@ -183,7 +184,8 @@ async def test_a_dead_watch_is_noticed_by_its_silence(tmp_path: Path) -> None:
                 following = asyncio.ensure_future(informer.run())
                 await informer.wait_synced()
                 wire.silent = True
-                informer.on_change(lambda _, new: seen.set() if new else None)
+                key = Key("default", "m")
+                informer.on_change(lambda *_: seen.set() if informer.get(key) else None)
                 meta = {"namespace": "default", "name": "m"}
                 await api.create(CONFIG_MAPS, {"metadata": meta})
                 await wire.swallowed.wait()
@@ -193,4 +195,4 @@ async def test_a_dead_watch_is_noticed_by_its_silence(tmp_path: Path) -> None:
                 following.cancel()
                 await asyncio.gather(following, return_exceptions=True)
 
-    assert informer.get(Key("default", "m")) is not None
+    assert informer.get(key) is not None

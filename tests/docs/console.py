@@ -12,6 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sully.testing.patience import PATIENCE
+from sully.testing.program import program
+
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ANYTHING = "..."
 
@@ -65,19 +68,35 @@ def run_all(page: str, *, where: Path, kubeconfig: Path, kubectl: Path, scratch:
     programs.mkdir()
     (programs / "kubectl").symlink_to(kubectl)
     path = f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}"
-    environment = os.environ | {"KUBECONFIG": str(kubeconfig), "PATH": path}
+    environment = os.environ | {"KUBECONFIG": str(kubeconfig), "PATH": path, "GOGC": "off"}
     ran = 0
-    for command in commands(page):
-        done = subprocess.run(
-            ["bash", "-c", command.text],
-            cwd=where,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        ran += 1
-        assert done.returncode == 0, f"$ {command.text}\n{done.stdout}{done.stderr}"
-        assert matches(command.output, done.stdout), f"$ {command.text}\n{done.stdout}"
+    with program(programs):
+        before = _files(where)
+        for command in commands(page):
+            _run(command, where, environment)
+            ran += 1
+    # Readers run them in a checkout, which must be clean afterwards.
+    left = sorted(_files(where) - before)
+    assert not left, f"left behind: {left}"
     return ran
+
+
+def _run(command: Command, where: Path, environment: dict[str, str]) -> None:
+    done = subprocess.run(
+        ["bash", "-c", command.text],
+        cwd=where,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, f"$ {command.text}\n{done.stdout}{done.stderr}"
+    assert matches(command.output, done.stdout), f"$ {command.text}\n{done.stdout}"
+
+
+def _files(folder: Path) -> set[str]:
+    """Return all files, except those of a server that runs there, of tools, and of Python."""
+    names = [path for path in folder.iterdir() if not path.name.startswith(".")]
+    paths = (path for name in names if name.name != "data" for path in (name, *name.rglob("*")))
+    return {str(path) for path in paths if path.is_file() and "__pycache__" not in path.parts}

@@ -1,8 +1,11 @@
 """The rules by which pages are compared with what commands print."""
 
+from contextlib import nullcontext
+from pathlib import Path
+
 import pytest
 
-from docs.console import Command, commands, matches
+from docs.console import Command, commands, matches, run_all
 
 MATCHES = {
     "nothing shown": ([], "whatever", True),
@@ -25,3 +28,24 @@ def test_commands_are_read_with_their_output() -> None:
     page = "```console\n$ one \\\n  more\nout\n$ two\n```\ntext\n```bash\n$ not me\n```\n"
 
     assert list(commands(page)) == [Command("one \\\n  more", ["out"]), Command("two")]
+
+
+LEFT = {
+    "nothing": ("true", True),
+    "a file": ("touch left.json", False),
+    "a file in a folder": ("mkdir -p examples && touch examples/left.json", False),
+    "a file that is removed": ("touch left.json; rm left.json", True),
+    "data of a server": ("mkdir data && touch data/store.db", True),
+}
+
+
+@pytest.mark.parametrize(("command", "clean"), LEFT.values(), ids=LEFT)
+def test_a_page_leaves_no_files(command: str, clean: bool, tmp_path: Path) -> None:
+    where, scratch = tmp_path / "checkout", tmp_path / "scratch"
+    where.mkdir()
+    scratch.mkdir()
+    page = f"```console\n$ {command}\n```\n"
+    kubectl = Path("/bin/true")
+
+    with nullcontext() if clean else pytest.raises(AssertionError, match="left behind"):
+        run_all(page, where=where, kubeconfig=tmp_path, kubectl=kubectl, scratch=scratch)

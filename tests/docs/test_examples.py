@@ -8,6 +8,7 @@ import yaml
 
 from architecture.project import ROOT
 from e2e.beside import plane as controlled
+from sully.testing.patience import PATIENCE
 
 FILES = sorted((ROOT / "examples").glob("*.yaml"))
 ALL = {str(path.relative_to(ROOT)): path for path in sorted((ROOT / "examples").rglob("*.yaml"))}
@@ -32,7 +33,9 @@ def test_every_example_applies(where: str, any_kubectl: Path) -> None:
                 [any_kubectl, "--kubeconfig", plane.kubeconfig, "apply", "-f", path],
                 capture_output=True,
                 text=True,
-                timeout=60,
+                timeout=PATIENCE,
                 check=False,
             )
-            assert (done.returncode, done.stderr) == (0, ""), path.name
+            # A rule is announced with what it selects: here no device exists.
+            others = [x for x in done.stderr.splitlines() if not x.startswith("Warning: selects ")]
+            assert (done.returncode, others) == (0, []), path.name

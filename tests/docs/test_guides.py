@@ -14,6 +14,7 @@ from architecture.project import ROOT
 from docs.console import commands, run_all
 from docs.pages import flags, mentioned, unexplained
 from e2e.beside import plane as controlled
+from kube.columns import cells
 from sully.testing.cluster import process
 from sully.testing.remote import controllers
 
@@ -61,6 +62,9 @@ def test_every_command_is_run_or_says_why_not(guide: str) -> None:
 @pytest.mark.parametrize("guide", PAGES)
 def test_a_command_in_the_text_is_run_as_well(guide: str) -> None:
     ran = [each.text for each in commands(PAGES[guide])]
+    if guide == "kubernetes":
+        # Those of its table run on five servers in tests/kube/test_honest_table.py.
+        ran += [cell.command for cell in cells()]
 
     assert [each for each in mentioned(PAGES[guide]) if not any(each in text for text in ran)] == []
 

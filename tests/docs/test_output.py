@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,16 @@ import pytest
 
 from architecture.project import ROOT
 from cli.shapes import paths, type_paths
+from sully.cli.inspect.device_printer import document
 from sully.cli.main import main
 from sully.client.transport import Key
+from sully.domain.allocation.conflicts import DeviceConflict
+from sully.domain.devices.pools import DeviceId
 from sully.domain.planning.report import Plan
 from sully.domain.scheduling.diagnosis import Diagnosis
-from sully.testing.builders import rule, select
+from sully.testing.builders import rule, select, taint
 from sully.testing.clock import NOON
+from sully.views.devices.device_views import DeviceView
 from sully.views.evictions import EvictionProgress
 from sully.views.history import HistoryEntry
 
@@ -30,13 +35,31 @@ COMMANDS = {
     "sully history": ("history", "screens"),
 }
 SELDOM = {
+    "history[].cluster",
+    "history[].endTime",
+    "devices[].ignoredPatches",
+    "evictions[].stale",
     "devices[].users[].tolerations[].value",
+    "evictionLoops",
+    "evictionLoops[].namespace",
+    "evictionLoops[].owner",
+    "evictionLoops[].rules",
+    "evictionLoops[].evicted",
+    "evictionLoops[].firstEvictionTime",
+    "evictionLoops[].lastEvictionTime",
+    "devices[].conflict",
+    "devices[].conflict.reason",
+    "devices[].conflict.claims",
+    "devices[].conflict.claims[].namespace",
+    "devices[].conflict.claims[].name",
+    "devices[].conflict.exceededCapacity",
     "evictions[].taint.value",
     "evictions[].evictedAtLeast",
     "evictions[].terminatingPods",
     "evictions[].terminatingPods[].namespace",
     "evictions[].terminatingPods[].name",
     "evictions[].terminatingPods[].graceEndTime",
+    "history[].evictedAtLeast",
     "history[].mayInclude",
     "history[].taint.value",
     "history[].causes[].value",
@@ -77,7 +100,8 @@ def test_fields_of_a_plan(
     does = {
         each for one in (device, fleet) for each in paths(one) if not each.startswith(DIAGNOSIS)
     }
-    assert told("sully plan") == can | {"kind", "notRescheduled", "unsatisfiedPlacements"}
+    counts = {"notRescheduled", "unknown", "mayBeEvictedAgain", "unsatisfiedPlacements"}
+    assert told("sully plan") == can | counts | {"kind"}
     assert does <= told("sully plan")
 
 
@@ -108,6 +132,17 @@ def test_seldom_fields() -> None:
     assert set(told("sully devices")) >= {f"devices[].users[].tolerations[].{x}" for x in written}
 
 
+def test_fields_of_a_conflict() -> None:
+    conflict = DeviceConflict("CapacityExceeded", ("a/b",), ("memory",))
+    view = DeviceView(DeviceId("d", "p", "x"), None, "", conflict=conflict)
+
+    printed = {"devices": [document(view)]}
+
+    assert {each for each in paths(printed) if ".conflict" in each} == {
+        each for each in told("sully devices") if ".conflict" in each
+    }
+
+
 def test_seldom_fields_of_evictions() -> None:
     from sully.cli.inspect.eviction_printer import document
 
@@ -123,18 +158,123 @@ def test_seldom_fields_of_evictions() -> None:
     written = set(paths({"evictions": [document(found)]}))
 
     assert written <= told("sully evictions")
-    assert written >= {each for each in SELDOM if "terminatingPods" in each or "AtLeast" in each}
+    assert written >= {
+        each for each in SELDOM if "terminatingPods" in each or each == "evictions[].evictedAtLeast"
+    }
+
+
+def test_fields_of_what_has_no_effect() -> None:
+    from sully.cli.inspect.device_printer import document as device_document
+    from sully.cli.inspect.eviction_printer import document
+    from sully.domain.devices.pools import DeviceId
+    from sully.views.devices.device_views import DeviceView
+
+    found = EvictionProgress(
+        rule=rule("r", select()), pending={}, terminating={}, evicted=1, devices=0, state="inactive"
+    )
+    view = DeviceView(DeviceId("d", "p", "n"), None, "", ignored_patches=("x",))
+    written = {
+        *paths({"evictions": [document(found)]}),
+        *paths({"devices": [device_document(view)]}),
+    }
+
+    assert written >= {"evictions[].stale", "devices[].ignoredPatches"}
+    assert written <= told("sully evictions") | told("sully devices")
+
+
+def test_fields_of_eviction_loops() -> None:
+    from sully.cli.inspect.eviction_printer import loop_document
+    from sully.domain.eviction.running_loops import RunningLoop
+    from sully.views.eviction_loops import LoopWithRules
+
+    loop = RunningLoop(
+        namespace="ns",
+        owner="ReplicaSet/web",
+        evicted_uids=frozenset({"a", "b", "c"}),
+        first=NOON,
+        last=NOON,
+        pods=("p",),
+    )
+
+    written = set(paths({"evictionLoops": [loop_document(LoopWithRules(loop, ("fw",)))]}))
+
+    assert written == {each for each in SELDOM if each.startswith("evictionLoops")}
 
 
 def test_seldom_fields_of_history() -> None:
     from sully.cli.inspect.history_printer import document
 
-    written = set(
-        paths({"history": [document(HistoryEntry(time=NOON, what="tainted", uncertain=True))]})
+    entry = HistoryEntry(time=NOON, what="lifted", uncertain=True, complete=False)
+    written = set(paths({"history": [document(entry)]}))
+
+    assert {"history[].mayInclude", "history[].evictedAtLeast"} <= written
+    assert written <= told("sully history")
+
+
+def test_fields_of_sources() -> None:
+    from sully.cli.inspect.rules_printer import document
+    from sully.views.taint_sources import TaintSource
+
+    pod = Key("ns", "p")
+    source = TaintSource(
+        kind="rule",
+        name="r",
+        objects=("r",),
+        taint=taint("NoExecute", value="v"),
+        devices=frozenset({DeviceId("d", "p", "x")}),
+        reason="fan",
+        created_by="alice",
+        since=NOON,
+        expires=NOON,
+        pending={pod: NOON},
+        terminating=frozenset({pod}),
+        evicted=1,
+        complete=False,
+        would_evict=frozenset({pod}),
     )
 
-    assert "history[].mayInclude" in written
-    assert written <= told("sully history")
+    assert set(paths({"sources": [document(source)]})) == told("sully rules")
+
+
+def test_fields_of_the_status() -> None:
+    from sully.cli.inspect.status_printer import document
+    from sully.views.status import DeviceTally, NodeDevices, Status
+
+    tally = DeviceTally(tainted=Counter({"NoExecute": 1}))
+    conflict = DeviceConflict("CapacityExceeded", ("a/b",), ("memory",))
+    status = Status(
+        total=tally,
+        classes={"gpu": tally},
+        nodes=(NodeDevices(node="n", tally=tally, obstacle="node cordoned"),),
+        pending={Key("ns", "p"): {"gpu"}},
+        unpublished=1,
+        conflicts=(DeviceView(DeviceId("d", "p", "x"), None, "", conflict=conflict),),
+        sources=(),
+        evictions=(),
+        loops=(),
+        disabled_gates=("DRADeviceTaints",),
+    )
+
+    assert set(paths(document(status, visible=True))) == told("sully status")
+
+
+def test_fields_of_a_workload_plan() -> None:
+    from sully.cli.change.workload_printer import document
+    from sully.domain.planning.candidates import Candidates
+    from sully.planning.workloads import FittedPod, WorkloadFit
+
+    pod = FittedPod(
+        name="web-0",
+        node="n",
+        candidates=Candidates(("n", "m"), 2),
+        devices=("d/p/x",),
+        message="no",
+        evicted=NOON,
+    )
+
+    written = document([WorkloadFit(kind="Job", key=Key("ns", "web"), pods=(pod,))])
+
+    assert set(paths(written)) == told("sully plan of workloads")
 
 
 def test_fields_of_the_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,13 +9,13 @@ from sully.domain.eviction.status import (
     Counts,
     EvictedCount,
     Report,
+    ReportedCounts,
     count_pods,
-    count_without_records,
     evicted,
-    evicted_before,
     evicted_count,
     paused,
     report,
+    reported_counts,
 )
 from sully.machinery.meta import Condition
 
@@ -139,11 +139,21 @@ def test_the_lasting_count_can_be_read_again(number: int, text: str | None) -> N
     said = evicted(number)
 
     assert said == (Report("True", "PodsEvicted", text) if text else None)
-    assert evicted_before(said.message if said else "") == number
+    conditions = [] if said is None else [_condition("sully.dev/Evicted", said.message)]
+    assert reported_counts(conditions).evicted == number
 
 
 def test_somebody_elses_text_counts_for_nothing() -> None:
-    assert evicted_before("some pods left") == 0
+    conditions = [
+        _condition("EvictionInProgress", "some pods left"),
+        _condition("sully.dev/Evicted", "a few pods"),
+    ]
+
+    assert reported_counts(conditions) == ReportedCounts(ever=0)
+
+
+def _condition(type_: str, message: str) -> Condition:
+    return Condition(type=type_, status="True", reason="r", message=message)
 
 
 def test_a_pause_gives_its_reason() -> None:
@@ -156,7 +166,15 @@ def test_a_pause_gives_its_reason() -> None:
 
 @pytest.mark.parametrize(("effect", "counts", "_"), CASES.values(), ids=CASES)
 def test_what_is_said_of_evictions_can_be_read(effect: str, counts: Counts, _: Report) -> None:
-    assert count_without_records(report(effect, counts).message) == counts.evicted
+    said = report(effect, counts)
+    condition = Condition(
+        type="EvictionInProgress", status=said.status, reason=said.reason, message=said.message
+    )
+
+    reported = reported_counts([condition])
+
+    assert reported.evicted == reported.since_start == counts.evicted
+    assert reported.pending == (counts.pods if said.reason == "PodsPendingEviction" else 0)
 
 
 OTHERS = "2 pods evicted since starting the controller."

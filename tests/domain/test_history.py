@@ -177,7 +177,7 @@ CHANGES = {
     "from none to all": Case(
         rule(), rule(selector=DeviceTaintSelector()), ("devices none -> */*/*",)
     ),
-    "the pace": Case(rule(), rule(evictions_per_second=5), ("rate unlimited -> 5 per second",)),
+    "the pace": Case(rule(), rule(evictions_per_second=5), ("rate default -> 5 per second",)),
     "data": Case(rule(data={"a": 1}), rule(data={"a": 2}), ("data changed",)),
     "paused": Case(rule(), rule(annotations={PAUSED: "true"}), ("paused",)),
     "paused with a reason": Case(rule(), rule(annotations={PAUSED: "night"}), ("paused: night",)),

@@ -19,6 +19,7 @@ from sully.domain.eviction.rates import (
     MINUTE,
     Bucket,
     Cap,
+    EvictionRate,
     Limit,
     Source,
     bucket_after,
@@ -52,41 +53,41 @@ PACES = {
 
 @pytest.mark.parametrize(("rate", "want"), PACES.values(), ids=PACES.keys())
 def test_a_burst_of_ten_and_then_the_rate(rate: int, want: list[float]) -> None:
-    assert departures(Bucket(rate), 13) == want
+    assert departures(Bucket(EvictionRate(rate)), 13) == want
 
 
 def test_tokens_come_back_up_to_the_burst() -> None:
-    bucket = bucket_after(1, [NOON] * 10)
+    bucket = bucket_after(EvictionRate(1), [NOON] * 10)
 
     assert departures(bucket, 3, from_=2) == [2, 2, 3]
     assert departures(bucket, 12, from_=3600) == [3600.0] * 10 + [3601, 3602]
 
 
 def test_a_token_that_was_not_used_goes_back() -> None:
-    empty = bucket_after(1, [NOON] * 10)
+    empty = bucket_after(EvictionRate(1), [NOON] * 10)
 
     assert empty.opens_at() == at(1)
     assert empty.put_back().opens_at() == NOON
 
 
 def test_a_bucket_is_idle_when_all_tokens_are_back() -> None:
-    bucket = bucket_after(2, [NOON] * 4)
+    bucket = bucket_after(EvictionRate(2), [NOON] * 4)
 
     assert not bucket.is_full(at(1.9))
     assert bucket.is_full(at(2))
-    assert Bucket(2).is_full(NOON)
+    assert Bucket(EvictionRate(2)).is_full(NOON)
 
 
 def test_another_rate_finds_as_many_tokens_as_there_are() -> None:
-    half = bucket_after(1, [NOON] * 10).at_rate(1, at(5))
+    half = bucket_after(EvictionRate(1), [NOON] * 10).at_rate(EvictionRate(1), at(5))
 
     assert departures(half, 7, from_=5) == [5.0] * 5 + [6, 7]
-    assert departures(half.at_rate(10, at(5)), 7, from_=5) == [5.0] * 5 + [5.1, 5.2]
+    assert departures(half.at_rate(EvictionRate(10), at(5)), 7, from_=5) == [5.0] * 5 + [5.1, 5.2]
 
 
 @given(st.integers(1, 50), st.lists(st.floats(0, 60), min_size=1, max_size=60))
 def test_never_more_than_burst_and_rate(rate: int, arrivals: list[float]) -> None:
-    bucket, left = Bucket(rate), []
+    bucket, left = Bucket(EvictionRate(rate)), []
     for arrival in sorted(arrivals):
         now = max(at(arrival), bucket.opens_at())
         bucket = bucket.take(now)
@@ -103,13 +104,13 @@ def test_never_more_than_burst_and_rate(rate: int, arrivals: list[float]) -> Non
 def test_what_was_written_down_gives_the_same_bucket(
     rate: int, arrivals: list[float], later: float
 ) -> None:
-    lived, left = Bucket(rate), []
+    lived, left = Bucket(EvictionRate(rate)), []
     for arrival in sorted(arrivals):
         now = max(at(arrival), lived.opens_at())
         lived = lived.take(now)
         left.append(now)
 
-    assert departures(bucket_after(rate, left), 12, from_=later) == departures(
+    assert departures(bucket_after(EvictionRate(rate), left), 12, from_=later) == departures(
         lived, 12, from_=later
     )
 
@@ -138,31 +139,34 @@ class Case:
 
 
 LIMITS = {
-    "a rule": Case((by_rule("a", 5),), (Limit(Source(uid="uid-a"), 5),)),
+    "a rule": Case((by_rule("a", 5),), (Limit(Source(uid="uid-a"), EvictionRate(5)),)),
     "two rules": Case(
         (by_rule("a", 5), by_rule("b", 7)),
-        (Limit(Source(uid="uid-a"), 5), Limit(Source(uid="uid-b"), 7)),
+        (Limit(Source(uid="uid-a"), EvictionRate(5)), Limit(Source(uid="uid-b"), EvictionRate(7))),
     ),
     "rules that were made together": Case(
         (by_rule("a", 5, "glob"), by_rule("b", 5, "glob"), by_rule("c", 5, "other")),
-        (Limit(Source(group="glob"), 5), Limit(Source(group="other"), 5)),
+        (
+            Limit(Source(group="glob"), EvictionRate(5)),
+            Limit(Source(group="other"), EvictionRate(5)),
+        ),
     ),
-    "a taint of a driver": Case((by_driver(5),), (Limit(MINE, 5),)),
+    "a taint of a driver": Case((by_driver(5),), (Limit(MINE, EvictionRate(5)),)),
     "equal taints of a driver on two devices share": Case(
-        (by_driver(5), by_driver(5, name="slice-2")), (Limit(MINE, 5),)
+        (by_driver(5), by_driver(5, name="slice-2")), (Limit(MINE, EvictionRate(5)),)
     ),
     "another value is another taint": Case(
         (by_driver(5), by_driver(5, value="x")),
-        (Limit(MINE, 5), Limit(MINE._replace(value="x"), 5)),
+        (Limit(MINE, EvictionRate(5)), Limit(MINE._replace(value="x"), EvictionRate(5))),
     ),
     "another rate is another taint": Case(
-        (by_driver(5), by_driver(6)), (Limit(MINE, 5), Limit(MINE, 6))
+        (by_driver(5), by_driver(6)), (Limit(MINE, EvictionRate(5)), Limit(MINE, EvictionRate(6)))
     ),
     "no rate, so at once": Case((by_rule("a", None),)),
     "one without a rate is the fastest": Case((by_rule("a", 5), by_driver(None))),
     "the default for those without": Case(
         (by_rule("a", 5), by_driver(None)),
-        (Limit(Source(uid="uid-a"), 5), Limit(MINE, 2)),
+        (Limit(Source(uid="uid-a"), EvictionRate(5)), Limit(MINE, EvictionRate(2))),
         default=2,
     ),
 }

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from sully.api.resource.annotations import CREATED_AT
 from sully.api.resource.types import Device, DeviceCapacity, DeviceTaintSelector, ResourceSlicePatch
 from sully.domain.devices.device import Published
 from sully.domain.devices.patches import applies, overlay, precedence
@@ -37,14 +39,21 @@ def published(found: Device = PLAIN) -> Published:
     return Published(slice_("slice-1", found), 0)
 
 
-def says(name: str, value: str, **more: Any) -> ResourceSlicePatch:
-    return patch(name, attributes={MODEL: set_to(value)}, **more)
+def says(name: str, value: str, *, created_at: str = "", **more: Any) -> ResourceSlicePatch:
+    found = patch(name, attributes={MODEL: set_to(value)}, **more)
+    annotations = {CREATED_AT: created_at} if created_at else {}
+    return replace(found, metadata=replace(found.metadata, annotations=annotations))
 
 
 ORDER = {
     "higher priority first": (says("a", "1", priority=1), says("b", "2", priority=2), "b"),
     "no priority counts as 0": (says("a", "1", priority=-1), says("b", "2"), "b"),
     "then the older one": (says("a", "1", after=5), says("b", "2"), "b"),
+    "then the older one of a second": (
+        says("a", "1", created_at="2026-03-01T12:00:00.000002Z"),
+        says("b", "2", created_at="2026-03-01T12:00:00.000001Z"),
+        "b",
+    ),
     "then by name": (says("b", "2"), says("a", "1"), "a"),
     "priority before age": (says("a", "1"), says("b", "2", priority=1, after=5), "b"),
 }

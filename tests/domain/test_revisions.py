@@ -14,6 +14,7 @@ from sully.domain.workloads.revisions import (
     forgotten,
     next_revision,
     present,
+    revision,
     same_template,
     template_hash,
 )
@@ -61,6 +62,25 @@ def test_the_next_number_is_above_all() -> None:
     assert next_revision(sets) == 12
     assert next_revision([replica_set("a", 0, revision="x"), replica_set("b", 0)]) == 1
     assert next_revision([]) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("", 0),
+        ("7", 7),
+        ("+7", 7),
+        ("-7", -7),
+        ("1000000000000000000", 10**18),
+        ("9223372036854775807", 2**63 - 1),
+        ("9223372036854775808", 0),
+        ("99999999999999999999", 0),
+        ("7 ", 0),
+        ("\u0667", 0),
+    ],
+)
+def test_revisions_have_64_bits(text: str, number: int) -> None:
+    assert revision({REVISION: text}) == number
 
 
 NOTES = {

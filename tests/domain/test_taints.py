@@ -20,6 +20,7 @@ from sully.domain.devices.taints import (
     Origin,
     SourcedTaint,
     enabled_effects,
+    strongest_effect,
     tolerates_eviction,
     untolerated,
 )
@@ -169,6 +170,21 @@ def test_what_effects_do() -> None:
     assert {"NoExecuteWithPodDisruptionBudget"} == BUDGET_EFFECTS
     assert {"PreferNoSchedule"} == PREFERENCE_EFFECTS
     assert {"None", "NoSchedule", "NoExecute"} == KUBERNETES_EFFECTS
+
+
+STRONGEST = {
+    "none": ((), ""),
+    "eviction first": (("NoSchedule", "NoExecute"), "NoExecute"),
+    "budgets are weaker": (("NoExecuteWithPodDisruptionBudget", "NoExecute"), "NoExecute"),
+    "a preference before none": (("None", "PreferNoSchedule"), "PreferNoSchedule"),
+    "known before unknown": (("Later", "None"), "None"),
+    "unknown": (("Sometimes", "Later"), "Later"),
+}
+
+
+@pytest.mark.parametrize(("effects", "want"), STRONGEST.values(), ids=STRONGEST.keys())
+def test_the_strongest_effect(effects: tuple[str, ...], want: str) -> None:
+    assert strongest_effect(effects) == want
 
 
 @pytest.mark.parametrize("on", [(), *((gate,) for gate in GATED.values()), tuple(GATED.values())])

@@ -28,6 +28,8 @@ from sully.testing.remote import CommandProcess, controllers
 
 INSIDE, BESIDE = "inside", "beside"
 WHERE = (INSIDE, BESIDE)
+APPLY = ("install", "--apply", "--image", "sully:test", "--timeout", "0s")
+"""There is no such image: a process stands for the Deployment."""
 ACCOUNT = "/api/v1/namespaces/sully-system/serviceaccounts/sully-controllers"
 WORKLOAD = tuple(
     f"/apis/{group}/namespaces/sully-system/{plural}/sully-controllers"
@@ -45,9 +47,13 @@ _STORE = "is about what lies on the disk, which no controller touches"
 _INPUTS = "sends to the API what is broken, huge or slow; no controller ever sees it"
 INSIDE_ONLY = {
     "cli/test_kubeconfig.py": "is about certificates that are made from the data directory",
+    "cli/test_json_logs.py": _UP,
     "cli/test_migrate.py": _STORE,
     "cli/test_up_flags.py": _UP,
     "cli/test_inspect.py::test_a_server_that_is_away": "has no server",
+    "cli/test_inspect.py::test_a_server_that_is_not_ours": (
+        "is about a server where nothing of ours is installed"
+    ),
     "cli/test_shells.py": "is about shells: names are the same whoever made the objects",
     "docs/test_guides.py::test_the_commands_of_a_guide_about_the_server_run": _UP,
     "e2e/test_clients.py": "only says which programs there are",
@@ -56,7 +62,7 @@ INSIDE_ONLY = {
     "e2e/test_etcd_operations.py": _STORE,
     "e2e/test_foreign.py": _ITSELF,
     "e2e/test_foreign_versions.py": _ITSELF,
-    "e2e/test_hollow.py::test_wrong_usage": _UP,
+    "e2e/test_simulated_nodes.py::test_wrong_usage": _UP,
     "e2e/test_install.py": _ITSELF,
     "e2e/test_replica_troubles.py": _REPLICAS,
     "e2e/test_replicas.py": _REPLICAS,
@@ -136,7 +142,7 @@ def installed(
     up: Process, folder: Path, *flags: str, only: str = "", crew: tuple[str, ...] = ()
 ) -> Iterator[CommandProcess]:
     """Install beside a server, and run what was installed as the installed account."""
-    done = sully(up.kubeconfig, "install", "--apply", *flags)
+    done = sully(up.kubeconfig, *APPLY, *flags)
     assert done.returncode == 0, done.stderr
     admin = Raw.admin(up.kubeconfig, folder)
     for path in WORKLOAD:

@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import manifests
+from sully.testing.patience import PATIENCE
 
 Obj = dict[str, Any]
 
 DRIVER = "gpu.sully.dev"
-PATIENCE = 120
-"""Seconds that anything may take; nothing takes a tenth of it."""
 RESOURCE = "resource.k8s.io/v1"
 
 

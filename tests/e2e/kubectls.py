@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from suite_plugin import DEBIAN_KUBECTL
+from sully.testing.patience import PATIENCE
 
 _SIBLING = re.compile(r"kubectl\.1\.\d+")
 
@@ -58,7 +59,10 @@ def _candidates() -> Iterator[tuple[Path, bool]]:
 
 def _minor(path: Path) -> int:
     done = subprocess.run(
-        [path, "version", "--client", "-o", "json"], capture_output=True, check=True, timeout=60
+        [path, "version", "--client", "-o", "json"],
+        capture_output=True,
+        check=True,
+        timeout=PATIENCE,
     )
     told = json.loads(done.stdout)["clientVersion"]
     return int(re.sub(r"\D.*", "", told["minor"]))

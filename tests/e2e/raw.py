@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from sully.testing.patience import PATIENCE
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -57,7 +59,9 @@ class Raw:
         self, verb: str, path: str, body: object = None, kind: str = "application/json"
     ) -> Iterator[http.client.HTTPResponse]:
         """Send one request and hand out the answer before its body has come."""
-        connection = http.client.HTTPSConnection(self._host, context=self._context, timeout=120)
+        connection = http.client.HTTPSConnection(
+            self._host, context=self._context, timeout=PATIENCE
+        )
         try:
             content = None if body is None else json.dumps(body)
             connection.request(verb, path, content, {"Content-Type": kind})
@@ -67,7 +71,9 @@ class Raw:
 
     def announce(self, verb: str, path: str, headers: dict[str, str]) -> Answer:
         """Promise a body, never send it, and return the answer that comes all the same."""
-        connection = http.client.HTTPSConnection(self._host, context=self._context, timeout=120)
+        connection = http.client.HTTPSConnection(
+            self._host, context=self._context, timeout=PATIENCE
+        )
         try:
             connection.putrequest(verb, path)
             for name, value in {"Content-Length": "1000", **headers}.items():

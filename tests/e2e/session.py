@@ -20,6 +20,9 @@ ANYTHING = "..."
 _ONLY = re.compile(r"\{(?:1\.(?P<first>\d+)\+|-1\.(?P<last>\d+))\} ?")
 
 
+SELECTS = "Warning: selects "
+
+
 @dataclass(slots=True)
 class Step:
     """One command and the lines it must print."""
@@ -29,7 +32,8 @@ class Step:
 
     def difference(self, printed: str) -> str:
         """Return what is wrong with what was printed, or nothing."""
-        got = printed.splitlines()
+        # What a rule selects is known only where the controllers run in the server.
+        got = [line for line in printed.splitlines() if not line.startswith(SELECTS)]
         if len(got) == len(self.output) and all(map(_fits, self.output, got)):
             return ""
         lines = difflib.unified_diff(self.output, got, "expected", "printed", lineterm="")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from e2e.kubectls import Kubectl
 from e2e.session import settle
+from sully.testing.patience import PATIENCE
 
 _EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-_TIMEOUT = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,10 @@ class Shell:
         """Run a command to its end; return what it printed, and its exit code if that is not 0."""
         with self.start(command) as child:
             try:
-                printed, _ = child.communicate(timeout=_TIMEOUT)
+                printed, _ = child.communicate(timeout=PATIENCE)
             except subprocess.TimeoutExpired:
                 child.kill()
-                printed = child.communicate()[0] + f"\n[still running after {_TIMEOUT} s]"
+                printed = child.communicate()[0] + f"\n[still running after {PATIENCE} s]"
         code = f"[exit {child.returncode}]\n" if child.returncode else ""
         newline = "\n" if code and printed and not printed.endswith("\n") else ""
         return settle(printed + newline + code, self.namespace)

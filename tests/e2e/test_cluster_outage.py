@@ -39,8 +39,8 @@ def selected(hub: Cluster, number: int) -> None:
 def test_a_hub_that_loses_sight_of_its_clusters_keeps_most(
     where: str, any_kubectl: Path, home: Path
 ) -> None:
-    hollow = ("--simulated-clusters", "4", "--simulated-cluster-lease-seconds", "1")
-    with plane(where, *hollow, *FLAGS) as up:
+    simulated_clusters = ("--simulated-clusters", "4", "--simulated-cluster-lease-seconds", "1")
+    with plane(where, *simulated_clusters, *FLAGS) as up:
         hub = Cluster(any_kubectl, up.kubeconfig, home)
         hub.wait(f"{AVAILABLE}=True", "mcl", "--all")
         hub.apply(*OBJECTS)
@@ -59,8 +59,8 @@ def test_a_hub_that_loses_sight_of_its_clusters_keeps_most(
 
 
 def test_the_reference_lets_all_of_them_go(where: str, any_kubectl: Path, home: Path) -> None:
-    hollow = ("--simulated-clusters", "2", "--simulated-cluster-lease-seconds", "1")
-    with plane(where, *hollow, *FLAGS, "--compat", "reference") as up:
+    simulated_clusters = ("--simulated-clusters", "2", "--simulated-cluster-lease-seconds", "1")
+    with plane(where, *simulated_clusters, *FLAGS, "--compat", "reference") as up:
         hub = Cluster(any_kubectl, up.kubeconfig, home)
         hub.wait(f"{AVAILABLE}=True", "mcl", "--all")
         hub.apply(*OBJECTS)

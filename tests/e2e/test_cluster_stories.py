@@ -1,4 +1,4 @@
-"""What people see of the health of clusters, told with kubectl on hollow clusters."""
+"""What people see of the health of clusters, told with kubectl on simulated clusters."""
 
 from __future__ import annotations
 

@@ -29,14 +29,14 @@ from e2e.cluster import (
 from sully.testing.cluster import Process
 
 pytestmark = pytest.mark.e2e
-HOLLOW = ("--simulated-nodes", "3", "--devices-per-node", "4")
+SIMULATED_NODES = ("--simulated-nodes", "3", "--devices-per-node", "4")
 QUICK = ("--simulated-start-seconds", "0", "--simulated-stop-seconds", "0.2")
 _NUMBERS = itertools.count()
 
 
 @pytest.fixture(scope="module")
 def plane(where: str) -> Iterator[Process]:
-    with controlled(where, *HOLLOW, *QUICK) as up:
+    with controlled(where, *SIMULATED_NODES, *QUICK) as up:
         yield up
 
 
@@ -230,7 +230,9 @@ def test_a_driver_that_restarts_disturbs_nobody(cluster: Cluster) -> None:
 def test_a_kill_in_the_middle_of_an_eviction(
     where: str, any_kubectl: Path, home: Path, tmp_path: Path
 ) -> None:
-    again = partial(controlled, where, *HOLLOW, *QUICK, data_dir=tmp_path / "data", crew=SHORT)
+    again = partial(
+        controlled, where, *SIMULATED_NODES, *QUICK, data_dir=tmp_path / "data", crew=SHORT
+    )
     with again() as up:
         cluster = Cluster(any_kubectl, up.kubeconfig, home)
         replaced = start(cluster, "replaced", 3)

@@ -119,6 +119,24 @@ def test_a_workload_owner_asks_about_his_own_pod(
     ]
 
 
+def test_all_namespaces_are_considered_without_permission_to_list_records(
+    cluster: Cluster,
+) -> None:
+    kinds = "pods,nodes,poddisruptionbudgets,devicetaintrules,deviceclasses,resourceslices"
+    kinds += ",resourceclaims,resourceclaimtemplates,resourceslicepatches"
+    cluster.run("create", "clusterrole", "reader", "--verb=list", f"--resource={kinds}")
+    cluster.run("create", "clusterrolebinding", "reader", "--clusterrole=reader", "--user=reader")
+    words = ("explain", "node", "worker-0000", "--as", "reader")
+
+    done = piped(*words, env=environment(cluster.kubeconfig))
+
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == (
+        "warning: not allowed to list evictionrecords, taintrecords;"
+        " the output does not consider them\n"
+    )
+
+
 def test_a_cluster_that_nobody_accepted(cluster: Cluster) -> None:
     group = "cluster.open-cluster-management.io"
     cluster.apply(

@@ -18,7 +18,7 @@ from urllib.parse import quote
 import pytest
 
 from cli.terminals import environment, terminal
-from e2e.beside import LEASE, as_account
+from e2e.beside import APPLY, LEASE, as_account
 from e2e.watching import Named, until
 from kube.process import Foreign, foreign
 from kube.scenes import DRIVER, MERGE, OURS, PATCHES, PODS, Scene
@@ -55,7 +55,7 @@ class World:
 def world() -> Iterator[World]:
     """Run Kubernetes 1.37 with its own evictor and scheduler, and Sully beside them."""
     with foreign() as there:
-        done = there.sully("install", "--apply")
+        done = there.sully(*APPLY)
         assert done.returncode == 0, done.stderr
         config = as_account(there.admin(), there.kubeconfig, there.folder / "account")
         with controllers(config, "--lease", LEASE) as crew:
@@ -75,17 +75,25 @@ def _nothing_is_left(world: World) -> Iterator[None]:
 
 
 def test_the_table_is_printed_on_connecting(world: World) -> None:
-    table = world.sully("capabilities")
+    table = world.sully("capabilities").partition("\nFEATURE GATE")[0].splitlines()
 
-    assert "".join(world.crew.output).startswith(f"API server:  {world.there.url}\n{table}")
-    assert "eviction       its own" in table
-    assert "(4 controllers, lease sully-system/sully-controllers" in world.crew.output[-1]
+    # Only the command knows with which flags it was installed.
+    shown = [line for line in table if line and not line.startswith("eviction")]
+    assert {f"{line}\n" for line in shown} <= set(world.crew.output)
+    assert any(line.startswith("eviction       its own") for line in table)
+    assert "(5 controllers, lease sully-system/sully-controllers" in world.crew.output[-1]
+
+
+def _patch(name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    # A body of a custom resource has to name its kind.
+    kind = {"apiVersion": "sully.dev/v1alpha1", "kind": "ResourceSlicePatch"}
+    return {**kind, "metadata": {"name": name}, "spec": spec}
 
 
 def test_our_kinds_are_served_as_custom_resources(world: World) -> None:
     path = f"{OURS}/resourceslicepatches"
-    wrong = {"metadata": {"name": "bad"}, "spec": {"devices": {"priority": "high"}}}
-    lost = {"metadata": {"name": "lost"}, "spec": {"unknown": 1, "devices": {"priority": 1}}}
+    wrong = _patch("bad", {"devices": {"priority": "high"}})
+    lost = _patch("lost", {"unknown": 1, "devices": {"priority": 1}})
 
     assert world.scene.admin.request("POST", path, wrong).code == 422
     assert world.scene.make(path, lost)["spec"] == {"devices": {"priority": 1}}
@@ -114,10 +122,32 @@ def test_each_scheduler_takes_its_own_pods(world: World) -> None:
     assert world.scene.held("s-ours") != world.scene.held("s-theirs")
 
 
+def test_a_device_in_two_claims_is_reported(world: World) -> None:
+    """As two schedulers write it that do not see each other's decisions in time."""
+    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
+    result = {"request": "gpu", "driver": DRIVER, "pool": "n1", "device": "gpu-0"}
+    for name in ("c-one", "c-two"):
+        body = {"metadata": {"name": name}, "spec": {"devices": {"requests": [request]}}}
+        world.scene.make(CLAIMS, body)
+        status = {"status": {"allocation": {"devices": {"results": [result]}}}}
+        path = f"{CLAIMS}/{name}/status"
+        assert world.scene.admin.request("PATCH", path, status, kind=MERGE).code == 200
+    events = until(
+        world.scene.admin,
+        "/api/v1/namespaces/team/events",
+        lambda events: {"c-one", "c-two"} <= set(_components(events)),
+    )
+
+    assert _components(events)["c-one"] == "device-conflict-controller"
+    shown = world.there.sully("devices", DEVICE, "-o", "json")
+    (device,) = json.loads(shown.stdout)["devices"]
+    assert [claim["name"] for claim in device["conflict"]["claims"]] == ["c-one", "c-two"]
+    assert "cannot all use it" in shown.stderr
+    assert "Conflict (AllocatedTwice)" in world.sully("explain", "device", DEVICE)
+
+
 REFUSED = {
-    "a class": (["--class", "gpu"], "does not support deviceSelector.deviceClassName"),
-    "an expression": (["--cel", "true"], "does not support deviceSelector.selectors"),
-    "a pace": (["--rate", "3"], "does not support taint.evictionsPerSecond"),
+    "a rate": (["--rate", "3"], "does not support taint.evictionsPerSecond"),
 }
 
 
@@ -130,6 +160,28 @@ def test_what_the_server_would_drop_is_refused_by_name(
 
     assert text in said
     assert text in planned
+    assert world.scene.admin.request("GET", RULES).json()["items"] == []
+
+
+EXPANDED = {
+    "a class": ["--class", "gpu"],
+    "an expression": ["--cel", f"device.driver == '{DRIVER}'"],
+    "a class and an expression": ["--class", "gpu", "--cel", "true"],
+}
+
+
+@pytest.mark.parametrize("flags", EXPANDED.values(), ids=EXPANDED.keys())
+def test_what_the_server_cannot_select_by_is_expanded(flags: list[str], world: World) -> None:
+    words = ("device", *flags, "example.com/x:NoSchedule")
+    said = world.there.sully("taint", *words, "--name", "all", "--yes")
+    rules = world.scene.admin.request("GET", RULES).json()["items"]
+    world.sully("untaint", "device", *flags, "example.com/x")
+
+    assert "devices that appear later are not covered by" in said.stderr
+    selectors = [rule["spec"]["deviceSelector"] for rule in rules]
+    assert selectors
+    assert all({"driver", "pool"} <= selector.keys() for selector in selectors)
+    assert all(selector.keys() <= {"driver", "pool", "device"} for selector in selectors)
     assert world.scene.admin.request("GET", RULES).json()["items"] == []
 
 
@@ -221,7 +273,8 @@ def test_the_bar_follows_pods_and_not_a_status_that_never_comes(world: World) ->
     noted = world.there.sully("evictions")
 
     assert done.returncode == 0, done.stderr
-    assert done.stdout.endswith("\n2 pods evicted, 2 still terminating.\n")
+    assert "\n2 pods evicted, 2 still terminating.\n" in done.stdout
+    assert "\n  to undo:     kubectl delete devicetaintrule " in done.stdout
     assert "terminating" in noted.stdout
 
 
@@ -253,21 +306,21 @@ def _stays(world: World, record: dict[str, Any]) -> None:
     assert "cannot be changed" in answer.json()["message"]
 
 
-def test_a_patch_is_heeded_and_reported_on(world: World) -> None:
+def test_a_patch_is_reported_on_and_has_no_effect_on_kubernetes(world: World) -> None:
     taint = {"key": "example.com/dusty", "effect": "NoSchedule"}
     # A server keeps the amount of a custom resource as it was sent, here as a number.
     capacity = {"example.com/memory": {"value": 40}}
     chosen = {"driver": DRIVER, "device": "gpu-2"}
     spec = {"devices": {"filter": chosen, "taints": [taint], "capacity": capacity}}
-    world.scene.make(PATCHES, {"metadata": {"name": "dusty"}, "spec": spec})
+    world.scene.make(PATCHES, _patch("dusty", spec))
     found = until(world.scene.admin, PATCHES, lambda all_: bool(all_["dusty"].get("status")))
-    seen = world.sully("devices", "--tainted")
+    seen = world.sully("devices")
     told = world.sully("explain", "patch", "dusty")
 
     (condition,) = found["dusty"]["status"]["conditions"]
     assert (condition["type"], condition["status"]) == ("sully.dev/Applied", "True")
-    assert "patch/dusty" in seen
-    assert "dusty" in told
+    assert "(patch/dusty: no effect)" in seen
+    assert "ResourceSlicePatch dusty: Inactive (NotSupported)" in told
 
 
 def test_a_snapshot_answers_as_the_server_did(world: World) -> None:
@@ -348,7 +401,7 @@ def test_it_can_be_installed_again_and_finds_what_is_new(world: World) -> None:
     world.scene.make(definitions, MONITORS)
     name = MONITORS["metadata"]["name"]
     until(world.scene.admin, definitions, lambda found: bool(found[name].get("status")))
-    again = world.there.sully("install", "--apply")
+    again = world.there.sully(*APPLY)
 
     assert again.returncode == 0, again.stderr
     applied = again.stdout.splitlines()

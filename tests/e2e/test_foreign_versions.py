@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from e2e.beside import LEASE, as_account
+from e2e.beside import APPLY, LEASE, as_account
 from e2e.watching import until
 from kube.process import foreign
 from kube.scenes import DRIVER, OURS, Scene
@@ -45,7 +45,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_devices_are_scheduled_shown_and_left(case: Case) -> None:
     with foreign(*case.flags) as there:
-        done = there.sully("install", "--apply", *case.install)
+        done = there.sully(*APPLY, *case.install)
         assert done.returncode == 0, done.stderr
         config = as_account(there.admin(), there.kubeconfig, there.folder / "account")
         with controllers(config, "--lease", LEASE, *case.install) as crew:

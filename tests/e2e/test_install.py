@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from e2e.beside import installed, sully
+from e2e.beside import APPLY, installed, sully
 from e2e.raw import Raw
 from e2e.watching import until
 from manifests import claim, deployment, gpus, node, pod_spec, slice_
@@ -183,7 +183,7 @@ def test_a_feature_brings_its_right_along(tmp_path: Path) -> None:
 
 def test_it_says_what_it_did_and_can_be_done_again(tmp_path: Path) -> None:
     with process("--disable-controllers", "--store", "memory") as up:
-        done = [sully(up.kubeconfig, "install", "--apply") for _ in range(2)]
+        done = [sully(up.kubeconfig, *APPLY) for _ in range(2)]
         asked = sully(up.kubeconfig, "install", "--dry-run")
 
     assert [each.returncode for each in done] == [0, 0]

@@ -11,6 +11,7 @@ from e2e import kubectls
 from e2e.raw import Raw
 from e2e.session import settle
 from e2e.shell import Shell
+from sully.testing.patience import PATIENCE
 
 pytestmark = pytest.mark.e2e
 MAIN = [each for each in kubectls.find() if each.main]
@@ -115,7 +116,7 @@ def test_kubectl_waits_for(what: str, shell: Shell) -> None:
         shell.run(
             """kubectl patch configmap held --type merge -p '{"metadata":{"finalizers":[]}}'"""
         )
-        after, _ = waiting.communicate(timeout=180)
+        after, _ = waiting.communicate(timeout=PATIENCE)
 
     printed = [line.rstrip() for line in [*before, *after.splitlines()] if said in line]
     assert (printed, waiting.returncode) == ([said], 0)
@@ -141,7 +142,7 @@ def test_kubectl_waits_for_a_condition(shell: Shell, raw: Raw) -> None:
             {"status": {"conditions": [condition]}},
             "application/merge-patch+json",
         )
-        said, _ = child.communicate(timeout=180)
+        said, _ = child.communicate(timeout=PATIENCE)
 
     assert (said, child.returncode) == (
         "devicetaintrule.resource.k8s.io/hot condition met\n",

@@ -1,4 +1,4 @@
-"""What people do with clusters that carry taints, told with kubectl on hollow clusters.
+"""What people do with clusters that carry taints, told with kubectl on simulated clusters.
 
 The manifests are those of the design: placements of the first version, taints with times that
 people wrote. Waiting ninety seconds is shown with a clock that stands still, in

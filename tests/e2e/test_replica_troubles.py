@@ -27,7 +27,7 @@ def test_nothing_is_lost_nothing_done_twice_and_controllers_move(tmp_path: Path)
     except NetworkError as error:
         pytest.skip(str(error))
     figures = tmp_path / "figures.json"
-    command = [sys.executable, str(ROOT / "tools" / "robust.py"), "replicas"]
+    command = [sys.executable, str(ROOT / "tools" / "fault_injection.py"), "replicas"]
     command += ["--pods", str(PODS), "--faults", "2", "--seed", str(SEED)]
     done = subprocess.run([*command, "--figures", str(figures)], capture_output=True, text=True)
 

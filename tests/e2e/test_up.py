@@ -17,10 +17,10 @@ from e2e.raw import Raw
 from sully.server.net.listen import DRAIN_SECONDS
 from sully.testing.cluster import Process, process
 from sully.testing.forkserver import run
+from sully.testing.patience import PATIENCE
 
 pytestmark = pytest.mark.e2e
 # How long a user may wait for the prompt after Ctrl-C, with watches open.
-PATIENCE = 30.0
 
 
 def test_a_second_up_on_the_same_data_is_refused(plane: Process) -> None:
@@ -29,6 +29,19 @@ def test_a_second_up_on_the_same_data_is_refused(plane: Process) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
         f"error: the data directory {plane.data_dir} is in use by process {plane.child.pid}\n"
+    )
+
+
+def test_a_store_in_memory_does_not_share_its_kubeconfig(tmp_path: Path) -> None:
+    words = ("--store", "memory")
+    with process(*words, data_dir=tmp_path) as up:
+        before = up.kubeconfig.read_text()
+        done = run("up", "--data-dir", str(tmp_path), "--listen", "127.0.0.1:0", *words)
+        after = up.kubeconfig.read_text()
+
+    assert (done.returncode, after) == (1, before)
+    assert done.stderr == (
+        f"error: the data directory {tmp_path} is in use by process {up.child.pid}\n"
     )
 
 
@@ -128,16 +141,18 @@ def test_it_ends_watches_and_stops(number: signal.Signals, tmp_path: Path) -> No
 
 
 def test_a_client_that_stays_connected_does_not_keep_it(tmp_path: Path) -> None:
-    with process("--store", "memory") as up:
-        admin = Raw.admin(up.kubeconfig, tmp_path)
-        # As pools of connections do: the answer is read, the connection neither used nor closed.
-        with admin.open("GET", "/version") as answer:
-            answer.read()
-            began = time.monotonic()
-            assert up.stop() == 0
-            took = time.monotonic() - began
+    def seconds_to_stop() -> float:
+        with process("--store", "memory") as up:
+            admin = Raw.admin(up.kubeconfig, tmp_path)
+            # As pools of connections do: it is neither used nor closed after the answer.
+            with admin.open("GET", "/version") as answer:
+                answer.read()
+                began = time.monotonic()
+                assert up.stop() == 0
+                return time.monotonic() - began
 
-    assert took < DRAIN_SECONDS
+    # It would wait each time; a busy machine is not as slow as that each time.
+    assert any(seconds_to_stop() < DRAIN_SECONDS for _ in range(5))
 
 
 def test_logs_for_programs_are_json(tmp_path: Path) -> None:

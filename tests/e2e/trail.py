@@ -18,7 +18,7 @@ from sully.server.authorization.policy.components import CONTROLLERS
 
 FOLDER = "SULLY_TRAIL"
 USER = "system:serviceaccount:sully-system:sully-controllers"
-_MACHINES = {"hollow-clusters", "hollow-nodes"}
+_MACHINES = {"simulated-clusters", "simulated-nodes"}
 """Not controllers but what these look after; they are in the server, wherever those are."""
 NEVER = {
     "system:kube-controller-manager",

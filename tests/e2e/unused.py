@@ -12,6 +12,7 @@ _OWNERS = (
     "no request of its own: servers that check who may block the deletion of an owner ask for it"
 )
 _SCRAPED = "only where metrics are read over the network (e2e/test_controllers.py, as another user)"
+_TWICE = "only where a server accepts a device in two claims: not ours (test_foreign.py)"
 _UNDONE = "what was begun is undone when a program died or somebody was quicker"
 
 UNUSED: dict[str, str] = {
@@ -31,10 +32,28 @@ UNUSED: dict[str, str] = {
     "sully:clusters: watch events.events.k8s.io": _HANDED_ON,
     "sully:deployments: patch events": _COUNTED,
     "sully:deployments: update deployments/finalizers.apps": _OWNERS,
+    "sully:deviceconflicts: create events": _TWICE,
+    "sully:deviceconflicts: list deviceclasses.resource.k8s.io": _TWICE,
+    "sully:deviceconflicts: list devicetaintrules.resource.k8s.io": _TWICE,
+    "sully:deviceconflicts: list resourceclaims.resource.k8s.io": _TWICE,
+    "sully:deviceconflicts: list resourceslicepatches.resource.k8s.io": _TWICE,
+    "sully:deviceconflicts: list resourceslicepatches.sully.dev": _TWICE,
+    "sully:deviceconflicts: list resourceslices.resource.k8s.io": _TWICE,
+    "sully:deviceconflicts: patch events": _TWICE,
+    "sully:deviceconflicts: watch deviceclasses.resource.k8s.io": _TWICE,
+    "sully:deviceconflicts: watch devicetaintrules.resource.k8s.io": _TWICE,
+    "sully:deviceconflicts: watch resourceclaims.resource.k8s.io": _TWICE,
+    "sully:deviceconflicts: watch resourceslicepatches.resource.k8s.io": _TWICE,
+    "sully:deviceconflicts: watch resourceslicepatches.sully.dev": _TWICE,
+    "sully:deviceconflicts: watch resourceslices.resource.k8s.io": _TWICE,
     "sully:disruption: patch events": _COUNTED,
     "sully:eviction: delete evictionrecords.sully.dev": _UNDONE,
     "sully:eviction: list resourceslicepatches.sully.dev": _CUSTOM,
     "sully:eviction: patch events": _COUNTED,
+    "sully:eviction: patch resourceclaims/binding.resource.k8s.io": _CHECKED,
+    "sully:eviction: patch resourceclaims/status.resource.k8s.io": (
+        "claims that no pod uses, on tainted devices (tests/controllers/eviction)"
+    ),
     "sully:eviction: watch resourceslicepatches.sully.dev": _CUSTOM,
     "sully:expiry: delete resourceslicepatches.sully.dev": _CUSTOM,
     "sully:expiry: list resourceslicepatches.sully.dev": _CUSTOM,

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
+import pytest
+
 from sully.client.transport import Key
-from sully.domain.eviction.rates import Limit, Source
+from sully.domain.eviction.rates import EvictionRate, Limit, Source
 from sully.evictor.rate_limiter import NOT_FIRST, EvictionRateLimiter
 from sully.testing.clock import NOON
 
 GO = timedelta(0)
 NOT_YET = timedelta.max
-SLOW, FAST = Limit(Source(uid="slow"), 1), Limit(Source(uid="fast"), 10)
+SLOW = Limit(Source(uid="slow"), EvictionRate(1))
+FAST = Limit(Source(uid="fast"), EvictionRate(10))
 
 
 def pod(number: int) -> Key:
@@ -111,14 +114,71 @@ def test_a_pod_that_is_released_requeues_the_next() -> None:
     assert queues.requeued == [pod(3)]
 
 
-def test_the_fastest_wins_and_only_it_is_charged() -> None:
+def test_the_fastest_decides_and_all_are_charged() -> None:
     queues = Queues()
     queues.take_burst(SLOW, FAST)
 
     assert queues.ask(1, FAST) == timedelta(milliseconds=100)
     queues.limiter.release(pod(1))
-    queues.take_burst(SLOW)  # nobody has touched it
+    assert queues.ask(1, SLOW) == timedelta(seconds=1)
+    queues.limiter.release(pod(1))
     assert queues.ask(1, SLOW, FAST) == timedelta(milliseconds=100)
+
+
+def test_a_slow_bucket_owes_what_a_fast_one_gave() -> None:
+    queues = Queues()
+    queues.take_burst(SLOW, FAST)
+    for number in range(10):
+        assert queues.ask(number, SLOW, FAST, after=1) == GO
+        queues.limiter.evicted(pod(number))
+
+    assert queues.ask(50, SLOW, after=1) == timedelta(seconds=10)
+
+
+def test_tokens_of_all_limits_are_returned() -> None:
+    queues = Queues()
+    queues.take_burst(SLOW, FAST)
+    assert queues.ask(1, SLOW, FAST, after=1) == GO
+
+    queues.limiter.release(pod(1))
+
+    assert queues.ask(2, SLOW, after=1) == GO
+
+
+def test_four_rules_of_two_per_second_are_two_per_second() -> None:
+    queues = Queues()
+    rules = [Limit(Source(uid=f"rule-{number}"), EvictionRate(2)) for number in range(4)]
+
+    def evicted(after: float) -> int:
+        """Return how many of 60 pods have been evicted by then."""
+        for number in range(60):
+            if queues.ask(number, *rules, after=after) == GO:
+                gone.add(number)
+        return len(gone)
+
+    gone: set[int] = set()
+    assert [evicted(at_) for at_ in (0, 0.4, 0.5, 1.0, 1.5)] == [10, 10, 11, 12, 13]
+
+
+BURSTS = {
+    "one per second, one at a time": (EvictionRate(1, burst=1), [0, 1, 2, 3]),
+    "one in five minutes": (EvictionRate(1, timedelta(minutes=5), burst=1), [0, 300, 600, 900]),
+    "two per minute, two at once": (EvictionRate(2, timedelta(minutes=1), burst=2), [0, 0, 30, 60]),
+}
+
+
+@pytest.mark.parametrize(("rate", "want"), BURSTS.values(), ids=BURSTS)
+def test_burst(rate: EvictionRate, want: list[int]) -> None:
+    queues, limit, now, times = Queues(), Limit(Source(uid="r"), rate), 0.0, []
+    for number in range(len(want)):
+        wait = queues.ask(number, limit, after=now)
+        if wait != GO:
+            now += wait.total_seconds()
+            assert queues.ask(number, limit, after=now) == GO
+        queues.limiter.evicted(pod(number))
+        times.append(now)
+
+    assert times == want
 
 
 def test_a_pod_stands_in_every_line_until_one_lets_it_go() -> None:
@@ -131,14 +191,16 @@ def test_a_pod_stands_in_every_line_until_one_lets_it_go() -> None:
 
     assert queues.ask(1, SLOW, FAST, after=0.1) == GO
     assert sorted(queues.requeued) == [pod(2), pod(3)]
-    assert queues.ask(2, SLOW, after=1) == GO
+    # It has taken a token of both.
+    assert queues.ask(2, SLOW, after=1) == timedelta(seconds=1)
+    assert queues.ask(2, SLOW, after=2) == GO
 
 
 def test_a_new_rate_keeps_the_tokens() -> None:
     queues = Queues()
     queues.take_burst(SLOW)
 
-    assert queues.ask(1, SLOW._replace(rate=10)) == timedelta(milliseconds=100)
+    assert queues.ask(1, SLOW._replace(rate=EvictionRate(10))) == timedelta(milliseconds=100)
     assert queues.limiter.size == 1
 
 
@@ -152,7 +214,7 @@ def test_a_new_process_does_not_burst_again() -> None:
 def test_idle_buckets_go_away() -> None:
     queues = Queues()
     for name in range(20):
-        queues.ask(name, Limit(Source(uid=str(name)), 1), after=name)
+        queues.ask(name, Limit(Source(uid=str(name)), EvictionRate(1)), after=name)
         queues.limiter.evicted(pod(name))
 
     assert queues.limiter.size <= 2

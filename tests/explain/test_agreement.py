@@ -20,7 +20,7 @@ from sully.client.transport import Key, Kind
 from sully.controller_context import ControllerConfig
 from sully.controller_setup import build_manager
 from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
-from sully.domain.simulated.fleet import DRIVER, Fleet, Pace, name_of
+from sully.domain.simulated.fleet import DRIVER, Fleet, PodDelays, name_of
 from sully.explain.explanation import Explanation
 from sully.explain.kinds import DEVICE_KINDS
 from sully.explain.questions import QUESTIONS
@@ -56,13 +56,13 @@ class Scene:
 @asynccontextmanager
 async def controlled(scene: Scene) -> AsyncIterator[World]:
     world = World()
-    hollow = SimulatedNodeSettings(Fleet(scene.nodes, 2), Pace(start=0, stop=0.5))
+    settings = SimulatedNodeSettings(Fleet(scene.nodes, 2), PodDelays(start=0, stop=0.5))
     given_ = ControllerConfig(
         transport=world.transport,
         served=of_scheme(SCHEME),
         gates=Gates(),
         ids=Ids(random.Random(2)),
-        simulated_nodes=hollow,
+        simulated_nodes=settings,
         chosen=CHOSEN,
     )
     async with running(build_manager(given_, world.clock, Metrics())):

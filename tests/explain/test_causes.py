@@ -11,7 +11,10 @@ from architecture.project import ROOT, SOURCE
 from explain import (
     test_fleet,
     test_held_devices,
+    test_loops,
+    test_nodes_and_workloads,
     test_rules_and_patches,
+    test_waiting_for_constraints,
     test_waiting_for_devices,
     test_waiting_for_nodes,
     test_waiting_pods,
@@ -23,18 +26,23 @@ from sully.explain.causes import (
     ClusterFacts,
     DeviceFacts,
     LimitedFacts,
+    NodeFacts,
     PendingFacts,
     PlacementFacts,
     PodFacts,
     RuleFacts,
+    WorkloadFacts,
 )
-from sully.explain.templates import CAUSES, NOTES, Template
+from sully.explain.templates import CAUSES, NOTES, WORKLOAD_KINDS, Template
 
 GUIDE = (ROOT / "docs/guides/explain.md").read_text()
 TABLES: dict[str, Situation] = {
     **test_fleet.SITUATIONS,
     **test_held_devices.SITUATIONS,
+    **test_loops.SITUATIONS,
+    **test_nodes_and_workloads.SITUATIONS,
     **test_rules_and_patches.SITUATIONS,
+    **test_waiting_for_constraints.SITUATIONS,
     **test_waiting_for_devices.SITUATIONS,
     **test_waiting_for_nodes.SITUATIONS,
     **test_waiting_pods.SITUATIONS,
@@ -45,6 +53,8 @@ FACTS = {
     "Device": (DeviceFacts, LimitedFacts),
     "DeviceTaintRule": (RuleFacts, LimitedFacts),
     "ResourceSlicePatch": (RuleFacts,),
+    "Node": (NodeFacts,),
+    **dict.fromkeys(WORKLOAD_KINDS, (WorkloadFacts,)),
     "ManagedCluster": (ClusterFacts, LimitedFacts),
     "Placement": (PlacementFacts, LimitedFacts),
 }
@@ -113,7 +123,7 @@ def fields_of(facts: type[msgspec.Struct]) -> set[str]:
 def test_every_row_is_used() -> None:
     """Rows whose name is put together from a reason are named by their beginning."""
     folder = SOURCE / "explain"
-    paths = [path for path in folder.rglob("*.py") if path.name != "templates.py"]
+    paths = [path for path in folder.rglob("*.py") if "templates" not in path.name]
     code = "\n".join(path.read_text() for path in paths)
     names = {*NOTES, *(name for rows in CAUSES.values() for name in rows)} - PASSED_ON
 

@@ -435,7 +435,7 @@ PLACEMENTS = {
         "ClustersTainted",
         *FLEET,
         cluster("a", {"key": "maintenance", "effect": "NoSelect"}),
-        wish(tolerations=[tolerates(tolerationSeconds=60)]),
+        wish(tolerations=[tolerates(tolerationSeconds=0)]),
         says=("has no timeAdded from which a toleration for some time could count",),
         because=("ManagedCluster/a",),
     ),
@@ -662,9 +662,9 @@ CLUSTERS = {
         decision("a"),
         says=(
             "Cluster a has been available since 2030-01-01T12:00:00Z (0s ago), in set fleet,"
-            " but taint maintenance:NoSelect, added by kubectl-edit, prevents selection by"
+            " but taint maintenance:NoSelect, added with kubectl-edit, prevents selection by"
             " placement team/p.",
-            "It has taint maintenance:NoSelect, added 2030-01-01T12:00:00Z (0s ago) by"
+            "It has taint maintenance:NoSelect, added 2030-01-01T12:00:00Z (0s ago) with"
             " kubectl-edit.",
             "1 placement does not select it because of a taint, 1 of them had it: team/p.",
         ),

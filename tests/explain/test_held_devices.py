@@ -53,6 +53,14 @@ def holds(*tolerations: Obj, **more: Any) -> Obj:
     return claim("c", holds=("n1/gpu-0",), pods=("q",), tolerations=tolerations, **more)
 
 
+def share(name: str, memory: str) -> Obj:
+    """Return a claim that has a share of gpu-0."""
+    body = claim(name, holds=("n1/gpu-0",))
+    (result,) = body["status"]["allocation"]["devices"]["results"]
+    result |= {"shareID": f"share-{name}", "consumedCapacity": {"memory": memory}}
+    return body
+
+
 def draws(memory: str, name: str = "counterSet") -> Obj:
     """Return what a device takes of a card, or what the card has."""
     return {name: "card", "counters": {"memory": {"value": memory}}}
@@ -87,6 +95,16 @@ PODS = {
         holds(),
         HOLDER,
         says=(f"is on node n1 and uses {GPU}, which is not tainted",),
+        helps=None,
+    ),
+    "patches cannot be seen where they have no effect": about_pod(
+        "Running",
+        "NotTainted",
+        *PLAIN,
+        holds(),
+        HOLDER,
+        missing=("TaintRecord", "EvictionRecord"),
+        hidden=("ResourceSlicePatch",),
         helps=None,
     ),
     "its node does not exist": about_pod(
@@ -279,7 +297,7 @@ PODS = {
         HOLDER,
         says=(
             "Pod team/q is due for eviction from node n1 since 2030-01-01T12:00:00Z (0s ago)"
-            " because of rule fw (created by alice). The rate is 2 pods per second, and other"
+            " because of rule fw (created by alice). The rate is 2/s, and other"
             " pods are evicted first.",
         ),
         because=("DeviceTaintRule/fw",),
@@ -945,6 +963,48 @@ DEVICES = {
             " of card, of which 3 is left by part).",
         ),
         helps="Wait until devices",
+    ),
+    "allocated to two claims": about_device(
+        "Conflict",
+        "AllocatedTwice",
+        *PLAIN,
+        holds(),
+        claim("d", holds=("n1/gpu-0",), pods=("r",)),
+        HOLDER,
+        pod("r", "d", on="n1"),
+        first="Device gpu.example.com/n1/gpu-0 on node n1 was allocated to 2 claims, which cannot"
+        " all use it: team/c and team/d.",
+        says=("It is in use by pod team/q and pod team/r.",),
+        because=("ResourceClaim/team/c", "ResourceClaim/team/d"),
+        helps="Delete all of these pods",
+    ),
+    "shares that are larger than it": about_device(
+        "Conflict",
+        "CapacityExceeded",
+        node(),
+        class_(),
+        slice_(device("gpu-0", allowMultipleAllocations=True, capacity={"memory": "10Gi"})),
+        share("c", "8Gi"),
+        share("d", "3Gi"),
+        says=("was allocated to team/c and team/d, which together take more memory than it has.",),
+        because=("ResourceClaim/team/c", "ResourceClaim/team/d"),
+        helps="Delete pods until it has enough.",
+    ),
+    "allocated to two claims, and no longer published": about_device(
+        "Conflict",
+        "AllocatedTwice",
+        node(),
+        class_(),
+        holds(),
+        claim("d", holds=("n1/gpu-0",)),
+        because=("ResourceClaim/team/c", "ResourceClaim/team/d"),
+    ),
+    "without an attribute that a patch removes": about_device(
+        "Free",
+        "NotTainted",
+        *PLAIN,
+        patch("grade", attributes={f"{DRIVER}/grade": {"null": {}}}),
+        says=(f"{DRIVER}/grade is removed by patch grade (created by bob)",),
     ),
     "with an attribute of a patch": about_device(
         "Free",

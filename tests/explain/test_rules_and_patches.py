@@ -27,6 +27,7 @@ from explain.worlds import (
     taint_record,
 )
 from sully.domain.scheduling.diagnosis import CONDITION
+from sully.explain.explanation import Explanation, Table
 
 TWO = slice_(device("gpu-0"), device("gpu-1"))
 PLAIN = (node(), class_(), TWO)
@@ -214,6 +215,35 @@ RULES = {
         pod("w", "wants"),
         silent=("prevents scheduling of",),
     ),
+    "who lacks more than its devices is not kept off": about_rule(
+        "Blocking",
+        "PreventsScheduling",
+        *PLAIN,
+        rule("fw"),
+        claim("wants", request(count=3)),
+        pod("w", "wants"),
+        silent=("prevents scheduling of",),
+    ),
+    "together with another rule": about_rule(
+        "Blocking",
+        "PreventsScheduling",
+        *PLAIN,
+        rule("fw"),
+        rule("hot", key="example.com/hot"),
+        claim("wants"),
+        pod("w", "wants"),
+        says=("It prevents scheduling of 1 Pending pod: team/w.",),
+    ),
+    "another rule alone keeps off": about_rule(
+        "Blocking",
+        "PreventsScheduling",
+        *PLAIN,
+        rule("fw", select={"device": "gpu-0"}),
+        rule("hot", key="example.com/hot"),
+        claim("wants"),
+        pod("w", "wants"),
+        silent=("prevents scheduling of",),
+    ),
     "without the nodes, who was told so": about_rule(
         "Blocking",
         "PreventsScheduling",
@@ -239,7 +269,7 @@ RULES = {
         says=(
             'reason "firmware"',
             "It selects 2 published devices, 1 in use. 1 pod will be"
-            " evicted immediately, at 5 pods per second.",
+            " evicted immediately, at a rate of 5/s.",
         ),
         helps="sully evictions pause fw",
     ),
@@ -382,7 +412,8 @@ RULES = {
             "It selects 2 published devices, 0 in use. At least 5 pods were evicted because of"
             " it, and no other pod will be.",
             "How many pods were evicted so far is not recorded here: the controller that evicts"
-            " counts only since it was started. Sully's own keeps records (sully install"
+            " counts only since it was started, and reports up to ten seconds late. Sully's own"
+            " keeps records (sully install"
             " --evictor sully).",
         ),
     ),
@@ -408,8 +439,7 @@ RULES = {
             "It selects 2 published devices, 0 in use: there is no pod to evict.",
             "How many pods were evicted so far is not recorded"
             " here: the controller that evicts counts only since"
-            " it was started. Sully's own keeps records (sully"
-            " install --evictor sully).",
+            " it was started, and reports up to ten seconds late.",
         ),
     ),
     "our own counted": about_rule(
@@ -545,7 +575,7 @@ def test_who_must_leave_stands_in_a_table() -> None:
     )
 
 
-def test_without_our_annotation_the_field_manager_is_the_author() -> None:
+def test_without_our_annotation_the_program_is_named() -> None:
     fields: Obj = {"f:spec": {"f:taint": {}}}
     bare = rule("fw")
     bare["metadata"]["annotations"] = {}
@@ -555,4 +585,54 @@ def test_without_our_annotation_the_field_manager_is_the_author() -> None:
         {"manager": "kubectl-edit", "time": at(9), "fieldsV1": fields},
     ]
 
-    assert "created by kubectl-create" in ask("rule", "fw", *PLAIN, bare).summary[0]
+    first = ask("rule", "fw", *PLAIN, bare).summary[0]
+
+    assert first.startswith("Rule fw, created with kubectl-create at ")
+    assert "created by" not in first
+
+
+def _table(found: Explanation, title: str) -> Table | None:
+    return next((table for table in found.details if table.title == title), None)
+
+
+def _numbers(found: Explanation) -> dict[str, str]:
+    selection = _table(found, "Selection")
+    return {row[0]: row[1] for row in selection.rows} if selection is not None else {}
+
+
+def test_a_paused_rule_shows_no_time() -> None:
+    paused = rule("fw", "NoExecute")
+    paused["metadata"]["annotations"]["sully.dev/paused"] = "wait"
+
+    found = ask("rule", "fw", *PLAIN, paused, holds(), HOLDER)
+
+    assert _table(found, "Pods to be evicted") is None
+    pods = _table(found, "Pods to be evicted when resumed")
+    assert pods is not None
+    assert pods.columns == ("pod", "node", "device")
+    assert pods.rows == (("team/q", "n1", f"{DRIVER}/n1/gpu-0"),)
+    assert _numbers(found)["pods to be evicted when resumed"] == "1"
+
+
+EFFECTS = {
+    "None": "pods that NoExecute would evict",
+    "NoSchedule": None,
+    "NoExecute": "pods to be evicted",
+}
+
+
+@pytest.mark.parametrize(("effect", "row"), EFFECTS.items())
+def test_only_a_rule_that_evicts_has_pods_to_be_evicted(effect: str, row: str | None) -> None:
+    numbers = _numbers(ask("rule", "fw", *PLAIN, rule("fw", effect), holds(), HOLDER))
+
+    shown = [what for what in numbers if what.startswith("pods ") and what != "pods evicted"]
+    assert shown == ([row] if row else [])
+
+
+def test_a_count_that_nobody_knows_is_unknown() -> None:
+    world = (*PLAIN, rule("fw", "NoExecute"), holds(), HOLDER)
+
+    records = _numbers(ask("rule", "fw", *world))
+    none = _numbers(ask("rule", "fw", *world, missing=("TaintRecord", "EvictionRecord")))
+
+    assert (records["pods evicted"], none["pods evicted"]) == ("0", "unknown")

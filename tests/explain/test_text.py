@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from sully.explain.explanation import Explanation, Table, tables
-from sully.explain.sources import Sources, author
+from sully.explain.sources import Sources, author, program
 from sully.explain.text import (
     as_sentence,
     count,
@@ -80,7 +80,14 @@ def test_sources_know_their_authors() -> None:
 def test_who_writes_the_status_is_no_author() -> None:
     entry = {"manager": "kubelet", "subresource": "status", "fieldsV1": {"f:spec": {}}}
 
-    assert author(meta("x", managed_fields=(entry, "nonsense"))) == ""
+    assert program(meta("x", managed_fields=(entry, "nonsense")), "f:spec") == ""
+
+
+def test_a_field_manager_is_a_program_and_no_author() -> None:
+    entry = {"manager": "kubectl-create", "fieldsV1": {"f:spec": {}}}
+    metadata = meta("x", managed_fields=(entry,))
+
+    assert (author(metadata), program(metadata, "f:spec")) == ("", "kubectl-create")
 
 
 def test_an_explanation_for_programs_has_every_part() -> None:

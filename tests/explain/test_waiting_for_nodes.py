@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from explain.situation import Situation
@@ -22,6 +24,115 @@ from explain.worlds import (
 
 def sized(name: str, **allocatable: str) -> Obj:
     return node(name) | {"status": {"allocatable": {"pods": "10"} | allocatable}}
+
+
+def daemon(*names: str, **more: Any) -> Obj:
+    """Return the affinity of a DaemonSet's pod."""
+    field = {"key": "metadata.name", "operator": "In", "values": list(names)}
+    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+    return {"affinity": {"nodeAffinity": required}, **more}
+
+
+def of_daemonset(made: Obj) -> Obj:
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agents", "uid": "u"}
+    metadata = made["metadata"] | {"ownerReferences": [owner | {"controller": True}]}
+    return made | {"metadata": metadata}
+
+
+DAEMONS = {
+    "its node has a taint": alone(
+        "NodesUnsuitable",
+        node("n1", taints=[{"key": "infra", "effect": "NoSchedule"}]),
+        node("n2"),
+        node("n3"),
+        of_daemonset(pod(**daemon("n1"))),
+        first="node n1 has taints that it does not tolerate.",
+        says=(
+            "Only node n1 counts for it: its affinity names it, as of every pod of DaemonSet"
+            " agents.",
+        ),
+        silent=("of 3 nodes", "affinity/selector"),
+        because=("Node/n1",),
+        helps="Tolerate infra:NoSchedule of node n1 in spec.tolerations of the pod. The pod would"
+        " then be scheduled to node n1.",
+    ),
+    "its node is cordoned": alone(
+        "NodesUnsuitable",
+        node("n1", cordoned=True),
+        node("n2"),
+        pod(**daemon("n1")),
+        first="node n1 is cordoned.",
+        because=("Node/n1",),
+        helps="Uncordon node n1 (kubectl uncordon n1). The pod would then be scheduled to node n1.",
+    ),
+    "its node is too small, another is not": alone(
+        "NodesUnsuitable",
+        node("n1"),
+        sized("n2", cpu="99"),
+        pod(**daemon("n1"), containers=takes("9")["containers"]),
+        first="node n1 has insufficient cpu.",
+        says=("It requests 9 cpu, and node n1 has no more than 4.",),
+        because=("Node/n1",),
+        helps="Request at most 4 cpu.",
+    ),
+    "its node has none of it": alone(
+        "NodesUnsuitable",
+        node("n1"),
+        pod(
+            **daemon("n1"),
+            containers=[{"name": "c", "resources": {"requests": {"example.com/fpga": "1"}}}],
+        ),
+        says=("It requests 1 example.com/fpga, and node n1 has none.",),
+        because=("Node/n1",),
+        helps="Remove the request for example.com/fpga.",
+    ),
+    "its node is gone": alone(
+        "NoNodes",
+        node("n2"),
+        of_daemonset(pod(**daemon("n1"))),
+        first="and node n1 does not exist.",
+        helps="Its controller deletes it, or node n1 has to be added again.",
+    ),
+    "the devices are elsewhere": alone(
+        "NoDevices",
+        node("n2"),
+        *PLAIN,
+        claim("c"),
+        of_daemonset(pod("p", "c", **daemon("n2"))),
+        says=("2 devices are published, but not for node n2.", "Only node n2 counts for it"),
+        silent=("for nodes that do not exist",),
+        helps="",
+    ),
+    "the devices of its node are tainted, others are free": alone(
+        "DevicesTainted",
+        *PLAIN,
+        node("n2"),
+        slice_(device("gpu-0"), on="n2"),
+        rule("fw", select={"pool": "n1"}),
+        claim("c"),
+        of_daemonset(pod("p", "c", **daemon("n1"))),
+        says=("Only node n1 counts for it",),
+        because=("DeviceTaintRule/fw",),
+        helps="The pod would then be scheduled to node n1.",
+    ),
+    "one of two nodes": alone(
+        "NodesUnsuitable",
+        node("n1", cordoned=True),
+        node("n2", cordoned=True),
+        node("n3"),
+        pod(**daemon("n1", "n2")),
+        first="all 2 nodes are cordoned.",
+        says=("Only node n1 or n2 count for it: its affinity names them.",),
+        because=("Node/n1", "Node/n2"),
+        helps="Uncordon node n1",
+    ),
+}
+
+
+@pytest.mark.parametrize("situation", DAEMONS.values(), ids=DAEMONS)
+def test_nodes_that_are_named(situation: Situation) -> None:
+    situation.check()
 
 
 NODES = {

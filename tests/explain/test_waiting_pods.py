@@ -85,8 +85,8 @@ ITSELF = {
     "a constraint nobody here evaluates": alone(
         "UnsupportedConstraint",
         node(),
-        pod(topologySpreadConstraints=[{"whenUnsatisfiable": "DoNotSchedule"}]),
-        says=("does not evaluate spec.topologySpreadConstraints[0]",),
+        pod(schedulingGroup={"podGroupName": "g"}),
+        says=("does not evaluate spec.schedulingGroup",),
         helps="another scheduler",
     ),
 }

@@ -14,7 +14,7 @@ from sully.explain.questions import QUESTIONS
 from sully.explain.reader import Reader
 from sully.machinery.timestamps import format_time
 from sully.testing.clock import NOON
-from sully.views.snapshot.kinds import EVERYTHING
+from sully.views.snapshot.kinds import EVERYTHING, EVICTION_EVENTS
 from sully.views.snapshot.snapshot import Gap, Objects, Snapshot
 
 Obj = dict[str, Any]
@@ -22,6 +22,7 @@ Obj = dict[str, Any]
 CLASS = "gpus"
 NAMESPACE = "team"
 KINDS: dict[str, Kind[Any]] = {each.kind: each for each in EVERYTHING}
+KINDS["Event"] = EVICTION_EVENTS.read_as(dict[str, Any])
 
 
 def at(seconds: float) -> str:

@@ -156,7 +156,7 @@ WRONG: dict[str, tuple[str, tuple[Any, ...], Any]] = {
     "a taint without a key": (PATCH, ("devices", "taints", 0, "key"), ""),
     "a key that is none": (PATCH, ("devices", "taints", 0, "key"), "two words"),
     "a value that is none": (PATCH, ("devices", "taints", 0, "value"), "-"),
-    "a pace of nothing": (PATCH, ("devices", "taints", 0, "evictionsPerSecond"), 0),
+    "a rate of nothing": (PATCH, ("devices", "taints", 0, "evictionsPerSecond"), 0),
     "an attribute of two types": (
         PATCH,
         ("devices", "attributes", "a.example.com/y"),

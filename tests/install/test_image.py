@@ -19,10 +19,11 @@ from pathlib import Path
 
 import pytest
 
-from e2e.beside import sully
+from e2e.beside import APPLY, sully
 from sully.install.manifests import manifests
 from sully.install.workload import Settings
 from sully.testing.cluster import process
+from sully.testing.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 LINES = (ROOT / "deploy" / "Containerfile").read_text().replace("\\\n", " ").splitlines()
@@ -140,7 +141,7 @@ def _copy(names: list[str], to: Path) -> None:
 def test_the_program_runs_from_what_was_built(image: Image) -> None:
     before = image.files()
     asked = [image.start("version"), image.start(*json.loads(steps("CMD")[0]))]
-    said = [each.communicate(timeout=60)[0] for each in asked]
+    said = [each.communicate(timeout=PATIENCE)[0] for each in asked]
 
     assert [each.returncode for each in asked] == [0, 0], said
     assert "Usage:\n  sully COMMAND" in said[1]
@@ -154,7 +155,7 @@ def test_it_does_what_the_deployment_says(image: Image) -> None:
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     listen = ["--metrics-listen=127.0.0.1:0" if "metrics" in a else a for a in container["args"]]
     with process("--disable-controllers", "--store", "memory") as up:
-        assert sully(up.kubeconfig, "install", "--apply").returncode == 0
+        assert sully(up.kubeconfig, *APPLY).returncode == 0
         config = image.root / "kubeconfig"
         config.write_text(up.kubeconfig.read_text())
         config.chmod(0o644)
@@ -162,7 +163,7 @@ def test_it_does_what_the_deployment_says(image: Image) -> None:
         assert child.stdout is not None
         led = next((line for line in child.stdout if "leading since" in line), "")
         child.terminate()
-        rest, _ = child.communicate(timeout=30)
+        rest, _ = child.communicate(timeout=PATIENCE)
 
     assert "lease sully-system/sully-controllers" in led
     assert (child.returncode, "stopped" in rest) == (0, True)

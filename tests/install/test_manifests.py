@@ -49,12 +49,13 @@ def test_every_controller_can_be_installed() -> None:
     assert AGENTS.keys() == CONTROLLERS.keys()
     known = {name for names in AGENTS.values() for name in names}
     # The machines and members of `sully up` are not for real clusters.
-    assert AGENT_RULES.keys() - known == {"hollow-nodes", "hollow-clusters"}
+    assert AGENT_RULES.keys() - known == {"simulated-nodes", "simulated-clusters"}
 
 
 def test_our_scheduler_needs_less_than_that_of_kubernetes() -> None:
-    theirs = next(each for each in ROLES if each["metadata"]["name"] == "system:kube-scheduler")
-    more = rights(rules_of("scheduling")) - rights(theirs["rules"])
+    names = ("system:kube-scheduler", "system:volume-scheduler")
+    theirs = [rule for x in ROLES if x["metadata"]["name"] in names for rule in x["rules"]]
+    more = rights(rules_of("scheduling")) - rights(theirs)
 
     assert {resource for _, resource, _ in more} == {"resourceslicepatches"}
     assert {verb for _, _, verb in more} == {"get", "list", "watch"}
@@ -79,7 +80,7 @@ ALWAYS = {"capabilities", "metrics-auth"}
 CASES = {
     "as it comes": Case(
         Settings(),
-        {*ALWAYS, "history", "expiry", "patchstatus", "scheduling"},
+        {*ALWAYS, "history", "expiry", "patchstatus", "deviceconflicts", "scheduling"},
         {"--evictor=server", "--lease=sully-system/sully-controllers"},
     ),
     "as the evictor": Case(Settings(evictor="sully"), {*ALWAYS, *DEFAULT}, {"--evictor=sully"}),
@@ -109,7 +110,7 @@ def test_rights_follow_what_runs(case: Case) -> None:
 def test_who_is_bound_is_who_runs() -> None:
     found = by_name(objects(Settings(namespace="elsewhere")))
     pod = found["Deployment", "sully-controllers"]["spec"]["template"]["spec"]
-    bindings = [each for (kind, _), each in found.items() if kind.endswith("Binding")]
+    bindings = [each for (kind, _), each in found.items() if kind.endswith("RoleBinding")]
 
     account = {
         "kind": "ServiceAccount",

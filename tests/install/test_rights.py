@@ -26,6 +26,8 @@ THERE = {
     each["metadata"]["name"].removeprefix("system:").removeprefix("controller:"): each["rules"]
     for each in ROLES
 }
+# Both roles are bound to the scheduler's user, as in Kubernetes.
+THERE["kube-scheduler"] = [*THERE["kube-scheduler"], *THERE["volume-scheduler"]]
 
 
 def allowed(rules: list[Obj], group: str, resource: str, verb: str) -> bool:

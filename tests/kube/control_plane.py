@@ -10,6 +10,7 @@ with control_plane(assets) as there:
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import ssl
@@ -21,6 +22,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from kube.process import Foreign
 from sully.app import ADMIN
@@ -61,23 +63,46 @@ def control_plane(
             command = [str(assets / program), *given, *further.get(program, ())]
             return running.enter_context(_process(command, folder / f"{program}.log"))
 
-        store = _address(_free_port())
+        store = _address(free_port())
         etcd = start("etcd", *_etcd(folder, store))
         _until_answers(etcd, f"{store}/health", folder / "etcd.log")
         server = start("kube-apiserver", *_apiserver(folder, store, url))
         trust = ssl.create_default_context(cafile=str(folder / "ca.crt"))
         _until_answers(server, f"{url}/readyz", folder / "kube-apiserver.log", trust)
+
+        def forget_versions() -> None:
+            nonlocal server
+            _compact(store)
+            # Its watch caches start empty, at the current version.
+            server.kill()
+            server.wait()
+            server = start("kube-apiserver", *_apiserver(folder, store, url))
+            _until_answers(server, f"{url}/readyz", folder / "kube-apiserver.log", trust)
+
         client = [f"--kubeconfig={folder / 'kubeconfig'}", "--leader-elect=false"]
         client += ["--secure-port=0", "--kube-api-qps=500", "--kube-api-burst=1000"]
         if not missing(CONTROLLERS):
             start("kube-scheduler", *client)
             start("kube-controller-manager", *client, *_manager(folder))
-        yield Foreign(folder, url)
+        yield Foreign(folder, url, forget_versions)
+
+
+def _compact(store: str) -> None:
+    """Compact the history of etcd up to now."""
+    everything = {"key": "AA==", "range_end": "AA==", "count_only": True}
+    revision = _ask(f"{store}/v3/kv/range", everything)["header"]["revision"]
+    _ask(f"{store}/v3/kv/compaction", {"revision": revision, "physical": True})
+
+
+def _ask(url: str, body: dict[str, Any]) -> Any:
+    request = urllib.request.Request(url, json.dumps(body).encode())
+    with urllib.request.urlopen(request) as answer:
+        return json.load(answer)
 
 
 def _write_access(folder: Path) -> str:
     """Write certificates and the kubeconfig of the administrator; return the server's address."""
-    clock, url = SystemClock(), f"https://127.0.0.1:{_free_port()}"
+    clock, url = SystemClock(), f"https://127.0.0.1:{free_port()}"
     authority = Authority.open(folder, clock.now())
     names = ("127.0.0.1", "localhost", "kubernetes.default.svc")
     ServerCertificate(folder, authority, names).ensure(clock)
@@ -94,7 +119,7 @@ def _write_access(folder: Path) -> str:
 
 
 def _etcd(folder: Path, store: str) -> list[str]:
-    peers = _address(_free_port())
+    peers = _address(free_port())
     return [
         f"--data-dir={folder / 'etcd'}",
         f"--listen-client-urls={store}",
@@ -175,7 +200,8 @@ def _address(port: int) -> str:
     return f"http://127.0.0.1:{port}"
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port that nothing listens on."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         return int(bound.getsockname()[1])

@@ -12,14 +12,16 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
 from e2e.raw import Raw
 from sully.testing.forkserver import run
+from sully.testing.patience import PATIENCE
 
 TESTS = Path(__file__).parents[1]
 
@@ -30,6 +32,8 @@ class Foreign:
 
     folder: Path
     url: str
+    forget_versions: Callable[[], None] = lambda: None
+    """Make the server forget all old resource versions, and end all watches."""
 
     @property
     def kubeconfig(self) -> Path:
@@ -41,12 +45,16 @@ class Foreign:
         return Raw.admin(self.kubeconfig, self.folder)
 
     def sully(
-        self, *arguments: str, kubeconfig: Path | None = None, **env: str
+        self,
+        *arguments: str,
+        kubeconfig: Path | None = None,
+        cwd: Path | None = None,
+        **env: str,
     ) -> subprocess.CompletedProcess[str]:
         """Run a command against it."""
         config = str(kubeconfig or self.kubeconfig)
         environment = {**os.environ, "COLUMNS": "200", **env}
-        return run(*arguments, "--kubeconfig", config, env=environment)
+        return run(*arguments, "--kubeconfig", config, env=environment, cwd=cwd)
 
 
 @contextmanager
@@ -64,11 +72,12 @@ def foreign(*flags: str) -> Iterator[Foreign]:
             env={**os.environ, "PYTHONPATH": str(TESTS)},
         )
         try:
-            yield Foreign(Path(name), _ready(child, Path(name) / "log"))
+            url = _ready(child, Path(name) / "log")
+            yield Foreign(Path(name), url, partial(child.send_signal, signal.SIGUSR1))
         finally:
             child.send_signal(signal.SIGINT)
             try:
-                child.wait(timeout=120)
+                child.wait(timeout=PATIENCE)
             except subprocess.TimeoutExpired:
                 child.kill()
                 child.wait()

@@ -39,7 +39,9 @@ class Scene:
         request = {"name": "gpu", **exactly} if self._flat else {"name": "gpu", "exactly": exactly}
         claim = {"metadata": {"name": name}, "spec": {"devices": {"requests": [request]}}}
         self.make(f"{self.devices}/namespaces/team/resourceclaims", claim)
-        spec = pod_spec(name, schedulerName=scheduler)
+        # A node that only this creates never gets ready on a real server.
+        tolerations = [{"operator": "Exists"}]
+        spec = pod_spec(name, schedulerName=scheduler, tolerations=tolerations)
         self.make(PODS, {"metadata": {"name": name}, "spec": spec})
         until(self.admin, PODS, lambda pods: bool(pods[name]["spec"].get("nodeName")))
 

@@ -15,16 +15,13 @@ import random
 import signal
 import sys
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from kube.definitions import add_kind, establish
 from kube.services import add_services
 from sully.api import build_scheme
 from sully.app import ADMIN, controller_access
 from sully.client.calls import Calls
-from sully.client.direct import DirectTransport
 from sully.client.discovery.capabilities import EVICTOR_ROLE as EVICTOR
 from sully.client.discovery.capabilities import RelocatedTransport, relocated
 from sully.client.discovery.resources import of_scheme
@@ -34,14 +31,14 @@ from sully.controller_setup import build_manager
 from sully.controllers.manager import Manager
 from sully.domain.capabilities.duties import OF_KUBERNETES
 from sully.domain.capabilities.offers import DEVICES, HUB
-from sully.machinery.codec import to_json
 from sully.machinery.compat import Compat
-from sully.machinery.gates import Gates, parse_gates
+from sully.machinery.gates import OURS, Gates, parse_gates
 from sully.machinery.scheme import Scheme
+from sully.machinery.serialization.codec import to_json
 from sully.machinery.strategy import ResourceType
 from sully.runtime.clock import Clock, SystemClock
 from sully.runtime.ids import Ids
-from sully.runtime.metrics import Metrics
+from sully.runtime.metrics import Metrics, publish_gates
 from sully.server.api import Api, Env
 from sully.server.authentication import reviews
 from sully.server.authentication.authenticator import Authenticator
@@ -51,6 +48,7 @@ from sully.server.authentication.service_accounts import TokenAuthenticator
 from sully.server.authentication.token_requests import Issuer
 from sully.server.authorization.policy.builders import RBAC
 from sully.server.bootstrap import ensure_namespaces, ensure_policy
+from sully.server.customresources.controller import DefinitionController
 from sully.server.flowcontrol.limits import Limits
 from sully.server.http.access import AccessControl
 from sully.server.http.app import HttpApp
@@ -77,6 +75,8 @@ class Offered:
     rules: tuple[str, ...] = ("v1", "v1beta2", "v1alpha3")
     evictor: bool = True
     """Whether its own evictor is at work, and has its role."""
+    gates: str = ""
+    """Its feature gates, as the flag has them."""
 
 
 def scheme_of(offered: Offered) -> Scheme:
@@ -87,7 +87,6 @@ def scheme_of(offered: Offered) -> Scheme:
     for resource in found.resources():
         if resource.group not in NOT_THERE:
             scheme.add(_in_versions(resource, offered))
-    add_kind(scheme)
     add_services(scheme)
     return scheme
 
@@ -103,16 +102,15 @@ def _in_versions(resource: ResourceType, offered: Offered) -> ResourceType:
 class Server:
     """The ASGI application: that of our server, except that it says it is another."""
 
-    def __init__(self, api: Api, access: AccessControl, clock: Clock, offered: Offered) -> None:
-        self._make = partial(HttpApp, api, clock, RequestCounter(Metrics()), access)
-        self._app = self._make()
+    def __init__(
+        self, api: Api, access: AccessControl, clock: Clock, gates: Gates, offered: Offered
+    ) -> None:
+        metrics = Metrics()
+        publish_gates(metrics, gates, without=OURS)
+        self._app = HttpApp(api, clock, RequestCounter(metrics), access)
         version = f"v1.{offered.minor}.2"
         said = {"major": "1", "minor": str(offered.minor), "gitVersion": version}
         self._version = to_json(said)
-
-    def renew(self) -> None:
-        """Forget the documents about the API: there is a new kind."""
-        self._app = self._make()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request."""
@@ -160,12 +158,13 @@ def manager_of(api: Api, gates: Gates, clock: Clock, offered: Offered) -> Manage
 
 async def furnish(api: Api, gates: Gates, offered: Offered) -> None:
     """Make what every cluster has from the start."""
+    await api.definitions.start()
     await api.authorizer.start()
     await api.devices.start()
     admin = InProcess(api, ADMIN)
     await ensure_namespaces(admin)
     await ensure_policy(admin, gates)
-    if not offered.evictor:
+    if not offered.evictor and gates["DRADeviceTaints"]:
         # As where device taints are switched off: the server does not even make its role.
         for plural in ("clusterroles", "clusterrolebindings"):
             await admin.call("delete", ResourceRef(RBAC, "v1", plural, name=EVICTOR.name))
@@ -173,16 +172,17 @@ async def furnish(api: Api, gates: Gates, offered: Offered) -> None:
 
 async def run(folder: Path, offered: Offered) -> None:
     """Serve until SIGINT or SIGTERM."""
-    clock, gates = SystemClock(), parse_gates("", Compat.KUBERNETES)
+    clock, gates = SystemClock(), parse_gates(offered.gates, Compat.KUBERNETES)
     env = Env(clock, Ids(), random.Random())
     scheme = scheme_of(offered)
-    api = Api(scheme=scheme, store=MemoryStore(), env=env, gates=gates, compat=Compat.KUBERNETES)
+    store = MemoryStore()
+    api = Api(scheme=scheme, store=store, env=env, gates=gates, compat=Compat.KUBERNETES)
     await furnish(api, gates, offered)
     authority = Authority.open(folder, clock.now())
     serving = ServerCertificate(folder, authority, ("127.0.0.1", "localhost"))
     serving.ensure(clock)
     context = tls_context(serving.certificate, serving.key, authority.pair.certificate)
-    app = Server(api, access_control(api, folder, clock), clock, offered)
+    app = Server(api, access_control(api, folder, clock), clock, gates, offered)
     listener = Listener(app, bind("127.0.0.1", 0), context)
     await listener.start()
     url = f"https://127.0.0.1:{listener.port}"
@@ -193,10 +193,19 @@ async def run(folder: Path, offered: Offered) -> None:
         loop.add_signal_handler(number, manager.stop)
     async with asyncio.TaskGroup() as tasks:
         serving_requests = tasks.create_task(listener.serve())
-        establishing = tasks.create_task(
-            establish(DirectTransport(InProcess(api, ADMIN)), scheme, app.renew)
-        )
+        access = InProcess(api, ADMIN, agent="kube-apiserver")
+        definitions = DefinitionController(store, api.definitions, access, clock)
+        establishing = tasks.create_task(definitions.run())
         controlling = tasks.create_task(manager.run())
+
+        async def forget_versions() -> None:
+            await store.compact(store.revision)
+            api.watcher.stop()
+            api.watcher.stopping.clear()
+
+        loop.add_signal_handler(
+            signal.SIGUSR1, lambda: tasks.create_task(forget_versions()) and None
+        )
         await manager.settled()
         sys.stdout.write(f"ready: {url}\n")
         sys.stdout.flush()
@@ -231,6 +240,7 @@ def main() -> None:
     parser.add_argument("--devices", type=_names, default=Offered.devices)
     parser.add_argument("--rules", type=_names, default=Offered.rules)
     parser.add_argument("--no-evictor", dest="evictor", action="store_false")
+    parser.add_argument("--feature-gates", dest="gates", default="")
     given = vars(parser.parse_args())
     folder = given.pop("data_dir")
     asyncio.run(run(folder, Offered(**given)))

@@ -16,6 +16,7 @@ import yaml
 
 from e2e.cluster import DRIVER, Cluster, deployment, devices, rule, template
 from sully.testing.cluster import Process, process
+from sully.testing.patience import PATIENCE
 
 pytestmark = [pytest.mark.e2e, pytest.mark.kube]
 ASSETS = "KUBEBUILDER_ASSETS"
@@ -47,7 +48,7 @@ def running(program: Path, up: Process, folder: Path) -> Iterator[None]:
             assert child.poll() is None, (folder / "kube-scheduler.log").read_text()[-3000:]
         finally:
             child.terminate()
-            child.wait(timeout=60)
+            child.wait(timeout=PATIENCE)
 
 
 @pytest.mark.parametrize("compat", ["sully", "reference"])
@@ -57,7 +58,7 @@ def test_it_schedules_pods_with_claims(
     flags = ("--compat", compat, "--disable-scheduler", *NODES)
     with process(*flags) as up, running(kube_scheduler, up, tmp_path):
         cluster = Cluster(any_kubectl, up.kubeconfig, tmp_path)
-        cluster.run("wait", "--for=condition=Ready", "node", "--all", "--timeout=120s")
+        cluster.run("wait", "--for=condition=Ready", "node", "--all", f"--timeout={PATIENCE}s")
         cluster.apply(template("web", devices()), deployment("web", 4))
         cluster.rolled_out("web")
         pods = cluster.get("pods")["items"]

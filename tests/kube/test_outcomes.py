@@ -12,23 +12,59 @@ from kube.agreement.outcomes import PENDING, RUNNING, Agreement, PodState, obser
 from kube.agreement.table import read_floor
 from kube.agreement.worlds import ALL_KINDS, TOLERATIONS, generate
 
-A, B = (PodState(uid, f"web-{uid}", "web", "n1", "Running", False) for uid in "ab")
-WAITING = PodState("w", "web-w", "web", "", "Pending", False)
+OWNER = "StatefulSet/web"
+A, B = (PodState(uid, f"web-{uid}", "web", "n1", "Running", False, OWNER) for uid in "ab")
+WAITING = PodState("w", "web-w", "web", "", "Pending", False, OWNER)
 GONE = replace(A, deleted=True)
 NEW = replace(A, uid="n", name="web-n")
 
 
 def plan(
-    *outcomes: tuple[str, str], scheduled: tuple[tuple[str, bool], ...] = ()
+    *outcomes: tuple[str, str],
+    scheduled: tuple[tuple[str, bool], ...] = (),
+    deleted: tuple[str, ...] = (),
+    created: tuple[str, ...] = (),
+    after: int = 0,
 ) -> dict[str, Any]:
-    evictions = [
-        {"namespace": "x", "name": name, "replacement": {"outcome": outcome}}
-        for name, outcome in outcomes
-    ]
+    evictions = [_eviction("x", *each, after) for each in outcomes]
     # Those of other namespaces are not compared.
-    evictions.append({"namespace": "y", "name": "web-b", "replacement": {"outcome": "Rescheduled"}})
-    arrived = [{"namespace": "x", "name": name, "evictedAgain": flag} for name, flag in scheduled]
-    return {"evictions": evictions, "scheduledPods": arrived}
+    evictions.append(_eviction("y", "web-b", "Rescheduled", 99))
+    arrived = [
+        {"namespace": "x", "name": name, "evictedAgain": flag, "scheduledTime": _time(after)}
+        for name, flag in scheduled
+    ]
+    gone = [{"namespace": "x", "name": name, "deletionTime": _time(after)} for name in deleted]
+    new = [
+        {"namespace": "x", "owner": "StatefulSet/web", "node": node, "evictedAgain": False}
+        for node in created
+    ]
+    return {
+        "startTime": _time(0),
+        "evictionLoops": [],
+        "evictions": evictions,
+        "scheduledPods": arrived,
+        "deletedPods": gone,
+        "createdPods": new,
+    }
+
+
+def _eviction(namespace: str, name: str, outcome: str, after: int) -> dict[str, Any]:
+    replacement = {
+        "outcome": outcome,
+        "node": "",
+        "scheduledTime": _time(after),
+        "evictingCandidates": [],
+    }
+    return {
+        "namespace": namespace,
+        "name": name,
+        "evictionTime": _time(0),
+        "replacement": replacement,
+    }
+
+
+def _time(seconds: int) -> str:
+    return f"2030-01-01T12:00:{seconds:02}Z" if seconds < 60 else "2030-01-01T13:00:00Z"
 
 
 RIGHT = {
@@ -42,6 +78,21 @@ RIGHT = {
         plan(scheduled=(("web-w", False),)),
         (WAITING,),
         (replace(WAITING, node="n1"),),
+    ),
+    "the rest is deleted by its owner": (
+        plan(("web-a", "NotReplaced"), deleted=("web-b",)),
+        (A, B),
+        (GONE, replace(B, deleted=True)),
+    ),
+    "its owner creates another": (
+        plan(scheduled=(("web-w", False),), created=("n1", "")),
+        (WAITING,),
+        (replace(WAITING, node="n1"), NEW, replace(NEW, uid="m", node="")),
+    ),
+    "a pod of an unknown owner counts as if it is recreated": (
+        plan(("web-a", "Unknown")),
+        (A,),
+        (GONE, replace(NEW, node="")),
     ),
     "and is evicted": (
         plan(("web-a", "EvictedAgain"), scheduled=(("web-w", True),)),
@@ -119,3 +170,8 @@ def test_the_floor_of_each_server_is_read(tmp_path: Path) -> None:
     path.write_text("# least\nkubernetes 61  # percent\nstand-in 80\n")
 
     assert (read_floor(path, "kubernetes"), read_floor(path, "stand-in")) == (61, 80)
+
+
+def test_the_last_time_of_a_plan_is_that_of_its_own_pods() -> None:
+    assert planned(plan(("web-a", "Rescheduled"), after=40), "x", (A,)).last == 40
+    assert planned(plan(), "x", (A,)).last == 0

@@ -10,6 +10,7 @@ import pytest
 
 from e2e.raw import Raw
 from e2e.watching import Named, until
+from kube.emptied import emptied, make, named
 from kube.process import Foreign
 from sully.testing.remote import simulated_nodes
 
@@ -27,23 +28,8 @@ QUICK = ("--start-seconds", "0", "--stop-seconds", "0.1", "--driver", DRIVER)
 @pytest.fixture
 def admin(there: Foreign) -> Iterator[Raw]:
     """Return the admin's access, with a namespace and nothing in it."""
-    admin = there.admin()
-    admin.request("POST", "/api/v1/namespaces", {"metadata": {"name": SPACE}})
-    until(admin, f"/api/v1/namespaces/{SPACE}/serviceaccounts", lambda found: "default" in found)
-    yield admin
-    for path in (PODS, TEMPLATES):
-        admin.request("DELETE", path, {"gracePeriodSeconds": 0})
-    until(admin, PODS, lambda pods: not pods)
-
-
-def make(admin: Raw, path: str, body: Obj) -> None:
-    answer = admin.request("POST", path, body)
-    assert answer.code == 201, answer.body
-
-
-def named(admin: Raw, path: str) -> Named:
-    items = admin.request("GET", path).json()["items"]
-    return {item["metadata"]["name"]: item for item in items}
+    with emptied(there, SPACE, PODS, TEMPLATES) as admin:
+        yield admin
 
 
 def pod(name: str, *, devices: int = 0, exits: str = "", **spec: Any) -> Obj:

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sully.api import build_scheme
-from sully.machinery.codec import copy
-from sully.machinery.decode import DecodeError, decode, empty_object, walk
 from sully.machinery.schema import Tables
+from sully.machinery.serialization.codec import copy
+from sully.machinery.serialization.decode import DecodeError, decode, empty_object, walk
 
 TABLE = """
 Thing: What the tests are about.

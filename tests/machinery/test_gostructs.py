@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sully.api import build_scheme
-from sully.machinery.gostructs import MAX_VALUES, diff, internal
+from sully.machinery.serialization.gostructs import MAX_VALUES, diff, internal
 
 CORE = "io.k8s.api.core.v1"
 TABLES = build_scheme().tables

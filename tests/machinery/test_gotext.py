@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sully.machinery.gotext import compact_json, quote, show
+from sully.machinery.serialization.gotext import compact_json, quote, show
 
 QUOTED = {
     "plain": ("abc", '"abc"'),

@@ -84,8 +84,6 @@ REFUSED = {
     "a in (b": REQUIREMENT + "found '', expected: ',' or ')'",
     "a in (b,": REQUIREMENT + "found '', expected: ',', or identifier",
     "a in (=": REQUIREMENT + "found '=', expected: ',', ')' or identifier",
-    "a in ()": REQUIREMENT
-    + "values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty",
     "a/b/c=d": REQUIREMENT + '<nil>: Invalid value: "a/b/c": ' + BAD_KEY,
     "a=-b": REQUIREMENT + 'values[0][a]: Invalid value: "-b": ' + BAD_VALUE,
     "a>b": REQUIREMENT

@@ -11,7 +11,7 @@ import pytest
 from sully.client.objects import from_body, to_body
 from sully.client.transport import Kind
 from sully.machinery.meta import ObjectMeta, Wire
-from sully.machinery.moments import rewriter
+from sully.machinery.serialization.moments import rewriter
 
 NOON = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 

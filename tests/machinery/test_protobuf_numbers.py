@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from sully.api import build_scheme
-from sully.machinery.protobuf import slots_of
 from sully.machinery.schema import ListOf, MapOf, ObjectType, TableError, Tables, Type
 from sully.machinery.scheme import Scheme
+from sully.machinery.serialization.protobuf import slots_of
 
 
 def all_types(scheme: Scheme) -> Iterator[ObjectType]:
@@ -45,13 +45,17 @@ def test_every_stored_kind_can_be_sent() -> None:
         and not scheme.tables.get(version.package, resource.kind).fields["metadata"].number
     }
 
-    # Our own kind: no Go client has it.
-    assert silent == {"io.k8s.api.resource.v1alpha3.ResourceSlicePatch"}
+    assert silent == {
+        # Our own kind: no Go client has it.
+        "io.k8s.api.resource.v1alpha3.ResourceSlicePatch",
+        # Parts of its schemas have another structure in protobuf than in JSON.
+        "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition",
+    }
 
 
 def test_a_numbered_message_has_numbers_inside() -> None:
     # A message without them would be read as empty, which is not the same as ignored.
-    hollow = {
+    without_numbers = {
         f"{kind.full_name}.{field.name}"
         for kind in all_types(build_scheme())
         for field in kind.fields.values()
@@ -60,7 +64,7 @@ def test_a_numbered_message_has_numbers_inside() -> None:
         if inner.fields and not slots_of(inner)
     }
 
-    assert hollow == set()
+    assert without_numbers == set()
 
 
 OURS = {

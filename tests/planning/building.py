@@ -10,6 +10,7 @@ import manifests
 from manifests import DRIVER, claim_spec, gpus
 from sully.client.objects import from_body
 from sully.client.transport import Kind
+from sully.domain.capabilities.control_plane import ControlPlane
 from sully.machinery.timestamps import format_time
 from sully.planning.changes import Put
 from sully.planning.cluster_copy import PLAN_KINDS, SimulationOptions
@@ -74,8 +75,9 @@ def template(name: str, *tolerations: Obj, count: int = 1) -> Obj:
 
 def owner(text: str) -> Obj:
     kind, _, name = text.partition("/")
+    versions = {"Job": "batch/v1", "Node": "v1", "ReplicationController": "v1"}
     return {
-        "apiVersion": "apps/v1",
+        "apiVersion": versions.get(kind, "apps/v1"),
         "kind": kind,
         "name": name,
         "uid": f"uid-{name}",
@@ -171,12 +173,17 @@ def put(body: Obj, kind: Kind[Any] = RULES) -> Put:
     return Put(kind, from_body(kind, body))
 
 
-def snapshot(*objects: Obj, taken: datetime = NOON, gaps: Iterable[Gap] = ()) -> Snapshot:
+def snapshot(
+    *objects: Obj,
+    taken: datetime = NOON,
+    gaps: Iterable[Gap] = (),
+    plane: ControlPlane | None = None,
+) -> Snapshot:
     found = [
         Objects(kind, [from_body(kind, each) for each in objects if each["kind"] == kind.kind])
         for kind in PLAN_KINDS
     ]
-    return Snapshot(found, taken=taken, gaps=tuple(gaps))
+    return Snapshot(found, taken=taken, gaps=tuple(gaps), control_plane=plane)
 
 
 def planned(objects: Iterable[Obj], *changes: Any, options: SimulationOptions = QUICK) -> Any:

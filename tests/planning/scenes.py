@@ -19,7 +19,7 @@ from sully.controller_context import ControllerConfig
 from sully.controller_setup import build_manager
 from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
 from sully.controllers.workloads import BUDGETS, REPLICA_SETS
-from sully.domain.simulated.fleet import Fleet, Pace, name_of
+from sully.domain.simulated.fleet import Fleet, PodDelays, name_of
 from sully.evictor.settings import EvictionSettings
 from sully.machinery.gates import Gates
 from sully.machinery.timestamps import format_micro_time
@@ -132,7 +132,7 @@ async def controlled(scene: Scene) -> AsyncIterator[World]:
         gates=GATES,
         ids=Ids(random.Random(2)),
         simulated_nodes=SimulatedNodeSettings(
-            Fleet(len(scene.machines), 0), Pace(start=0, stop=STOP)
+            Fleet(len(scene.machines), 0), PodDelays(start=0, stop=STOP)
         ),
         chosen=frozenset((*CHOSEN, "scheduling")),
         eviction=EvictionSettings(

@@ -24,7 +24,7 @@ from sully.controller_setup import build_manager
 from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
 from sully.controllers.workloads import REPLICA_SETS
 from sully.domain.planning.report import Plan, ReplacementOutcome
-from sully.domain.simulated.fleet import DRIVER, Fleet, Pace, name_of
+from sully.domain.simulated.fleet import DRIVER, Fleet, PodDelays, name_of
 from sully.machinery.gates import Gates
 from sully.planning.changes import Put
 from sully.planning.cluster_copy import PLAN_KINDS, SimulationOptions
@@ -73,13 +73,15 @@ class Scene:
 @asynccontextmanager
 async def controlled(scene: Scene) -> AsyncIterator[World]:
     world = World()
-    hollow = SimulatedNodeSettings(Fleet(scene.nodes, scene.devices), Pace(start=0, stop=STOP))
+    settings = SimulatedNodeSettings(
+        Fleet(scene.nodes, scene.devices), PodDelays(start=0, stop=STOP)
+    )
     given_ = ControllerConfig(
         transport=world.transport,
         served=of_scheme(SCHEME),
         gates=Gates(),
         ids=Ids(random.Random(2)),
-        simulated_nodes=hollow,
+        simulated_nodes=settings,
         chosen=CHOSEN,
     )
     manager = build_manager(given_, world.clock, Metrics())

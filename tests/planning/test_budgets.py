@@ -113,3 +113,28 @@ def test_however_many_a_budget_keeps_each_goes_when_the_one_before_has_a_place()
 
     assert {*told(plan)} == {f"p{index} 0 Rescheduled n2" for index in range(number)}
     assert not plan.blocked_evictions
+
+
+BROKEN = {
+    "more than it allows": (1, 2, "NoExecute", [(2, 1, 1)]),
+    "as many as it allows": (2, 2, "NoExecute", []),
+    "it allowed none": (0, 1, "NoExecute", [(1, 0, 1)]),
+    "it lacks pods already": (-1, 1, "NoExecute", [(1, 0, 2)]),
+    "evictions that honor it": (1, 2, BUDGET_EFFECT, []),
+    "no eviction": (0, 2, "NoSchedule", []),
+}
+
+
+@pytest.mark.parametrize(("spare", "pods", "effect", "want"), BROKEN.values(), ids=BROKEN)
+def test_broken_budgets(
+    spare: int, pods: int, effect: str, want: list[tuple[int, int, int]]
+) -> None:
+    objects = [*machines("n1", devices=2), budget(spare)]
+    for index in range(pods):
+        labels = {"app": "web"}
+        objects += running(f"p{index}", "n1", f"gpu-{index}", owned_by=WEB, labels=labels)
+
+    plan = planned(objects, put(rule(effect=effect, pool="n1")))
+
+    got = [(budget.pods, budget.allowed, budget.missing) for budget in plan.broken_budgets]
+    assert got == want

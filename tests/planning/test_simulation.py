@@ -179,8 +179,8 @@ CASES = {
         not_rescheduled=1,
     ),
     "a stateful set waits until the old pod is gone": Case(
-        [*TWO_NODES, *running("p1", "n1", "gpu-0", owned_by="StatefulSet/db")],
-        want=("p1 0 Rescheduled n2 after 1",),
+        [*TWO_NODES, *running("db-0", "n1", "gpu-0", owned_by="StatefulSet/db")],
+        want=("db-0 0 Rescheduled n2 after 1",),
     ),
     "it needs two devices and only one is well": Case(
         [*machines("n1", devices=2), *running("p1", "n1", "gpu-0", "gpu-1", owned_by=WEB)],
@@ -190,8 +190,9 @@ CASES = {
     ),
     "another scheduler's pod": Case(
         [*TWO_NODES, *running("p1", "n1", "gpu-0", owned_by=WEB, schedulerName="theirs")],
-        want=("p1 0 Pending the decisions of scheduler theirs are not known",),
-        not_rescheduled=1,
+        want=(
+            "p1 0 Unknown scheduler theirs decides about it; nodes and devices: it would fit on n2",
+        ),
     ),
     "a patch": Case([*TWO_NODES, *ONE], (put(patch(), PATCHES),), want=("p1 0 Rescheduled n2",)),
     "a slice": Case(
@@ -304,6 +305,16 @@ def test_what_is_left_of_a_class_does_not_count_on_the_end_of_other_rules() -> N
     assert (found.free_before, found.free_after) == (2, 1)
 
 
+def test_what_is_left_of_a_class_does_not_count_what_happens_anyway() -> None:
+    # Another rule evicts a pod that nobody recreates; the change only taints a free device.
+    objects = [*machines("n1", "n2", "n3"), *BARE, rule("there", pool="n1")]
+    plan = planned(objects, put(rule(pool="n2")))
+
+    (found,) = plan.classes
+    assert (found.used_before, found.used_after) == (0, 0)
+    assert (found.free_before, found.free_after) == (2, 1)
+
+
 def test_a_device_whose_slice_is_gone_is_told_too() -> None:
     objects = [each for each in TWO_NODES if each["metadata"]["name"] != "s-n1"]
     plan = planned([*objects, *ONE], put(rule(pool="n1")))
@@ -314,10 +325,11 @@ def test_a_device_whose_slice_is_gone_is_told_too() -> None:
 
 
 def test_a_pod_takes_its_whole_grace_unless_it_is_known_to_be_quicker() -> None:
-    pod = running("p1", "n1", "gpu-0", owned_by="StatefulSet/db", terminationGracePeriodSeconds=60)
+    grace: Obj = {"terminationGracePeriodSeconds": 60}
+    pod = running("db-0", "n1", "gpu-0", owned_by="StatefulSet/db", **grace)
     plan = planned([*TWO_NODES, *pod], put(rule(pool="n1")), options=SimulationOptions())
 
-    assert told(plan) == ("p1 0 Rescheduled n2 after 60",)
+    assert told(plan) == ("db-0 0 Rescheduled n2 after 60",)
 
 
 @pytest.mark.parametrize(("quick", "want"), [(None, 20.0), (12.0, 2.0), (5.0, 0.0), (90.0, 20.0)])

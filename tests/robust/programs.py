@@ -5,13 +5,12 @@ import subprocess
 from pathlib import Path
 
 from sully.testing.forkserver import run
-
-SECONDS = 30
+from sully.testing.patience import PATIENCE
 
 
 def sully(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
     """Run a command to its end."""
-    return run(*map(str, arguments), timeout=SECONDS)
+    return run(*map(str, arguments), timeout=PATIENCE)
 
 
 def up_fails(directory: Path) -> str:

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from sully.testing.network import Host, Net, Network
 
 PORT = "7777"
-SECONDS = 2.0
+SECONDS = 5.0
+"""After how long without an answer a way is cut; all are asked at the same time."""
 ECHO = f"""
 import socket
 served = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -33,9 +34,9 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
 """
 
 
-def reaches(source: Host | None, target: Host, net: Net) -> bool:
+def asking(source: Host | None, target: Host, net: Net) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-c", ASK, target.address(net)]
-    return subprocess.run(source.within(*command) if source else command).returncode == 0
+    return subprocess.Popen(source.within(*command) if source else command)
 
 
 def main() -> None:
@@ -61,13 +62,14 @@ def main() -> None:
         found = {}
         for name, cut in cuts.items():
             cut()
-            found[name] = {
-                "client > one": reaches(None, one, "front"),
-                "two > one": reaches(two, one, "back"),
-                "one > three": reaches(one, three, "back"),
-                "one > one": reaches(one, one, "back"),
-                "two > three": reaches(two, three, "back"),
+            ways = {
+                "client > one": asking(None, one, "front"),
+                "two > one": asking(two, one, "back"),
+                "one > three": asking(one, three, "back"),
+                "one > one": asking(one, one, "back"),
+                "two > three": asking(two, three, "back"),
             }
+            found[name] = {way: child.wait() == 0 for way, child in ways.items()}
             network.heal()
         for each in serving:
             each.kill()

@@ -11,6 +11,7 @@ import pytest
 
 from robust.programs import files, overwrite, up_fails
 from sully.store.directory import DataDirectory
+from sully.testing.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
 RESTORE = "sully restore"
@@ -141,7 +142,7 @@ def unprivileged_up_fails(directory: Path, *, warned: str) -> str:
         [sys.executable, "-c", UNPRIVILEGED, "up", "--data-dir", directory, "--listen", "[::1]:0"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.returncode == 1, done.stdout + done.stderr

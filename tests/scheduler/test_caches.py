@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 
 from sully.client.transport import Key
-from sully.domain.scheduling.decisions import ClusterEvent
+from sully.domain.scheduling.cluster_events import ClusterEvent
 from sully.domain.scheduling.objects import Pod
 from sully.domain.scheduling.resources import amounts
 from sully.machinery.timestamps import format_time
@@ -85,22 +85,22 @@ def test_the_least_loaded_node_comes_first() -> None:
     for name in ("c", "a", "b"):
         nodes.update_node(node(name))
 
-    nodes.add_pod("p", "a", ONE_CPU)
+    nodes.add_pod(pod("p"), "a", ONE_CPU)
     assert order(nodes) == ["b", "c", "a"]
-    nodes.add_pod("p", "b", ONE_CPU)
+    nodes.add_pod(pod("p"), "b", ONE_CPU)
     assert order(nodes) == ["a", "c", "b"], "a pod is on one node only"
     nodes.update_node(node("b", cpu="400"))
-    nodes.add_pod("q", "c", ONE_CPU)
+    nodes.add_pod(pod("q"), "c", ONE_CPU)
     assert order(nodes) == ["a", "b", "c"]
-    assert nodes.remove_pod("p")
-    assert not nodes.remove_pod("p")
+    assert nodes.remove_pod("uid-p")
+    assert not nodes.remove_pod("uid-p")
     nodes.remove_node("a")
     assert order(nodes) == ["b", "c"]
 
 
 def test_pods_count_while_their_node_is_deleted() -> None:
     nodes = NodeCache()
-    nodes.add_pod("p", "a", ONE_CPU)
+    nodes.add_pod(pod("p"), "a", ONE_CPU)
     nodes.update_node(node("a"))
     nodes.remove_node("a")
     nodes.update_node(node("a"))

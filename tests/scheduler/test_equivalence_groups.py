@@ -32,7 +32,7 @@ CASES: dict[str, tuple[tuple[Step, ...], list[Key], dict[Key, Key]]] = {
     ),
     "the next is activated": ((*THREE, leaves(A)), [B], {C: B}),
     "until none is left": ((*THREE, leaves(A), leaves(B), leaves(C)), [B, C], {}),
-    "a follower leaves": ((*THREE, leaves(B)), [], {C: A}),
+    "a represented pod leaves": ((*THREE, leaves(B)), [], {C: A}),
     "and is skipped later": ((*THREE, leaves(B), leaves(A)), [C], {}),
     "a second failed attempt changes nothing": (
         (*THREE, joins(A, 1), joins(C, 3)),
@@ -62,10 +62,10 @@ def test_groups(steps: tuple[Step, ...], forward: list[Key], behind: dict[Key, K
         each(groups)
 
     assert called == forward
-    assert sorted(groups.followers()) == sorted(behind.items())
+    assert sorted(groups.represented()) == sorted(behind.items())
 
 
-def test_join_returns_the_new_follower() -> None:
+def test_join_returns_the_represented_pod() -> None:
     groups = EquivalenceGroups(lambda _: None)
 
     assert [joins(B, 2)(groups), joins(C, 3)(groups), joins(A, 1)(groups)] == [None, C, B]

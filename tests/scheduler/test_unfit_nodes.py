@@ -19,12 +19,12 @@ def cache() -> UnfitNodes:
 
 FORGETTING: dict[str, tuple[Callable[[UnfitNodes], None], set[str], set[str]]] = {
     "nothing": (lambda _: None, {"x", "y"}, {"y"}),
-    "a node gains": (lambda it: it.gained("y"), {"x"}, set()),
-    "a node that was not evaluated gains": (lambda it: it.gained("z"), {"x", "y"}, {"y"}),
-    "a pool of one node": (lambda it: it.released(ONLY_X), {"y"}, {"y"}),
-    "a pool of all nodes": (lambda it: it.released(BOTH), set(), set()),
-    "a pool of no node": (lambda it: it.released(NO_NODE), {"x", "y"}, {"y"}),
-    "devices changed": (lambda it: it.in_state(1), set(), set()),
+    "a node gains": (lambda it: it.node_changed("y"), {"x"}, set()),
+    "a node that was not evaluated gains": (lambda it: it.node_changed("z"), {"x", "y"}, {"y"}),
+    "a pool of one node": (lambda it: it.pool_released(ONLY_X), {"y"}, {"y"}),
+    "a pool of all nodes": (lambda it: it.pool_released(BOTH), set(), set()),
+    "a pool of no node": (lambda it: it.pool_released(NO_NODE), {"x", "y"}, {"y"}),
+    "devices changed": (lambda it: it.invalidate_if_changed(1), set(), set()),
 }
 
 

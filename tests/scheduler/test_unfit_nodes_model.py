@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sully.api.resource.types import ResourceClaim, ResourceSlice
-from sully.domain.scheduling.decisions import ClusterEvent
+from sully.domain.scheduling.cluster_events import ClusterEvent
 from sully.domain.scheduling.extended import Backings
 from sully.domain.scheduling.objects import Pod
 from sully.domain.scheduling.resources import requests_of
@@ -92,7 +92,7 @@ class Scene:
         if isinstance(found, ScheduleResult):
             for claim, allocation in zip(claims, found.allocated.allocations, strict=True):
                 self._devices.assume(claim, allocation)
-            self._nodes.add_pod(pod.metadata.uid, found.node, requests_of(pod))
+            self._nodes.add_pod(pod, found.node, requests_of(pod))
             self._placed.append(number)
 
     def leave(self, which: int) -> None:

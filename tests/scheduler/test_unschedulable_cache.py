@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from scheduler.pools import BOTH, ONLY_X, node_pools
-from sully.domain.scheduling.decisions import ClusterEvent
+from sully.domain.scheduling.cluster_events import ClusterEvent
 from sully.scheduler.unschedulable_cache import UnschedulableCache
 
 Step = Callable[[UnschedulableCache], object]
@@ -27,10 +27,10 @@ def added(*classes: bytes) -> Step:
     return step
 
 
-def gained(*nodes: str) -> Step:
+def changed(*nodes: str) -> Step:
     def step(it: UnschedulableCache) -> None:
         for node in nodes:
-            it.gained(node)
+            it.node_changed(node)
 
     return step
 
@@ -38,30 +38,34 @@ def gained(*nodes: str) -> Step:
 _NODES = ClusterEvent.NODE_UPDATE
 CASES: dict[str, tuple[tuple[Step, ...], set[str] | None]] = {
     "nothing": ((), set()),
-    "a node gains": ((gained("y"),), {"y"}),
-    "a node that is new": ((gained("z"),), {"z"}),
-    "a pool of one node": ((lambda it: it.released(ONLY_X),), {"x"}),
-    "a pool of all nodes": ((lambda it: it.released(BOTH),), {"x", "y"}),
+    "a node gains": ((changed("y"),), {"y"}),
+    "a node that is new": ((changed("z"),), {"z"}),
+    "a pool of one node": ((lambda it: it.pool_released(ONLY_X),), {"x"}),
+    "a pool of all nodes": ((lambda it: it.pool_released(BOTH),), {"x", "y"}),
     "nodes that still do not fit": (
-        (gained("x", "y"), lambda it: it.get(b"q"), lambda it: it.still_unfit(b"q", {"x"}, _NODES)),
+        (
+            changed("x", "y"),
+            lambda it: it.get(b"q"),
+            lambda it: it.still_unfit(b"q", {"x"}, _NODES),
+        ),
         {"y"},
     ),
     "and gain once more": (
         (
-            gained("x"),
+            changed("x"),
             lambda it: it.get(b"q"),
             lambda it: it.still_unfit(b"q", {"x"}, _NODES),
-            gained("x"),
+            changed("x"),
         ),
         {"x"},
     ),
-    "none fits again": ((gained("x"), added(b"q")), set()),
-    "devices changed": ((lambda it: it.in_state(1),), None),
+    "none fits again": ((changed("x"), added(b"q")), set()),
+    "devices changed": ((lambda it: it.invalidate_if_changed(1),), None),
     "a flood of classes": (
         (added(*(b"%d" % number for number in range(1024))),),
         None,
     ),
-    "a flood of gains": ((gained(*["x"] * 200_001),), None),
+    "a flood of gains": ((changed(*["x"] * 200_001),), None),
 }
 
 
@@ -72,7 +76,7 @@ def test_which_nodes_are_evaluated_again(steps: tuple[Step, ...], nodes: set[str
         each(memory)
 
     known = memory.get(b"q")
-    assert (known.gained if known is not None else None) == nodes
+    assert (known.changed_nodes if known is not None else None) == nodes
 
 
 def test_events_of_all_errors_may_help() -> None:

@@ -187,7 +187,12 @@ REFUSED = {
     "a group that nobody knows": Case(
         {"kind": "Secret", "apiVersion": "x/v1"}, 400, 'no kind "Secret" is registered for'
     ),
-    "a kind that is no text": Case({"kind": [1]}, 400, "no kind"),
+    "a kind that is no text": Case(
+        {"kind": [1]}, 400, "json: cannot unmarshal array into Go struct field .kind of type string"
+    ),
+    "a version with two groups": Case(
+        {"apiVersion": "a/b/c"}, 400, "unexpected GroupVersion string: a/b/c"
+    ),
     "no JSON": Case(b"{", 400, "json parse error: unexpected end of JSON input ({)"),
     "a list": Case(b"[1]", 400, "json: cannot unmarshal array into Go value of type struct"),
     "a text": Case(b'"x"', 400, "json: cannot unmarshal string into Go value of type struct"),
@@ -259,7 +264,7 @@ REFUSED = {
     "repeated in YAML, strictly": Case(
         b"metadata: {name: a, name: b}",
         400,
-        'strict decoding error: duplicate field "metadata.name"',
+        'strict decoding error: yaml: unmarshal errors:\n  line 1: key "name" already set in map',
         query={"fieldValidation": "Strict"},
         media=YAML,
     ),

@@ -48,7 +48,6 @@ class Case:
     media: str = "application/json"
 
 
-UNREADABLE = 'DeleteOptions in version "v1" cannot be handled as a DeleteOptions: json: cannot'
 REFUSED = {
     "another uid": Case(
         {"preconditions": {"uid": "other"}},
@@ -79,19 +78,27 @@ REFUSED = {
     "unknown dry run": Case({"dryRun": ["Some"]}, 422, 'dryRun: Unsupported value: ["Some"]'),
     "unknown dry run in the URL": Case(None, 422, "dryRun: Unsupported value", {"dryRun": "Some"}),
     "grace that is no number": Case(
-        {"gracePeriodSeconds": "5"}, 400, f"{UNREADABLE} unmarshal string"
+        {"gracePeriodSeconds": "5"}, 400, "json: cannot unmarshal string"
     ),
     "grace in the URL that is no number": Case(
         None, 400, 'strconv.ParseInt: parsing "x": invalid syntax', {"gracePeriodSeconds": "x"}
     ),
     "preconditions that are a list": Case(
-        {"preconditions": [1]}, 400, f"{UNREADABLE} unmarshal array"
+        {"preconditions": [1]}, 400, "json: cannot unmarshal array"
     ),
     "a uid that is a number": Case(
-        {"preconditions": {"uid": 5}}, 400, f"{UNREADABLE} unmarshal number"
+        {"preconditions": {"uid": 5}}, 400, "json: cannot unmarshal number"
     ),
-    "a dry run that is a number": Case({"dryRun": 5}, 400, f"{UNREADABLE} unmarshal number"),
-    "options that are a list": Case(b"[]", 400, f"{UNREADABLE} unmarshal array"),
+    "a dry run that is a number": Case({"dryRun": 5}, 400, "json: cannot unmarshal number"),
+    "options that are a list": Case(
+        b"[]", 400, "couldn't get version/kind; json parse error: json: cannot unmarshal array"
+    ),
+    "two policies": Case(
+        None,
+        422,
+        'propagationPolicy: Invalid value: "Orphan": orphanDependents and deletionPropagation',
+        {"orphanDependents": "true", "propagationPolicy": "Orphan"},
+    ),
     "options that are something else": Case(
         {"kind": "Pod", "apiVersion": "v1"},
         400,

@@ -32,7 +32,12 @@ TOLD = {
         ['299 - "unknown field \\"x\\""'],
     ),
     "with Ignore": Told(STRANGE, {"fieldValidation": "Ignore"}, []),
-    "repeated in YAML": Told(b"metadata: {name: b, name: a}", {}, [REPEATED], YAML),
+    "repeated in YAML": Told(
+        b"metadata: {name: b, name: a}",
+        {},
+        ['299 - "line 1: key \\"name\\" already set in map"'],
+        YAML,
+    ),
     "a name that breaks lines": Told(
         b'{"metadata":{"name":"a"},"x\\n\\"y":1}',
         {},

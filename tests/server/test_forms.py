@@ -9,11 +9,18 @@ import yaml
 
 from manifests import secret
 from serving import YAML, Asgi, Http, Obj, local
-from sully.machinery.codec import to_json
+from sully.machinery.serialization.codec import to_json
 from sully.server.http.http_request import PIECE
 from sully.testing.clock import FakeClock
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+INITIAL = {
+    "sendInitialEvents": "true",
+    "resourceVersionMatch": "NotOlderThan",
+    "allowWatchBookmarks": "true",
+}
 
 
 def shaped(shape: str, version: str = "v1", media: str = "application/json") -> str:
@@ -129,14 +136,13 @@ async def test_for_people(http: Http, room: str) -> None:
     ):
         assert pretty.json == plain.json
         assert pretty.body == (json.dumps(plain.json, indent=2, ensure_ascii=False) + "\n").encode()
-    assert b"\n" not in plain.body
+    assert plain.body.index(b"\n") == len(plain.body) - 1
     assert (await http.get(f"{room}/secrets/a", pretty="false")).body == plain.body
 
 
 ACCEPTED: dict[str, tuple[str, str]] = {
     "nothing said": ("", "Secret"),
     "anything": ("*/*", "Secret"),
-    "any application": ("application/*", "Secret"),
     "the second choice": ("image/png, application/json", "Secret"),
     "a table, or else JSON": (f"{shaped('Table', 'v9')},application/json", "Secret"),
     "as kubectl asks": (
@@ -163,6 +169,7 @@ async def test_accepted(http: Http, room: str, accept: str, kind: str) -> None:
 
 REFUSED = {
     "a picture": "image/png",
+    "any application": "application/*",
     "an unknown shape": shaped("Poem"),
     "a table of another group": "application/json;as=Table;v=v1;g=example.com",
     "a table of another version": shaped("Table", "v2"),
@@ -174,6 +181,43 @@ async def test_refused(http: Http, room: str, accept: str) -> None:
     answer = await http.get(f"{room}/secrets", accept)
 
     assert (answer.code, answer.json["reason"]) == (406, "NotAcceptable")
+
+
+async def test_an_error_has_the_form_that_was_requested(http: Http, room: str) -> None:
+    answer = await http.get(f"{room}/secrets/none", "application/yaml")
+
+    assert (answer.code, answer.header("content-type")) == (404, "application/yaml")
+    assert yaml.safe_load(answer.body)["message"] == 'secrets "none" not found'
+
+
+async def test_a_watch_in_yaml_is_refused(http: Http, room: str) -> None:
+    answer = await http.get(f"{room}/secrets", "application/yaml", watch="true")
+
+    assert answer.code == 406
+    assert "application/json;stream=watch" in yaml.safe_load(answer.body)["message"]
+
+
+async def test_an_empty_list_of_metadata_has_no_items(http: Http, room: str) -> None:
+    listed = await http.get(f"{room}/secrets", shaped("PartialObjectMetadataList"))
+
+    assert listed.ok()["items"] is None
+
+
+TIMEOUTS: dict[str, tuple[str, int]] = {
+    "seconds": ("5s", 200),
+    "several units": ("1h2m3.5s", 200),
+    "negative": ("-5s", 200),
+    "zero": ("0", 200),
+    "no unit": ("5", 400),
+    "no number": ("s", 400),
+    "an unknown unit": ("5d", 400),
+    "a word": ("soon", 400),
+}
+
+
+@pytest.mark.parametrize(("text", "code"), TIMEOUTS.values(), ids=TIMEOUTS.keys())
+async def test_timeouts(http: Http, room: str, text: str, code: int) -> None:
+    assert (await http.get(f"{room}/secrets", timeout=text)).code == code
 
 
 async def test_metadata_of_the_wrong_number(http: Http, room: str) -> None:
@@ -304,4 +348,43 @@ async def test_a_large_list_has_the_bytes_of_a_small_one(calm: Asgi, shape: str)
     assert len(whole.body) > 2 * PIECE
     assert whole.json[rows] == [row for page in pages for row in page[rows]]
     # One spelling: whoever encodes the whole list at once gets the same bytes.
-    assert whole.body == to_json(whole.json)
+    assert whole.body == to_json(whole.json) + b"\n"
+
+
+async def test_initial_events_as_tables_end_with_a_row(http: Http, room: str) -> None:
+    (await http.post(f"{room}/secrets", secret("a"))).ok(201)
+
+    async with http.watch(f"{room}/secrets", shaped("Table"), **INITIAL) as lines:
+        first, mark = await lines.take(2)
+
+    assert (first["type"], mark["type"]) == ("ADDED", "BOOKMARK")
+    version = mark["object"]["metadata"]["resourceVersion"]
+    assert mark["object"]["columnDefinitions"] is None
+    assert mark["object"]["rows"] == [
+        {
+            "cells": ["", "", 0, "<unknown>"],
+            "object": {
+                "kind": "PartialObjectMetadata",
+                "apiVersion": "meta.k8s.io/v1",
+                "metadata": {
+                    "resourceVersion": version,
+                    "annotations": {"k8s.io/initial-events-end": "true"},
+                },
+            },
+        }
+    ]
+
+
+async def test_every_kind_has_a_row_for_bookmarks(http: Http) -> None:
+    groups = (await http.get("/apis")).ok()["groups"]
+    versions = [version["groupVersion"] for group in groups for version in group["versions"]]
+    for base in ("/api/v1", *(f"/apis/{version}" for version in versions)):
+        for resource in (await http.get(base)).ok()["resources"]:
+            if "watch" not in resource["verbs"] or "/" in resource["name"]:
+                continue
+            only = {**INITIAL, "fieldSelector": "metadata.name=none"}
+            async with http.watch(f"{base}/{resource['name']}", shaped("Table"), **only) as lines:
+                (mark,) = await lines.take(1)
+            (row,) = mark["object"]["rows"]
+            columns = mark["object"]["columnDefinitions"]
+            assert (mark["type"], len(row["cells"])) == ("BOOKMARK", len(columns)), resource

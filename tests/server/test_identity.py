@@ -141,24 +141,3 @@ async def test_methods_that_nobody_has(http: Http, method: str, path: str) -> No
     assert answer.code == 405
     if method != "HEAD":
         assert answer.json["reason"] == "MethodNotAllowed"
-
-
-async def test_health_in_words(http: Http) -> None:
-    spoken = (await http.get("/readyz", verbose="")).body.decode()
-
-    assert "[+]ping ok\n" in spoken
-    assert spoken.endswith("readyz check passed\n")
-    assert (await http.get("/readyz/ping")).body == b"ok"
-    assert (await http.get("/readyz/nothing")).code == 404
-    excluded = (await http.get("/readyz", verbose="", exclude="ping")).body.decode()
-    assert "[+]ping" not in excluded
-
-
-async def test_definitions_are_looked_for_in_vain(http: Http) -> None:
-    """Clients look here before they say that a kind does not exist; a 404 would confuse them."""
-    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    answer = await http.get(path)
-
-    assert (answer.code, answer.json["items"]) == (200, [])
-    groups = (await http.get("/apis")).json["groups"]
-    assert "apiextensions.k8s.io" not in [group["name"] for group in groups]

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from serving import LONG, Asgi, local
+from serving import Asgi, local
 from sully.server.authentication.authenticator import Authenticator
 from sully.server.authorization.attributes import Attributes
 from sully.server.authorization.index import BINDINGS
@@ -19,6 +19,7 @@ from sully.server.storage.watching import timeout
 from sully.store.base import Delete, Put, StoreKey
 from sully.store.memory import MemoryStore
 from sully.testing.clock import FakeClock
+from sully.testing.patience import PATIENCE
 
 GROUP = "rbac.authorization.k8s.io"
 PATH = "/api/v1/namespaces/default/configmaps"
@@ -158,7 +159,7 @@ async def test_a_watch_ends_with_its_credentials() -> None:
         open_watch = http_request()
         sending = asyncio.ensure_future(open_watch.while_connected(_silence()))
         with watches.track(open_watch, ASKED):
-            async with asyncio.timeout(LONG):
+            async with asyncio.timeout(PATIENCE):
                 await sending
 
     assert open_watch.ended

@@ -110,9 +110,7 @@ REFUSED = {
         400,
         "cannot unmarshal object into Go value of type []handlers.jsonPatchOp",
     ),
-    "JSON patch that is no JSON": Refusal(
-        JSON_PATCH, b"[", 400, "error decoding patch: unexpected end"
-    ),
+    "JSON patch that is no JSON": Refusal(JSON_PATCH, b"[", 400, "invalid JSON patch"),
     "JSON patch that expects something else": Refusal(
         JSON_PATCH,
         [{"op": "test", "path": "/data/k", "value": TWO}],
@@ -125,8 +123,8 @@ REFUSED = {
     "JSON patch that leaves a list": Refusal(
         JSON_PATCH,
         [{"op": "replace", "path": "", "value": []}],
-        400,
-        "a patch must leave an object",
+        422,
+        "the server rejected our request due to an error in our request",
     ),
     "JSON patch that copies without end": Refusal(
         JSON_PATCH,
@@ -138,7 +136,7 @@ REFUSED = {
     "merge patch that is no object": Refusal(
         MERGE, [], 400, "cannot unmarshal array into Go value"
     ),
-    "merge patch that is null": Refusal(MERGE, b"null", 400, "cannot unmarshal null"),
+    "merge patch that is null": Refusal(MERGE, b"null", 400, "Invalid JSON Patch"),
     "merge patch that is no JSON": Refusal(MERGE, b"{", 400, "invalid JSON patch"),
     "merge patch of a wrong type": Refusal(
         MERGE, {"data": []}, 422, "json: cannot unmarshal array into Go struct field Secret.data"
@@ -146,7 +144,7 @@ REFUSED = {
     "another name": Refusal(
         MERGE, {"metadata": {"name": "b"}}, 400, "does not match the name on the URL"
     ),
-    "another kind": Refusal(MERGE, {"kind": "Pod"}, 400, "unknown conversion"),
+    "another kind": Refusal(MERGE, {"kind": "Pod"}, 422, "unknown conversion"),
     "another uid": Refusal(MERGE, {"metadata": {"uid": "b"}}, 422, "field is immutable"),
     "an old version": Refusal(
         MERGE, {"metadata": {"resourceVersion": "1"}}, 409, "the object has been modified"
@@ -175,7 +173,21 @@ REFUSED = {
         APPLY, config() | {"kind": "Pod"}, 400, "invalid object type: /v1, Kind=Pod", M
     ),
     "apply of nothing": Refusal(APPLY, b"", 400, "invalid object type: /, Kind=", M),
-    "apply of a list": Refusal(APPLY, b"[1]", 400, "an apply patch must be an object", M),
+    "apply of a list": Refusal(
+        APPLY, b"[1]", 400, "while decoding JSON: json: cannot unmarshal array into Go value", M
+    ),
+    "apply of bad JSON": Refusal(
+        APPLY, b"{", 400, "error decoding patch: error converting YAML to JSON: yaml: line 1", M
+    ),
+    "without a name": Refusal(
+        STRATEGIC, {"metadata": {"$patch": "replace"}}, 400, "was undeterminable: name must be"
+    ),
+    "strategic patch of a wrong type": Refusal(
+        STRATEGIC, {"data": 5}, 422, "cannot restore map from int64"
+    ),
+    "strategic patch of metadata that is a number": Refusal(
+        STRATEGIC, {"metadata": 5}, 422, "cannot restore struct from: int64"
+    ),
     "apply of bad YAML": Refusal(APPLY, b"[1", 400, "error encoding patch: yaml: line 1", M),
     "apply with managed fields": Refusal(
         APPLY,

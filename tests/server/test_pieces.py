@@ -17,5 +17,5 @@ def test_pieces_of_a_list_make_the_list(sizes: list[int]) -> None:
 
     pieces = list(list_pieces(b"[", iter(items)))
 
-    assert b"".join(pieces) == b"[" + b",".join(items) + b"]}"
+    assert b"".join(pieces) == b"[" + b",".join(items) + b"]}\n"
     assert all(len(piece) < 2 * LARGE + 9 for piece in pieces)

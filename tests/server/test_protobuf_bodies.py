@@ -49,20 +49,6 @@ def _body(record: Any) -> bytes:
     return base64.b64decode(record["body"])
 
 
-async def test_answers_are_json_although_protobuf_is_wanted_first() -> None:
-    async with local() as server:
-        answer = await server.call(
-            "POST",
-            MAPS,
-            envelope("v1", "ConfigMap", metadata(name="a")),
-            f"{PROTOBUF};type=watch",
-            headers={"accept": f"{PROTOBUF},application/json"},
-        )
-
-    assert answer.ok(201)["metadata"]["name"] == "a"
-    assert answer.header("content-type") == "application/json"
-
-
 async def test_the_kind_may_be_left_to_the_path() -> None:
     async with local() as server:
         answer = await server.post(MAPS, envelope("", "", metadata(name="a")), PROTOBUF)
@@ -206,3 +192,17 @@ async def test_the_accepted_types_are_named() -> None:
 
     assert answer.code == 415
     assert answer.message.endswith(f": application/json, application/yaml, {PROTOBUF}")
+
+
+@pytest.mark.parametrize("validation", ["Warn", "Strict"])
+async def test_a_number_that_no_table_has_is_reported(validation: str) -> None:
+    body = envelope("v1", "ConfigMap", metadata(name="a") + whole(99, 7))
+    async with local() as server:
+        answer = await server.post(MAPS, body, PROTOBUF, fieldValidation=validation)
+
+    if validation == "Strict":
+        assert answer.code == 400
+        assert 'unknown field "protobuf:99"' in answer.message
+    else:
+        assert answer.code == 201
+        assert answer.warnings == ['299 - "unknown field \\"protobuf:99\\""']

@@ -20,9 +20,10 @@ from typing import Any
 import pytest
 import uvloop
 
-from serving import APPLY, JSON, JSON_PATCH, LONG, MERGE, client_tls
+from serving import APPLY, JSON, JSON_PATCH, MERGE, client_tls
 from sully.app import ControlPlane
 from sully.testing.cluster import in_process
+from sully.testing.patience import PATIENCE
 
 TIMES = 4
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -163,7 +164,7 @@ async def _serve(plane: ControlPlane, context: ssl.SSLContext, case: Case, body:
 
 def _call(address: tuple[str, int], context: ssl.SSLContext, request: bytes) -> int:
     with (
-        socket.create_connection(address, timeout=LONG) as plain,
+        socket.create_connection(address, timeout=PATIENCE) as plain,
         context.wrap_socket(plain, server_hostname=address[0]) as connection,
     ):
         connection.sendall(request)

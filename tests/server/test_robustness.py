@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from manifests import budget, lease, pod, replica_set, rule, secret
 from serving import APPLY, JSON, JSON_PATCH, MERGE, STRATEGIC, YAML, Answer, Asgi, Obj, local
-from sully.machinery.codec import copy
+from sully.machinery.serialization.codec import copy
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 NAMESPACED = "namespaces/default"

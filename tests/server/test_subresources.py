@@ -81,7 +81,7 @@ SCALES: dict[str, tuple[str, str, Any, int, str]] = {
         "",
         {"metadata": {"name": "a", "namespace": "b"}, "spec": {"replicas": 1}},
         400,
-        "the namespace of the object (b) does not match the namespace on the URL (default)",
+        "the namespace of the provided object does not match the namespace sent on the request",
     ),
     "another kind": (
         "PUT",
@@ -247,7 +247,7 @@ async def test_bindings_are_only_created(calm: Asgi) -> None:
 
     listed, nobodys = await calm.get(path), await calm.post(path, {"target": {"name": "n1"}})
 
-    assert (listed.code, nobodys.code) == (405, 404)
+    assert (listed.code, nobodys.code) == (405, 400)
 
 
 async def test_only_one_binding_wins(calm: Asgi) -> None:

@@ -79,7 +79,7 @@ REFUSED = {
         "the name of the object (a based on URL) was undeterminable: name must be provided",
     ),
     "another namespace": Case(
-        {"namespace": "b"}, 400, "the namespace of the object (b) does not match the namespace on"
+        {"namespace": "b"}, 400, "the namespace of the provided object does not match the"
     ),
     "another uid": Case(
         {"uid": "b", "resourceVersion": ""}, 409, "Precondition failed: UID in precondition: b, UID"

@@ -14,6 +14,7 @@ from sully.store.base import MAX_VALUE_BYTES, Delete, Event, Put, Store
 from sully.store.directory import DATABASE_FILE, LOCK_FILE, DataDirectory
 from sully.store.errors import OpenError
 from sully.store.sqlite import SqliteStore
+from sully.testing.patience import PATIENCE
 
 A, B = pod("a"), pod("b")
 
@@ -165,7 +166,7 @@ async def test_the_newest_state_is_the_last_one_accepted(tmp_path: Path) -> None
 
 async def test_a_pause_is_used_for_a_checkpoint(tmp_path: Path) -> None:
     file = tmp_path / DATABASE_FILE
-    async with await SqliteStore.open(tmp_path) as store, asyncio.timeout(30):
+    async with await SqliteStore.open(tmp_path) as store, asyncio.timeout(PATIENCE):
         await store.commit([Put(A, bytes(MAX_VALUE_BYTES))])
         while file.stat().st_size < MAX_VALUE_BYTES:
             await asyncio.to_thread(os.sched_yield)

@@ -19,6 +19,7 @@ from sully.api.resource.types import (
     ResourceClaim,
 )
 from sully.client.transport import Key, Kind
+from sully.domain.allocation.conflicts import DeviceConflict
 from sully.domain.devices.pools import DeviceId
 from sully.testing.builders import (
     DRIVER,
@@ -27,6 +28,7 @@ from sully.testing.builders import (
     class_,
     device,
     exists,
+    node,
     patch,
     pod,
     rule,
@@ -38,11 +40,13 @@ from sully.testing.builders import (
 from sully.testing.clock import NOON
 from sully.views.devices.device_views import ClaimView, DeviceView, DeviceViews, TaintView, natural
 from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
+from sully.views.snapshot.kinds import NODES
 from sully.views.snapshot.snapshot import Objects, Snapshot
 
 LATER = NOON + timedelta(minutes=10)
 END = NOON + timedelta(hours=1)
 ENDS: dict[str, Any] = {"annotations": {"sully.dev/expires-at": "2030-01-01T13:00:00Z"}}
+NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 PAUSED: dict[str, Any] = {"annotations": {"sully.dev/paused": "wait"}}
 
 
@@ -54,9 +58,16 @@ def device_views(**objects: list[Any]) -> DeviceViews:
         "patches": PATCHES,
         "claims": CLAIMS,
         "pods": PODS,
+        "nodes": NODES,
     }
     found = Snapshot([Objects(kinds[each], objects[each]) for each in objects], taken=LATER)
-    return DeviceViews(found.inventory, found.usage, found.of(PATCHES), policy=found.policy)
+    return DeviceViews(
+        found.inventory,
+        found.usage,
+        found.of(PATCHES),
+        plane=found.control_plane,
+        nodes=found.of(NODES),
+    )
 
 
 def look(**objects: list[Any]) -> DeviceView:
@@ -117,7 +128,19 @@ CASES = {
         (holder(),),
     ),
     "a rule that ends": Case(
-        {"rules": [rule("r", select(), **ENDS)]}, ("DeviceTaintRule/r ends",), free=True
+        {"rules": [rule("r", select(), **ENDS)]}, ("DeviceTaintRule/r ends",)
+    ),
+    "a rule that prevents nothing": Case(
+        {"rules": [rule("r", select(), taint("None"))]}, ("DeviceTaintRule/r",), free=True
+    ),
+    "a node that takes pods, reserved for some": Case(
+        {"nodes": [node("node-1", spec={"taints": [{"key": "gpu", "effect": "NoSchedule"}]})]},
+        free=True,
+    ),
+    "a node that does not exist": Case({"nodes": [node("other")]}),
+    "a cordoned node": Case({"nodes": [node("node-1", spec={"unschedulable": True})]}),
+    "a node that is not ready": Case(
+        {"nodes": [node("node-1", spec={"taints": [NOT_READY]})]},
     ),
     "the driver first, then patches, then rules": Case(
         {
@@ -126,7 +149,6 @@ CASES = {
             **RULED,
         },
         ("ResourceSlice/s", "ResourceSlicePatch/p", "DeviceTaintRule/r"),
-        free=True,
     ),
 }  # fmt: skip
 
@@ -199,6 +221,46 @@ def test_a_device_that_can_be_shared(claims: list[ResourceClaim], left: str, fre
     assert {name: str(amount) for name, amount in found.left.items()} == {"bandwidth": left}
     assert found.free is free
     assert [each.consumed for each in found.claims] == [_consumed(each) for each in claims]
+
+
+CONFLICTS: dict[str, tuple[Device, list[ResourceClaim], DeviceConflict | None]] = {
+    "one claim": (device(), [claim("a", GPU)], None),
+    "two claims": (
+        device(),
+        [claim("a", GPU), claim("b", GPU, namespace="other")],
+        DeviceConflict("AllocatedTwice", ("default/a", "other/b")),
+    ),
+    "admin access": (device(), [claim("a", GPU), holding("b", admin_access=True)], None),
+    "shares": (NIC, [share("a", "4G"), share("b", "6G")], None),
+    "too large shares": (
+        NIC,
+        [share("a", "4G"), share("b", "6G"), share("c", "1")],
+        DeviceConflict("CapacityExceeded", ("default/a", "default/b", "default/c"), ("bandwidth",)),
+    ),
+    "a share and all of it": (
+        NIC,
+        [share("a", "4G"), claim("b", GPU)],
+        DeviceConflict("AllocatedTwice", ("default/a", "default/b")),
+    ),
+    "a device without capacity": (
+        Device(name="gpu-0", allow_multiple_allocations=True),
+        [holding("a", share_id="x"), holding("b", share_id="y")],
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize(("published", "claims", "want"), CONFLICTS.values(), ids=CONFLICTS)
+def test_conflict(
+    published: Device, claims: list[ResourceClaim], want: DeviceConflict | None
+) -> None:
+    assert look(slices=[slice_("s", published)], claims=claims).conflict == want
+
+
+def test_conflict_of_a_device_that_is_no_longer_published() -> None:
+    view = look(slices=[], claims=[claim("a", GPU), claim("b", GPU)])
+
+    assert view.conflict == DeviceConflict("AllocatedTwice", ("default/a", "default/b"))
 
 
 def _consumed(claim: ResourceClaim) -> dict[str, str]:

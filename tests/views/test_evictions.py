@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from sully.api.resource.eviction_rate import EvictionRate
 from sully.api.resource.types import DeviceTaintRule, DeviceToleration, ResourceClaim
 from sully.api.sully.types import (
     EvictedPod,
@@ -198,7 +199,7 @@ def rated(name: str, device: str, rate: int = 1, together: str = "t") -> DeviceT
 
 
 TOGETHER = {
-    "one pace for those that were made together": (rated("r-b", "b"), (after(1), after(2))),
+    "one rate for those that were made together": (rated("r-b", "b"), (after(1), after(2))),
     "others have their own": (
         rated("r-b", "b", together="u"),
         (after(1), after(1)),
@@ -230,14 +231,14 @@ def test_rules_that_share_a_pace(other: DeviceTaintRule, want: tuple[datetime, d
 
 FINISHES: dict[str, tuple[list[float], int | None, int, float | None]] = {
     "nobody": ([], 1, 0, None),
-    "nobody, at any pace": ([], None, 0, None),
+    "nobody, at any rate": ([], None, 0, None),
     "overdue": ([-50, -5], None, 0, 0),
     "the last one": ([-5, 30, 10], None, 0, 30),
     "ten go at once": ([0] * 10, 1, 0, 0),
     "and then one by one": ([0] * 13, 1, 0, 3),
     "twice as fast": ([0] * 14, 2, 0, 2),
     "the first ones have gone": ([0] * 3, 1, 20, 3),
-    "a late one after the pace": ([*[0] * 12, 60], 1, 0, 60),
+    "a late one after the rate": ([*[0] * 12, 60], 1, 0, 60),
 }
 
 
@@ -245,7 +246,8 @@ FINISHES: dict[str, tuple[list[float], int | None, int, float | None]] = {
 def test_finish(dues: list[float], rate: int | None, begun: int, want: float | None) -> None:
     line = {Key("ns", f"p-{at}"): after(due) for at, due in enumerate(dues)}
 
-    found = eviction_times(line, rate, LATER, started=bool(begun))
+    limit = EvictionRate(rate) if rate is not None else None
+    found = eviction_times(line, limit, LATER, started=bool(begun))
 
     assert max(found.values(), default=None) == (after(want) if want is not None else None)
 

@@ -41,12 +41,13 @@ def ruled(
     changes: tuple[TaintChange, ...] = (),
     on: DeviceTaintSelector = ON_POOL,
     later: DeviceTaintSelector | None = None,
+    effect: str = "NoExecute",
 ) -> TaintRecord:
     return TaintRecord(
         metadata=ObjectMeta(name=name),
         spec=TaintRecordSpec(
             rule=TaintRecordRule(name=name, uid=name),
-            taint=taint(),
+            taint=taint(effect=effect),
             device_selector=on,
             created_by="alice",
             description="why",
@@ -100,6 +101,20 @@ def test_the_count_of_a_deleted_rule_is_never_below_the_evictions_shown() -> Non
     for recorded, expected in ((0, 3), (3, 3), (4, 4)):
         (*_, lifted) = history_entries([ruled("a", lifted=True)], left[:recorded])
         assert (lifted.what, lifted.evicted) == ("lifted", expected)
+
+
+def test_a_count_is_complete_only_where_the_evictor_keeps_records() -> None:
+    for complete in (True, False):
+        entries = history_entries([ruled("a", lifted=True)], [], complete=complete)
+        assert {entry.complete for entry in entries} == {complete}
+
+
+def test_a_count_is_complete_of_a_rule_that_never_evicts() -> None:
+    changed = (TaintChange(time=NOON, what="effect"),)
+    for changes, complete in (((), True), (changed, False)):
+        record = ruled("a", lifted=True, effect="NoSchedule", changes=changes)
+        entries = history_entries([record], [], complete=False)
+        assert {entry.complete for entry in entries} == {complete}
 
 
 def test_a_rule_that_stands_is_not_lifted() -> None:

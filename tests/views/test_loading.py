@@ -16,7 +16,7 @@ from sully.testing.builders import GPU, device, manifest, slice_
 from sully.testing.clock import NOON
 from sully.testing.cluster import in_process
 from sully.views.kinds import CLAIMS, PATCHES, PODS, RULES, SLICES, TAINT_RECORDS
-from sully.views.snapshot.kinds import DEVICES, SCHEDULABLE_PODS
+from sully.views.snapshot.kinds import CONSTRAINT_KINDS, DEVICES, SCHEDULABLE_PODS
 from sully.views.snapshot.loading import PAGE_SIZE, list_all, load
 from sully.views.snapshot.snapshot import Gap
 
@@ -174,3 +174,50 @@ async def test_who_may_list_one_namespace(
     assert tuple(each.metadata.name for each in found.of(PODS).values()) == pods
     assert tuple((each.kind.plural, each.only_namespace) for each in found.gaps) == gaps
     assert {each.reason for each in found.gaps} == {"not allowed"}
+
+
+PLAIN_POD = {"metadata": {"name": "p", "namespace": "n", "uid": "u"}, "spec": {}}
+WITH_CLAIM = PLAIN_POD | {
+    "spec": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}
+}
+SELECTING = PLAIN_POD | {
+    "spec": {
+        "affinity": {
+            "podAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [
+                    {"topologyKey": "zone", "namespaceSelector": {}}
+                ]
+            }
+        }
+    }
+}
+NEEDED: dict[str, tuple[Any, set[str]]] = {
+    "no pod needs more": (PLAIN_POD, set()),
+    "a pod names a volume claim": (
+        WITH_CLAIM,
+        {"persistentvolumeclaims", "persistentvolumes", "storageclasses"},
+    ),
+    "a pod selects namespaces": (SELECTING, {"namespaces"}),
+}
+
+
+@pytest.mark.parametrize(("pod", "want"), NEEDED.values(), ids=NEEDED.keys())
+async def test_some_kinds_are_listed_only_for_pods_that_need_them(pod: Any, want: set[str]) -> None:
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        plural = request.path.rpartition("/")[2]
+        asked.append(plural)
+        if plural == "persistentvolumes":
+            return refusal(403, "Forbidden")
+        items = [pod] if plural == "pods" else []
+        return web.json_response({"metadata": {"resourceVersion": "1"}, "items": items})
+
+    async with connected(answer) as transport:
+        kinds = (*CONSTRAINT_KINDS, SCHEDULABLE_PODS)
+        found = await load(transport, kinds, now=NOON)
+
+    assert asked[0] == "pods"
+    assert set(asked[1:]) == want
+    hidden = {gap.kind.plural for gap in found.gaps}
+    assert hidden == want & {"persistentvolumes"}, "what may not be seen is a gap"

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from sully.client.transport import Key
-from sully.machinery.codec import to_yaml
+from sully.machinery.serialization.codec import to_yaml
 from sully.testing.builders import DRIVER, GPU
 from sully.testing.clock import NOON
 from sully.views.kinds import CLAIMS, PATCHES, PODS, RULES, SLICES
@@ -158,7 +158,10 @@ def test_everything_there_is_to_ask_about_is_saved() -> None:
         "managedclusters",
         "managedclustersetbindings",
         "managedclustersets",
+        "namespaces",
         "nodes",
+        "persistentvolumeclaims",
+        "persistentvolumes",
         "placementdecisions",
         "placements",
         "poddisruptionbudgets",
@@ -169,6 +172,7 @@ def test_everything_there_is_to_ask_about_is_saved() -> None:
         "resourceslicepatches",
         "resourceslices",
         "statefulsets",
+        "storageclasses",
         "taintrecords",
     ]
 

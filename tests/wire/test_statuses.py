@@ -410,7 +410,10 @@ CASES = {
         SECRETS,
         406,
         "NotAcceptable",
-        "only the following media types are accepted: application/json, application/yaml",
+        "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml,"
+        " application/vnd.kubernetes.protobuf, application/json;stream=watch,"
+        " application/vnd.kubernetes.protobuf;stream=watch",
+        details={},
         headers={"accept": "image/png"},
     ),
     "the wrong pod": Case(

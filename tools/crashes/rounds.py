@@ -1,6 +1,6 @@
 """Rounds of load, kill, restart and check on one data directory.
 
-    python tools/robust.py crashes --kills 300 --seed 7
+    python tools/fault_injection.py crashes --kills 300 --seed 7
 
 A seed decides the moments, the writes and their order per client; how requests of different
 clients interleave is up to the machine, so a seed gives back the kind of a failure, not each byte.

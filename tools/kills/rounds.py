@@ -1,6 +1,6 @@
 """Schedules pods onto devices and evicts them, and kills the controllers all the while.
 
-    python tools/robust.py controllers --pods 1000 --seed 7
+    python tools/fault_injection.py controllers --pods 1000 --seed 7
 
 The API server stays up; two `sully controllers` compete for a short lease. The leader is killed
 after a random number of changes, counted from when it got the lease, and another is started.

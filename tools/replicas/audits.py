@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 
 from kills.fleet import Obj
-from sully.machinery.codec import from_json
+from sully.machinery.serialization.codec import from_json
 
 LEASE = "sully-controllers"
 OWNERS = ("system:serviceaccount:kube-system:", "system:kube-")

@@ -58,7 +58,14 @@ class Machine:
     def start(self) -> None:
         """Run a replica."""
         command = [sys.executable, "-m", "sully.cli.main", "up", "--data-dir", str(self.data)]
-        command += ["--listen", f"0.0.0.0:{PORT}", "--tls-san", self.host.address("front")]
+        command += [
+            "--default-evictions-per-second",
+            "0",
+            "--listen",
+            f"0.0.0.0:{PORT}",
+            "--tls-san",
+            self.host.address("front"),
+        ]
         with open(self.log, "ab") as log:
             self.replica = subprocess.Popen(
                 self.host.within(*command, *self.flags), stdout=log, stderr=log

@@ -1,6 +1,6 @@
 """Schedules pods onto devices and evicts them, with one fault after the other.
 
-    python tools/robust.py replicas --pods 1000 --seed 7
+    python tools/fault_injection.py replicas --pods 1000 --seed 7
 
 First pods are created that need devices of one model, then a rule evicts all of those at a rate,
 other rules taint pools, and further pods are created. In each half, fault follows fault: while one
@@ -29,7 +29,7 @@ from replicas.machines import Machine, Machines
 from replicas.scene import Scene, StuckError, serving
 from sully.client.http.transport import HttpTransport
 from sully.client.transport import Kind, Page
-from sully.machinery.codec import to_json
+from sully.machinery.serialization.codec import to_json
 
 T = TypeVar("T")
 Progress = Callable[[str], None]

@@ -37,8 +37,9 @@ def build_scheme(compat: Compat = Compat.SULLY, *, runtime: RuntimeConfig = ALL_
         versions = {} if with_ours else getattr(group, "SUPERSET_VERSIONS", {})
         for resource in group.resources():
             if resource.kind not in ours:
-                kept = _without(resource, versions.get(resource.kind, ()))
-                scheme.add(runtime.applied(kept))
+                kept = runtime.applied(_without(resource, versions.get(resource.kind, ())))
+                if kept is not None:
+                    scheme.add(kept)
     runtime.check(scheme.resources())
     return scheme
 

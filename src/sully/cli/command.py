@@ -11,6 +11,7 @@ word as its value, and a renamed flag still works, with a warning.
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -110,7 +111,9 @@ class Command(click.Command):
             flag, equals, value = arg.partition("=")
             new = self.renamed.get(flag, flag)
             if new != flag and not quiet:
-                print(f"Flag {flag} has been deprecated, use {new} instead", file=sys.stderr)
+                follow_log_format(args)
+                # In the words of kubectl.
+                report_warning(f"Flag {flag} has been deprecated, use {new} instead", lead="")
             full = f"{new}{equals}{value}"
             yield optional.get(full, full)
 
@@ -141,10 +144,39 @@ def command(name: str, **settings: Any) -> Callable[[Callable[[Options], int]], 
     return click.command(name, cls=Command, **settings)
 
 
-def usage_error(error: click.UsageError) -> str:
+def follow_log_format(words: Sequence[str]) -> None:
+    """Write JSON lines if a command line asks for them, before it is parsed or if it cannot be."""
+    flag = "--log-format"
+    if f"{flag}=json" in words or (flag, "json") in pairwise(words):
+        from sully.runtime.log import configure
+
+        configure("json")
+
+
+def report_error(text: str, hint: str = "") -> None:
+    """Print why a command failed, and where to read more; or log it where logs are JSON lines."""
+    from sully.runtime.log import get_logger, is_json
+
+    if is_json():
+        get_logger("sully").error("command failed", error=text)
+    else:
+        print("\n".join(filter(None, (f"error: {text}", hint))), file=sys.stderr)
+
+
+def report_warning(text: str, lead: str = "warning: ") -> None:
+    """Print a warning, or log it where logs are JSON lines."""
+    from sully.runtime.log import get_logger, is_json
+
+    if is_json():
+        get_logger("sully").warning(text)
+    else:
+        print(f"{lead}{text}", file=sys.stderr)
+
+
+def usage_error(error: click.UsageError) -> tuple[str, str]:
     """Return what is wrong with a command line, and where to read more."""
     path = error.ctx.command_path if error.ctx is not None else "sully"
-    return f"error: {_message(error)}\n{help_hint(path)}"
+    return _message(error), help_hint(path)
 
 
 def help_hint(path: str) -> str:

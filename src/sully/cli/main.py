@@ -17,7 +17,9 @@ from sully.cli.command import (
     USAGE_ERROR,
     Command,
     CommandError,
+    follow_log_format,
     help_hint,
+    report_error,
     usage_error,
 )
 from sully.cli.process import finished, open_streams
@@ -36,9 +38,14 @@ COMMANDS = {
     "evictions": Entry("inspect.evictions", "Inspect", "List, pause and resume evictions"),
     "explain": Entry("inspect.explain", "Inspect", "Explain the state of an object"),
     "history": Entry("inspect.history", "Inspect", "List past taints and evictions"),
+    "rules": Entry("inspect.rules", "Inspect", "List what taints devices, and its effects"),
     "snapshot": Entry("inspect.snapshot", "Inspect", "Save the state of a cluster to a file"),
+    "status": Entry("inspect.status", "Inspect", "Show the state of all devices on one screen"),
+    "cordon": Entry("change.cordon", "Change", "Prevent scheduling on devices"),
+    "drain": Entry("change.drain", "Change", "Cordon devices and evict the pods on them"),
     "plan": Entry("change.plan", "Change", "Preview the effects of a change"),
     "taint": Entry("change.taint", "Change", "Taint devices or clusters"),
+    "uncordon": Entry("change.uncordon", "Change", "Allow scheduling on devices again"),
     "untaint": Entry("change.untaint", "Change", "Remove taints from devices or clusters"),
     "backup": Entry("data.backup", "Data", "Back up a data directory to a file"),
     "migrate": Entry("data.migrate", "Data", "Copy all objects from one store to another"),
@@ -200,7 +207,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.exceptions.Exit as end:
         return end.exit_code
     except click.UsageError as error:
-        print(usage_error(error), file=sys.stderr)
+        follow_log_format(words)
+        report_error(*usage_error(error))
         return USAGE_ERROR
 
 
@@ -208,9 +216,8 @@ def _invoke(sully: Program, ctx: click.Context) -> int:
     try:
         return int(sully.invoke(ctx))
     except CommandError as error:
-        print(f"error: {error}", file=sys.stderr)
-        if error.code == USAGE_ERROR:
-            print(help_hint(f"{ctx.command_path} {ctx.invoked_subcommand}"), file=sys.stderr)
+        usage = help_hint(f"{ctx.command_path} {ctx.invoked_subcommand}")
+        report_error(str(error), usage if error.code == USAGE_ERROR else "")
         return error.code
 
 

@@ -35,19 +35,34 @@ _KINDS: Mapping[str, tuple[str, Sequence[str]]] = {
     "resourceclaims": (_DEVICE_GROUP, ("v1", "v1beta2", "v1beta1")),
     "devicetaintrules": (_DEVICE_GROUP, ("v1", "v1beta2", "v1alpha3")),
     "resourceslicepatches": (_DEVICE_GROUP, ("v1alpha3",)),
+    "deployments": ("apps", ("v1",)),
+    "replicasets": ("apps", ("v1",)),
+    "statefulsets": ("apps", ("v1",)),
+    "daemonsets": ("apps", ("v1",)),
+    "jobs": ("batch", ("v1",)),
     "managedclusters": (_CLUSTER_GROUP, ("v1",)),
     "placements": (_CLUSTER_GROUP, ("v1beta1",)),
 }
 """Where each is, with the newest version first."""
-_NAMESPACED = ("pods", "resourceclaims", "placements")
+_NAMESPACED = (
+    *("pods", "resourceclaims", "placements"),
+    *("deployments", "replicasets", "statefulsets", "daemonsets", "jobs"),
+)
 SUBJECTS = {
     "device": DEVICES,
+    "node": "nodes",
+    "class": "deviceclasses",
     "cluster": "managedclusters",
     "rule": "devicetaintrules",
     "patch": "resourceslicepatches",
     "pod": "pods",
     "claim": "resourceclaims",
     "placement": "placements",
+    "deployment": "deployments",
+    "replicaset": "replicasets",
+    "statefulset": "statefulsets",
+    "daemonset": "daemonsets",
+    "job": "jobs",
 }
 """The resource that each KIND of a command stands for."""
 

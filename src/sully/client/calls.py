@@ -25,8 +25,8 @@ from sully.client.options import (
     WriteOptions,
 )
 from sully.client.transport import Key, Kind, Page, ResourceRef, WatchEvent
-from sully.machinery.codec import copy
 from sully.machinery.errors import BadRequest
+from sully.machinery.serialization.codec import copy
 
 T = TypeVar("T")
 

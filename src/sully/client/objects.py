@@ -8,8 +8,8 @@ from typing import Any, TypeGuard, TypeVar, cast
 import msgspec
 
 from sully.client.transport import Key, Kind, UnreadableError
-from sully.machinery.codec import copy, from_json, to_json
-from sully.machinery.moments import rewriter
+from sully.machinery.serialization.codec import copy, from_json, to_json
+from sully.machinery.serialization.moments import rewriter
 
 T = TypeVar("T")
 _NEW = tuple.__new__

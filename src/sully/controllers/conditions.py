@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 from sully.client.objects import key_of
 from sully.client.options import WriteOptions
 from sully.client.transport import Kind, Transport
-from sully.domain.placement.conditions import Finding, merge_conditions
+from sully.domain.placement.results.conditions import Finding, merge_conditions
 from sully.machinery.meta import Condition, ObjectMeta
 from sully.machinery.timestamps import format_time
 

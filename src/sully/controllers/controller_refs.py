@@ -14,12 +14,12 @@ from sully.client.options import PatchType
 from sully.client.transport import Key, Kind, Transport
 from sully.controllers.workloads import SelectorIndex, controller_ref
 from sully.domain.scheduling.objects import Pod
-from sully.domain.workloads.workloads import Deployment, ReplicaSet
+from sully.domain.workloads.workloads import ReplicaSet, Workload
 from sully.machinery.errors import Invalid, NotFound
 from sully.machinery.labels import Selector
 
 ControlledT = TypeVar("ControlledT", bound=Pod | ReplicaSet)
-OwnerT = TypeVar("OwnerT", bound=ReplicaSet | Deployment)
+OwnerT = TypeVar("OwnerT", bound=Workload)
 
 
 class Owners:

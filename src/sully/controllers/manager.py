@@ -43,6 +43,8 @@ class Manager:
         self._runners: list[Runner] = []
         self._runnables: list[Callable[[], Coroutine[Any, Any, None]]] = []
         self._running = False
+        self._tasks: asyncio.TaskGroup | None = None
+        self._started: dict[Kind[Any], asyncio.Task[None]] = {}
         self._stopping = asyncio.Event()
 
     def informer(self, kind: Kind[T], selector: ObjectSelector = EVERYTHING) -> Informer[T]:
@@ -58,6 +60,19 @@ class Manager:
         metrics = self._informer_metrics
         informer.report_to(self._outages, metrics.follow(informer, selector) if metrics else None)
         return informer
+
+    def start(self, kind: Kind[T]) -> Informer[T]:
+        """Start an informer while controllers run: of a kind that the server has only now."""
+        informer = self._new(kind, EVERYTHING)
+        if self._tasks is not None:
+            self._started[kind] = self._tasks.create_task(informer.run())
+        return informer
+
+    def end(self, kind: Kind[Any]) -> None:
+        """End an informer that was started."""
+        task = self._started.pop(kind, None)
+        if task is not None:
+            task.cancel()
 
     def add(
         self, controller: Controller, *, workers: int = 2, backoff: Backoff | None = None
@@ -85,13 +100,15 @@ class Manager:
         self._check_not_running()
         self._running = True
         async with asyncio.TaskGroup() as tasks:
+            self._tasks = tasks
             running = [tasks.create_task(informer.run()) for informer in self._informers.values()]
             running += [tasks.create_task(run()) for run in self._runnables]
             try:
                 await wait_first(self._synced(), self._stopping.wait())
                 await self._work()
             finally:
-                for task in running:
+                self._tasks = None
+                for task in (*running, *self._started.values()):
                     task.cancel()
 
     def stop(self) -> None:

@@ -26,7 +26,7 @@ from sully.controllers.kinds import CLUSTER_LEASE, CLUSTER_LEASES
 from sully.controllers.manager import Manager
 from sully.controllers.sources import InitialKeys, same_key
 from sully.domain.clusters.health import AVAILABLE, LEASE_DURATION, condition
-from sully.domain.placement.conditions import Finding
+from sully.domain.placement.results.conditions import Finding
 from sully.domain.simulated import clusters as simulated
 from sully.domain.simulated.clusters import Members, cluster_of, is_ours, name_of, number_of
 from sully.domain.simulated.fleet import SIMULATED
@@ -36,11 +36,11 @@ from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger
 from sully.views.fleet_kinds import CLUSTERS
 
-log = get_logger("hollow")
+log = get_logger("simulated")
 
 Obj = dict[str, Any]
 
-USER_AGENT = "hollow-clusters"
+USER_NAME = "simulated-clusters"
 """The name of the user, and of the field manager."""
 ONLY_SIMULATED = ObjectSelector(label_selector=f"{SIMULATED}=true")
 LEASES: Kind[Obj] = CLUSTER_LEASES.read_as(dict)
@@ -49,13 +49,13 @@ CLUSTER_WORKERS = 16
 AGENT_WORKERS = 8
 PROGRESS_SECONDS = 2.0
 """Seconds between two log lines about the progress."""
-_OPTIONS = WriteOptions(field_manager=USER_AGENT)
+_OPTIONS = WriteOptions(field_manager=USER_NAME)
 
 
 class SimulatedClusters:
     """Reconciles simulated clusters with the configured fleet."""
 
-    name = USER_AGENT
+    name = USER_NAME
 
     def __init__(
         self,
@@ -139,18 +139,18 @@ class _Agent:
 class SimulatedAgents:
     """The agents of all simulated clusters."""
 
-    name = "hollow-cluster-agents"
+    name = "simulated-cluster-agents"
 
     def __init__(
         self,
         *,
         clusters: Informer[ManagedCluster],
-        access: Callable[[str], Transport],
+        transport_for: Callable[[str], Transport],
         recorder: EventRecorder,
         clock: Clock,
     ) -> None:
         self._clusters = clusters
-        self._access = access
+        self._transport_for = transport_for
         self._recorder = recorder
         self._clock = clock
         self._agents: dict[str, _Agent] = {}
@@ -182,8 +182,8 @@ class SimulatedAgents:
         if agent is None:
             # Spread the renewals after a start.
             due = now + simulated.first_renewal(number, duration)
-            agent = self._agents[name] = _Agent(self._access(name), due, duration)
-        if agent.duration != duration or simulated.is_unheard(cluster):
+            agent = self._agents[name] = _Agent(self._transport_for(name), due, duration)
+        if agent.duration != duration or simulated.is_unreachable(cluster):
             # A cluster that the hub considers unreachable must renew its lease first.
             agent.duration, agent.due = duration, now
         return agent
@@ -214,9 +214,9 @@ class SimulatedAgents:
             agent.transport,
             CLUSTERS,
             cluster,
-            [simulated.AT_WORK, health],
+            [simulated.JOINED_CONDITION, health],
             now=self._clock.now(),
-            field_manager=USER_AGENT,
+            field_manager=USER_NAME,
             other_fields={} if simulated.reports_facts(cluster, facts) else facts,
         )
         if changed:
@@ -226,7 +226,7 @@ class SimulatedAgents:
         before, name = condition(cluster, AVAILABLE), cluster.metadata.name
         if before is not None and before.status == health.status:
             return
-        reason, note = simulated.health_news(name, health)
+        reason, note = simulated.health_event(name, health)
         about = Reference(CLUSTERS.api_version, CLUSTERS.kind, Key(name, name))
         type_: Literal["Normal", "Warning"] = "Normal" if health.status == "True" else "Warning"
         self._recorder.event(about, type_, reason, note, action=reason)
@@ -236,16 +236,18 @@ def add_simulated_clusters(
     manager: Manager,
     *,
     transport: Transport,
-    access: Callable[[str], Transport],
+    transport_for: Callable[[str], Transport],
     recorder: EventRecorder,
     clock: Clock,
     members: Members,
 ) -> None:
-    """Run simulated clusters; `access` returns the client of a cluster's agent."""
+    """Run simulated clusters; `transport_for` returns the client of a cluster's agent."""
     informer = manager.informer(CLUSTERS, ONLY_SIMULATED)
     clusters = SimulatedClusters(
         members=members, clusters=informer, transport=transport, clock=clock
     )
     manager.add(clusters, workers=CLUSTER_WORKERS)
-    agents = SimulatedAgents(clusters=informer, access=access, recorder=recorder, clock=clock)
+    agents = SimulatedAgents(
+        clusters=informer, transport_for=transport_for, recorder=recorder, clock=clock
+    )
     manager.add(agents, workers=AGENT_WORKERS)

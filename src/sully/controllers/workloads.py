@@ -13,8 +13,18 @@ from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
 from sully.client.transport import Key, Kind
 from sully.controllers.framework import NAMESPACE_TERMINATING, has_status_cause
-from sully.domain.scheduling.objects import Pod
-from sully.domain.workloads.workloads import Budget, Deployment, ReplicaSet, selector_of
+from sully.domain.scheduling.objects import Node, Pod
+from sully.domain.workloads.daemonsets import DaemonSet
+from sully.domain.workloads.history import ControllerRevision
+from sully.domain.workloads.jobs import Job
+from sully.domain.workloads.statefulsets import StatefulSet
+from sully.domain.workloads.workloads import (
+    Budget,
+    Deployment,
+    ReplicaSet,
+    Workload,
+    selector_of,
+)
 from sully.machinery.errors import ApiError
 from sully.machinery.meta import ObjectMeta
 
@@ -22,6 +32,16 @@ PODS: Kind[Pod] = Kind("", "v1", "pods", "Pod", Pod)
 """Pods as all controllers of a process read them, so that they share one cache."""
 REPLICA_SETS: Kind[ReplicaSet] = Kind("apps", "v1", "replicasets", "ReplicaSet", ReplicaSet)
 DEPLOYMENTS: Kind[Deployment] = Kind("apps", "v1", "deployments", "Deployment", Deployment)
+JOBS: Kind[Job] = Kind("batch", "v1", "jobs", "Job", Job)
+STATEFUL_SETS: Kind[StatefulSet] = Kind("apps", "v1", "statefulsets", "StatefulSet", StatefulSet)
+DAEMON_SETS: Kind[DaemonSet] = Kind("apps", "v1", "daemonsets", "DaemonSet", DaemonSet)
+REVISIONS: Kind[ControllerRevision] = Kind(
+    "apps", "v1", "controllerrevisions", "ControllerRevision", ControllerRevision
+)
+CLAIMS: Kind[dict[str, Any]] = Kind(
+    "", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", dict
+)
+NODES: Kind[Node] = Kind("", "v1", "nodes", "Node", Node, namespaced=False)
 BUDGETS: Kind[Budget] = Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", Budget)
 
 
@@ -46,7 +66,7 @@ class Pods:
         return self.informer.by_index("namespace", namespace)
 
 
-def by_controller(obj: Pod | ReplicaSet) -> Iterable[str]:
+def by_controller(obj: Pod | Workload) -> Iterable[str]:
     """Index objects by the uid of their controller; orphans by `orphans`."""
     controller = obj.metadata.controller()
     return (orphans(obj.metadata.namespace) if controller is None else controller.uid,)
@@ -57,7 +77,9 @@ def orphans(namespace: str) -> str:
     return f"orphans in {namespace}"
 
 
-SelectorT = TypeVar("SelectorT", bound=ReplicaSet | Deployment | Budget)
+SelectorT = TypeVar(
+    "SelectorT", bound=ReplicaSet | Deployment | StatefulSet | DaemonSet | Job | Budget
+)
 
 
 class SelectorIndex(Generic[SelectorT]):

@@ -19,6 +19,7 @@ from datetime import datetime
 from sully.client.transport import Key
 from sully.domain.claims.pods import Pod, still_runs
 from sully.domain.eviction.judge import KEEP, Evict, Hold, Keep, Verdict, Wait, rules_in
+from sully.domain.eviction.running_loops import EVICTION_MESSAGE
 from sully.evictor.admission import Admission, Admitted, Delayed, DueEviction
 from sully.evictor.effects import (
     Announce,
@@ -314,7 +315,7 @@ class Evictor:
         pending = self._pending.get(key)
         if admitted is None or pending is None:
             return
-        self._effects.append(Announce(key, pending.uid, "Marking for deletion"))
+        self._effects.append(Announce(key, pending.uid, EVICTION_MESSAGE))
         if not admitted.within_budget and pending.read is not None and not pending.read.marked:
             self._effects.append(MarkPod(key, pending.uid))
         else:

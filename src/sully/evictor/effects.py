@@ -19,13 +19,13 @@ from sully.evictor.events import PodRead
 
 
 class Requeue(msgspec.Struct, frozen=True, gc=False):
-    """Send `Requeued` for a pod now."""
+    """Judge a pod again now."""
 
     key: Key
 
 
 class RequeueAt(msgspec.Struct, frozen=True, gc=False):
-    """Send `Requeued` for a pod at a time."""
+    """Judge a pod again at a time."""
 
     key: Key
     at: datetime

@@ -2,7 +2,8 @@
 
 Each limit has a queue of pods. Only its first pod has to wait for a time; a pod that gets a token
 requeues the next, so a thousand pods that are due together cost no more than one after the other. A
-pod under several taints is in the queue of each, and takes the first token that is available. The
+pod under several taints is in the queue of each; the first token that is available decides when it
+is evicted, and one is taken from each, so that the rates of several rules never add up. The
 arithmetic is `domain/eviction/rates.py`.
 """
 
@@ -15,16 +16,16 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from sully.client.transport import Key
-from sully.domain.eviction.rates import Bucket, Cap, Limit, Source, bucket_after
+from sully.domain.eviction.rates import Bucket, Cap, EvictionRate, Limit, Source, bucket_after
 
-NO_LIMIT = Limit(Source(), 0)
+NO_LIMIT = Limit(Source(), EvictionRate(1))
 """The queue of pods whose taints have no rate; they wait only for the limit of the cluster."""
 NOT_FIRST = datetime.max.replace(tzinfo=UTC)
 """Another pod is first; this one will be requeued."""
 
 
 class EvictionTimes(Protocol):
-    """The evictions within the last minute before this process started."""
+    """The evictions of the last hour before this process started; slower rates are rare."""
 
     def times(self, now: datetime, source: Source | None = None) -> Iterable[datetime]:
         """Return when pods were evicted because of a source, or at all."""
@@ -32,10 +33,10 @@ class EvictionTimes(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Token:
-    """A token that a pod holds until it was evicted, or is not."""
+class _Tokens:
+    """The tokens that a pod holds until it was evicted, or is not."""
 
-    limit: Limit
+    limits: tuple[Limit, ...]
     at: datetime
 
 
@@ -58,12 +59,12 @@ class EvictionRateLimiter:
         self._queues: dict[Limit, OrderedDict[Key, None]] = {}
         self._limits: dict[Key, tuple[Limit, ...]] = {}
         """The queues that a pod is in."""
-        self._tokens: dict[Key, _Token] = {}
+        self._tokens: dict[Key, _Tokens] = {}
 
     def take(self, key: Key, limits: Sequence[Limit], now: datetime) -> datetime | None:
-        """Take a token for a pod under these limits, or return when one may be available.
+        """Take tokens for a pod under these limits, or return when one may be available.
 
-        A pod keeps its token until `evicted` or `release`: an eviction that is retried costs one.
+        A pod keeps its tokens until `evicted` or `release`: an eviction that is retried costs one.
         """
         if key in self._tokens:
             return None
@@ -74,10 +75,10 @@ class EvictionRateLimiter:
             self._leave_queues(key)
             return None
         self._join_queues(key, queues)
-        at, limit = self._first_token(key, queues, now)
-        if limit is None or at > now:
+        at = self._first_token(key, queues, now)
+        if at > now:
             return at
-        self._grant(key, limit, now)
+        self._grant(key, queues, now)
         return None
 
     def evicted(self, key: Key) -> None:
@@ -87,9 +88,9 @@ class EvictionRateLimiter:
 
     def release(self, key: Key) -> None:
         """Note that a pod is not evicted, at least not now: others may have its token."""
-        token = self._tokens.pop(key, None)
-        if token is not None:
-            self._put_back(token)
+        tokens = self._tokens.pop(key, None)
+        if tokens is not None:
+            self._put_back(tokens)
         self._leave_queues(key)
 
     @property
@@ -97,39 +98,37 @@ class EvictionRateLimiter:
         """Return how many buckets are kept."""
         return len(self._buckets)
 
-    def _first_token(
-        self, key: Key, queues: Iterable[Limit], now: datetime
-    ) -> tuple[datetime, Limit | None]:
-        open_at = [
-            (self._bucket(limit, now).opens_at(), limit)
+    def _first_token(self, key: Key, queues: Iterable[Limit], now: datetime) -> datetime:
+        open_at = (
+            self._bucket(limit, now).opens_at()
             for limit in queues
             if next(iter(self._queues[limit])) == key
-        ]
-        if not open_at:
-            return NOT_FIRST, None
-        at, limit = open_at[0]
-        if len(open_at) > 1:
-            # Of those that are open now the fastest: it will have another token first.
-            at, limit = min(open_at, key=lambda pair: (max(pair[0], now), -pair[1].rate))
-        return (at if self._cap is None else max(at, self._cap.opens_at())), limit
+        )
+        at = min(open_at, default=None)
+        if at is None:
+            return NOT_FIRST
+        return at if self._cap is None else max(at, self._cap.opens_at())
 
-    def _grant(self, key: Key, limit: Limit, now: datetime) -> None:
-        if limit is not NO_LIMIT:
-            self._buckets[limit] = self._bucket(limit, now).take(now)
+    def _grant(self, key: Key, limits: tuple[Limit, ...], now: datetime) -> None:
+        for limit in limits:
+            if limit is not NO_LIMIT:
+                # The bucket of a slower rate may owe tokens, which its other pods then wait for.
+                self._buckets[limit] = self._bucket(limit, now).take(now)
         if self._cap is not None:
             self._cap.take(now)
-        self._tokens[key] = _Token(limit, now)
+        self._tokens[key] = _Tokens(limits, now)
         self._leave_queues(key)
 
-    def _put_back(self, token: _Token) -> None:
-        bucket = self._buckets.get(token.limit)
-        if bucket is not None:
-            self._buckets[token.limit] = bucket.put_back()
+    def _put_back(self, tokens: _Tokens) -> None:
+        for limit in tokens.limits:
+            bucket = self._buckets.get(limit)
+            if bucket is not None:
+                self._buckets[limit] = bucket.put_back()
         if self._cap is not None:
-            self._cap.put_back(token.at)
+            self._cap.put_back(tokens.at)
         # The first pods may now be evicted earlier; with a cap, those of every queue.
         for limit, queue in self._queues.items():
-            if self._cap is not None or limit == token.limit:
+            if self._cap is not None or limit in tokens.limits:
                 self._requeue_first(queue)
 
     def _join_queues(self, key: Key, queues: tuple[Limit, ...]) -> None:
@@ -161,7 +160,7 @@ class EvictionRateLimiter:
 
     def _bucket(self, limit: Limit, now: datetime) -> Bucket:
         if limit is NO_LIMIT:
-            return Bucket(1)
+            return Bucket(limit.rate)
         bucket = self._buckets.get(limit)
         if bucket is None:
             self._sweep(now)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sully.api.sully.types import EvictedPod, EvictedPodOwner
 from sully.client.transport import Key
@@ -19,9 +19,12 @@ from sully.domain.claims.pods import Pod, still_runs
 from sully.domain.devices.rules import group_of
 from sully.domain.eviction.judge import Evict, Reason, Rules, rules_in
 from sully.domain.eviction.past import Cause, PastEviction
-from sully.domain.eviction.rates import MINUTE, Source
+from sully.domain.eviction.rates import Source
 from sully.evictor.effects import RecordEviction
 from sully.views.devices.exposures import Exposures
+
+_REMEMBERED = timedelta(hours=1)
+"""How long evictions count for rates after a restart."""
 
 
 def _no_totals() -> Mapping[str, int]:
@@ -150,7 +153,7 @@ class EvictionRecords:
                 under_way.update(rule for _, rule in rules)
                 continue
             loaded.before.update(rule for _, rule in rules)
-            if past.spec.evicted_time > now - MINUTE:
+            if past.spec.evicted_time > now - _REMEMBERED:
                 loaded.recent.append((past.spec.evicted_time, past.spec.causes))
         for rule, total in sources.totals().items():
             # A total also counts records whose pods have not been deleted.

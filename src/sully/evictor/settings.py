@@ -9,6 +9,8 @@ from sully.domain.eviction.judge import DEFAULT_POLICY, EvictionPolicy
 from sully.machinery.compat import Compat
 from sully.machinery.gates import Gates
 
+DEFAULT_PER_SECOND = 10
+"""The rate of taints without one, unless a flag says otherwise."""
 MAX_STALENESS = 90.0
 """Seconds. A healthy server sends a bookmark every minute."""
 

@@ -35,6 +35,9 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     origin: str
     """`Kind/name`, as accounts and records write it."""
     by: str = ""
+    """The user who created it, where that is recorded."""
+    program: str = ""
+    """The program that wrote it, where the user is not recorded."""
     driver: str = ""
     why: str = ""
     since: datetime | None = None
@@ -63,6 +66,8 @@ class ClusterTaint(msgspec.Struct, frozen=True, kw_only=True):
     taint: str
     added: datetime | None = None
     by: str = ""
+    program: str = ""
+    """The program that wrote it, where who did is not recorded."""
     condition: str = ""
     status: str = ""
     """Of that condition; empty if it was never reported."""
@@ -83,7 +88,7 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True):
     rule: str = ""
     until: datetime | None = None
     due: datetime | None = None
-    rate: int = 0
+    rate: str = ""
     budgets: tuple[str, ...] = ()
     allowed: bool = False
     """A PodDisruptionBudget allows its eviction."""
@@ -118,6 +123,8 @@ class PendingFacts(msgspec.Struct, frozen=True, kw_only=True):
     classes: tuple[str, ...] = ()
     failure: FailureCause | None = None
     node: str = ""
+    named: tuple[str, ...] = ()
+    """The only nodes that its affinity allows, by name."""
     devices: tuple[str, ...] = ()
     nodes: int = 0
     users: tuple[str, ...] = ()
@@ -166,6 +173,7 @@ class RuleFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str = ""
     by: str = ""
+    program: str = ""
     created: datetime | None = None
     why: str = ""
     taint: str = ""
@@ -184,7 +192,7 @@ class RuleFacts(msgspec.Struct, frozen=True, kw_only=True):
     pods: int = 0
     due: int = 0
     """How many of the pods are due; 0 if all are."""
-    rate: int | None = None
+    rate: str | None = None
     budgets: bool = False
     terminating: int = 0
     first: str = ""
@@ -196,6 +204,11 @@ class RuleFacts(msgspec.Struct, frozen=True, kw_only=True):
     deleted_by: str = ""
     values: int = 0
     winners: tuple[Note, ...] = ()
+    loops: tuple[Note, ...] = ()
+    inactive: str = ""
+    """Why it has no effect."""
+    enable: str = ""
+    """What to do about that."""
 
 
 class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -225,6 +238,31 @@ class PlacementFacts(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[Note, ...] = ()
 
 
+class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A node, and how many of its devices are in which state."""
+
+    node: str = ""
+    taint: str = ""
+    text: str = ""
+    devices: int = 0
+    used: int = 0
+    free: int = 0
+    tainted: int = 0
+    """With a taint that prevents scheduling."""
+    sources: tuple[Source, ...] = ()
+
+
+class WorkloadFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A controller of pods, such as a Deployment or a Job."""
+
+    pods: int = 0
+    pending: int = 0
+    evicting: int = 0
+    phase: str = ""
+    message: str = ""
+    loops: tuple[Note, ...] = ()
+
+
 class LimitedFacts(msgspec.Struct, frozen=True, kw_only=True):
     """An object that the caller is not allowed to see."""
 
@@ -246,6 +284,8 @@ Facts = (
     | RuleFacts
     | ClusterFacts
     | PlacementFacts
+    | NodeFacts
+    | WorkloadFacts
     | LimitedFacts
 )
 

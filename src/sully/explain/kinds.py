@@ -8,7 +8,13 @@ from sully.client.transport import Kind
 from sully.domain.planning.objects import PlannedPod
 from sully.domain.workloads.workloads import Budget
 from sully.views.kinds import CLASSES, SLICES
-from sully.views.snapshot.kinds import HISTORY, NODES, SCHEDULABLE_PODS, SCHEDULING
+from sully.views.snapshot.kinds import (
+    CONSTRAINT_KINDS,
+    HISTORY,
+    NODES,
+    SCHEDULABLE_PODS,
+    SCHEDULING,
+)
 
 LABELED_PODS: Kind[PlannedPod] = Kind("", "v1", "pods", "Pod", PlannedPod)
 """Pods with their labels, by which budgets select them."""
@@ -17,6 +23,7 @@ BUDGETS: Kind[Budget] = Kind("policy", "v1", "poddisruptionbudgets", "PodDisrupt
 DEVICE_KINDS: tuple[Kind[Any], ...] = (
     *(kind for kind in SCHEDULING if kind is not SCHEDULABLE_PODS),
     LABELED_PODS,
+    *CONSTRAINT_KINDS,
     *HISTORY,
     BUDGETS,
 )

@@ -18,16 +18,18 @@ from sully.explain.facts.limited import (
     limited_placement,
     limited_rule,
 )
+from sully.explain.facts.nodes import find_node
 from sully.explain.facts.patches import find_patch
 from sully.explain.facts.placements import find_placement
 from sully.explain.facts.pods import find_pod
 from sully.explain.facts.rules import find_rule
+from sully.explain.facts.workloads import workload_finder
 from sully.explain.kinds import DEVICE_KINDS, LABELED_PODS
 from sully.explain.reader import Reader
 from sully.explain.render import render
 from sully.views.fleet_kinds import BINDINGS, CLUSTERS, DECISIONS, PLACEMENTS, SETS
 from sully.views.kinds import CLAIMS, PATCHES, RULES, SLICES
-from sully.views.snapshot.kinds import FLEET
+from sully.views.snapshot.kinds import FLEET, NODES, WORKLOADS
 
 Find = Callable[[Reader, Key], Finding | None]
 FindLimited = Callable[[Reader, Key, str], Finding | None]
@@ -46,6 +48,8 @@ class Question:
     find_limited: FindLimited | None = None
     """Answers callers that may not see all of the kinds that are needed."""
     namespaced: bool = False
+    events: bool = False
+    """The Events of eviction controllers are part of the answer."""
 
     def answer(self, reader: Reader, key: Key) -> Explanation | None:
         """Explain an object; None if it is unknown."""
@@ -69,12 +73,29 @@ def _rendered(finding: Finding | None, reader: Reader) -> Explanation | None:
 _PLACED = (CLUSTERS, SETS, BINDINGS, PLACEMENTS, DECISIONS)
 
 _USED = (CLAIMS, LABELED_PODS)
+
+
+def _workload(kind: Kind[dict[str, Any]]) -> Question:
+    return Question(
+        kind.kind,
+        workload_finder(kind),
+        (*DEVICE_KINDS, kind),
+        (kind, *_USED),
+        namespaced=True,
+        events=True,
+    )
+
+
 QUESTIONS = {
-    "pod": Question("Pod", find_pod, DEVICE_KINDS, _USED, namespaced=True),
+    "pod": Question("Pod", find_pod, DEVICE_KINDS, _USED, namespaced=True, events=True),
     "claim": Question("ResourceClaim", find_claim, DEVICE_KINDS, _USED, namespaced=True),
     "device": Question("Device", find_device, DEVICE_KINDS, (SLICES, *_USED), limited_device),
-    "rule": Question(RULES.kind, find_rule, DEVICE_KINDS, (RULES, SLICES, *_USED), limited_rule),
+    "rule": Question(
+        RULES.kind, find_rule, DEVICE_KINDS, (RULES, SLICES, *_USED), limited_rule, events=True
+    ),
     "patch": Question(PATCHES.kind, find_patch, DEVICE_KINDS, (PATCHES, SLICES, *_USED)),
+    "node": Question("Node", find_node, DEVICE_KINDS, (NODES, SLICES, *_USED)),
+    **{kind.kind.lower(): _workload(kind) for kind in WORKLOADS},
     "placement": Question(
         "Placement", find_placement, FLEET, _PLACED, limited_placement, namespaced=True
     ),

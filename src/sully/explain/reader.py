@@ -14,13 +14,15 @@ from sully.client.objects import key_of
 from sully.client.transport import Kind
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.rules import recorded, sourced
-from sully.domain.devices.taints import SourcedTaint
+from sully.domain.devices.taints import SourcedTaint, blocks
 from sully.domain.eviction.judge import EvictionPolicy
+from sully.domain.eviction.running_loops import RunningLoop
 from sully.explain.facts.allocations import AllocatedDevice
 from sully.explain.facts.cluster_taints import ClusterTaints
 from sully.explain.sources import Sources
 from sully.explain.trials.scheduler import SchedulerCopy
 from sully.views.devices.exposures import Exposures
+from sully.views.eviction_loops import loops_in
 from sully.views.fleet import FleetView
 from sully.views.fleet_kinds import CLUSTERS, POLICIES
 from sully.views.kinds import EVICTION_RECORDS, PATCHES, RULES, SLICES, TAINT_RECORDS
@@ -37,6 +39,8 @@ class Reader:
         """Whether it has all that the scheduler looks at."""
 
     def _hides(self, kind: Kind[Any]) -> bool:
+        if kind == PATCHES and not self.snapshot.control_plane.honors_patches:
+            return False  # They would change nothing.
         gap = self.snapshot.gap(kind)
         return gap is not None and gap.reason == "not allowed"
 
@@ -55,6 +59,11 @@ class Reader:
     @property
     def fleet(self) -> FleetView:
         return self.snapshot.fleet
+
+    def prevents_scheduling(self, taint: SourcedTaint) -> bool:
+        """Report whether the scheduler that acts there honors a taint."""
+        unread = self.snapshot.control_plane.unscheduled_origins
+        return blocks(taint.taint) and taint.origin.kind not in unread
 
     @cached_property
     def hides_taints(self) -> bool:
@@ -84,6 +93,11 @@ class Reader:
     def clusters(self) -> dict[str, ManagedCluster]:
         clusters = self.snapshot.of(CLUSTERS).values()
         return {cluster.metadata.name: cluster for cluster in clusters}
+
+    @cached_property
+    def eviction_loops(self) -> tuple[RunningLoop, ...]:
+        """Return the owners whose pods are evicted again and again."""
+        return loops_in(self.snapshot)
 
     def taints(
         self, device: DeviceId, claims: Iterable[ResourceClaim] = ()

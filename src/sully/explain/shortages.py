@@ -19,8 +19,8 @@ from sully.api.resource.types import (
     ResourceClaim,
 )
 from sully.domain.allocation.requests import claim_key
-from sully.domain.allocation.toleration_expiry import expires
 from sully.domain.devices.rules import Classes
+from sully.domain.devices.taints import expires
 from sully.domain.scheduling.diagnosis import Diagnosis, RequestAccount, Selector, Taint
 from sully.domain.scheduling.extended import NAMELESS, Extension
 from sully.domain.tolerations import mismatched_field

@@ -64,12 +64,15 @@ def origins_of(taints: Iterable[SourcedTaint]) -> tuple[str, ...]:
 
 
 def author(metadata: ObjectMeta) -> str:
-    """Return who created an object: the user our server noted, or who manages its fields."""
-    return metadata.annotations.get(CREATED_BY, "") or manager(metadata, "f:spec")
+    """Return the user who created an object, where the server records it."""
+    return metadata.annotations.get(CREATED_BY, "")
 
 
-def manager(metadata: ObjectMeta, *fields: str) -> str:
-    """Return the first field manager of a part of an object, which other servers keep too."""
+def program(metadata: ObjectMeta, *fields: str) -> str:
+    """Return the program that first wrote a part of an object, which all servers record.
+
+    A field manager is a program, like kubectl-create, whoever runs it.
+    """
     entries = [entry for entry in metadata.managed_fields if isinstance(entry, Mapping)]
     for entry in sorted(entries, key=lambda entry: str(entry.get("time") or "")):
         if not entry.get("subresource") and _has(entry.get("fieldsV1"), fields):
@@ -90,6 +93,7 @@ def of_rule(rule: DeviceTaintRule) -> Source:
     return Source(
         origin=f"DeviceTaintRule/{rule.metadata.name}",
         by=author(rule.metadata),
+        program=program(rule.metadata, "f:spec"),
         why=description(rule),
         since=rule.metadata.creation_timestamp,
         until=expiry(annotations),
@@ -102,6 +106,7 @@ def of_patch(patch: ResourceSlicePatch) -> Source:
     return Source(
         origin=f"ResourceSlicePatch/{patch.metadata.name}",
         by=author(patch.metadata),
+        program=program(patch.metadata, "f:spec"),
         why=annotations.get(DESCRIPTION, ""),
         since=patch.metadata.creation_timestamp,
         until=expiry(annotations),

@@ -16,6 +16,7 @@ from sully.explain.kinds import LABELED_PODS
 from sully.explain.reader import Reader
 from sully.views.fleet_kinds import CLUSTERS, PLACEMENTS
 from sully.views.kinds import CLAIMS, EVICTION_RECORDS, PATCHES, RULES, TAINT_RECORDS
+from sully.views.snapshot.kinds import NODES, WORKLOADS
 
 MAX_SUGGESTIONS: Final = 4
 _MAX_COMPARED: Final = 5000
@@ -25,6 +26,8 @@ _KINDS: Final[dict[str, Kind[Any]]] = {
     "claim": CLAIMS,
     "rule": RULES,
     "patch": PATCHES,
+    "node": NODES,
+    **{kind.kind.lower(): kind for kind in WORKLOADS},
     "placement": PLACEMENTS,
     "cluster": CLUSTERS,
 }

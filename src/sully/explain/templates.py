@@ -1,10 +1,10 @@
-"""The table: cause → state → sentences → remedies, by kind; and the text of each note.
+"""The table: cause → state → sentences → remedies, by kind.
 
-Every text of `sully explain` that is ours is in this file; messages of Kubernetes and of Open
-Cluster Management come in as fields and stay as they are. A row has the word for the cause, the
-state and the first sentence. Below it are further sentences, fields with notes after `*`, and the
-remedies after `>`; a line that is indented more continues the one before. render.py has the syntax
-of a sentence.
+Every text of `sully explain` that is ours is in this file and in note_templates.py; messages of
+Kubernetes and of Open Cluster Management come in as fields and stay as they are. A row has the word
+for the cause, the state and the first sentence. Below it are further sentences, fields with notes
+after `*`, and the remedies after `>`; a line that is indented more continues the one before.
+render.py has the syntax of a sentence.
 """
 
 from __future__ import annotations
@@ -12,7 +12,16 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from sully.explain import note_templates
+
+_AUTHOR: Final = (
+    "[, created by {by} at {created}|, created with {program} at {created}"
+    "|, created by {by}|, created with {program}|, created at {created}]"
+    "[, reason {why:quoted}][{by:?},|{program:?},|{created:?},|{why:?},]"
+)
+WORKLOAD_KINDS: Final = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job")
 _MACROS: Final = {
+    "node-devices": "It has {devices:device}: {used} in use, {free} free, {tainted} tainted.",
     "on": "{subject} is on node {node}",
     "pending": "{subject} [has been Pending since {since}|is Pending]",
     "deleting": "{subject} is being deleted[ since {since}]",
@@ -22,8 +31,11 @@ _MACROS: Final = {
     "sources": "[{sources:2}|a taint that is not recorded]",
     "where": "[ on node {node}|{all_nodes:?} (for all nodes)"
     "|{some_nodes:?} (for the nodes of a selector)]",
-    "author": "[, created by {by} at {created}|, created by {by}|, created at {created}]"
-    "[, reason {why:quoted}][{by:?},|{created:?},|{why:?},]",
+    "author": _AUTHOR,
+    "adds": f"{{subject}}{_AUTHOR} [{{past:?}}added|adds] taint {{taint}} to {{selector}}.",
+    "were-evicted": "[{complete:?}{evicted:pod} {evicted:was/were} evicted because of it"
+    "|At least {evicted:pod} {evicted:was/were} evicted because of it"
+    "|It is not known how many pods were evicted because of it]",
     "selects": "It selects {devices:published device}, {allocated} in use",
     "terminating-pods": "[; {terminating:more pod} {terminating:is/are} terminating]",
     "stop": "To stop: [{pausable:?}sully evictions pause {name}, or ]delete the rule; evicted pods"
@@ -73,8 +85,7 @@ TaintExpiresFirst (Running): <on> and is not evicted: {sources:2} {sources:expir
   *taints
 EvictionDue (Evicting): <due> It is evicted as soon as the eviction controller processes it.
   *taints
-EvictionRateLimited (Evicting): <due> The rate is {rate:pod} per second, and other pods are evicted
-    first.
+EvictionRateLimited (Evicting): <due> The rate is {rate}, and other pods are evicted first.
   *taints
 WaitingForDisruptionBudget (Evicting): <due> [{several:?}It cannot be evicted: more than one
     PodDisruptionBudget selects it, {budgets}.|{allowed:?}PodDisruptionBudget {budgets} allows its
@@ -92,12 +103,16 @@ Evicted (Evicted): {subject}[ of {owner}] was evicted[ from node {node}] at {at}
   *taints
   > [{owner:?}Its owner creates a replacement; explain that one if it is Pending.|No controller
     manages it: create it again, with a toleration if it may use such devices.]
+EvictedInLoop (Evicted): {subject} of {owner} was evicted at {at} because of a taint on one of its
+    devices.
 OtherScheduler (Pending): <pending>, and only scheduler {scheduler} can schedule it.
   > Run scheduler {scheduler}, or remove spec.schedulerName.
 SchedulingGated (Pending): <pending> because of {gates:scheduling gate}: {gates}.
   > The controller that set the gate removes it when the pod may be scheduled.
 UnsupportedConstraint (Pending): <pending>: this scheduler does not evaluate {field}.
   > Remove {field}, or use another scheduler for the pod.
+VolumesNotReady (Pending): <pending>: {message}.
+  > Check the PersistentVolumeClaims of the pod.
 ClaimNotCreated (Pending): <pending>: {message}.
   > The claim controller creates it; check that it is running.
 TemplateMissing (Pending): <pending>: {message}; there is no ResourceClaimTemplate {template} in
@@ -121,8 +136,8 @@ ClassMissing (Pending): <pending>: {message}.
   > Create the class, or name one that exists[: {classes}].
 SchedulerError (Pending): <pending>: {message:sentence}
   > [{failure}|Correct what the error names.]
-NoNodes (Pending): <pending>, and there is no node.
-  > Add a node.
+NoNodes (Pending): <pending>, and [{named:?}node {named:or} does not exist|there is no node].
+  > [{named:?}Its controller deletes it, or node {named:or} has to be added again.|Add a node.]
 NotScheduledYet (Pending): <pending>[, although it would fit on node {node} now|, and no scheduler
     has processed it].
   > [{node:?}The scheduler has not retried it since; check that it is running.|Check that a
@@ -137,8 +152,8 @@ ClaimTainted (Pending): <pending>: it would be evicted immediately if it used cl
     because of {sources:2}.
   Device {device} of the claim has {taints:2}.
   > Use another claim, or have the taint removed.
-NodesUnsuitable (Pending): <pending>: [{single:?}the only node {reasons:all}|{same:?}all {nodes}
-    nodes {reasons:all}|of {nodes} nodes, {reasons:counted}].
+NodesUnsuitable (Pending): <pending>: [{single:?}[node {node}|the only node]
+    {reasons:all}|{same:?}all {nodes} nodes {reasons:all}|of {nodes} nodes, {reasons:counted}].
   *notes
 InsufficientDevices (Pending): <pending>: {shortage}.
   *notes
@@ -176,6 +191,19 @@ Unused: <has>
 """
 
 _DEVICE: Final = """
+AllocatedTwice (Conflict): {subject}<where> was allocated to {claims:claim}, which cannot all use
+    it: {claims:all}.
+  It is in use by {users}. Schedulers that allocate the same devices do not see each other's
+    decisions until they are written.
+  *taints
+  > Delete all of these pods: kube-scheduler considers a device as free once one of its claims is
+    released, also if another keeps it. Then give each scheduler devices of its own: a DeviceClass
+    that only its pods use, or nodes.
+CapacityExceeded (Conflict): {subject}<where> was allocated to {claims:all}, which together take
+    more {text} than it has.
+  *taints
+  > Delete pods until it has enough. Then give each scheduler devices of its own: a DeviceClass that
+    only its pods use, or nodes.
 StillAllocated (Unpublished): {subject} is no longer published by any driver, but claim {claims}
     still {claims:has/have} it.
   *taints
@@ -212,6 +240,10 @@ NotAllowed (NotVisible): You are not allowed to see {object}[; in namespace {nam
 
 _RULE: Final = """
 Deleted (Deleting): <deleting>[ and waits for {finalizers}].
+FeatureDisabled (Inactive): It has no effect: {inactive}.
+  > {enable:sentence}
+NotSupported (Inactive): It has no effect: {inactive}.
+  > {enable:sentence}
 NoSelector (Idle): It has no deviceSelector, so it selects no device.
   > Give it a deviceSelector; an empty one selects every device.
 SelectorFails (Idle): It selects no device.
@@ -231,7 +263,7 @@ EvictionPaused (Paused): <selects>, and eviction is paused[: {paused:quoted}]; {
 TaintExpiresFirst (Done): <selects>. No pod is evicted: it expires before the tolerations of
     {pods:pod}.
 PodsToBeEvicted (Evicting): <selects>. {pods:pod} will be evicted[, {due} of them] immediately[, at
-    {rate:pod} per second][{budgets:?}, as PodDisruptionBudgets allow]<terminating-pods>.
+    a rate of {rate}][{budgets:?}, as PodDisruptionBudgets allow]<terminating-pods>.
   > <stop>
 ToleratedTemporarily (Evicting): <selects>. {pods:pod} will be evicted later; the first, {first},
     tolerates it until {at}<terminating-pods>.
@@ -245,9 +277,8 @@ Completed (Done): <selects>. [{complete:!}At least ]{evicted:pod} {evicted:was/w
     because of it, and no other pod will be.
 AllPodsTolerate (Done): <selects>, and all pods there tolerate it or no longer use a device.
 NoPodsAffected (Done): <selects>: there is no pod to evict.
-RuleDeleted (Removed): It was deleted[ by {deleted_by}][ at {at}]. {evicted:pod} {evicted:was/were}
-    evicted because of it.
-Expired (Removed): It expired[ at {at}]. {evicted:pod} {evicted:was/were} evicted because of it.
+RuleDeleted (Removed): It was deleted[ by {deleted_by}][ at {at}]. <were-evicted>.
+Expired (Removed): It expired[ at {at}]. <were-evicted>.
 Applied (Applied): It selects {devices:published device}, and all of its values apply.
 PartlyOverridden (Applied): It selects {devices:published device}, but {values} of its values
     {values:does/do} not apply: other patches take precedence, {winners}.
@@ -255,6 +286,45 @@ PartlyOverridden (Applied): It selects {devices:published device}, but {values} 
 OtherPatchesFirst (Overridden): It selects {devices:published device}, but none of its values
     applies: other patches take precedence, {winners}.
   > The higher priority wins, then the older patch, then the name.
+"""
+
+_LOOP: Final = """
+EvictionLoop (Evicting): *loops
+  <adds>
+  <selects>.
+"""
+
+_NODE: Final = """
+NodeNotFound (Missing): {subject} does not exist, but drivers publish {devices:device} for it.
+  > Add the node again, or delete its ResourceSlices.
+Cordoned (Unschedulable): {subject} is cordoned: no new pod is scheduled to it. <node-devices>
+  > To make it schedulable again: kubectl uncordon {node}
+NotReady (Unschedulable): {subject} has taint {taint}: no new pod is scheduled to it.
+    <node-devices>
+  > Check its kubelet: kubectl describe node {node}
+NoDevices (Ready): {subject} is schedulable, but no driver publishes devices for it.
+  > Check that the driver is running on the node.
+DevicesUnusable (Unusable): {subject} has no free device: they cannot be allocated ({text}).
+    <node-devices>
+  > Its driver has to publish the whole pool, without contradictions.
+DevicesTainted (Tainted): {subject} has no free device: {sources:2} {sources:prevents/prevent}
+    scheduling on {tainted} of {devices:device}. <node-devices>
+  > Tolerate the taint, or have it removed: sully rules
+DevicesInUse (InUse): {subject} has no free device: all are in use. <node-devices>
+DevicesFree (Ready): {subject} is schedulable and has {free:free device}. <node-devices>
+  [{sources:2} {sources:prevents/prevent} scheduling on {tainted} of them.]
+"""
+
+_WORKLOAD: Final = """
+EvictionLoop (Evicting): *loops
+PodsPending (Pending): {pending} of {pods:pod} of {subject} {pending:is/are} Pending.
+PodsToBeEvicted (Evicting): {evicting} of {pods:pod} of {subject} will be evicted.
+PodsRunning (Running): {pods:pod} of {subject} {pods:has a node/have nodes}, and none will be
+    evicted because of a device taint.
+NoPods (Idle): {subject} has no pods[: {message}].
+  > [{message:?}Correct what the message names.|Check its replicas, and that its controller is
+    running.]
+Finished (Finished): {subject} has finished ({phase}).
 """
 
 _CLUSTER: Final = """
@@ -281,8 +351,8 @@ NoPlacement (Available): <available>, but no placement may use that set.
 NotSelected (Available): <available>, but is not selected by {placements:placement/placements}
     {placements:3}.
   *verdicts
-TaintNotTolerated (Tainted): <available>, but taint {taint.taint}[, added by {taint.by},] prevents
-    selection by {placements:placement/placements} {placements:3}.
+TaintNotTolerated (Tainted): <available>, but taint {taint.taint}[, added by {taint.by},|, added
+    with {taint.program},] prevents selection by {placements:placement/placements} {placements:3}.
 """
 
 _PLACEMENT: Final = """
@@ -326,191 +396,6 @@ NotAllowed (NotVisible): {subject} has {clusters:cluster}[ ({clusters})][ since 
   > <ask>
 """
 
-_NOTES: Final = """
-Source: {label}[ (created by {by})| (driver {driver})]
-TaintFact: taint {taint} from {source}[, added {added}][, reason {why:quoted}][, data {data}][,
-    until {source.until}][, deleted {source.deleted}]
-DeviceHasTaint: Device {device} has {taint}.
-DeviceHadTaint: Device {device} had {taint}.
-ItHasTaint: It has {taint}[{paused:?}; eviction by it is paused].
-ClaimDeviceTaint: Device {device} has {taint}; [{paused:?}eviction by it is paused|no pod is
-    evicted because of it].
-MoreTaintsEvict: {count:more taint} {count:has/have} the same effect.
-PreviousEvictions: Before it, [{several:?}{count} pods [of {owner}|named {pod}] were evicted, the
-    last|pod {pod}[ of {owner}] was evicted] at {at} because of <sources>.
-StopEviction: It is not evicted if [{rules:rule/rules} {rules} {rules:is/are} deleted in time|the
-    taint is removed in time by its source][{pausable:?}; pausing {rules:the rule/them} postpones
-    the eviction].
-POOL_INCOMPLETE: Wait until the driver has published the whole pool.
-POOL_INVALID: The driver has to publish the pool without contradictions.
-TOO_MANY_DEVICES: Request fewer devices, or spread them over several claims.
-CONSTRAINT: Relax the constraint, or request a number of devices instead of all.
-CEL_RUNTIME: Guard the attribute with has() in that selector.
-CEL_COMPILE: Correct the expression of that selector.
-Nodes/Cordoned: {names:is/are} cordoned
-  > Uncordon a node (kubectl uncordon).
-Nodes/Untolerated: {names:has/have} taints that it does not tolerate
-  > Tolerate the taint of the nodes in spec.tolerations of the pod.
-Nodes/NotSelected: {names:does/do} not match its node selector or affinity
-  > Change the node selector or affinity of the pod, or label a node.
-Nodes/TooManyPods: {names:has/have} the maximum number of pods
-  > Wait until other pods terminate, or add a node.
-Nodes/Insufficient: {names:has/have} insufficient {resource}
-  > Request less {resource}, or add a node that has as much.
-NodeMessage: {names:node} ({names:3}): {message}.
-OtherRejections: {nodes:node} could not run the pod anyway: {messages:2}.
-ExceedsNodes: It requests {requested} {resource}, and no node has [more than {most}|any].
-  > [Request at most {most} {resource}, or add a node that has more.|Add a node that has
-    {resource}, or remove the request.]
-NoNodeHasAll: Request less, or add a node that has all of it.
-NotEnoughOnNode: That would not be enough on node {node}: {shortage}.
-StillNotEnough: Even if its devices were free and tolerated, node {node} would not fit: {shortage}.
-NodesTooSmall: [resource {resource}|request {request}] needs {wanted} devices on one node, and no
-    node has more than {most}
-LargeRequest: <request> needs {wanted:device}, and no node has as many: {node} has the most,
-    {most}.
-  > Request at most {most:device} [as {resource}|in request {request} of claim {claim}].
-DevicesTainted: {sources:2} {sources:prevents/prevent} scheduling on devices that it could use
-DevicesInUse: [{claims:claim/claims} {claims:2} {claims:uses/use} devices that it could use|the
-    devices that it could use are in use]
-ConstraintUnmet: no node has devices that meet [constraint {constraints:2}|the constraints of its
-    claim] together
-NoDevices: no driver publishes a device[ of class {classes:or}] for it
-SelectorsExclude: [no device matches the selectors of request {requests:2}|no device is of class
-    {classes:or}|no device matches]
-SelectorsFail: a selector of request {requests:2} fails
-CapacityTooSmall: no device has the capacity that request {requests:2} needs
-PoolsUnusable: [pool {invalid:2} is invalid|the driver of pool {incomplete:2} is still publishing
-    it]
-NotTogether: no node has devices for all of its requests together
-CountersUsedUp: the counters that the devices share are used up
-ClaimElsewhere: no node has the devices that it needs
-ClaimTainted: no node has the devices that it needs
-DevicesElsewhere: the devices that it could use are on nodes that it cannot be scheduled to
-RequestShortage: <request> needs [{nothing:?}[{wanted:device}|all devices][ of class
-    {device_class}], and no node has any|[{wanted:device}|all devices that match], and [{available}
-    {available:is/are}|none is] available[{apart:?}, but no node has everything that is
-    requested][: {refused:comma}]].
-Refused/taint: {count} {count:is/are} tainted
-Refused/inUse: {count} {count:is/are} in use[ by {holders:3}]
-Refused/classSelector: {count} {count:is/are} not of [class {device_class}|the requested class]
-Refused/requestSelector: {count} {count:is/are} not selected by [selector {selector:code}|selector
-    {index} of the request|the selectors of the request]
-Refused/selectorError: {count} {count:is/are} not evaluated because a selector fails
-Refused/constraint: {count} {count:is/are} excluded by [constraint {constraints:2}|constraints of
-    the claim]
-Refused/node: {count} {count:is/are} for nodes that the pod cannot be scheduled to
-Refused/capacity: {count} {count:is/are} too small in capacity[, in part because of shares of
-    {holders:3}]
-Refused/counters: {count} {count:is/are} blocked because shared counters are used up
-MoreRequests: {count:more request} cannot be satisfied.
-TaintedDevices: {devices:device} {devices:has/have} {taint}.
-MoreTaints: {count:more taint} {count:prevents/prevent} scheduling.
-TolerationMismatch: Request {request} tolerates {toleration}, which [has another {differs} than
-    {taint}|has expired].
-IncompletePools: Pools that their driver is still publishing are ignored: {pools}.
-  > Wait until the driver has published all of pool {pools}; check that it is running.
-InvalidPool: Pool {pool} is ignored because it is invalid: {error}.
-InvalidPools:
-  > The driver of pool {pools} has to publish it without contradictions.
-OutOfReach: {devices:device} {devices:is/are} published, but for nodes that do not exist, or in
-    pools that are being replaced.
-PodsAhead: {pods:other pod} {pods:needs such devices and is/need such devices and are} scheduled
-    before it: {pods:3}.
-RequestsTogether: Each request could be satisfied, but no node has the devices for all of them
-    together.
-Advice/constraint: Relax the constraint [{constraints:2}|of the claim], which leaves too few
-    devices.
-Advice/counters: Request a smaller partition, or wait until shared counters are released.
-Advice/capacity: Request less capacity<in>: no free device has as much.
-Advice/extended: Extended resources cannot tolerate taints: use a claim, or have the taint removed.
-Advice/fewer: Request fewer devices<in>, or add devices.
-Advice/add: Add devices that can satisfy [{resource}|request {request}].
-Advice/node: Let the pod run on the nodes that have such devices: see its node selector and
-    tolerations.
-Advice/selectorError: Guard optional attributes with has() in the selectors: one of them fails.
-Advice/selector: Change the selector that excludes most devices: {selector:code}.
-Advice/driver: Start a driver that publishes devices of [class {device_class}|the requested class].
-ScheduledAfter: {steps:steps}. The pod would then be scheduled to node {node}.
-MayHelp: It may help to {step}[{partly:?}, as far as needed].
-Uncordon: uncordon node {node} (kubectl uncordon {node})
-TolerateNode: tolerate {taints:all} of node {node} in spec.tolerations of the pod
-MatchNode: change the node selector or affinity of the pod, or label node {node}, so that they
-    match
-RemovePods: wait until {pods:pod/pods} {pods:8} {pods:is/are} gone from node {node}
-TaintOf: {taint} from {source}
-RequestsOf: request {requests:all}[ of claim {claim}]
-TolerateDevices: tolerate {taints:all}[{expired:?} without tolerationSeconds][ in
-    {requests:all}][{removable:?}, or wait until {until}|{removable:?}, or have {taints:the
-    taint/the taints} removed]
-ClaimUse: {claim}[ ({devices:device}, used by pod {pods:2})| ({devices:device})| (used by pod
-    {pods:2})]
-Deallocate: wait until {claims:claim/claims} {claims:8} {claims:is/are} deallocated
-ImmutableClaims: The spec of a claim is immutable: to add tolerations, [update
-    {templates:template/templates} {templates:8} and recreate the pod][{templates:?}{claims:?} and
-    ][recreate {claims:claim/claims} {claims:8}].
-PodUser: pod {pods:2}
-ClaimUser: claim {claim}
-NotAllocatable: Even when it is free, it cannot be allocated ({text}).
-AdminAccess: Claim {claims} {claims:has/have} admin access to it, which does not prevent
-    scheduling.
-Patched: {names} {names:is/are} set by {patch}, not by the driver.
-RemoveTaints: To remove the taint: {steps:semicolon}.
-DeleteRule: delete rule {rule}
-ClearTaint: have {source} remove its taint
-UndecidedDevices: It cannot be determined whether it selects some devices: {device}: {error}[ (and
-    {more} more)].
-NoSuchDriver: [no driver {driver}|no driver] publishes devices
-NoSuchPool: there is no pool {pool}
-NoSuchDevice: there is no device {device} there
-NoMatchingDevice: no device matches {criteria:all}
-BlockedPods: It prevents scheduling of {pods:Pending pod}: {pods}.
-EvictedPods: {pods:pod} will be evicted because of its taints: {pods}.
-Expires: It [{overdue:?}should have expired|expires] at {at}.
-NotRecorded: How many pods were evicted so far is not recorded here: the controller that evicts
-    counts only since it was started. Sully's own keeps records (sully install --evictor sully).
-Overrides: patch {patch} ({values})
-ClusterTaint: taint {taint}[, added {added}][ by {by}][{by:?}{condition:?} because its condition
-    {condition}[ is {status}| was never reported]]
-ClusterHasTaint: It has {taint}.
-TaintOnCluster: On {cluster}: {taint}.
-ClusterCondition: [On {cluster}: |Its ]{type} is {status}[ since {at}]: {message:sentence}
-SelectedBy: {placements:placement} {placements:selects/select} it: {placements}.
-RejectedBy: {placements:placement} {placements:does/do} not select it because of a taint[, {losing}
-    of them had it]: {placements}.
-TolerationEnds: Placement {placement} loses it at {at}, when the toleration ends.
-ClockSkew: Its clock is out of sync[ since {at}]: its agent is ignored.
-Verdict: {of}: {text}.
-ClustersTaint: taint {taint}[, added by {by},] prevents selection of {clusters:cluster}
-ClustersUnmatched: its predicates do not match {clusters:cluster}
-NoMoreClusters: there are no more
-Out/taint: <clusters> not selected: {text}.
-Out/predicate: <clusters> not matched: {text}.
-Out/rank: <clusters> left out because others score higher.
-Out/prefer: <clusters> left out because of a PreferNoSelect taint.
-ToleratedUntil: {cluster} is tolerated until {at}.
-DecisionsDiffer: Its decisions do not reflect this yet; they name [{clusters}|none].
-StatusWarning: {message:sentence}
-SelectedAfter: {steps:steps}. [Cluster {cluster} would then be selected|The placement would then
-    get {clusters:cluster}].
-TolerateCluster: tolerate {taints:all}, or have {taints:the taint/the taints} removed[{health:?},
-    which the hub does when the cluster is available again]
-Match/labels: widen the predicates, or label [cluster {cluster} so that it matches|clusters so that
-    they match]
-Match/claims: widen the predicates, or have [cluster {cluster}|clusters] report such claims
-Match/expression: widen the predicates, or see that [cluster {cluster} has|clusters have] what the
-    expression requires
-RaiseNumber: request {clusters:cluster}
-LowerNumber: [Request at most {clusters:cluster}|Request others], or add some to the sets.
-AddToSet: Add cluster {cluster} to set {sets}.
-ForPlacement: For placement {placement}: {remedy:lower}
-BlocksPods: it prevents scheduling of {pods:pod} on devices: {pods}
-HasEvicted: it evicted {pods:pod}, the last, {last}, at {at}
-EvictedFrom: {pods:pod} {pods:was/were} evicted from it, the last, {last}, at {at}
-HeldByClaim: it is allocated to claim {claim}[ for pod {pods:2}]
-HeldByPlacements: {placements:placement} {placements:selects/select} it: {placements}
-"""
-
 _MACRO: Final = re.compile(r"<([\w-]+)>")
 
 
@@ -536,18 +421,19 @@ def _rows(table: str, lead: str = "") -> dict[str, Template]:
     return rows
 
 
-_ADDS: Final = "{subject}<author> [{past:?}added|adds] taint {taint} to {selector}."
 CAUSES: Final = {
     "Pod": _rows(_POD),
     "ResourceClaim": _rows(_CLAIM),
     "Device": _rows(_DEVICE),
-    "DeviceTaintRule": _rows(_RULE, _ADDS),
+    "DeviceTaintRule": _rows(_LOOP) | _rows(_RULE, "<adds>"),
     "ResourceSlicePatch": _rows(_RULE, "{subject}<author> is applied to {selector}."),
+    "Node": _rows(_NODE),
+    **{kind: _rows(_WORKLOAD) for kind in WORKLOAD_KINDS},
     "ManagedCluster": _rows(_CLUSTER),
     "Placement": _rows(_PLACEMENT),
 }
 """By kind and cause."""
 for _kind in ("DeviceTaintRule", "ManagedCluster"):
     CAUSES[_kind]["NotAllowed"] = CAUSES["Device"]["NotAllowed"]
-NOTES: Final = _rows(_NOTES)
+NOTES: Final = _rows(note_templates.TABLE)
 """By name."""

@@ -7,57 +7,44 @@ write, such as setting `timeAdded`, does not happen there; readers must do witho
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sully.api import build_scheme
+from sully.api.sully.columns import COLUMNS as OWN_COLUMNS
+from sully.api.sully.columns import PathColumn
 from sully.domain.capabilities.duties import OWN_VERSION
 from sully.domain.capabilities.offers import OURS, OWN_KINDS
 from sully.install.schemas import schema_of
+from sully.machinery.gates import Gates
 from sully.machinery.scheme import Scheme
 from sully.machinery.strategy import ResourceType
 
 Obj = dict[str, Any]
 
-_AGE = ("Age", "date", ".metadata.creationTimestamp")
-COLUMNS: dict[str, tuple[tuple[str, str, str], ...]] = {
+_AGE = PathColumn("Age", "date", ".metadata.creationTimestamp")
+COLUMNS: Mapping[str, tuple[PathColumn, ...]] = {
+    # As Kubernetes has it, in another group.
     "ResourceSlicePatch": (
-        ("Priority", "integer", ".spec.devices.priority"),
-        ("Driver", "string", ".spec.devices.filter.driver"),
-        ("Pool", "string", ".spec.devices.filter.pool"),
-        ("Device", "string", ".spec.devices.filter.device"),
-        _AGE,
+        PathColumn("Priority", "integer", ".spec.devices.priority"),
+        PathColumn("Driver", "string", ".spec.devices.filter.driver"),
+        PathColumn("Pool", "string", ".spec.devices.filter.pool"),
+        PathColumn("Device", "string", ".spec.devices.filter.device"),
     ),
-    "EvictionRecord": (
-        ("Pod", "string", ".spec.pod.name"),
-        ("Node", "string", ".spec.pod.node"),
-        ("Taint", "string", ".spec.causes[0].key"),
-        ("Cause", "string", ".spec.causes[0].name"),
-        ("Evicted", "date", ".spec.evictedTime"),
-        _AGE,
-    ),
-    "TaintRecord": (
-        ("Rule", "string", ".spec.rule.name"),
-        ("Taint", "string", ".spec.taint.key"),
-        ("By", "string", ".spec.createdBy"),
-        ("Evicted", "integer", ".status.evicted"),
-        ("Deleted", "date", ".status.deletedTime"),
-        _AGE,
-    ),
-    "ClusterTaintPolicy": (_AGE,),
+    **OWN_COLUMNS,
 }
 """What `kubectl get` prints: name, type, and where it is in an object."""
 
 
-def definitions() -> Iterator[Obj]:
-    """Yield the definition of each of our kinds."""
+def definitions(gates: Gates | None = None) -> Iterator[Obj]:
+    """Yield the definition of each of our kinds, for controllers with these feature gates."""
     scheme = build_scheme()
     resources = {resource.kind: resource for resource in scheme.resources()}
     for kind in OWN_KINDS.values():
-        yield _definition(scheme, resources[kind])
+        yield _definition(scheme, resources[kind], gates or Gates())
 
 
-def _definition(scheme: Scheme, resource: ResourceType) -> Obj:
+def _definition(scheme: Scheme, resource: ResourceType, gates: Gates) -> Obj:
     names: Obj = {
         "kind": resource.kind,
         "listKind": f"{resource.kind}List",
@@ -74,21 +61,21 @@ def _definition(scheme: Scheme, resource: ResourceType) -> Obj:
             "group": OURS,
             "names": names,
             "scope": "Namespaced" if resource.namespaced else "Cluster",
-            "versions": [_version(scheme, resource)],
+            "versions": [_version(scheme, resource, gates)],
         },
     }
 
 
-def _version(scheme: Scheme, resource: ResourceType) -> Obj:
+def _version(scheme: Scheme, resource: ResourceType, gates: Gates) -> Obj:
     kind = scheme.tables.get(resource.hub.package, resource.kind)
     version: Obj = {
         "name": OWN_VERSION,
         "served": True,
         "storage": True,
-        "schema": {"openAPIV3Schema": schema_of(kind)},
+        "schema": {"openAPIV3Schema": schema_of(kind, gates)},
         "additionalPrinterColumns": [
-            {"name": name, "type": type_, "jsonPath": path}
-            for name, type_, path in COLUMNS[resource.kind]
+            {"name": column.name, "type": column.type, "jsonPath": column.path}
+            for column in (*COLUMNS[resource.kind], _AGE)
         ],
     }
     if resource.status is not None:

@@ -9,30 +9,74 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from sully.api.cluster.types import HEALTH_KEYS
 from sully.api.resource.selectors import EXPRESSION_MAX, SELECTORS_MAX
-from sully.api.resource.validation_conditions import CONDITIONS_MAX
-from sully.api.resource.validation_devices import TEXT_MAX as ATTRIBUTE_MAX
-from sully.api.resource.validation_rules import PATCH_VALUES_MAX
-from sully.api.resource.validation_taints import DESCRIPTION_MAX, TAINTS_MAX
+from sully.api.resource.validation.conditions import CONDITIONS_MAX
+from sully.api.resource.validation.devices import ATTRIBUTE_VALUES_MAX, SEMVER_PATTERN
+from sully.api.resource.validation.devices import TEXT_MAX as ATTRIBUTE_MAX
+from sully.api.resource.validation.names import DRIVER_MAX, IDENTIFIER_MAX, POOL_MAX
+from sully.api.resource.validation.rules import PATCH_VALUES_MAX
+from sully.api.resource.validation.taints import DESCRIPTION_MAX, TAINTS_MAX
 from sully.api.sully.policies import LONGEST_DELAY, RULES_MAX
 from sully.api.sully.validation import CAUSES_MAX, CHANGES_MAX, CLAIMS_MAX, DEVICES_MAX, TEXT_MAX
+from sully.machinery.names import DNS_LABEL, DNS_SUBDOMAIN
 
 Obj = dict[str, Any]
 
-_NAME = "[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
-_LABEL_KEY: Obj = {
-    "minLength": 1,
-    "maxLength": 317,
-    "pattern": f"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?{_NAME}$",
-}
-_LABEL_VALUE: Obj = {"maxLength": 63, "pattern": f"^({_NAME})?$"}
+LABELS_MAX = 64
+"""Of a selector; our own server has no limit, but the cost of rules needs one."""
+_QUALIFIED_TEXT = "a name must be a domain and an identifier separated by a slash"
+_NAME = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_CASELESS_LABEL = "[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?"
+_CASELESS_SUBDOMAIN = rf"{_CASELESS_LABEL}(\.{_CASELESS_LABEL})*"
+_IDENTIFIER = f"[A-Za-z_][A-Za-z0-9_]{{0,{IDENTIFIER_MAX - 1}}}"
+_KEY_PATTERN = f"^({DNS_SUBDOMAIN}/)?{_NAME}$"
+_VALUE_PATTERN = f"^({_NAME})?$"
+_LABEL_KEY: Obj = {"minLength": 1, "maxLength": 317, "pattern": _KEY_PATTERN}
+_LABEL_VALUE: Obj = {"maxLength": 63, "pattern": _VALUE_PATTERN}
 _NOT_EMPTY: Obj = {"minLength": 1}
 _DELAY: Obj = {"minimum": 0, "maximum": LONGEST_DELAY}
 _DEVICE: Obj = {"pattern": "^[^/]+/.+/[^/]+$"}
+_SUBDOMAIN: Obj = {"minLength": 1, "maxLength": 253, "pattern": f"^{DNS_SUBDOMAIN}$"}
+_DRIVER: Obj = {"minLength": 1, "maxLength": DRIVER_MAX, "pattern": f"^{_CASELESS_SUBDOMAIN}$"}
+_POOL: Obj = {
+    "minLength": 1,
+    "maxLength": POOL_MAX,
+    "pattern": f"^{DNS_SUBDOMAIN}(/{DNS_SUBDOMAIN})*$",
+}
+_VERSION: Obj = {"maxLength": ATTRIBUTE_MAX, "pattern": f"^{SEMVER_PATTERN}$"}
+_LABEL: Obj = {"minLength": 1, "maxLength": 63, "pattern": f"^{DNS_LABEL}$"}
+
+
+def _rules(*rules: tuple[str, str]) -> Obj:
+    listed = [{"rule": rule, "message": message} for rule, message in rules]
+    return {"x-kubernetes-validations": listed}
 
 
 def _rule(rule: str, message: str) -> Obj:
-    return {"x-kubernetes-validations": [{"rule": rule, "message": message}]}
+    return _rules((rule, message))
+
+
+def _bytes(most: int) -> Obj:
+    """Limit a text in bytes; the length of a schema counts characters."""
+    text = f"may not be more than {most} bytes"
+    return {"maxLength": most, **_rule(f"bytes(self).size() <= {most}", text)}
+
+
+def _names(domain: str, text: str) -> tuple[str, str]:
+    """Return the rule for the names of attributes or capacities: a domain and an identifier."""
+    within = f"name.indexOf('/') <= {DRIVER_MAX}"
+    pattern = _escaped(f"^{domain}/{_IDENTIFIER}$")
+    return f"self.all(name, {within} && name.matches('{pattern}'))", text
+
+
+def _escaped(pattern: str) -> str:
+    """Write a pattern as a literal of CEL."""
+    return pattern.replace("\\", "\\\\")
+
+
+def _each(item: Obj, most: int) -> Obj:
+    return {"maxItems": most, "items": {"type": "string", **item}}
 
 
 def _size(name: str) -> str:
@@ -47,15 +91,37 @@ LIMITS: Mapping[str, Obj] = {
         f"{_size('attributes')} + {_size('capacity')} <= {PATCH_VALUES_MAX}",
         f"the total number of attributes and capacities must not exceed {PATCH_VALUES_MAX}",
     ),
-    "DevicePatch.attributes": {"maxProperties": PATCH_VALUES_MAX},
-    "DevicePatch.capacity": {"maxProperties": PATCH_VALUES_MAX},
+    "DevicePatch.attributes": {
+        "maxProperties": PATCH_VALUES_MAX,
+        **_rules(_names(DNS_SUBDOMAIN, _QUALIFIED_TEXT)),
+    },
+    "DevicePatch.capacity": {
+        "maxProperties": PATCH_VALUES_MAX,
+        **_rules(_names(_CASELESS_SUBDOMAIN, _QUALIFIED_TEXT)),
+    },
     "DevicePatch.taints": {"maxItems": TAINTS_MAX},
+    "DevicePatchFilter.device": _LABEL,
+    "DevicePatchFilter.deviceClassName": _SUBDOMAIN,
+    "DevicePatchFilter.driver": _DRIVER,
+    "DevicePatchFilter.pool": _POOL,
     "DevicePatchFilter.selectors": {"maxItems": SELECTORS_MAX},
+    "DeviceSelector": {"required": ["cel"]},
     "NullableDeviceAttribute": {"minProperties": 1, "maxProperties": 1},
-    "NullableDeviceAttribute.string": {"maxLength": ATTRIBUTE_MAX},
-    "NullableDeviceAttribute.version": {"maxLength": ATTRIBUTE_MAX},
-    "CELDeviceSelector.expression": {"maxLength": EXPRESSION_MAX},
-    "DeviceTaint.description": {"maxLength": DESCRIPTION_MAX},
+    "NullableDeviceAttribute.string": _bytes(ATTRIBUTE_MAX),
+    "NullableDeviceAttribute.version": _VERSION,
+    **{
+        f"NullableDeviceAttribute.{name}": {"minItems": 1, "maxItems": ATTRIBUTE_VALUES_MAX}
+        for name in ("ints", "bools")
+    },
+    "NullableDeviceAttribute.strings": {
+        "minItems": 1,
+        **_each(_bytes(ATTRIBUTE_MAX), ATTRIBUTE_VALUES_MAX),
+    },
+    "NullableDeviceAttribute.versions": {"minItems": 1, **_each(_VERSION, ATTRIBUTE_VALUES_MAX)},
+    # As on our own server, where an amount is never absent.
+    "DeviceCapacity.value": {"default": "0"},
+    "CELDeviceSelector.expression": {"minLength": 1, "maxLength": EXPRESSION_MAX},
+    "DeviceTaint.description": _bytes(DESCRIPTION_MAX),
     "DeviceTaint.evictionsPerSecond": {"minimum": 1},
     "DeviceTaint.key": _LABEL_KEY,
     "DeviceTaint.value": _LABEL_VALUE,
@@ -63,30 +129,53 @@ LIMITS: Mapping[str, Obj] = {
     # EvictionRecord
     "EvictionRecordSpec": _IMMUTABLE,
     "EvictionRecordSpec.causes": {"minItems": 1, "maxItems": CAUSES_MAX},
-    "EvictionRecordSpec.claims": {"maxItems": CLAIMS_MAX},
-    "EvictionRecordSpec.devices": {"maxItems": DEVICES_MAX},
-    "EvictedPod.name": _NOT_EMPTY,
+    "EvictionRecordSpec.claims": _each(_SUBDOMAIN, CLAIMS_MAX),
+    "EvictionRecordSpec.devices": _each(_DEVICE, DEVICES_MAX),
+    "EvictedPod.name": _SUBDOMAIN,
     "EvictedPod.uid": _NOT_EMPTY,
-    "EvictionCause.description": {"maxLength": TEXT_MAX},
+    "EvictionCause.description": _bytes(TEXT_MAX),
     "EvictionCause.device": _DEVICE,
     "EvictionCause.effect": _NOT_EMPTY,
     "EvictionCause.key": _LABEL_KEY,
-    "EvictionCause.name": _NOT_EMPTY,
+    "EvictionCause.name": _SUBDOMAIN,
     "EvictionCause.value": _LABEL_VALUE,
     # TaintRecord
     "TaintRecordSpec": _IMMUTABLE,
-    "TaintRecordSpec.description": {"maxLength": TEXT_MAX},
-    "TaintRecordRule.name": _NOT_EMPTY,
+    "TaintRecordSpec.description": _bytes(TEXT_MAX),
+    "TaintRecordRule.name": _SUBDOMAIN,
     "TaintRecordRule.uid": _NOT_EMPTY,
     "TaintRecordStatus.evicted": {"minimum": 0},
     "TaintRecordStatus.changes": {"maxItems": CHANGES_MAX},
-    "TaintChange.what": {"minLength": 1, "maxLength": TEXT_MAX},
+    "TaintChange.what": {"minLength": 1, **_bytes(TEXT_MAX)},
+    "TaintChange.by": _bytes(TEXT_MAX),
     # ClusterTaintPolicy
     "ClusterTaintPolicySpec.rules": {"minItems": 1, "maxItems": RULES_MAX},
     "ClusterTaintPolicyRule.setAfterSeconds": _DELAY,
     "ClusterTaintPolicyRule.clearAfterSeconds": _DELAY,
-    "ClusterTaintPolicyCondition.type": _NOT_EMPTY,
-    "ClusterTaintPolicyTaint.key": _LABEL_KEY,
+    "ClusterTaintPolicyCondition.type": _LABEL_KEY,
+    "ClusterTaintPolicyTaint.key": {
+        **_LABEL_KEY,
+        **_rule(f"!(self in {sorted(HEALTH_KEYS)})", "is set by the hub from the cluster's health"),
+    },
     "ClusterTaintPolicyTaint.value": _LABEL_VALUE,
+    "LabelSelector.matchLabels": {
+        "maxProperties": LABELS_MAX,
+        "additionalProperties": {"type": "string", **_LABEL_VALUE},
+        **_rule(f"self.all(key, key.matches('{_escaped(_KEY_PATTERN)}'))", "invalid label key"),
+    },
+    "LabelSelector.matchExpressions": {"maxItems": LABELS_MAX},
+    "LabelSelectorRequirement": _rule(
+        "self.operator in ['In', 'NotIn'] == (has(self.values) && self.values.size() > 0)",
+        "values must be specified for the operators In and NotIn, and only for them",
+    ),
+    "LabelSelectorRequirement.key": _LABEL_KEY,
+    "LabelSelectorRequirement.operator": {"enum": ["In", "NotIn", "Exists", "DoesNotExist"]},
+    "LabelSelectorRequirement.values": _each(_LABEL_VALUE, LABELS_MAX),
 }
 """Additional limits of a schema, by type or by type and field."""
+
+GATED: Mapping[str, str] = {
+    f"NullableDeviceAttribute.{name}": "DRAListTypeAttributes"
+    for name in ("ints", "bools", "strings", "versions")
+}
+"""Fields that are dropped while a feature gate is off."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from sully.install.admission import patch_warning
 from sully.install.crds import definitions
 from sully.install.rbac import discovery_rules, lease_rules, review_rules, rules_of
 from sully.install.workload import (
@@ -26,7 +27,14 @@ from sully.server.authorization.policy.builders import RBAC, on_paths
 
 Obj = dict[str, Any]
 
-OPTIONAL = frozenset(("NetworkPolicy", "ServiceMonitor"))
+OPTIONAL = frozenset(
+    (
+        "NetworkPolicy",
+        "ServiceMonitor",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+    )
+)
 """Kinds that a server may lack: everything works without them."""
 
 
@@ -34,7 +42,8 @@ def manifests(settings: Settings) -> dict[str, list[Obj]]:
     """Return all objects by subject, in order."""
     return {
         "namespace": [_namespace(settings)],
-        "crds": list(definitions()),
+        "crds": list(definitions(settings.gates)),
+        "admission": patch_warning(),
         "rbac": list(_rbac(settings)),
         "controllers": [
             service(settings),

@@ -12,6 +12,7 @@ from typing import Any
 
 from sully.client.discovery.capabilities import EVICTOR_ROLE
 from sully.domain.capabilities.offers import OURS, PATCHES
+from sully.domain.devices.taints import BUDGET_EFFECTS, EFFECTS
 from sully.machinery.gates import Gates
 from sully.server.authorization.policy.builders import RBAC, READ, RESOURCE, on
 from sully.server.authorization.policy.clusters import CLUSTER
@@ -27,12 +28,16 @@ AGENTS: dict[str, tuple[str, ...]] = {
     "resourcequota": ("resourcequota-controller",),
     "replicasets": ("replicaset-controller",),
     "deployments": ("deployment-controller",),
+    "jobs": ("job-controller",),
+    "statefulsets": ("statefulset-controller",),
+    "daemonsets": ("daemon-set-controller",),
     "disruption": ("disruption-controller",),
     "claims": ("resource-claim-controller",),
     "eviction": ("device-taint-eviction-controller",),
     "history": ("taint-history-controller",),
     "expiry": ("taint-expiry-controller",),
     "patchstatus": ("slice-patch-status-controller",),
+    "deviceconflicts": ("device-conflict-controller",),
     "clusters": (
         "managed-cluster-controller",
         "managed-cluster-lease-controller",
@@ -86,6 +91,28 @@ RIGHTS: dict[str, tuple[Obj, ...]] = {
         on("core", "pods", READ),
         _EVENTS,
     ),
+    "jobs": (
+        on("batch", "jobs", f"delete {READ}"),
+        on("batch", "jobs/finalizers jobs/status", "update"),
+        on("core", "pods", f"create delete patch {READ}"),
+        _EVENTS,
+    ),
+    "statefulsets": (
+        on("apps", "statefulsets", READ),
+        on("apps", "statefulsets/finalizers statefulsets/status", "update"),
+        on("apps", "controllerrevisions", f"create delete patch {READ}"),
+        on("core", "persistentvolumeclaims", "create"),
+        on("core", "pods", f"create delete patch {READ}"),
+        _EVENTS,
+    ),
+    "daemonsets": (
+        on("apps", "daemonsets", READ),
+        on("apps", "daemonsets/finalizers daemonsets/status", "update"),
+        on("apps", "controllerrevisions", f"create delete patch {READ}"),
+        on("core", "nodes", READ),
+        on("core", "pods", f"create delete patch {READ}"),
+        _EVENTS,
+    ),
     "disruption": (
         on("apps", "deployments replicasets", READ),
         on("core", "pods", READ),
@@ -109,6 +136,7 @@ RIGHTS: dict[str, tuple[Obj, ...]] = {
         on("core", "pods/status", "patch"),
         on(OURS, "evictionrecords", f"create delete {READ}"),
         on(RESOURCE, "resourceclaims", READ),
+        on(RESOURCE, "resourceclaims/binding resourceclaims/status", "patch"),
         on(RESOURCE, "devicetaintrules/status", "patch"),
         _EVENTS,
     ),
@@ -122,9 +150,11 @@ RIGHTS: dict[str, tuple[Obj, ...]] = {
     "expiry": (
         on(RESOURCE, "devicetaintrules", f"delete {READ}"),
         on(_PATCHES, PATCHES, f"delete {READ}"),
+        on(CLUSTER, "managedclusters", f"patch {READ}"),
         _EVENTS,
     ),
     "patchstatus": (*_DEVICES, on(_PATCHES, f"{PATCHES}/status", "patch"), _EVENTS),
+    "deviceconflicts": (*_DEVICES, on(RESOURCE, "resourceclaims", READ), _EVENTS),
     "clusters": (
         # It may not escalate: it has what it grants to the agents of clusters.
         on(CLUSTER, "managedclusters", f"patch update {READ}"),
@@ -142,7 +172,8 @@ RIGHTS: dict[str, tuple[Obj, ...]] = {
     ),
     "scheduling": (
         *_DEVICES,
-        on("core", "nodes pods", READ),
+        on("core", "namespaces nodes persistentvolumeclaims persistentvolumes pods", READ),
+        on("storage.k8s.io", "storageclasses", READ),
         on("core", "pods/binding", "create"),
         on("core", "pods/status", "patch"),
         on(RESOURCE, "resourceclaims", f"create delete patch update {READ}"),
@@ -166,12 +197,13 @@ RIGHTS: dict[str, tuple[Obj, ...]] = {
 """The rules of each controller, by the name that `--only` takes."""
 
 GATED: dict[str, dict[str, tuple[Obj, ...]]] = {
-    "SullyNoExecuteWithPodDisruptionBudget": {
+    EFFECTS[effect].feature_gate: {
         "eviction": (
             on("core", "pods/eviction", "create"),
             on("policy", "poddisruptionbudgets", READ),
         )
-    },
+    }
+    for effect in BUDGET_EFFECTS
 }
 """Additional rules of a controller, by feature gate."""
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sully.install.limits import LIMITS
+from sully.install.limits import GATED, LIMITS
+from sully.machinery.gates import Gates
 from sully.machinery.schema import JSON_TYPES, Field, ListOf, MapOf, ObjectType, Scalar, Type
 
 Obj = dict[str, Any]
@@ -33,45 +34,47 @@ _SCALARS: dict[str, Obj] = {
 }
 
 
-def schema_of(kind: ObjectType) -> Obj:
+def schema_of(kind: ObjectType, gates: Gates) -> Obj:
     """Return the schema of a whole kind; the metadata is left to the server."""
-    schema = _object(kind)
+    schema = _object(kind, gates)
     schema["properties"]["metadata"] = {"type": "object"}
     return schema
 
 
-def _object(kind: ObjectType) -> Obj:
+def _object(kind: ObjectType, gates: Gates) -> Obj:
     schema: Obj = {"description": kind.doc, "type": "object", **LIMITS.get(kind.name, {})}
     if required := sorted(field.name for field in kind.fields.values() if field.required):
         schema["required"] = required
     if kind.fields:
         schema["properties"] = {
-            name: _property(kind, kind.fields[name]) for name in sorted(kind.fields)
+            name: _property(kind, kind.fields[name], gates)
+            for name in sorted(kind.fields)
+            if (gate := GATED.get(f"{kind.name}.{name}")) is None or gates[gate]
         }
     if kind.atomic:
         schema["x-kubernetes-map-type"] = "atomic"
     return schema
 
 
-def _property(owner: ObjectType, field: Field) -> Obj:
+def _property(owner: ObjectType, field: Field, gates: Gates) -> Obj:
     # Not of metadata: the server has its own schema for it, and accepts no other.
-    base = {"type": "object"} if field.name == "metadata" else _type(field.type)
+    base = {"type": "object"} if field.name == "metadata" else _type(field.type, gates)
     schema = {**base, **_merging(field), **LIMITS.get(f"{owner.name}.{field.name}", {})}
     if field.choices:
         schema.get("items", schema)["enum"] = list(field.choices)
     return schema | ({"description": field.doc} if field.doc else {})
 
 
-def _type(kind: Type) -> Obj:
+def _type(kind: Type, gates: Gates) -> Obj:
     match kind:
         case Scalar():
             return dict(_SCALARS[kind.name])
         case ListOf():
-            return {"type": "array", "items": _type(kind.item)}
+            return {"type": "array", "items": _type(kind.item, gates)}
         case MapOf():
-            return {"type": "object", "additionalProperties": _type(kind.value)}
+            return {"type": "object", "additionalProperties": _type(kind.value, gates)}
         case ObjectType():
-            return _object(kind)
+            return _object(kind, gates)
 
 
 def _merging(field: Field) -> Obj:

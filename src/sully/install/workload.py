@@ -14,7 +14,7 @@ Obj = dict[str, Any]
 NAME = "sully-controllers"
 LABELS = {"app.kubernetes.io/name": "sully", "app.kubernetes.io/component": "controllers"}
 PORT = 9090
-DEFAULT = ("eviction", "history", "expiry", "patchstatus", "scheduling")
+DEFAULT = ("eviction", "history", "expiry", "patchstatus", "deviceconflicts", "scheduling")
 """The controllers that have something to do in a cluster with devices."""
 
 

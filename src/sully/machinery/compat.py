@@ -40,6 +40,8 @@ class Compat:
     """A pod may name a RuntimeClass that is not served."""
     limits_tolerations: bool = True
     """A device request has at most 16 tolerations, as documented."""
+    rejects_equal_without_key: bool = True
+    """A device toleration without a key must have the operator Exists, as documented."""
     rejects_double_slashes: bool = True
     """Names of attributes and capacities have at most one slash."""
     names_fields_under_basic: bool = True
@@ -47,7 +49,7 @@ class Compat:
     warns_of_reserved_taint_keys: bool = True
     """Taint keys under kubernetes.io/ get a warning."""
     records_creator: bool = True
-    """Rules and patches get the annotation sully.dev/created-by."""
+    """Rules and patches get the annotation sully.dev/created-by, patches sully.dev/created-at."""
     records_allocated_attributes: bool = True
     """Claims get the annotation sully.dev/allocated-attributes, which only schedulers may write."""
     validates_annotations: bool = True
@@ -65,6 +67,8 @@ class Compat:
     """Finished and terminating pods are neither evicted nor counted."""
     evicts_extended_resources: bool = True
     """Pods that got their devices through extended resources are evicted."""
+    deallocates_tainted_claims: bool = True
+    """An allocated claim that no pod uses loses devices from which its pods would be evicted."""
     limits_evictions: bool = True
     """Rates, pauses, budgets and expiry apply where their feature gates are on."""
     records_evictions: bool = True
@@ -99,6 +103,8 @@ class Compat:
 
     keeps_taint_times: bool = True
     """The server keeps `timeAdded` of cluster taints instead of rejecting other values."""
+    keeps_health_clock: bool = True
+    """A health taint that replaces the other one keeps its time."""
     keeps_due_taints: bool = True
     """Cluster taints that health or a policy requires survive a write that leaves them out."""
     restricts_cluster_agents: bool = True
@@ -116,8 +122,14 @@ class Compat:
     """Flags set default tolerations for health taints and a budget of departures."""
     honors_prefer_no_select: bool = True
     """Clusters without an untolerated PreferNoSelect taint come first."""
+    prefers_lasting_clusters: bool = True
+    """Clusters with a taint that is tolerated for some time are selected last."""
+    ignores_seconds_if_new: bool = True
+    """`tolerationSeconds` are ignored with the effect NoSelectIfNew, as documented."""
     keeps_clusters_on_error: bool = True
     """A placement that cannot be evaluated keeps its clusters."""
+    tolerates_taints_without_time: bool = True
+    """A taint without `timeAdded` counts as just added. In OCM its tolerationSeconds are over."""
     exact_toleration_seconds: bool = True
     """More than 9223372036 tolerated seconds are a long time. OCM overflows."""
     accepts_quoted_group_size: bool = True

@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 
 from sully.machinery.compat import Compat
 from sully.machinery.fields import FieldError
-from sully.machinery.gotext import quote
+from sully.machinery.serialization.gotext import quote
 
 
 class ApiError(Exception):

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from sully.machinery.gotext import quote, show
+from sully.machinery.serialization.gotext import quote, show
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,14 @@ class Path(msgspec.Struct, frozen=True, gc=False):
         return FieldError(
             "FieldValueInvalid", str(self), _text("Invalid value", show(value), detail)
         )
+
+    def invalid_without_value(self, detail: str) -> FieldError:
+        """Return the error for a value that texts leave out."""
+        return FieldError("FieldValueInvalid", str(self), _text("Invalid value", None, detail))
+
+    def internal(self, detail: str) -> FieldError:
+        """Return the error for a value that made the server fail."""
+        return FieldError("InternalError", str(self), _text("Internal error", None, detail))
 
     def type_invalid(self, value: Any, detail: str) -> FieldError:
         """Return the error for a value of the wrong type."""

@@ -39,6 +39,8 @@ DEFAULTS: dict[str, bool] = {
 LOCKED = frozenset(
     ("DRAAdminAccess", "DRAPrioritizedList", "DRAExtendedResource", "DRAResourceClaimDeviceStatus")
 )
+_STABLE = LOCKED | {"DRADeviceTaints", "DRADeviceTaintRules"}
+_BETA_AND_OFF = frozenset(("DRAWorkloadResourceClaims",))
 NEEDS = {"DRADeviceTaintRules": "DRADeviceTaints"}
 """Switches that are nothing without another one."""
 OURS = frozenset(
@@ -46,6 +48,13 @@ OURS = frozenset(
     for name in DEFAULTS
     if name.startswith("Sully") or name == "DRAAdminControlledDeviceAttributes"
 )
+
+
+def stage_of(name: str) -> str:
+    """Return the stage of a feature gate as Kubernetes' metrics write it; of a stable one, none."""
+    if name in _STABLE:
+        return ""
+    return "BETA" if DEFAULTS[name] or name in _BETA_AND_OFF else "ALPHA"
 
 
 class GateError(ValueError):

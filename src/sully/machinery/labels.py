@@ -12,8 +12,8 @@ from typing import Any
 
 from sully.machinery.errors import aggregate
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.gotext import quote
 from sully.machinery.names import label_key_problems, label_value_problems
+from sully.machinery.serialization.gotext import quote
 
 _BINARY = ("in", "notin", "=", "==", "!=", "gt", "lt")
 _UNARY = ("exists", "!")
@@ -297,7 +297,7 @@ class _Parser:
         first = self._peek()
         if first.kind == ")":
             self._next()
-            return set()
+            return {""}
         if not first.names and first.kind != ",":
             raise SelectorError(f"found '{first.text}', expected: ',', ')' or identifier")
         values = self._values()

@@ -13,7 +13,7 @@ from sully.machinery._generated.meta import (
     ObjectMeta,
     OwnerReference,
 )
-from sully.machinery.wire import HasController, Wire
+from sully.machinery.serialization.wire import HasController, Wire
 
 __all__ = [
     "Condition",

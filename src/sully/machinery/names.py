@@ -56,6 +56,27 @@ def dns_label_problems(value: str, *, unit: str = "characters") -> list[str]:
     return problems
 
 
+_RFC1035_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+
+
+def rfc1035_label_problems(value: str) -> list[str]:
+    """Check a lower-case RFC 1035 label of at most 63 bytes, which starts with a letter."""
+    problems = []
+    if len(value.encode()) > 63:
+        problems.append("must be no more than 63 characters")
+    if not _RFC1035_LABEL.fullmatch(value):
+        problems.append(
+            _with_regex(
+                "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start"
+                " with an alphabetic character, and end with an alphanumeric character",
+                _RFC1035_LABEL.pattern,
+                "my-name",
+                "abc-123",
+            )
+        )
+    return problems
+
+
 def dns_subdomain_problems(value: str, *, unit: str = "characters") -> list[str]:
     """Check a lower-case RFC 1123 subdomain of at most 253 bytes; for `unit` see the label."""
     problems = []
@@ -128,10 +149,9 @@ _STANDARD_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")
 
 def finalizer_problems(name: str) -> list[str]:
     """Check a finalizer of a built-in kind: a name of Kubernetes' own, or one with a domain."""
-    problems = label_key_problems(name)
-    if not problems and "/" not in name and name not in _STANDARD_FINALIZERS:
-        return ["name is neither a standard finalizer name nor is it fully qualified"]
-    return problems
+    if "/" in name or name in _STANDARD_FINALIZERS:
+        return []
+    return ["name is neither a standard finalizer name nor is it fully qualified"]
 
 
 def label_value_problems(value: str) -> list[str]:

@@ -2,7 +2,8 @@
 
 All are, unless configured otherwise: Kubernetes itself serves only finished ones by default, and
 who wants to know whether a program gets along with that switches the others off. The version of a
-kind that is stored, and that controllers speak, stays in any case (`api.build_scheme`).
+kind that is stored, and that controllers speak, stays in any case (`api.build_scheme`), unless it
+is an alpha version and the only one: then the kind is not served at all, as in Kubernetes.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from sully.machinery.strategy import ResourceType, Version
 
 _STAGES = ("api/all", "api/ga", "api/beta", "api/alpha")
+_OURS = "sully.dev"
 _VALUES = {"": True, "true": True, "1": True, "false": False, "0": False}
 
 
@@ -29,11 +31,13 @@ class RuntimeConfig:
 
     requested: Mapping[str, bool] = field(default_factory=dict)
 
-    def applied(self, resource: ResourceType) -> ResourceType:
-        """Return a resource with the versions in which it is to be served."""
+    def applied(self, resource: ResourceType) -> ResourceType | None:
+        """Return a resource with the versions in which it is to be served; None if in none."""
         if not self.requested:
             return resource
         hub, *others = resource.versions
+        if _is_optional(resource) and not self._serves(resource.group, hub):
+            return None
         switched = (replace(other, enabled=self._serves(resource.group, other)) for other in others)
         return replace(resource, versions=(hub, *switched))
 
@@ -42,8 +46,7 @@ class RuntimeConfig:
         if explicit is not None or version.structural:
             # Stages are of what Kubernetes has built in; these kinds are custom resources there.
             return explicit is not False
-        stage = next((name for name in ("alpha", "beta") if name in version.name), "ga")
-        return self.requested.get(f"api/{stage}", self.requested.get("api/all", True))
+        return self.requested.get(f"api/{_stage(version)}", self.requested.get("api/all", True))
 
     def check(self, resources: Iterable[ResourceType]) -> None:
         """Refuse names of versions that there are not, and what cannot be switched off."""
@@ -67,6 +70,17 @@ class RuntimeConfig:
                     f"--runtime-config: {shown(name)} cannot be switched off: its kinds are stored"
                     " in it, and controllers use it"
                 )
+
+
+def _is_optional(resource: ResourceType) -> bool:
+    """Report whether a kind need not be served: Kubernetes has it only in an unfinished version."""
+    hub, *others = resource.versions
+    finished = _stage(hub) == "ga"
+    return not (others or finished or hub.structural or resource.group == _OURS)
+
+
+def _stage(version: Version) -> str:
+    return next((name for name in ("alpha", "beta") if name in version.name), "ga")
 
 
 def shown(name: str) -> str:

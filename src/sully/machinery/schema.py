@@ -57,6 +57,10 @@ class Scalar:
     name: str
 
 
+ANY = Scalar("any")
+"""JSON of any form whose objects have one owner per field: what a schema preserves."""
+
+
 @dataclass(frozen=True, slots=True)
 class ListOf:
     """A JSON array."""
@@ -86,6 +90,10 @@ class ObjectType:
     union: bool = False
     fields: dict[str, "Field"] = field(default_factory=dict)
     order: tuple[str, ...] = ()
+    is_open: bool = False  # has more fields than these, of any form
+    structural: bool = False  # of a custom resource: nothing is written that was not sent
+    document: Any = None  # the JSON schema it was made from, for OpenAPI
+    compiled: Any = None  # how it merges (patch/shapes.py), once that was asked for
 
     @property
     def full_name(self) -> str:

@@ -3,6 +3,7 @@
 `sully.api.build_scheme()` imports every group folder and lets it register; nothing else lists them.
 """
 
+import re
 from collections.abc import Iterator
 
 from sully.machinery.schema import ObjectType, Tables
@@ -18,6 +19,18 @@ class Scheme:
         self._by_path: dict[tuple[str, str, str], ResourceType] = {}
         self._by_storage: dict[str, ResourceType] = {}
         self._versions: dict[str, list[str]] = {}
+        self.generation = 0
+        """Increases when resources are added or removed: documents about them are outdated."""
+
+    def copy(self) -> "Scheme":
+        """Return a scheme with the same resources, to which others can be added."""
+        copied = Scheme()
+        copied.tables = self.tables
+        copied._resources = [*self._resources]
+        copied._by_path = {**self._by_path}
+        copied._by_storage = {**self._by_storage}
+        copied._versions = {group: [*names] for group, names in self._versions.items()}
+        return copied
 
     def add(self, resource: ResourceType) -> None:
         """Serve a resource in all its enabled versions."""
@@ -30,6 +43,18 @@ class Scheme:
                 known = self._versions.setdefault(resource.group, [])
                 if version.name not in known:
                     known.append(version.name)
+        self.generation += 1
+
+    def remove(self, resource: ResourceType) -> None:
+        """Stop serving a resource."""
+        self._resources = [known for known in self._resources if known is not resource]
+        del self._by_storage[resource.storage_key]
+        self._by_path = {path: r for path, r in self._by_path.items() if r is not resource}
+        served = {(group, version): None for group, version, _ in self._by_path}
+        self._versions = {}
+        for group, version in served:
+            self._versions.setdefault(group, []).append(version)
+        self.generation += 1
 
     def find(self, group: str, version: str, plural: str) -> ResourceType | None:
         """Return the resource behind a path, or None."""
@@ -54,8 +79,7 @@ class Scheme:
     def groups(self) -> dict[str, list[str]]:
         """Return the served versions of each group, preferred first."""
         return {
-            group: sorted(names, key=version_priority, reverse=True)
-            for group, names in self._versions.items()
+            group: sorted(names, key=version_priority) for group, names in self._versions.items()
         }
 
     def has_group(self, group: str) -> bool:
@@ -71,13 +95,18 @@ class Scheme:
         served = resource.version(version)
         if served is None:
             raise KeyError(f"{resource.plural} is not served in {version}")
+        if served.custom is not None:
+            return served.custom.table
         return self.tables.get(served.package, resource.kind)
 
 
-def version_priority(name: str) -> tuple[int, int, int]:
-    """Order versions as Kubernetes does: v2 > v1 > v1beta2 > v1beta1 > v1alpha3."""
-    major, _, stage = name.removeprefix("v").partition("beta")
-    if stage:
-        return (1, int(major), int(stage))
-    major, _, stage = name.removeprefix("v").partition("alpha")
-    return (0, int(major), int(stage)) if stage else (2, int(major), 0)
+_VERSION = re.compile(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?", re.ASCII)
+
+
+def version_priority(name: str) -> tuple[int, int, int, str]:
+    """Order versions as Kubernetes does: v2, v1, v1beta2, v1beta1, v1alpha3, then other names."""
+    match = _VERSION.fullmatch(name)
+    if match is None:
+        return (3, 0, 0, name)
+    stage = {None: 0, "beta": 1, "alpha": 2}[match[2]]
+    return (stage, -int(match[1]), -int(match[3] or 0), "")

@@ -8,7 +8,7 @@ kind. `obj` is a fresh copy the method may change in place; `old` is shared and 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
@@ -16,11 +16,18 @@ from sully.machinery.compat import Compat
 from sully.machinery.fields import FieldError
 from sully.machinery.gates import Gates
 
+if TYPE_CHECKING:
+    from sully.machinery.customresources.schema import CustomSchema
+
 Obj = dict[str, Any]
 
 
 def _nobody(*_: str) -> bool:
     return False
+
+
+def _nothing() -> None:
+    return None
 
 
 class WriteContext(msgspec.Struct, frozen=True):
@@ -34,10 +41,23 @@ class WriteContext(msgspec.Struct, frozen=True):
     # Reads another object: (resource, namespace, name) → its hub form, or None.
     lookup: Callable[[str, str, str], Obj | None]
     new_suffix: Callable[[], str]  # five characters for generated names
+    # Returns the PriorityClass of pods that name none, if there is one.
+    default_priority_class: Callable[[], Obj | None] = _nothing
     compat: Compat = Compat.SULLY
     subresource: str = ""
     # Whether the user has a right on a subresource of the object: (verb, subresource).
     may: Callable[[str, str], bool] = _nobody
+
+
+class DeferredWorkError(Exception):
+    """A step of a write takes too long for the event loop.
+
+    The server runs `work` in a thread and repeats the step, which then finds its result.
+    """
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        super().__init__("a step of the write runs in a thread")
+        self.work = work
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +77,11 @@ class Strategy:
     """The steps of a write with their default behavior; kinds override what they need.
 
     reset: paths that this endpoint does not own for field management, as tuples of field names.
+    validates_like_new: whether an update validates metadata like that of a new object.
     """
 
     reset: tuple[tuple[str, ...], ...] = ()
+    validates_like_new: ClassVar[bool] = False
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
         """Fill in what the client left out; runs on every decoded body, also after a patch."""
@@ -127,6 +149,22 @@ class Version:
     # A custom resource in OCM: values are pruned and kept as sent (structural.py), and
     # there is no strategic merge patch.
     structural: bool = False
+    # Of a kind from a CustomResourceDefinition; then the package is not used.
+    custom: "CustomSchema | None" = None
+    # What versions of a custom resource can have each of their own; None: as the resource.
+    columns: tuple[Column, ...] | None = None
+    subresources: frozenset[str] | None = None
+    selectable: Mapping[str, Callable[[Obj], str]] | None = None
+    scale_paths: "ScalePaths | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScalePaths:
+    """Where a custom resource has the fields of its scale, as names on the way to them."""
+
+    replicas: tuple[str, ...]
+    status_replicas: tuple[str, ...]
+    selector: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +190,11 @@ class ResourceType:
     unknown_label: Callable[[str, str, str, str], str] | None = None
     create_on_update: bool = False  # PUT of what does not exist creates it
     grace_period: Callable[[Obj], int] | None = None  # seconds a deletion waits (pods)
+    orphans_by_default: bool = False  # a deletion that names no policy orphans the dependents
     storage: str = ""  # name of another resource whose objects these are, in another shape
     # How many fields and list items an object may hold: each costs a write about 10 µs at most.
     most_values: int = 10_000
+    list_kind: str = ""  # of a list of objects; empty: the kind followed by List
     virtual: bool = False  # never stored: only `create`, by server/registry/virtual.py
     verbs: tuple[str, ...] = (
         "create",

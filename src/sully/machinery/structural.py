@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, Final
 
-from sully.machinery.codec import Trail, written
-from sully.machinery.decode import MAX_UNKNOWN, decode
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.gotext import compact_json, quote
 from sully.machinery.schema import Field, Limits, ListOf, MapOf, ObjectType, Scalar, Type
+from sully.machinery.serialization.codec import Trail, written
+from sully.machinery.serialization.decode import MAX_UNKNOWN, decode
+from sully.machinery.serialization.gotext import compact_json, quote
 from sully.machinery.timestamps import TimeError, parse_time
 
 Obj = dict[str, Any]

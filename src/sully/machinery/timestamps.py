@@ -6,8 +6,8 @@ The clock itself is the shell's (runtime/clock.py); here are only values and the
 import re
 from datetime import UTC, datetime, timedelta, timezone
 
-from sully.machinery.gotext import quote
 from sully.machinery.memo import memoized
+from sully.machinery.serialization.gotext import quote
 
 _LAYOUT = "2006-01-02T15:04:05Z07:00"
 _MICRO_LAYOUT = "2006-01-02T15:04:05.000000Z07:00"

@@ -7,8 +7,8 @@ time it is bound; whether it becomes ready is not known.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -16,6 +16,7 @@ from sully.api.policy.protection import UNPROTECTED, allows_unready_eviction
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.planning.objects import PlannedPod
+from sully.domain.planning.report import BrokenBudget
 from sully.domain.workloads.budgets import ALLOWED
 from sully.domain.workloads.workloads import Budget, selector_of
 from sully.evictor.events import BudgetChanged, EvictionRefused
@@ -32,6 +33,10 @@ class _BudgetCount:
     """How many healthy pods there are beyond those required; below zero if there are too few."""
     fixed: bool
     """It cannot be evaluated, so it never allows a disruption."""
+    evicted: list[Key] = field(default_factory=list)
+    """Its healthy pods that were evicted."""
+    lowest: int = 0
+    """The lowest value of `spare` after an eviction."""
 
     @property
     def allowed(self) -> int:
@@ -98,6 +103,22 @@ class Budgets:
             self._scheduled.discard(pod.metadata.uid)
             for count in self._of(pod):
                 count.spare -= 1
+                count.lowest = min(count.lowest, count.spare)
+                count.evicted.append(key_of(pod))
+
+    def broken(self, pods: Collection[Key]) -> Iterator[BrokenBudget]:
+        """Yield the budgets that had too few healthy pods after an eviction of one of these."""
+        for counts in self._by_namespace.values():
+            for count in counts:
+                evicted = sum(key in pods for key in count.evicted)
+                if evicted and count.lowest < 0:
+                    yield BrokenBudget(
+                        namespace=count.source.metadata.namespace,
+                        name=count.source.metadata.name,
+                        pods=evicted,
+                        allowed=count.source.status.disruptions_allowed,
+                        missing=-count.lowest,
+                    )
 
     def scheduled(self, pod: PlannedPod) -> Iterator[BudgetChanged]:
         """Note that a pod was bound; yield how its budgets change."""
@@ -121,6 +142,13 @@ class Budgets:
             counts = self._by_namespace.get(pod.metadata.namespace, ())
             self._selecting[uid] = [count for count in counts if count.selector.matches(labels)]
         return self._selecting[uid]
+
+
+def budget_text(budgets: Sequence[Key]) -> str:
+    """Return why budgets do not allow an eviction."""
+    if len(budgets) > 1:
+        return "more than one PodDisruptionBudget is about it"
+    return f"PodDisruptionBudget {budgets[0].name} allows no disruption"
 
 
 def _count(budget: Budget) -> _BudgetCount:

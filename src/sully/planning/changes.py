@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sully.api.resource.annotations import CREATED_BY, expiry
+from sully.api.resource.annotations import CREATED_AT, CREATED_BY, expiry
 from sully.api.resource.types import (
     DeviceTaint,
     DeviceTaintRule,
@@ -68,6 +68,15 @@ def apply_change(cluster: ClusterCopy, change: Change, on_expiry: Callback = lam
         cluster.remove(cache, change.key)
         return
     _schedule_expiry(cluster, cache, cluster.put(cache, change.obj), on_expiry)
+
+
+def set_object(cluster: ClusterCopy, kind: Kind[Any], key: Key, obj: Any | None) -> None:
+    """Make an object of a copy of the cluster be like this; None: make it not exist."""
+    cache = caches_of(cluster)[kind.plural]
+    if obj is None:
+        cluster.remove(cache, key)
+    else:
+        cluster.put(cache, obj)
 
 
 def _schedule_expiry(
@@ -137,7 +146,7 @@ def describe(change: Change, existing: Any | None) -> str:
 
 def _user_fields(obj: Any) -> tuple[Any, ...]:
     """Return the fields of an object that users set."""
-    managed = (LAST_APPLIED, CREATED_BY)
+    managed = (LAST_APPLIED, CREATED_AT, CREATED_BY)
     annotations = obj.metadata.annotations.items()
     set_by_users = {name: value for name, value in annotations if name not in managed}
     return obj.spec, obj.metadata.labels, set_by_users

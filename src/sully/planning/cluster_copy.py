@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -26,14 +26,15 @@ from sully.domain.claims.pods import claim_references
 from sully.domain.eviction.judge import EvictionPolicy
 from sully.domain.planning.objects import PlannedPod
 from sully.domain.workloads.workloads import Budget
+from sully.planning.owner_kinds import JOBS, OWNER_KINDS, STATEFUL_SETS
 from sully.planning.virtual_clock import VirtualClock
 from sully.scheduler.options import Options, options_for
 from sully.views.devices.exposures import Exposures
 from sully.views.devices.inventory import Inventory
 from sully.views.devices.usage import Usage
 from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES, TAINT_RECORDS
-from sully.views.snapshot.kinds import NODES, TEMPLATES
-from sully.views.snapshot.snapshot import Snapshot
+from sully.views.snapshot.kinds import CONSTRAINT_KINDS, NODES, TEMPLATES
+from sully.views.snapshot.snapshot import Gap, Snapshot
 
 T = TypeVar("T")
 
@@ -49,6 +50,8 @@ PLAN_KINDS: tuple[Kind[Any], ...] = (
     PLANNED_PODS,
     NODES,
     BUDGETS,
+    *CONSTRAINT_KINDS,
+    *OWNER_KINDS,
     # Whether the server has them shows which eviction controller runs.
     TAINT_RECORDS,
 )
@@ -71,6 +74,15 @@ class SimulationOptions:
     """Later events are not simulated."""
 
 
+_OWNER: Final = "owner"
+_INDEXED_OWNERS: Final = frozenset((JOBS.kind, STATEFUL_SETS.kind))
+
+
+def _owner_uid(pod: PlannedPod) -> tuple[str, ...]:
+    owner = pod.owner
+    return (owner.uid,) if owner is not None and owner.kind in _INDEXED_OWNERS else ()
+
+
 class ClusterCopy:
     """The caches of one simulation, and the views over them."""
 
@@ -79,8 +91,9 @@ class ClusterCopy:
         self.options = options
         # No server counts that far, so no object in the snapshot has one of these.
         self._resource_versions = count(10**18)
-        self._snapshot = snapshot
+        self.snapshot = snapshot
         self.pods = snapshot.of(PLANNED_PODS).fork()
+        self._has_owner_index = False
         self.claims = snapshot.of(CLAIMS).fork()
         self.nodes = snapshot.of(NODES).fork()
         self.classes = snapshot.of(CLASSES).fork()
@@ -177,15 +190,34 @@ class ClusterCopy:
 
     # -- reading ----------------------------------------------------------------------------------
 
+    def owner(self, kind: Kind[T], pod: PlannedPod) -> T | None:
+        """Return the controller of a pod, which is of this kind; None if it is not known."""
+        reference = pod.owner
+        if reference is None:
+            return None
+        return self.snapshot.get(kind, Key(pod.metadata.namespace, reference.name))
+
+    def pods_of(self, owner: str) -> list[PlannedPod]:
+        """Return the pods of a Job or StatefulSet, by its uid."""
+        if not self._has_owner_index:
+            # Few plans are about those.
+            self._has_owner_index = True
+            self.pods.add_index(_OWNER, _owner_uid)
+        return self.pods.by_index(_OWNER, owner)
+
+    def gap(self, kind: Kind[Any]) -> Gap | None:
+        """Return why a kind is missing."""
+        return self.snapshot.gap(kind)
+
     def claim_spec(self, pod: PlannedPod, entry: str, template: str) -> ResourceClaimSpec | None:
         """Return the spec of a new claim of a pod.
 
         Without access to templates it is the spec of the current claim.
         """
-        known = self._snapshot.get(TEMPLATES, Key(pod.metadata.namespace, template))
+        known = self.snapshot.get(TEMPLATES, Key(pod.metadata.namespace, template))
         if known is not None:
             return known.spec.spec
-        if self._snapshot.gap(TEMPLATES) is None:
+        if self.snapshot.gap(TEMPLATES) is None:
             return None
         names = {reference.entry: reference.name for reference in claim_references(pod)}
         claim = self.claims.get(Key(pod.metadata.namespace, names.get(entry, "")))

@@ -17,6 +17,8 @@ from sully.client.direct import DirectTransport
 from sully.client.objects import from_body, key_of, to_body
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Kind, Transport
+from sully.domain.devices.taints import EFFECTS
+from sully.domain.planning.workload_pods import unused_name
 from sully.machinery.errors import AlreadyExists, Forbidden, NotFound
 from sully.machinery.gates import Gates
 from sully.machinery.scheme import Scheme
@@ -26,15 +28,19 @@ from sully.server.api import Api, Env
 from sully.server.inprocess import InProcess
 from sully.server.requests import User
 from sully.store.memory import MemoryStore
+from sully.views.kinds import PODS
 from sully.views.snapshot.file import SnapshotError, in_hub_version
 from sully.views.snapshot.snapshot import Snapshot, StoppedClock
 
 Obj = dict[str, Any]
 _NAMESPACES: Kind[Obj] = Kind("", "v1", "namespaces", "Namespace", dict, namespaced=False)
+_ACCOUNTS: Kind[Obj] = Kind("", "v1", "serviceaccounts", "ServiceAccount", dict)
 _IMMUTABLE = ("uid", "creationTimestamp", "deletionTimestamp")
 """Metadata that no update changes."""
-_EFFECTS = ("SullyPreferNoSchedule", "SullyNoExecuteWithPodDisruptionBudget")
-"""Feature gates that are enabled without a server: an object that needs one implies it."""
+_RECREATED = (PODS.plural, "jobs")
+"""What is deleted and created again, because most of its spec cannot be updated."""
+_EFFECT_GATES = tuple(effect.feature_gate for effect in EFFECTS.values() if effect.feature_gate)
+"""Gates that are enabled where there is no server: an object that needs one implies it."""
 
 
 class DryRun:
@@ -54,10 +60,17 @@ class DryRun:
     async def stored(self, kind: Kind[Any], body: Obj) -> Any:
         """Return an object as it would be stored; raise `ApiError` if it would be refused."""
         existing = self._snapshot.get(kind, key_of(body))
+        if existing is not None and kind.plural in _RECREATED:
+            return from_body(kind, await self._recreated(kind, body))
         live = None if existing is None else to_body(kind, existing)
         if self._apply and live is not None:
             body = _apply_patch(kind, body, live)
         return from_body(kind, await self._stored(kind, body, live))
+
+    async def _recreated(self, kind: Kind[Any], body: Obj) -> Obj:
+        """Return an object that replaces the one of its name."""
+        name = body["metadata"]["name"]
+        return _named(await self._stored(kind, _named(body, unused_name(name)), None), name)
 
     async def _stored(self, kind: Kind[Any], body: Obj, live: Obj | None) -> Obj:
         if self._transport is not None:
@@ -68,11 +81,19 @@ class DryRun:
             return await self._stored_locally(kind, body, live)
 
     async def _stored_locally(self, kind: Kind[Any], body: Obj, live: Obj | None) -> Obj:
+        if _scheme().find(kind.group, kind.version, kind.plural) is None:
+            # A kind of another server: what it would change is not known here.
+            return body
         key = key_of(body)
         transport = self._server_for(kind, key)
         if kind.namespaced:
             with suppress(AlreadyExists):
                 await transport.create(_NAMESPACES, {"metadata": {"name": key.namespace}})
+        if kind.plural == PODS.plural:
+            with suppress(AlreadyExists):
+                metadata = {"name": "default", "namespace": key.namespace}
+                await transport.create(_ACCOUNTS, {"metadata": metadata})
+            body = _without_references(body)
         if live is None:
             return await self._write(transport, kind, body, exists=False, dry=False)
         await transport.create(kind.read_as(dict), _without(live, "resourceVersion"))
@@ -111,7 +132,7 @@ def _local_server(snapshot: Snapshot) -> Transport:
         scheme=_scheme(),
         store=MemoryStore(),
         env=Env(StoppedClock(snapshot.taken), Ids(random), random),
-        gates=Gates(dict.fromkeys(_EFFECTS, True)),
+        gates=Gates(dict.fromkeys(_EFFECT_GATES, True)),
     )
     return DirectTransport(InProcess(api, User("plan", ("system:masters",)), agent="sully-plan"))
 
@@ -131,6 +152,17 @@ def _with_immutable_fields(updated: Obj, live: Obj) -> Obj:
     immutable = {name: live["metadata"][name] for name in _IMMUTABLE if name in live["metadata"]}
     status = {"status": live["status"]} if "status" in live else {}
     return updated | {"metadata": updated["metadata"] | immutable} | status
+
+
+def _without_references(pod: Obj) -> Obj:
+    """Return a pod without the names of objects that are not known here."""
+    unknown = ("serviceAccountName", "serviceAccount", "priorityClassName")
+    spec = {name: value for name, value in pod["spec"].items() if name not in unknown}
+    return {**pod, "spec": spec}
+
+
+def _named(obj: Obj, name: str) -> Obj:
+    return {**obj, "metadata": {**obj["metadata"], "name": name}}
 
 
 def _without(obj: Obj, *names: str) -> Obj:

@@ -7,19 +7,21 @@ the copy, and a virtual clock replaces the real one.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import timedelta
 from functools import partial
 
+from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.eviction.judge import Reason, Verdict
 from sully.domain.planning.objects import PlannedPod
+from sully.domain.planning.report import BrokenBudget
 from sully.evictor.admission import BudgetExhausted, Paused
 from sully.evictor.core import Evictor
 from sully.evictor.effects import DeletePod, Effect, EvictPod, Requeue, RequeueAt, SkipPod
 from sully.evictor.events import Event, PodChanged, PodDeleted, Requeued
 from sully.evictor.settings import EvictionOptions
-from sully.planning.budgets import Budgets
+from sully.planning.budgets import Budgets, budget_text
 from sully.planning.cluster_copy import ClusterCopy
 
 
@@ -37,10 +39,11 @@ class PlannedEvictor:
         self._queued: set[Key] = set()
         self._changed: set[Key] = set()
         """Pods that changed since the evictor last decided about them."""
-        flags = cluster.options
+        flags, policy = cluster.options, cluster.exposures.policy
+        limited = policy.compat.limits_evictions
         options = EvictionOptions(
-            policy=cluster.exposures.policy,
-            default_per_second=flags.default_per_second,
+            policy=policy,
+            default_per_second=flags.default_per_second if limited else None,
             max_per_minute=flags.max_per_minute,
             max_staleness=None,
             records=False,
@@ -58,7 +61,7 @@ class PlannedEvictor:
         return self._evictor.verdict(pod, self._cluster.clock.now())
 
     def blocked(self) -> Iterator[tuple[PlannedPod, Paused | BudgetExhausted]]:
-        """Yield the pods whose evictions are paused or refusal by budgets, by key."""
+        """Yield the pods whose evictions are paused, or refused by budgets, by key."""
         for key, pending in self._evictor.pending():
             cause = pending.delayed.cause if pending.delayed is not None else None
             pod = self._cluster.pods.get(key)
@@ -96,6 +99,10 @@ class PlannedEvictor:
         """Note that a pod was bound: its budgets count it from now on."""
         for event in self._budgets.scheduled(pod):
             self._send(event)
+
+    def broken_budgets(self, pods: Collection[Key]) -> Iterator[BrokenBudget]:
+        """Yield the budgets that evictions of these pods do not honor."""
+        return self._budgets.broken(pods)
 
     def settle(self) -> bool:
         """Decide about all queued pods; report whether there were any."""
@@ -148,9 +155,32 @@ class PlannedEvictor:
             return
         # Before the copy changes: what the evictor then sees is a pod that it has evicted.
         self._send(PodDeleted(key))
+        self._on_evicted(self._terminate(pod), effect.reasons)
+
+    def evict(
+        self, pod: PlannedPod, reasons: tuple[Reason, ...], *, honor_budgets: bool = True
+    ) -> str:
+        """Evict a pod for somebody else; return why its budgets do not allow that."""
+        refusal = self._budgets.check(key_of(pod), pod) if honor_budgets else None
+        if refusal is not None:
+            return budget_text(refusal.budgets or ())
+        terminating = self._terminate(pod)
+        self.wake(key_of(pod))
+        self._on_evicted(terminating, reasons)
+        return ""
+
+    def delete(self, pod: PlannedPod) -> PlannedPod:
+        """Let a pod terminate that somebody else deletes."""
+        terminating = self._terminate(pod)
+        self.wake(key_of(pod))
+        return terminating
+
+    def _terminate(self, pod: PlannedPod) -> PlannedPod:
         self._budgets.evicted(pod)
-        end = self._cluster.clock.now() + timedelta(seconds=self._stop_seconds(pod))
-        self._on_evicted(self._cluster.mark_terminating(pod, end), effect.reasons)
+        # A pod without a node is deleted immediately.
+        seconds = self._stop_seconds(pod) if pod.spec.node_name else 0.0
+        end = self._cluster.clock.now() + timedelta(seconds=seconds)
+        return self._cluster.mark_terminating(pod, end)
 
     def _stop_seconds(self, pod: PlannedPod) -> float:
         stop_seconds = self._cluster.options.stop_seconds

@@ -25,9 +25,9 @@ from sully.domain.placement.changes import (
     DropSet,
     PutObject,
 )
-from sully.domain.placement.counting import PlacementKey
-from sully.domain.placement.fleet import Fleet
-from sully.domain.placement.outcome import Outcome
+from sully.domain.placement.incremental.counting import PlacementKey
+from sully.domain.placement.incremental.fleet import Fleet
+from sully.domain.placement.results.outcome import Outcome
 from sully.domain.placement.whatif import Forecast
 from sully.domain.planning.report import DecisionChange, PlacementChange, Plan
 from sully.planning.changes import Put, Remove, describe

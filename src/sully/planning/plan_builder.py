@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from sully.client.transport import Kind
+from msgspec.structs import replace
+
+from sully.client.transport import Key, Kind
 from sully.domain.allocation.verdicts import written
 from sully.domain.devices.pools import DeviceId
 from sully.domain.eviction.judge import Reason
+from sully.domain.eviction.loops import LoopCause, evicted_again
+from sully.domain.planning.candidates import with_guessed
 from sully.domain.planning.device_counts import DeviceCounts
 from sully.domain.planning.differences import taint_text
-from sully.domain.planning.replacements import SIMULATED_MARK, is_replaced
+from sully.domain.planning.owner_messages import (
+    NO_CONTROLLER,
+    expected_text,
+    obstacle_text,
+    unknown_text,
+)
+from sully.domain.planning.owners import Recreation
+from sully.domain.planning.replacements import SIMULATED_MARK
 from sully.domain.planning.report import (
     BlockedEviction,
     ClassCounts,
@@ -24,30 +35,55 @@ from sully.domain.planning.report import (
     ScheduledPod,
 )
 from sully.domain.scheduling.diagnosis import shortened
+from sully.domain.scheduling.messages import unknown
 from sully.evictor.admission import BudgetExhausted, Paused
+from sully.planning.baseline import counts_without_change
+from sully.planning.budgets import budget_text
+from sully.planning.changes import Change, Put
+from sully.planning.latent import latent_effects
+from sully.planning.loops import eviction_loops
+from sully.planning.owner_report import (
+    created_pods,
+    deleted_pods,
+    gap_text,
+    not_created,
+    owner_notes,
+)
+from sully.planning.scheduler import DecidedElsewhere
 from sully.planning.simulation import SimulatedEviction, Simulation
+from sully.scheduler.preemption import Preemption
+from sully.views.inactions import inactions_of
 from sully.views.kinds import CLAIMS, CLASSES, PODS
 from sully.views.snapshot.kinds import NODES
-from sully.views.snapshot.snapshot import Gap, Snapshot
-
-NO_CONTROLLER = "no controller manages it, so it is not recreated"
+from sully.views.snapshot.snapshot import Snapshot
 
 
-def build_plan(simulation: Simulation, notes: Sequence[str] = ()) -> Plan:
+def build_plan(
+    simulation: Simulation, notes: Sequence[str] = (), no_effects: Sequence[str] = ()
+) -> Plan:
     """Return the plan of a simulation that has run."""
     devices = (*simulation.device_changes, *_unpublished(simulation))
-    return Plan(
+    plan = Plan(
         start_time=simulation.cluster.clock.start,
+        eviction_loops=eviction_loops(simulation),
         changes=tuple(simulation.changes),
         devices=devices,
         total_devices=_total_devices(simulation),
         claims=tuple(sorted({claim for device in devices for claim in device.claims})),
-        evictions=tuple(_eviction(simulation, eviction) for eviction in simulation.evicted),
+        evictions=tuple(_evictions(simulation)),
         blocked_evictions=tuple(_blocked_evictions(simulation)),
         scheduled_pods=tuple(_scheduled_pods(simulation)),
         classes=tuple(_class_counts(simulation)),
-        notes=tuple(notes),
+        deleted_pods=tuple(deleted_pods(simulation)),
+        created_pods=tuple(created_pods(simulation)),
+        no_effects=tuple(no_effects),
+        notes=(*notes, *owner_notes(simulation)),
     )
+    caused = {Key(eviction.namespace, eviction.name) for eviction in plan.caused}
+    plan = replace(plan, broken_budgets=tuple(simulation.evictor.broken_budgets(caused)))
+    # Last: it changes the copy.
+    reported = ((eviction.namespace, eviction.owner) for eviction in plan.not_rescheduled)
+    return replace(plan, latent_effects=latent_effects(simulation, reported))
 
 
 def _total_devices(simulation: Simulation) -> int:
@@ -62,13 +98,16 @@ def _total_devices(simulation: Simulation) -> int:
 def gap_notes(snapshot: Snapshot) -> list[str]:
     """Return what a plan on this snapshot does not consider, and what that means."""
     gaps = ((snapshot.gap(kind), meaning) for kind, meaning in _UNKNOWN)
-    return [f"{_gap_text(gap)}: {meaning}" for gap, meaning in gaps if gap is not None]
+    return [f"{gap_text(gap)}: {meaning}" for gap, meaning in gaps if gap is not None]
 
 
-def _gap_text(gap: Gap) -> str:
-    if gap.only_namespace:
-        return f"the plan only considers {gap.kind.plural} in namespace {gap.only_namespace}"
-    return f"the plan does not consider {gap.kind.plural} ({gap.reason})"
+def no_effect_texts(snapshot: Snapshot, changes: Iterable[Change]) -> list[str]:
+    """Return what of the changes has no effect where the snapshot was taken."""
+    objects = (
+        (change.kind.kind, change.obj if isinstance(change, Put) else None) for change in changes
+    )
+    inactions = inactions_of(snapshot.control_plane, objects)
+    return [f"{inaction.text}; {inaction.remedy}" for inaction in inactions]
 
 
 _UNKNOWN: Sequence[tuple[Kind[Any], str]] = (
@@ -82,7 +121,21 @@ _UNKNOWN: Sequence[tuple[Kind[Any], str]] = (
 # -- pods -----------------------------------------------------------------------------------------
 
 
-def _eviction(simulation: Simulation, eviction: SimulatedEviction) -> PlannedEviction:
+def _evictions(simulation: Simulation) -> Iterator[PlannedEviction]:
+    guessed: dict[tuple[str, str], dict[str, None]] = {}
+    """Nodes that the simulation selected among several, by namespace and owner of the pods."""
+    for eviction in simulation.evicted:
+        pod = eviction.pod
+        nodes = guessed.setdefault((pod.metadata.namespace, pod.owner_text), {})
+        yield _eviction(simulation, eviction, nodes)
+        binding = simulation.scheduler.bindings.get(eviction.replacement_uid)
+        if binding is not None and binding.candidates.count > 1:
+            nodes[binding.node] = None
+
+
+def _eviction(
+    simulation: Simulation, eviction: SimulatedEviction, guessed: Collection[str]
+) -> PlannedEviction:
     pod, start = eviction.pod, simulation.cluster.clock.start
     return PlannedEviction(
         namespace=pod.metadata.namespace,
@@ -94,7 +147,7 @@ def _eviction(simulation: Simulation, eviction: SimulatedEviction) -> PlannedEvi
         devices=tuple(sorted({str(reason.device) for reason in eviction.reasons})),
         reasons=tuple(map(_reason, eviction.reasons)),
         without_change=eviction.without_change,
-        replacement=_replacement(simulation, eviction),
+        replacement=_replacement(simulation, eviction, guessed),
     )
 
 
@@ -105,9 +158,33 @@ def _reason(reason: Reason) -> EvictionReason:
     )
 
 
-def _replacement(simulation: Simulation, eviction: SimulatedEviction) -> Replacement:
-    if not is_replaced(eviction.pod):
+def _replacement(
+    simulation: Simulation, eviction: SimulatedEviction, guessed: Collection[str]
+) -> Replacement:
+    pod, behavior = eviction.pod, simulation.owners.behavior(eviction.pod)
+    if behavior.recreation is Recreation.NEVER:
         return Replacement(outcome=ReplacementOutcome.NOT_REPLACED, message=NO_CONTROLLER)
+    obstacle = simulation.owners.obstacle(eviction)
+    if obstacle is not None and eviction.evicted_again is None:
+        return not_created(obstacle)
+    replacement = _recreated(simulation, eviction, guessed)
+    if obstacle is not None:
+        message = f"{replacement.message}; then {obstacle_text(obstacle)}"
+        return replace(replacement, message=message)
+    expected = expected_text(pod, behavior)
+    if behavior.recreation is Recreation.UNKNOWN:
+        otherwise = f"rescheduled to {replacement.node}" if replacement.node else "unschedulable"
+        message = unknown_text(pod, behavior, otherwise)
+        return replace(
+            replacement, outcome=ReplacementOutcome.UNKNOWN, message=message, expected=expected
+        )
+    return replace(replacement, expected=expected) if expected else replacement
+
+
+def _recreated(
+    simulation: Simulation, eviction: SimulatedEviction, guessed: Collection[str]
+) -> Replacement:
+    """Return what happens to the pod that the owner creates."""
     binding = simulation.scheduler.bindings.get(eviction.replacement_uid)
     if binding is None:
         return _pending(simulation, eviction)
@@ -116,16 +193,34 @@ def _replacement(simulation: Simulation, eviction: SimulatedEviction) -> Replace
         outcome = ReplacementOutcome.EVICTED_AGAIN
         seconds = int((eviction.evicted_again - binding.time).total_seconds())
         when = f"after {seconds}s" if seconds else "immediately"
-        message = (
-            f"it tolerates the taints there only for some time, and would be evicted again {when}"
-        )
+        message = f"{_why_again(simulation, eviction)}, and would be evicted again {when}"
+    if binding.unknown and outcome is ReplacementOutcome.RESCHEDULED:
+        outcome = ReplacementOutcome.UNKNOWN
+        message = f"it would fit on {binding.node}, but {'; '.join(map(unknown, binding.unknown))}"
+    nodes = with_guessed(binding.candidates, guessed)
     return Replacement(
         outcome=outcome,
         scheduled_time=binding.time,
         node=binding.node,
+        candidates=nodes.names,
+        candidate_count=nodes.count,
+        evicting_candidates=nodes.evicting,
         devices=tuple(map(str, binding.devices)),
         message=message,
     )
+
+
+def _why_again(simulation: Simulation, eviction: SimulatedEviction) -> str:
+    """Return why the replacement of a pod was scheduled where it is evicted again."""
+    due = simulation.due_again.get(eviction.replacement_uid)
+    again = evicted_again(due.pod, due.claims, due.reasons) if due is not None else None
+    match again.cause if again is not None else LoopCause.UNKNOWN:
+        case LoopCause.NAMED_CLAIM:
+            return "its claim is still allocated to tainted devices"
+        case LoopCause.TOLERATION_WITHOUT_EFFECT:
+            return "its toleration of the taints there names no effect"
+        case _:
+            return "it tolerates the taints there only for some time"
 
 
 def _pending(simulation: Simulation, eviction: SimulatedEviction) -> Replacement:
@@ -134,25 +229,37 @@ def _pending(simulation: Simulation, eviction: SimulatedEviction) -> Replacement
     if eviction.missing_template:
         name = f"{pod.metadata.namespace}/{eviction.missing_template}"
         message = f"ResourceClaimTemplate {name} does not exist"
-    elif not pod.asks_for():
-        message = f"the decisions of scheduler {pod.spec.scheduler_name} are not known"
     elif pending is None:
-        message = "it has a scheduling gate"
+        message = "no scheduler has processed it"
     else:
         message = pending.message
         # Thousands of pods may wait for the same thousand claims.
         diagnosis = shortened(pending.diagnosis) if pending.diagnosis is not None else None
-    return Replacement(outcome=ReplacementOutcome.PENDING, message=message, diagnosis=diagnosis)
+    outcome = ReplacementOutcome.PENDING
+    if pending is not None and isinstance(pending.cause, DecidedElsewhere):
+        outcome = ReplacementOutcome.UNKNOWN
+    elif pending is not None and pending.preemptions:
+        outcome = ReplacementOutcome.UNKNOWN
+        message = f"{_may_preempt(pending.preemptions)}; {message}"
+    return Replacement(outcome=outcome, message=message, diagnosis=diagnosis)
+
+
+def _may_preempt(preemptions: Sequence[Preemption]) -> str:
+    places = (f"{', '.join(x.victims)} on {x.node}" for x in preemptions)
+    return f"the scheduler may preempt {', or '.join(places)}"
 
 
 def _blocked_evictions(simulation: Simulation) -> Iterator[BlockedEviction]:
-    for pod, cause in simulation.evictor.blocked():
+    blocked = [(pod, _blocked_by(cause)) for pod, cause in simulation.evictor.blocked()]
+    if simulation.drain is not None:
+        blocked += simulation.drain.blocked()
+    for pod, message in blocked:
         metadata = pod.metadata
         yield BlockedEviction(
             namespace=metadata.namespace,
             name=metadata.name,
             owner=pod.owner_text,
-            message=_blocked_by(cause),
+            message=message,
         )
 
 
@@ -160,9 +267,7 @@ def _blocked_by(cause: Paused | BudgetExhausted) -> str:
     if isinstance(cause, Paused):
         names = sorted({str(reason.taint.origin) for reason in cause.reasons})
         return f"paused: {', '.join(names)}"
-    if len(cause.budgets) > 1:
-        return "more than one PodDisruptionBudget is about it"
-    return f"PodDisruptionBudget {cause.budgets[0].name} allows no disruption"
+    return budget_text(cause.budgets)
 
 
 def _scheduled_pods(simulation: Simulation) -> Iterator[ScheduledPod]:
@@ -206,7 +311,7 @@ def _unpublished(simulation: Simulation) -> Iterator[DeviceChange]:
 
 
 def _class_counts(simulation: Simulation) -> Iterator[ClassCounts]:
-    before, after = simulation.counts_before, simulation.counts_after or {}
+    before, after = counts_without_change(simulation), simulation.counts_after or {}
     for name in sorted(before.keys() | after.keys()):
         old, new = before.get(name, DeviceCounts()), after.get(name, DeviceCounts())
         yield ClassCounts(

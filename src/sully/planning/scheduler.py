@@ -19,9 +19,12 @@ from sully.client.transport import Key
 from sully.domain.claims.reservations import reserved_for
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import DeviceId
+from sully.domain.planning.candidates import Candidates, candidates
 from sully.domain.planning.objects import PlannedPod
 from sully.domain.planning.replacements import SIMULATED_MARK, ReplacementPod
-from sully.domain.scheduling.decisions import ANY_EVENT, FitError
+from sully.domain.scheduling.causes import Unknown
+from sully.domain.scheduling.cluster_events import ANY_EVENT
+from sully.domain.scheduling.decisions import FitError
 from sully.domain.scheduling.diagnosis import Diagnosis
 from sully.domain.scheduling.objects import ExtendedClaimStatus
 from sully.planning.cluster_copy import ClusterCopy
@@ -38,6 +41,8 @@ from sully.scheduler.effects import (
     WaitForEvaluation,
 )
 from sully.scheduler.equivalence import for_claims_of
+from sully.scheduler.judge import ScheduleResult, Unschedulable
+from sully.scheduler.preemption import Preemption
 from sully.scheduler.queue import Rank, SchedulingQueue
 
 
@@ -47,6 +52,9 @@ class Binding(msgspec.Struct, frozen=True):
     time: datetime
     node: str
     devices: tuple[DeviceId, ...]
+    candidates: Candidates = Candidates()
+    unknown: tuple[Unknown, ...] = ()
+    """What decides about the pod as well, and was not evaluated."""
 
 
 class DevicesNotReady:
@@ -56,11 +64,36 @@ class DevicesNotReady:
 
 
 @dataclass(frozen=True, slots=True)
+class DecidedElsewhere:
+    """Whether a pod is scheduled is up to another scheduler, or to who removes its gates."""
+
+    pod: PlannedPod
+    node: str = ""
+    """A node that would fit, as far as that can be evaluated."""
+    problem: str = ""
+    """Why none would."""
+
+    @property
+    def message(self) -> str:
+        """Return who decides, and what is known about nodes and devices."""
+        gates = [str(gate.get("name", "")) for gate in self.pod.spec.scheduling_gates]
+        who = f"scheduler {self.pod.spec.scheduler_name} decides about it"
+        if gates:
+            who = f"it waits until {'gates' if len(gates) > 1 else 'gate'} {', '.join(gates)}"
+            who += f" {'are' if len(gates) > 1 else 'is'} removed"
+        if self.node:
+            return f"{who}; nodes and devices: it would fit on {self.node}"
+        return f"{who}; nodes and devices: {self.problem}"
+
+
+@dataclass(frozen=True, slots=True)
 class Pending:
     """Why a pod stays Pending, as of its last attempt."""
 
-    cause: FitError | ClaimsNotReady | DevicesNotReady
+    cause: FitError | ClaimsNotReady | DevicesNotReady | DecidedElsewhere
     diagnosis: Diagnosis | None = None
+    preemptions: tuple[Preemption, ...] = ()
+    """Pods that kube-scheduler may delete so that it fits."""
 
     @property
     def message(self) -> str:
@@ -100,6 +133,7 @@ class PlannedScheduler:
             ids=PlannedIds(),
             one_per_class=True,
         )
+        self.core.sources.read(cluster.snapshot)
         handlers = self.core.handlers
         cluster.nodes.on_change(handlers.node_changed)
         cluster.claims.on_change(handlers.claim_changed)
@@ -149,13 +183,32 @@ class PlannedScheduler:
         """Find out why each pending pod is unschedulable."""
         self.core.queue.move_to_active_queue(ANY_EVENT)
         self.settle(diagnose=True)
-        for follower, leader in self.core.groups.followers() if self.core.groups else ():
-            self._diagnose_as(follower, leader)
+        for pod in self._cluster.pods.values():
+            if SIMULATED_MARK in pod.metadata.uid and not (pod.spec.node_name or pod.waits):
+                self.pending[pod.metadata.uid] = self._decided_elsewhere(pod)
+        for represented, representative in (
+            self.core.groups.represented() if self.core.groups else ()
+        ):
+            self._diagnose_as(represented, representative)
 
-    def _diagnose_as(self, follower: Key, leader: Key) -> None:
+    def _decided_elsewhere(self, pod: PlannedPod) -> Pending:
+        """Evaluate nodes and devices for a pod that another scheduler, or a gate, decides about."""
+        match self.core.judge(pod, self._cluster.clock.now()):
+            case ScheduleResult(node=node):
+                return Pending(DecidedElsewhere(pod, node=node))
+            case Unschedulable(error=error, diagnosis=diagnosis):
+                return Pending(DecidedElsewhere(pod, problem=error.message), diagnosis)
+            case ClaimsNotReady() as problem:
+                return Pending(DecidedElsewhere(pod, problem=problem.message))
+
+    def terminating(self, pod: PlannedPod) -> None:
+        """Note that a pod on a node terminates: topology spread no longer counts it."""
+        self.core.nodes.update_pod(pod)
+
+    def _diagnose_as(self, represented: Key, representative: Key) -> None:
         """Give a pod the result of the equal pod that represents it."""
-        deferred, first = self._deferred.get(follower), self._cluster.pods.get(leader)
-        pod = deferred.pod if deferred is not None else self._cluster.pods.get(follower)
+        deferred, first = self._deferred.get(represented), self._cluster.pods.get(representative)
+        pod = deferred.pod if deferred is not None else self._cluster.pods.get(represented)
         if pod is None or first is None:
             return
         pending = self.pending[first.metadata.uid]
@@ -164,14 +217,16 @@ class PlannedScheduler:
         if diagnosis is not None and not isinstance(claims, ClaimsNotReady):
             names = [str(key) for key in claim_keys(first)]
             diagnosis = for_claims_of(diagnosis, names, claims)
-        self.pending[pod.metadata.uid] = Pending(pending.cause, diagnosis)
+        self.pending[pod.metadata.uid] = Pending(pending.cause, diagnosis, pending.preemptions)
 
     def _execute(self, effect: Effect) -> None:
         match effect:
             case Bind():
                 self._pre_bind(effect)
             case MarkUnschedulable(pod=pod, result=result):
-                self.pending[pod.metadata.uid] = Pending(result.error, result.diagnosis)
+                self.pending[pod.metadata.uid] = Pending(
+                    result.error, result.diagnosis, result.preemptions
+                )
                 if result.deallocate is not None:
                     self._cluster.deallocate(result.deallocate)
                 if effect.leftover is not None:
@@ -207,7 +262,11 @@ class PlannedScheduler:
             devices += bind.extended.devices
         self.pending.pop(uid, None)
         now, ids = self._cluster.clock.now(), tuple(device.id for device in devices)
-        self.bindings[uid] = Binding(now, bind.node, ids)
+        # The order in which Sully's scheduler selects nodes is fixed; kube-scheduler's is not.
+        fitting = () if self._cluster.scheduling.compat.stops_at_best_node else bind.candidates
+        self.bindings[uid] = Binding(
+            now, bind.node, ids, candidates(bind.node, fitting, bind.evicting), bind.unknown
+        )
         spec = msgspec.structs.replace(pod.spec, node_name=bind.node)
         bound = self._cluster.put(self._cluster.pods, msgspec.structs.replace(pod, spec=spec))
         self.core.finish_binding(bind.key)

@@ -2,7 +2,7 @@
 
 `Simulation.run` applies the changes and then advances a virtual clock from event to event. At every
 time pods are evicted first (evictor.py, which runs `sully.evictor`), then replaced as their owners
-do it (`domain/planning/replacements.py`), then scheduled (scheduler.py, which runs
+do it (owners.py, `domain/planning/replacements.py`), then scheduled (scheduler.py, which runs
 `sully/scheduler/core.py`), until nothing changes any more. plan_builder.py turns the result into a
 plan.
 
@@ -12,11 +12,13 @@ attributed to them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 
+from sully.api.resource.types import ResourceClaim
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.allocation.availability import Availability, used_up
@@ -28,17 +30,19 @@ from sully.domain.eviction.judge import Evict, Reason, Wait
 from sully.domain.planning.device_counts import CountedDevice, DeviceCounter, DeviceCounts
 from sully.domain.planning.differences import DevicesByPool, device_changes
 from sully.domain.planning.objects import PlannedPod
+from sully.domain.planning.owners import Obstacle
 from sully.domain.planning.replacements import (
     ReplacementPod,
-    is_replaced,
-    is_replaced_after_deletion,
     replacement_pod,
     slow_start_order,
 )
 from sully.domain.planning.report import DeviceChange
+from sully.domain.workloads.job_failures import JobEnd
 from sully.planning.changes import Change, apply_change, caches_of, describe, schedule_expiry
 from sully.planning.cluster_copy import ClusterCopy, SimulationOptions
+from sully.planning.drain import DrainRequest, PlannedDrain
 from sully.planning.evictor import PlannedEvictor
+from sully.planning.owners import PlannedOwners
 from sully.planning.scheduler import Pending, PlannedScheduler
 from sully.views.devices.changes import InventoryChange, RuleChange
 from sully.views.devices.name_index import Names
@@ -46,6 +50,8 @@ from sully.views.snapshot.snapshot import Snapshot
 
 _MAX_STEPS = 200_000
 """Ends simulations in which something always happens."""
+_MAX_ROUNDS = 8
+"""How often a pod of a Job is evicted again; with the default backoffLimit the Job has failed."""
 
 
 @dataclass(slots=True)
@@ -61,10 +67,47 @@ class SimulatedEviction:
     """The uid of the pod that replaces it; empty if none does."""
     missing_template: str = ""
     """The ResourceClaimTemplate of the replacement that does not exist."""
+    obstacle: Obstacle | None = None
+    """Why its owner does not replace it, or deletes the replacement."""
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    """Annotations with which its owner replaces it, beyond its own."""
+    first: SimulatedEviction | None = None
+    """If the pod is itself a replacement: the eviction that it goes back to."""
+    round: int = 0
+    """How many replacements before it were evicted."""
     evicted_again: datetime | None = None
     """When the replacement was due for eviction itself."""
     claims: dict[DeviceId, tuple[str, ...]] = field(default_factory=dict)
     """The claims on those of its devices that are no longer published."""
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedChange:
+    """A change, and the object that it replaced or deleted."""
+
+    change: Change
+    existing: Any | None
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedDeletion:
+    """One pod that is not evicted, but deleted by its owner."""
+
+    pod: PlannedPod
+    time: datetime
+    end: JobEnd
+
+
+@dataclass(frozen=True, slots=True)
+class DueAgain:
+    """A pod that was scheduled in the simulation and is due for eviction there."""
+
+    pod: PlannedPod
+    time: datetime
+    reasons: tuple[Reason, ...]
+    claims: tuple[ResourceClaim, ...]
+    replaces: SimulatedEviction | None
+    """The eviction of the pod that it replaces; None if it was Pending before the change."""
 
 
 class Simulation:
@@ -81,6 +124,10 @@ class Simulation:
             snapshot, options or SimulationOptions(), start or snapshot.taken
         )
         self.evicted: list[SimulatedEviction] = []
+        self.deleted: list[SimulatedDeletion] = []
+        """Pods of owners that fail because of evictions."""
+        self.created: dict[str, PlannedPod] = {}
+        """Pods, by uid, that owners create without an eviction."""
         self.changes: list[str] = []
         self.evictor = PlannedEvictor(self.cluster, self._on_evicted)
         self.evictor.on_skipped = self._on_due_again
@@ -90,6 +137,14 @@ class Simulation:
         self._due_without_change: dict[str, datetime] = {}
         """When pods are evicted without the change, by uid."""
         self._to_replace: list[SimulatedEviction] = []
+        self._to_create: list[tuple[PlannedPod, str]] = []
+        """Names of further pods of an owner, with one of its pods."""
+        self.owners = PlannedOwners(
+            self.cluster,
+            replace=self._to_replace.append,
+            create=lambda pod, name: self._to_create.append((pod, name)),
+            terminate=self._terminate,
+        )
         self._counter = self._new_counter()
         self.before: DevicesByPool = {}
         self.after: DevicesByPool = {}
@@ -97,14 +152,20 @@ class Simulation:
         self.counts_before: dict[str, DeviceCounts] = {}
         self.counts_after: dict[str, DeviceCounts] | None = None
         """The devices of each class while the change is in effect, before it expires."""
+        self.counted_at = self.cluster.clock.start
         self.bound_before: frozenset[str] = frozenset()
+        self.applied: tuple[AppliedChange, ...] = ()
         self.device_changes: tuple[DeviceChange, ...] = ()
         self.evicted_again: set[str] = set()
         """Pods, by uid, that were Pending before, were bound, and are due for eviction."""
+        self.due_again: dict[str, DueAgain] = {}
+        """Pods, by uid, that are due for eviction from where they were scheduled since."""
+        self.drain: PlannedDrain | None = None
+        """Evicts pods after the changes, through the Eviction API."""
 
     # -- running ----------------------------------------------------------------------------------
 
-    def run(self, changes: Sequence[Change]) -> None:
+    def run(self, changes: Sequence[Change], drain: DrainRequest | None = None) -> None:
         """Let the cluster settle, apply the changes, and advance until nothing happens."""
         cluster = self.cluster
         self.scheduler.settle()
@@ -119,15 +180,18 @@ class Simulation:
         cluster.usage.on_change(self._on_usage_changed)
         # The first has just reported everything; the order of evictions must not depend on that.
         self.evictor.start_with(due)
-        self.changes = [
-            describe(change, caches_of(cluster)[change.kind.plural].get(change.key))
+        self.applied = tuple(
+            AppliedChange(change, caches_of(cluster)[change.kind.plural].get(change.key))
             for change in changes
-        ]
+        )
+        self.changes = [describe(applied.change, applied.existing) for applied in self.applied]
         for change in changes:
             apply_change(cluster, change, self._count_after)
         self._counter = self._new_counter()
         self.after = self._devices()
         self.device_changes = tuple(device_changes(self.before, self.after, self._claims_on))
+        if drain is not None:
+            self.drain = PlannedDrain(cluster, self.evictor, drain)
         self._settle()
         until = cluster.clock.start + cluster.options.horizon
         for _ in range(_MAX_STEPS):
@@ -142,6 +206,7 @@ class Simulation:
         if self.counts_after is None:
             # Devices as the change left them: other rules that expire meanwhile are not part of it.
             self.counts_after = self._count(self.after)
+            self.counted_at = self.cluster.clock.now()
 
     def _settle(self) -> None:
         """Evict, replace and schedule at this time until there is nothing to do."""
@@ -149,7 +214,9 @@ class Simulation:
             self.evictor.settle()
             self._replace()
             self.scheduler.settle()
-            if not self.evictor.settle() and not self._to_replace:
+            drained = self.drain is not None and self.drain.settle()
+            evicted = self.evictor.settle() or drained
+            if not evicted and not (self._to_replace or self._to_create):
                 return
 
     def _find_due_pods(self) -> list[Key]:
@@ -213,14 +280,19 @@ class Simulation:
         eviction = SimulatedEviction(
             pod, now, reasons, without_change=due is not None and due <= now
         )
-        self.evicted.append(eviction)
+        replaced = self._by_replacement.get(pod.metadata.uid)
+        if replaced is None:
+            self.evicted.append(eviction)
+        else:
+            eviction.first, eviction.round = replaced.first or replaced, replaced.round + 1
+            eviction.first.evicted_again = eviction.first.evicted_again or now
+        self.scheduler.terminating(pod)
         eviction.claims = {
             reason.device: self._claims_on(reason.device)
             for reason in reasons
             if self.cluster.inventory.published(reason.device) is None
         }
-        if is_replaced(pod) and not is_replaced_after_deletion(pod):
-            self._to_replace.append(eviction)
+        self.owners.evicted(eviction)
         end = pod.metadata.deletion_timestamp
         if end is None or end <= now:
             # Without a grace period it is removed before it is replaced.
@@ -232,36 +304,69 @@ class Simulation:
         current = self.cluster.pods.get(key_of(pod))
         if current is not None and current.metadata.uid == pod.metadata.uid:
             self.cluster.remove_pod(current)
-        if eviction is not None and is_replaced(pod) and is_replaced_after_deletion(pod):
-            self._to_replace.append(eviction)
+        self.owners.removed(pod, eviction)
+
+    def _terminate(self, pod: PlannedPod, end: JobEnd) -> None:
+        """Delete a pod for its owner."""
+        now = self.cluster.clock.now()
+        if pod.metadata.uid not in self._by_replacement:
+            self.deleted.append(SimulatedDeletion(pod, now, end))
+        terminating = self.evictor.delete(pod)
+        until = terminating.metadata.deletion_timestamp
+        if until is None or until <= now:
+            self._remove(terminating, None)
+        else:
+            self._remove_at(until, terminating)
 
     def _replace(self) -> None:
-        if not self._to_replace:
+        if not self._to_replace and not self._to_create:
             return
-        evictions, self._to_replace = self._to_replace, []
+        # The owners hold these lists.
+        evictions, created = list(self._to_replace), list(self._to_create)
+        self._to_replace.clear()
+        self._to_create.clear()
         replacements: list[ReplacementPod] = []
         # At a rate they are evicted one by one.
         for eviction in slow_start_order(evictions, _owner) if len(evictions) > 1 else evictions:
             pod = eviction.pod
             spec_of = partial(self.cluster.claim_spec, pod)
-            replacement = replacement_pod(pod, self.cluster.clock.now(), spec_of=spec_of)
+            replacement = replacement_pod(
+                pod, self.cluster.clock.now(), spec_of=spec_of, annotations=eviction.annotations
+            )
             eviction.replacement_uid = replacement.pod.metadata.uid
             eviction.missing_template = replacement.missing_template
             self._by_replacement[eviction.replacement_uid] = eviction
             replacements.append(replacement)
+        for pod, name in created:
+            spec_of = partial(self.cluster.claim_spec, pod)
+            new = replacement_pod(pod, self.cluster.clock.now(), spec_of=spec_of, name=name)
+            self.created[new.pod.metadata.uid] = new.pod
+            replacements.append(new)
         self.scheduler.create(replacements)
 
     def _on_bound(self, pod: PlannedPod) -> None:
-        # A pod that is due for eviction where it has just been scheduled would be so every time.
-        self.evictor.exempt(pod)
+        replaced = self._by_replacement.get(pod.metadata.uid)
+        rounds = replaced.round if replaced is not None else 0
+        # A pod that is due for eviction where it has just been scheduled would be so every time;
+        # that ends only with a Job that fails.
+        if rounds >= _MAX_ROUNDS or not self.owners.counts_failures(pod):
+            self.evictor.exempt(pod)
         self.evictor.scheduled(pod)
+        self.owners.bound(pod)
 
     def _on_due_again(self, pod: PlannedPod) -> None:
-        eviction = self._by_replacement.get(pod.metadata.uid)
+        uid, now = pod.metadata.uid, self.cluster.clock.now()
+        if uid in self.due_again:
+            return
+        eviction = self._by_replacement.get(uid)
         if eviction is None:
-            self.evicted_again.add(pod.metadata.uid)
-        elif eviction.evicted_again is None:
-            eviction.evicted_again = self.cluster.clock.now()
+            self.evicted_again.add(uid)
+        else:
+            eviction.evicted_again = now
+        verdict = self.evictor.verdict(pod)
+        reasons = verdict.due(now) if isinstance(verdict, Evict) else ()
+        claims = tuple(self.cluster.usage.claims_of(pod))
+        self.due_again[uid] = DueAgain(pod, now, reasons, claims, eviction)
 
     # -- devices ----------------------------------------------------------------------------------
 

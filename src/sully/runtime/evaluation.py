@@ -1,7 +1,7 @@
 """Evaluates expressions for decisions: in a thread, and at most half of the time.
 
-A decision is synchronous and takes its cost budget in slices (`machinery/cel/budget.py`). What it
-could not evaluate within a slice is evaluated here, beside the event loop. One evaluation
+A decision is synchronous and takes its cost budget in slices (`cel/costs/budget.py`). What
+it could not evaluate within a slice is evaluated here, beside the event loop. One evaluation
 runs at a time, and after it there is a pause of the same length: threads share the interpreter.
 """
 

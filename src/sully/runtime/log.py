@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 
 import msgspec
@@ -87,6 +89,45 @@ def configure(
         cache_logger_on_first_use=True,
     )
     logging.basicConfig(handlers=[_Forward()], level=max(number, logging.WARNING), force=True)
+    logging.captureWarnings(form == "json")
+    if form == "json":
+        _log_crashes()
+    else:
+        _restore_hooks()
+
+
+def is_json() -> bool:
+    """Report whether logs are JSON lines; then nothing else is written beside them."""
+    # Whoever has not imported it has configured nothing.
+    structlog = sys.modules.get("structlog")
+    return structlog is not None and _render_json in structlog.get_config()["processors"]
+
+
+def _log_crashes() -> None:
+    """Log what the interpreter would print as a traceback of several lines."""
+    sys.excepthook = _log_crash
+    threading.excepthook = lambda args: (
+        None
+        if args.exc_value is None
+        else _log_crash(args.exc_type, args.exc_value, args.exc_traceback)
+    )
+    sys.unraisablehook = lambda args: (
+        None
+        if args.exc_value is None
+        else _log_crash(args.exc_type, args.exc_value, args.exc_traceback)
+    )
+
+
+def _restore_hooks() -> None:
+    sys.excepthook = sys.__excepthook__
+    threading.excepthook = threading.__excepthook__
+    sys.unraisablehook = sys.__unraisablehook__
+
+
+def _log_crash(
+    type_: type[BaseException], error: BaseException, traceback: TracebackType | None
+) -> None:
+    get_logger("sully").error("uncaught exception", exc_info=(type_, error, traceback))
 
 
 class _StandardError:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
+from sully.machinery.gates import Gates, stage_of
 from sully.runtime.workqueue import Running
 
 if TYPE_CHECKING:
@@ -89,6 +90,17 @@ class Metrics:
     def render(self) -> bytes:
         """Return the page that Prometheus reads, as `CONTENT_TYPE`."""
         return self._library.generate_latest(self.registry)
+
+
+def publish_gates(metrics: Metrics, gates: Gates, *, without: frozenset[str] = frozenset()) -> None:
+    """Publish feature gates as every component of Kubernetes does, some of them left out."""
+    gauge = metrics.gauge(
+        "kubernetes_feature_enabled", "Feature gates: 1 if enabled, 0 if not.", ("name", "stage")
+    )
+    for name, enabled in gates.all().items():
+        if name in without:
+            continue
+        gauge.labels(name, stage_of(name)).set(int(enabled))
 
 
 class RequestMetrics:

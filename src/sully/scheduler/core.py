@@ -19,13 +19,15 @@ from sully.client.transport import Key
 from sully.domain.allocation.results import with_share_ids
 from sully.domain.claims.reservations import reserved_for
 from sully.domain.devices.device import EffectiveDevice
-from sully.domain.scheduling.decisions import ClusterEvent, leftover_claim
+from sully.domain.scheduling.cluster_events import ClusterEvent
+from sully.domain.scheduling.decisions import leftover_claim
 from sully.domain.scheduling.extended import Backings, Extension, generated_name
 from sully.domain.scheduling.objects import Pod
 from sully.domain.scheduling.resources import requests_of
 from sully.machinery.cel import SLICE, CostBudget, UnfinishedError
 from sully.machinery.memo import Memo
 from sully.scheduler.claim_resolution import ClaimsNotReady, resolve
+from sully.scheduler.constraint_sources import ConstraintSources
 from sully.scheduler.device_cache import DeviceCache
 from sully.scheduler.effects import (
     Attempt,
@@ -85,9 +87,14 @@ class SchedulingCore:
         self.nodes = NodeCache()
         self.devices = DeviceCache(inventory, options.exclude_device)
         self.groups = EquivalenceGroups(self._activate) if one_per_class else None
+        self.sources = ConstraintSources(queue.move_to_active_queue)
         backings = Backings()
         self._judge = Judge(
-            devices=self.devices, nodes=self.nodes, backings=backings, options=options
+            devices=self.devices,
+            nodes=self.nodes,
+            backings=backings,
+            options=options,
+            sources=self.sources,
         )
         self.handlers = EventHandlers(
             nodes=self.nodes,
@@ -164,13 +171,24 @@ class SchedulingCore:
         if not result.equivalence or rank is None:
             self.groups.leave(key)
             return
-        follower = self.groups.join(result.equivalence, rank, key)
-        if follower is not None:
-            self.queue.add_unschedulable(follower, ClusterEvent.NONE)
+        represented = self.groups.join(result.equivalence, rank, key)
+        if represented is not None:
+            self.queue.add_unschedulable(represented, ClusterEvent.NONE)
 
     def _leave_group(self, key: Key) -> None:
         if self.groups is not None:
             self.groups.leave(key)
+
+    def judge(self, pod: Pod, now: datetime) -> ScheduleResult | Unschedulable | ClaimsNotReady:
+        """Decide about a pod that is not in the queue, and change nothing."""
+        claims = resolve(pod, self.handlers.claims.get)
+        return claims if isinstance(claims, ClaimsNotReady) else self._judge.judge(pod, claims, now)
+
+    def try_schedule(
+        self, pod: Pod, claims: Sequence[ResourceClaim], now: datetime
+    ) -> ScheduleResult | Unschedulable:
+        """Return the decision about a pod that need not exist, without acting on it."""
+        return self._judge.judge(pod, claims, now, diagnose=False)
 
     # -- pods that are about to be created --------------------------------------------------------
 
@@ -198,8 +216,12 @@ class SchedulingCore:
         if not self.groups:
             return False
         equivalence = self._judge.equivalence(pod, claims, now)
-        leader = self.groups.leader(equivalence) if equivalence else None
-        if leader is None or leader[0] > rank or not self.queue.is_unschedulable(leader[1]):
+        representative = self.groups.representative(equivalence) if equivalence else None
+        if (
+            representative is None
+            or representative[0] > rank
+            or not self.queue.is_unschedulable(representative[1])
+        ):
             return False
         key = key_of(pod)
         self.groups.join(equivalence, rank, key)
@@ -239,10 +261,21 @@ class SchedulingCore:
         for reservation in reservations:
             if reservation.allocation is not None:
                 self.devices.assume(reservation.claim, reservation.allocation)
-        self.nodes.add_pod(pod.metadata.uid, result.node, requests)
+        self.nodes.add_pod(pod, result.node, requests)
         self._in_progress.add(key)
         self._leave_group(key)
-        return Bind(key, pod, result.node, reservations, extended, attempt)
+        self.queue.move_to_active_queue(ClusterEvent.ASSIGNED_POD_ADD)
+        return Bind(
+            key,
+            pod,
+            result.node,
+            reservations,
+            extended,
+            attempt,
+            candidates=result.candidates,
+            evicting=result.evicting,
+            unknown=result.unknown,
+        )
 
     def _extended_claim(
         self,

@@ -19,6 +19,7 @@ from sully.domain.allocation.verdicts import (
 )
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.taints import untolerated_preferences
+from sully.domain.eviction.judge import evicts
 from sully.domain.scheduling.decisions import NO_DEVICES
 from sully.domain.scheduling.extended import Extension, extend
 from sully.domain.scheduling.filters import NodeInfo
@@ -54,6 +55,8 @@ class PodDeviceRequest:
         self.unavailable: dict[str, tuple[ResourceClaim, int]] = {}
         """Claims whose devices cannot be used on some nodes, and on how many."""
         self.to_deallocate: ResourceClaim | None = None
+        self.evicting_nodes: list[str] = []
+        """Nodes with devices for the pod whose taints would evict it, now or later."""
 
     @property
     def is_empty(self) -> bool:
@@ -80,12 +83,30 @@ class PodDeviceRequest:
             return demand
         if not demand.claims:
             return NO_DEVICES
-        return allocate(
+        verdict = allocate(
             demand,
             self._devices.node_pools.get(node.target),
             self._devices.ledger,
             compat=self._options.compat,
             explain=False,
+        )
+        # Where the scheduler is free to select another node, it matters what happens there.
+        if not self._options.compat.stops_at_best_node and self._evicts(verdict):
+            self.evicting_nodes.append(node.name)
+        return verdict
+
+    def _evicts(self, allocated: Allocated | Unallocatable | Failed) -> bool:
+        """Report whether the taints of devices would evict the pod."""
+        if not isinstance(allocated, Allocated):
+            return False
+        policy = self._options.eviction_policy
+        return any(
+            evicts(taint.taint, result.tolerations, policy)
+            for allocation, devices in zip(allocated.allocations, allocated.devices, strict=True)
+            for result, device in zip(allocation.devices.results, devices, strict=True)
+            # Most devices have none.
+            if device.taints
+            for taint in device.taints
         )
 
     def _is_reachable(self, node: NodeInfo) -> bool:

@@ -9,6 +9,7 @@ import msgspec
 from sully.api.resource.types import AllocationResult, ResourceClaim
 from sully.client.transport import Key
 from sully.domain.devices.device import EffectiveDevice
+from sully.domain.scheduling.causes import Unknown
 from sully.domain.scheduling.extended import Mapped
 from sully.domain.scheduling.objects import Pod
 from sully.machinery.cel import UnfinishedError
@@ -57,6 +58,12 @@ class Bind(msgspec.Struct, frozen=True, eq=False):
     claims: tuple[ClaimReservation, ...] = ()
     extended: ExtendedResourceClaim | None = None
     attempt: Attempt = Attempt()
+    candidates: tuple[str, ...] = ()
+    """All nodes that fit, if all were evaluated."""
+    evicting: tuple[str, ...] = ()
+    """Those of them where taints of the devices would evict the pod."""
+    unknown: tuple[Unknown, ...] = ()
+    """What decides about the pod as well, and was not evaluated."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -22,6 +22,7 @@ from sully.api.resource.types import (
 from sully.domain.allocation.requests import claim_key, without_seconds
 from sully.domain.allocation.toleration_expiry import AsOf, Expiries
 from sully.domain.scheduling.diagnosis import Diagnosis, for_claims
+from sully.domain.scheduling.host_ports import host_ports
 from sully.domain.scheduling.objects import Pod
 
 EquivalenceClass = bytes
@@ -37,18 +38,26 @@ class PodQuery:
     as_of: AsOf | None = None
     diagnose: bool = True
     """Whether the caller needs to know why no node fits."""
+    constrained: bool = False
+    """Whether constraints decide that not all pods have: its labels and volumes matter, too."""
     _equivalence: EquivalenceClass = b""
 
     @property
     def equivalence(self) -> EquivalenceClass:
         """Return the class of the pod, computed once and when it is needed."""
         if not self._equivalence:
-            self._equivalence = equivalence_class(self.pod, self.wanted, self.as_of)
+            self._equivalence = equivalence_class(
+                self.pod, self.wanted, self.as_of, constrained=self.constrained
+            )
         return self._equivalence
 
 
 def equivalence_class(
-    pod: Pod, wanted: Sequence[ResourceClaim], as_of: AsOf | None = None
+    pod: Pod,
+    wanted: Sequence[ResourceClaim],
+    as_of: AsOf | None = None,
+    *,
+    constrained: bool = False,
 ) -> EquivalenceClass:
     """Return what decides where a pod runs, without the names in it."""
     spec = pod.spec
@@ -58,6 +67,7 @@ def equivalence_class(
         spec.affinity,
         spec.tolerations,
         spec.preemption_policy,
+        spec.priority,
         spec.overhead,
         spec.resources,
         [_needs(container) for container in spec.init_containers],
@@ -65,7 +75,20 @@ def equivalence_class(
         [_spec_without_seconds(claim.spec) for claim in wanted],
         list(_expiries(wanted, as_of)) if as_of is not None else None,
     ]
+    if constrained:
+        fields += _constraints(pod)
     return msgspec.json.encode(fields, order="deterministic")
+
+
+def _constraints(pod: Pod) -> Iterator[Any]:
+    spec = pod.spec
+    yield pod.metadata.labels
+    yield spec.topology_spread_constraints
+    yield host_ports(spec)
+    yield spec.volumes
+    # The claim of an ephemeral volume has the name of its pod.
+    yield pod.metadata.name if any(volume.get("ephemeral") for volume in spec.volumes) else ""
+    yield spec.scheduling_group
 
 
 def for_claims_of(

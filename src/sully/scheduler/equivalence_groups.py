@@ -18,63 +18,63 @@ from sully.scheduler.queue import Rank
 
 @dataclass(slots=True)
 class _Group:
-    leader: tuple[Rank, Key]
-    followers: list[tuple[Rank, Key]] = field(default_factory=list)
+    representative: tuple[Rank, Key]
+    represented: list[tuple[Rank, Key]] = field(default_factory=list)
 
 
 class EquivalenceGroups:
-    """Groups of equal pods, each with a leader that represents its followers."""
+    """Groups of equal pods, each with one pod that represents the others."""
 
     def __init__(self, activate: Callable[[Key], None]) -> None:
         self._activate = activate
         self._groups: dict[EquivalenceClass, _Group] = {}
         self._members: dict[Key, tuple[EquivalenceClass, Rank]] = {}
-        """Who is in which group; who left is only removed here."""
+        """The group of each pod; one that left stays in the heap of its group until it comes up."""
 
     def __bool__(self) -> bool:
         """Report whether there are groups."""
         return bool(self._groups)
 
-    def leader(self, equivalence: EquivalenceClass) -> tuple[Rank, Key] | None:
-        """Return the leader of a group, if there is one."""
+    def representative(self, equivalence: EquivalenceClass) -> tuple[Rank, Key] | None:
+        """Return the pod that represents a group, if there is one."""
         group = self._groups.get(equivalence)
-        return group.leader if group is not None else None
+        return group.representative if group is not None else None
 
     def join(self, equivalence: EquivalenceClass, rank: Rank, key: Key) -> Key | None:
-        """Add an unschedulable pod to its group; return the pod that becomes a follower."""
+        """Add an unschedulable pod to its group; return the pod that is represented."""
         group = self._groups.get(equivalence)
         if group is not None and self._is_member(equivalence, (rank, key)):
-            return key if group.leader != (rank, key) else None
+            return key if group.representative != (rank, key) else None
         self.leave(key)
         self._members[key] = equivalence, rank
         group = self._groups.get(equivalence)
         if group is None:
             self._groups[equivalence] = _Group((rank, key))
             return None
-        follower = max(group.leader, (rank, key))
-        group.leader = min(group.leader, (rank, key))
-        heappush(group.followers, follower)
-        return follower[1]
+        represented = max(group.representative, (rank, key))
+        group.representative = min(group.representative, (rank, key))
+        heappush(group.represented, represented)
+        return represented[1]
 
     def leave(self, key: Key) -> None:
-        """Remove a pod; if it led a group, the next pod of the group is activated."""
+        """Remove a pod; if it represented a group, the next pod of the group is activated."""
         equivalence, rank = self._members.pop(key, (b"", None))
         group = self._groups.get(equivalence)
-        if group is None or group.leader != (rank, key):
+        if group is None or group.representative != (rank, key):
             return
-        while group.followers:
-            group.leader = heappop(group.followers)
-            if self._is_member(equivalence, group.leader):
-                self._activate(group.leader[1])
+        while group.represented:
+            group.representative = heappop(group.represented)
+            if self._is_member(equivalence, group.representative):
+                self._activate(group.representative[1])
                 return
         del self._groups[equivalence]
 
-    def followers(self) -> Iterator[tuple[Key, Key]]:
-        """Yield each follower with its leader."""
+    def represented(self) -> Iterator[tuple[Key, Key]]:
+        """Yield each represented pod with the one that represents it."""
         for equivalence, group in self._groups.items():
-            for follower in group.followers:
-                if self._is_member(equivalence, follower):
-                    yield follower[1], group.leader[1]
+            for represented in group.represented:
+                if self._is_member(equivalence, represented):
+                    yield represented[1], group.representative[1]
 
     def _is_member(self, equivalence: EquivalenceClass, member: tuple[Rank, Key]) -> bool:
         rank, key = member

@@ -15,7 +15,7 @@ from sully.domain.allocation.requests import without_seconds
 from sully.domain.claims.lifecycle import EXTENDED
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.taints import untolerated
-from sully.domain.scheduling.decisions import ClusterEvent
+from sully.domain.scheduling.cluster_events import ClusterEvent
 from sully.domain.scheduling.extended import Backings
 from sully.domain.scheduling.objects import Node, Pod
 from sully.domain.scheduling.resources import requests_of
@@ -121,7 +121,10 @@ class EventHandlers:
             if self._nodes.remove_pod(pod.metadata.uid):
                 self._queue.move_to_active_queue(ClusterEvent.ASSIGNED_POD_DELETE)
         elif new.spec.node_name and not (old is not None and _requests_as(new, old)):
-            self._nodes.add_pod(new.metadata.uid, new.spec.node_name, requests_of(new))
+            if self._nodes.add_pod(new, new.spec.node_name, requests_of(new)):
+                self._queue.move_to_active_queue(ClusterEvent.ASSIGNED_POD_ADD)
+        elif new.spec.node_name and old is not None:
+            self._assigned_pod_changed(old, new)
         if new is not None and self._waits(new):
             self.claims.add_user(new)
             if old is None or not old.waits or not new.asks_as(old):
@@ -132,6 +135,13 @@ class EventHandlers:
             self._queue.remove(key)
             if self._groups is not None:
                 self._groups.leave(key)
+
+    def _assigned_pod_changed(self, old: Pod, new: Pod) -> None:
+        relabeled = new.metadata.labels != old.metadata.labels
+        if relabeled or new.is_terminating != old.is_terminating:
+            self._nodes.update_pod(new)
+        if relabeled:
+            self._queue.move_to_active_queue(ClusterEvent.ASSIGNED_POD_ADD)
 
     def _gate(self, key: Key, new: Pod | None) -> None:
         if new is not None and new.gated and new.asks_for(self._schedulers):
@@ -149,6 +159,7 @@ class EventHandlers:
             if old is not None:
                 self._nodes.remove_node(old.metadata.name)
                 self._devices.node_pools.remove_node(old.metadata.name)
+                self._queue.move_to_active_queue(ClusterEvent.NODE_DELETE)
         elif old is None or not new.offers_as(old):
             self._nodes.update_node(new)
             if old is None or new.may_take_more(old):

@@ -24,29 +24,29 @@ from sully.domain.scheduling.causes import (
     ClaimInProgress,
     ClaimTainted,
     FilterFailed,
+    NodesRejected,
     PreFilterReason,
+    Unknown,
     UnsupportedField,
 )
-from sully.domain.scheduling.decisions import (
-    ERROR,
-    ClusterEvent,
-    Fit,
-    FitError,
-    decide,
-    reject_pod,
-)
+from sully.domain.scheduling.cluster_events import ClusterEvent
+from sully.domain.scheduling.decisions import ERROR, Fit, FitError, decide, reject_pod
 from sully.domain.scheduling.diagnosis import Blocked, Diagnosis, diagnosis_of, tainted_claim
 from sully.domain.scheduling.extended import Backings, Extension
-from sully.domain.scheduling.filters import not_evaluated, rejects
+from sully.domain.scheduling.filters import PodConstraints, rejects
 from sully.domain.scheduling.objects import Pod
 from sully.domain.scheduling.resources import Amounts, requests_of
+from sully.domain.scheduling.volumes import VolumeProblem
 from sully.machinery.cel import CostBudget, CostBudgetExceededError
 from sully.scheduler.claim_resolution import unallocated
+from sully.scheduler.constraint_sources import ConstraintSources
+from sully.scheduler.constraints import ConstraintBuilder, Constraints
 from sully.scheduler.device_cache import DeviceCache
 from sully.scheduler.device_request import PodDeviceRequest
 from sully.scheduler.equivalence import EquivalenceClass, PodQuery, for_claims_of
 from sully.scheduler.node_cache import NodeCache
 from sully.scheduler.options import Options
+from sully.scheduler.preemption import Preemption, preemptions
 from sully.scheduler.unfit_nodes import MANY, UnfitNodes
 from sully.scheduler.unschedulable_cache import UnschedulableCache
 
@@ -58,6 +58,12 @@ class ScheduleResult(msgspec.Struct, frozen=True):
     allocated: Allocated
     extension: Extension | None = None
     """The claim for its extended resources; its devices are the last of `allocated`."""
+    candidates: tuple[str, ...] = ()
+    """All nodes that fit, if all were evaluated."""
+    evicting: tuple[str, ...] = ()
+    """Those of them where taints of the devices would evict the pod."""
+    unknown: tuple[Unknown, ...] = ()
+    """What decides about the pod as well, and was not evaluated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,8 @@ class Unschedulable:
     """A claim that is allocated where the pod cannot run, and that nobody else uses."""
     equivalence: EquivalenceClass = b""
     """Every pod of this class is unschedulable as well; empty if that depends on more."""
+    preemptions: tuple[Preemption, ...] = ()
+    """Pods that kube-scheduler may delete so that this one fits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,17 +97,25 @@ class Judge:
         nodes: NodeCache,
         backings: Backings,
         options: Options,
+        sources: ConstraintSources | None = None,
+        cluster: NodeCache | None = None,
     ) -> None:
+        """Decide about `nodes`; `cluster` are all nodes, if those are only a part."""
         self._devices = devices
         self._nodes = nodes
         self._backings = backings
         self._options = options
         self._honored = options.honored_taints
+        self._sources = sources or ConstraintSources()
+        self._constraints = ConstraintBuilder(
+            cluster or nodes, self._sources, simulates=options.simulates_kube_scheduler
+        )
+        self.constraints = self._constraints.build
         self._unfit = UnfitNodes(devices.node_pools)
         self._unschedulable = UnschedulableCache(devices.node_pools)
         for cache in (self._unfit, self._unschedulable):
-            nodes.on_gain(cache.gained)
-            devices.ledger.on_release(cache.released)
+            nodes.on_capacity_gain(cache.node_changed)
+            devices.ledger.on_release(cache.pool_released)
         self._versions: tuple[int, ...] = ()
         self._results: dict[tuple[EquivalenceClass, bool], tuple[Unschedulable, list[str]]] = {}
         """Results in this state of the cluster, by class and whether they have a diagnosis, with
@@ -119,6 +135,9 @@ class Judge:
         Without `diagnose` the result need not say why no node fits. Raises UnfinishedError if the
         budget has slices; without a budget the pod gets the usual one.
         """
+        constraints = self._constraints.build(pod)
+        if isinstance(constraints, UnsupportedField | VolumeProblem):
+            return self._object(pod, _Objection(constraints, ClusterEvent.VOLUME_UPDATE))
         for objection in self._objections(pod, claims, now):
             return self._object(pod, objection)
         wanted = unallocated(claims)
@@ -128,11 +147,14 @@ class Judge:
             return Unschedulable(demand)
         if len(wanted) < len(claims):
             # Claims that are allocated decide as well, and no other pod has the same.
-            return self._evaluate(pod, claims, demand, diagnose=diagnose)
-        query = PodQuery(pod, wanted, as_of, diagnose=diagnose)
+            return self._evaluate(pod, claims, demand, diagnose=diagnose, constraints=constraints)
+        query = PodQuery(pod, wanted, as_of, diagnose=diagnose, constrained=constraints is not None)
+        if constraints is not None:
+            # What is bound elsewhere may make a node fit, so no node stays unfit.
+            return self._cached(query) or self._evaluate_all(query, demand, constraints)
         return (
             self._cached(query)
-            or self._retry_gained(query, demand)
+            or self._retry_changed_nodes(query, demand)
             or self._skip_unfit(query, demand)
             or self._evaluate_all(query, demand)
         )
@@ -141,20 +163,34 @@ class Judge:
         self, pod: Pod, claims: Sequence[ResourceClaim], now: datetime
     ) -> EquivalenceClass:
         """Return the class of a pod; empty if the result depends on more than that."""
+        constraints = self._constraints.build(pod)
+        if isinstance(constraints, UnsupportedField | VolumeProblem):
+            return b""
         if len(unallocated(claims)) < len(claims) or any(self._objections(pod, claims, now)):
             return b""
-        return PodQuery(pod, claims, self._as_of(now)).equivalence
+        constrained = constraints is not None
+        return PodQuery(pod, claims, self._as_of(now), constrained=constrained).equivalence
 
     def _as_of(self, now: datetime) -> AsOf | None:
         if not self._options.tolerations_expire:
             return None
         return AsOf(now, self._devices.inventory.taint_times)
 
-    def _evaluate_all(self, query: PodQuery, demand: Demand) -> ScheduleResult | Unschedulable:
-        result = self._evaluate(query.pod, query.wanted, demand, query, diagnose=query.diagnose)
+    def _evaluate_all(
+        self, query: PodQuery, demand: Demand, constraints: Constraints | None = None
+    ) -> ScheduleResult | Unschedulable:
+        result = self._evaluate(
+            query.pod,
+            query.wanted,
+            demand,
+            query,
+            diagnose=query.diagnose,
+            constraints=constraints,
+        )
         if isinstance(result, Unschedulable) and result.error.reason != ERROR:
             result = replace(result, equivalence=query.equivalence)
-            self._unschedulable.add(query.equivalence, result.error.retry_on)
+            if constraints is None:
+                self._unschedulable.add(query.equivalence, result.error.retry_on)
             names = [claim_key(claim) for claim in query.wanted]
             self._results[query.equivalence, query.diagnose] = result, names
         return result
@@ -167,32 +203,49 @@ class Judge:
         query: PodQuery | None = None,
         *,
         diagnose: bool,
+        constraints: Constraints | None = None,
     ) -> ScheduleResult | Unschedulable:
         """Evaluate all nodes, so that an error can count what each of them lacks."""
         requests = requests_of(pod)
         wanted = self._device_request(pod, claims, demand, requests)
         unfit: set[str] = set()
-        fit = decide(pod, requests, self._nodes.by_load(), wanted, unfit)
+        filters = constraints.filters if constraints is not None else None
+        fit = decide(pod, requests, self._nodes.by_load(), wanted, unfit, filters)
         if isinstance(fit, FitError):
-            silent = not (diagnose and self._options.compat.explains_pending_pods)
-            diagnosis = None if silent else self._diagnosis(pod, wanted)
-            return Unschedulable(fit, diagnosis, wanted.to_deallocate)
+            told = diagnose and self._options.diagnoses
+            diagnosis = self._diagnosis(pod, wanted, filters) if told else None
+            preempted = self._preemptions(pod, wanted, fit) if diagnose else ()
+            return Unschedulable(fit, diagnosis, wanted.to_deallocate, preemptions=preempted)
+        if constraints is not None:
+            return self._result(fit, wanted, constraints.unknown)
         if query is not None and len(unfit) >= MANY:
             self._unfit.add(query.equivalence, unfit)
         return self._result(fit, wanted)
 
-    def _retry_gained(
+    def _preemptions(
+        self, pod: Pod, wanted: PodDeviceRequest, error: FitError
+    ) -> tuple[Preemption, ...]:
+        cause = error.cause
+        if not self._options.simulates_kube_scheduler or not isinstance(cause, NodesRejected):
+            return ()
+        if not cause.preemptible or cause.never_preempts:
+            return ()
+        return preemptions(pod, self._nodes, self._constraints, wanted)
+
+    def _retry_changed_nodes(
         self, query: PodQuery, demand: Demand
     ) -> ScheduleResult | Unschedulable | None:
-        """Evaluate nodes that gained something since all nodes were unfit, if they were."""
-        self._unschedulable.in_state(self._devices.node_pools.version, self._backings.version)
+        """Evaluate nodes that changed since all nodes were unfit, if they were."""
+        self._unschedulable.invalidate_if_changed(
+            self._devices.node_pools.version, self._backings.version
+        )
         known = self._unschedulable.get(query.equivalence) if self._unschedulable else None
         if known is None:
             return None
         pod, requests = query.pod, requests_of(query.pod)
         wanted = self._device_request(pod, query.wanted, demand, requests)
         unfit: set[str] = set()
-        fit = decide(pod, requests, self._nodes.among(known.gained), wanted, unfit)
+        fit = decide(pod, requests, self._nodes.by_load_among(known.changed_nodes), wanted, unfit)
         if isinstance(fit, Fit):
             self._unschedulable.still_unfit(query.equivalence, unfit, ClusterEvent.NONE)
             return self._result(fit, wanted)
@@ -204,8 +257,8 @@ class Judge:
         return Unschedulable(FitError(None, known.retry_on), equivalence=query.equivalence)
 
     def _skip_unfit(self, query: PodQuery, demand: Demand) -> ScheduleResult | None:
-        """Evaluate only nodes that may have gained something since equal pods did not fit."""
-        self._unfit.in_state(self._devices.node_pools.version, self._backings.version)
+        """Evaluate only nodes that may have changed since equal pods did not fit."""
+        self._unfit.invalidate_if_changed(self._devices.node_pools.version, self._backings.version)
         known = self._unfit.get(query.equivalence) if self._unfit else ()
         if not known:
             return None
@@ -222,10 +275,19 @@ class Judge:
         backed = self._backings.backed(requests)
         return PodDeviceRequest(pod, claims, demand, self._devices, self._options, backed)
 
-    def _result(self, fit: Fit, wanted: PodDeviceRequest) -> ScheduleResult:
+    def _result(
+        self, fit: Fit, wanted: PodDeviceRequest, unknown: tuple[Unknown, ...] = ()
+    ) -> ScheduleResult:
         node = self._nodes.get(fit.node) if wanted.backed else None
         extension = wanted.extension(wanted.provided(node)) if node is not None else None
-        return ScheduleResult(fit.node, fit.allocated, extension)
+        return ScheduleResult(
+            fit.node,
+            fit.allocated,
+            extension,
+            fit.candidates,
+            tuple(wanted.evicting_nodes),
+            unknown,
+        )
 
     def _demand(
         self,
@@ -258,8 +320,6 @@ class Judge:
     def _objections(
         self, pod: Pod, claims: Sequence[ResourceClaim], now: datetime
     ) -> Iterator[_Objection]:
-        if field := not_evaluated(pod):
-            yield _Objection(UnsupportedField(field))
         for claim in claims:
             name = claim_key(claim)
             if self._devices.is_assumed(claim):
@@ -282,7 +342,9 @@ class Judge:
 
     # -- why no node fits -------------------------------------------------------------------------
 
-    def _diagnosis(self, pod: Pod, wanted: PodDeviceRequest) -> Diagnosis | None:
+    def _diagnosis(
+        self, pod: Pod, wanted: PodDeviceRequest, filters: PodConstraints | None
+    ) -> Diagnosis | None:
         """Evaluate the nodes once more, and count why which devices cannot be used."""
         nodes = len(self._nodes)
         if wanted.unavailable:
@@ -292,17 +354,17 @@ class Judge:
         demand = wanted.demand(tuple(wanted.backed))
         if isinstance(demand, Failed) or not demand.claims:
             return None
-        survey = self._survey(pod, wanted)
+        survey = self._survey(pod, wanted, filters)
         try:
             refused = diagnose(demand, survey, self._devices.ledger)
         except CostBudgetExceededError:
             return None
         return diagnosis_of(refused, nodes=nodes, reached=len(survey.reached), counted=len(survey))
 
-    def _survey(self, pod: Pod, wanted: PodDeviceRequest) -> Survey:
+    def _survey(self, pod: Pod, wanted: PodDeviceRequest, filters: PodConstraints | None) -> Survey:
         requests, survey = requests_of(pod), Survey()
         for node in islice(self._nodes.by_load(), MOST_NODES):
-            rejected = rejects(node, pod, requests, wanted.backed) is not None
+            rejected = rejects(node, pod, requests, wanted.backed, filters) is not None
             offers = survey.others if rejected else survey.reached
             offers.append(self._devices.node_pools.get(node.target))
         return survey
@@ -316,6 +378,7 @@ class Judge:
             self._devices.ledger.version,
             self._devices.node_pools.version,
             self._backings.version,
+            self._sources.version,
         )
         if versions != self._versions:
             self._versions = versions

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sully.domain.allocation.requests import HonoredTaints
-from sully.domain.capabilities.control_plane import ControlPlane
+from sully.domain.capabilities.control_plane import TAINTS_GATE, ControlPlane
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.taints import BLOCKING_EFFECTS, EVICTING_EFFECTS
 from sully.domain.eviction.judge import DEFAULT_POLICY, EvictionPolicy
@@ -30,8 +30,12 @@ class Options:
     consumable_capacity: bool = True
     eviction_policy: EvictionPolicy = DEFAULT_POLICY
     """How to decide whether a pod would be evicted immediately."""
+    ignored_origins: frozenset[str] = frozenset()
+    """The kinds of objects whose taints this scheduler does not read."""
     schedulers: frozenset[str] = SCHEDULERS
     """The values of `schedulerName` whose pods to schedule; fewer beside another scheduler."""
+    simulates_kube_scheduler: bool = False
+    """kube-scheduler schedules, and its decisions are only predicted: nothing is refused."""
     cost_units: int = COST_BUDGET
     """What evaluating selectors may cost in one attempt of a pod."""
 
@@ -41,12 +45,22 @@ class Options:
         return self.taints and self.compat.honors_toleration_seconds
 
     @property
+    def diagnoses(self) -> bool:
+        """Report whether to find out why no node has devices for a pod.
+
+        kube-scheduler does not, but who predicts what it does wants to know.
+        """
+        return self.compat.explains_pending_pods or self.simulates_kube_scheduler
+
+    @property
     def honored_taints(self) -> HonoredTaints:
         """Return which taints the selection of devices honors."""
         # What evicts no pod, because its gate is off, does not prevent scheduling either.
         disabled = EVICTING_EFFECTS - self.eviction_policy.effects
         blocking = BLOCKING_EFFECTS - disabled if self.taints else frozenset[str]()
-        return HonoredTaints(blocking, preference=self.prefer_no_schedule)
+        return HonoredTaints(
+            blocking, preference=self.prefer_no_schedule, ignored_origins=self.ignored_origins
+        )
 
     @property
     def exclude_device(self) -> ExcludeDevice | None:
@@ -69,6 +83,8 @@ def options_for(control_plane: ControlPlane) -> Options:
     """Return the options of the scheduler that acts on a cluster."""
     return Options(
         compat=control_plane.scheduling,
-        taints=control_plane.is_enabled("DRADeviceTaints"),
+        taints=control_plane.is_enabled(TAINTS_GATE),
         eviction_policy=control_plane.eviction,
+        simulates_kube_scheduler=control_plane.scheduler == "Kubernetes",
+        ignored_origins=control_plane.unscheduled_origins,
     )

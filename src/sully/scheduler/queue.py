@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 from itertools import count
 
 from sully.client.transport import COLLECTION, Key
-from sully.domain.scheduling.decisions import ClusterEvent
+from sully.domain.scheduling.cluster_events import ClusterEvent
 from sully.domain.scheduling.objects import Pod
 from sully.scheduler.effects import Attempt
 
@@ -41,6 +41,8 @@ class SchedulingQueue:
         self._heap: list[tuple[Rank, Key]] = []
         self._unschedulable: dict[ClusterEvent, set[Key]] = {}
         """By the events that may help, so that others cost nothing for each pod."""
+        self._awaited = ClusterEvent.NONE
+        """All events that any pod has waited for so far."""
         self._order = count()
         self._expected: dict[Key, Rank] = {}
         self._listeners: list[Callable[[], None]] = []
@@ -99,6 +101,8 @@ class SchedulingQueue:
 
     def move_to_active_queue(self, event: ClusterEvent) -> None:
         """Activate all pods that an event may help."""
+        if not self._awaited & event:
+            return
         for events in [events for events in self._unschedulable if events & event]:
             for key in list(self._unschedulable[events]):
                 self.activate(key)
@@ -156,6 +160,7 @@ class SchedulingQueue:
         if queued is not None and not queued.active:
             self._take_out(key, queued)
             queued.retry_on = retry_on
+            self._awaited |= retry_on
             self._unschedulable.setdefault(retry_on, set()).add(key)
 
     def _take_out(self, key: Key, queued: _QueuedPod) -> None:

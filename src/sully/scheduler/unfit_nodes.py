@@ -16,7 +16,7 @@ from sully.scheduler.equivalence import EquivalenceClass
 
 MANY: Final = 16
 """Unfit nodes that are worth remembering; fewer are evaluated again at less cost."""
-_MOST_CLASSES: Final = 64
+_MAX_CLASSES: Final = 64
 
 
 class UnfitNodes:
@@ -31,7 +31,7 @@ class UnfitNodes:
         """Report whether anything is remembered."""
         return bool(self._nodes)
 
-    def in_state(self, *versions: int) -> None:
+    def invalidate_if_changed(self, *versions: int) -> None:
         """Forget everything if devices or device classes changed."""
         if versions != self._versions:
             self._versions = versions
@@ -43,17 +43,17 @@ class UnfitNodes:
 
     def add(self, equivalence: EquivalenceClass, nodes: AbstractSet[str]) -> None:
         """Remember unfit nodes."""
-        if equivalence not in self._nodes and len(self._nodes) >= _MOST_CLASSES:
+        if equivalence not in self._nodes and len(self._nodes) >= _MAX_CLASSES:
             self._nodes.clear()
         self._nodes.setdefault(equivalence, set()).update(nodes)
 
-    def gained(self, node: str) -> None:
+    def node_changed(self, node: str) -> None:
         """Evaluate a node again: it changed, or lost a pod."""
         for nodes in self._nodes.values():
             nodes.discard(node)
 
-    def released(self, pool: PoolId) -> None:
+    def pool_released(self, pool: PoolId) -> None:
         """Evaluate the nodes again that see a pool."""
         if self._nodes:
             for node in self._node_pools.nodes_seeing(pool):
-                self.gained(node)
+                self.node_changed(node)

@@ -1,7 +1,7 @@
-"""Equivalence classes that no node fits: only nodes that gained something since are evaluated.
+"""Equivalence classes that no node fits: only nodes that changed since are evaluated.
 
-`unfit_nodes.py` has the nodes to skip on the way to one that fits. Where none fits, what changed
-since is shorter than what did not: gains go into one log, and each class knows how far it has read.
+`unfit_nodes.py` has the nodes to skip on the way to one that fits. Where none fits, nodes that
+changed are fewer than others: they go into one log, and each class knows how far it has read.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Final
 
 from sully.domain.allocation.node_pools import NodePoolsCache
 from sully.domain.devices.pools import PoolId
-from sully.domain.scheduling.decisions import ClusterEvent
+from sully.domain.scheduling.cluster_events import ClusterEvent
 from sully.scheduler.equivalence import EquivalenceClass
 
-_MOST_CLASSES: Final = 1024
-_MOST_GAINS: Final = 200_000
+_MAX_CLASSES: Final = 1024
+_MAX_GAINS: Final = 200_000
 """Entries of the log; after so many it is cheaper to evaluate the whole cluster."""
 
 
@@ -25,8 +25,8 @@ class UnschedulableClass:
     """What happened since no node fitted a class."""
 
     retry_on: ClusterEvent
-    read: int
-    gained: set[str] = field(default_factory=set)
+    log_position: int
+    changed_nodes: set[str] = field(default_factory=set)
     """Nodes that may fit again."""
 
 
@@ -43,7 +43,7 @@ class UnschedulableCache:
         """Report whether anything is remembered."""
         return bool(self._classes)
 
-    def in_state(self, *versions: int) -> None:
+    def invalidate_if_changed(self, *versions: int) -> None:
         """Forget everything if devices or device classes changed."""
         if versions != self._versions:
             self._versions = versions
@@ -51,39 +51,39 @@ class UnschedulableCache:
 
     def add(self, equivalence: EquivalenceClass, retry_on: ClusterEvent) -> None:
         """Remember that no node fits."""
-        if equivalence not in self._classes and len(self._classes) >= _MOST_CLASSES:
+        if equivalence not in self._classes and len(self._classes) >= _MAX_CLASSES:
             self._forget()
         self._classes[equivalence] = UnschedulableClass(retry_on, len(self._gains))
 
     def get(self, equivalence: EquivalenceClass) -> UnschedulableClass | None:
         """Return what happened since no node fitted; None if that is not known of the class."""
         known = self._classes.get(equivalence)
-        if known is not None and known.read < len(self._gains):
-            known.gained.update(self._gains[known.read :])
-            known.read = len(self._gains)
+        if known is not None and known.log_position < len(self._gains):
+            known.changed_nodes.update(self._gains[known.log_position :])
+            known.log_position = len(self._gains)
         return known
 
     def still_unfit(
         self, equivalence: EquivalenceClass, nodes: AbstractSet[str], retry_on: ClusterEvent
     ) -> None:
-        """Note that nodes that gained something do not fit either."""
+        """Note that nodes that changed do not fit either."""
         known = self._classes.get(equivalence)
         if known is not None:
-            known.gained -= nodes
+            known.changed_nodes -= nodes
             known.retry_on |= retry_on
 
-    def gained(self, node: str) -> None:
+    def node_changed(self, node: str) -> None:
         """Evaluate a node again: it changed, or lost a pod."""
         if self._classes:
             self._gains.append(node)
-            if len(self._gains) > _MOST_GAINS:
+            if len(self._gains) > _MAX_GAINS:
                 self._forget()
 
-    def released(self, pool: PoolId) -> None:
+    def pool_released(self, pool: PoolId) -> None:
         """Evaluate the nodes again that see a pool."""
         if self._classes:
             for node in self._node_pools.nodes_seeing(pool):
-                self.gained(node)
+                self.node_changed(node)
 
     def _forget(self) -> None:
         self._classes.clear()

@@ -18,16 +18,19 @@ from sully.runtime.clock import Clock
 from sully.runtime.ids import Ids
 from sully.server.admission.claims import ClaimAdmission
 from sully.server.admission.clusters import ClusterAdmission
+from sully.server.admission.definitions import DefinitionLifecycle
 from sully.server.admission.devices import DeviceAdmission
 from sully.server.admission.expressions import compile_ahead
 from sully.server.admission.node_restriction import NodeRestriction
 from sully.server.admission.plugins import NamespaceLifecycle
+from sully.server.admission.policies import PolicyAdmission
 from sully.server.admission.rule_history import RuleHistory
 from sully.server.audit.log import AuditLog
 from sully.server.authorization.authorizer import RbacAuthorizer
 from sully.server.authorization.enforce import CreateOnUpdateCheck
 from sully.server.authorization.escalation import EscalationCheck
 from sully.server.authorization.reviews import Reviews
+from sully.server.customresources.definitions import ServedDefinitions
 from sully.server.registry.bodies import Body
 from sully.server.registry.creates import Creator
 from sully.server.registry.deletes import Deleter, delete_options
@@ -66,7 +69,8 @@ class Api:
         compat: Compat = Compat.SULLY,
     ) -> None:
         clock, ids, random = env.clock, env.ids, env.random
-        self.scheme = scheme
+        # A copy: definitions add kinds to it.
+        scheme = self.scheme = scheme.copy()
         self.store = store
         self.clock = clock
         self.gates = gates or Gates()
@@ -81,6 +85,7 @@ class Api:
             compat=compat,
         )
         self.watcher = Watcher(store, self.objects, random, compat=compat)
+        self.definitions = ServedDefinitions(store, self.objects, self.watcher)
         self._reader = Reader(store, self.objects)
         self._creator = Creator(self.writer)
         self._updater = Updater(self.writer, self._creator)
@@ -93,17 +98,22 @@ class Api:
         self.authorizer = self.writer.authorizer = RbacAuthorizer(store, self.objects)
         Reviews(self.authorizer).register(self.virtual)
         self.quotas = self.writer.quotas
+        self.priorities = self.writer.priorities
         self.devices = DeviceAdmission(store, self.objects, compat)
+        self.policies = PolicyAdmission(store, self.objects, self.authorizer, self.writer.lookup)
         self.writer.admission = (
             NamespaceLifecycle(),
+            DefinitionLifecycle(self.definitions),
             CreateOnUpdateCheck(self.authorizer),
             EscalationCheck(self.authorizer),
             NodeRestriction(self.authorizer, self.writer.lookup, compat),
             ClaimAdmission(self.authorizer, self.gates),
             ClusterAdmission(self.authorizer, self.writer.lookup, compat),
             self.devices,
+            self.policies,
         )
-        self.writer.recorders = (RuleHistory(store, self.objects, clock),)
+        self.writer.policies = self.policies
+        self.writer.recorders = (RuleHistory(store, self.objects, clock, env.ids),)
 
     async def get(self, request: Request) -> Record:
         """Read one object, or the status of one."""

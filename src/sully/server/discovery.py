@@ -77,14 +77,19 @@ _SPECIAL: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
 }
 
 
-def subresources(resource: ResourceType) -> Iterator[Subresource]:
-    """Yield the subresources of a resource, by name."""
+def subresources(resource: ResourceType, version: str) -> Iterator[Subresource]:
+    """Yield the subresources of a resource in a version, by name."""
     names = set(resource.connect)
     if resource.status is not None:
         names.add("status")
     if resource.scale:
         names.add("scale")
-    for name in sorted(names):
+    served = resource.version(version)
+    if served is not None and served.subresources is not None:
+        names &= served.subresources
+    # The status of a custom resource comes first.
+    custom = resource.hub.custom is not None
+    for name in sorted(names, reverse=custom):
         group, version, kind, verbs = _SPECIAL.get(name, ("", "", "", _CHANGE))
         yield Subresource(name, kind or resource.kind, verbs, group, version)
 
@@ -137,7 +142,7 @@ def api_resource_list(scheme: Scheme, group: str, version: str) -> Obj | None:
     """Return `/api/v1` or `/apis/<group>/<version>`, or None for what is not served."""
     if not scheme.serves(group, version):
         return None
-    rows = [row for resource in served(scheme, group, version) for row in _rows(resource)]
+    rows = [row for resource in served(scheme, group, version) for row in _rows(resource, version)]
     if not group:
         # The core list has no apiVersion: it is older than the field.
         return {"kind": "APIResourceList", "groupVersion": version, "resources": rows}
@@ -149,19 +154,19 @@ def api_resource_list(scheme: Scheme, group: str, version: str) -> Obj | None:
     }
 
 
-def _rows(resource: ResourceType) -> Iterator[Obj]:
+def _rows(resource: ResourceType, version: str) -> Iterator[Obj]:
     row: Obj = {
         "name": resource.plural,
         "singularName": resource.singular,
         "namespaced": resource.namespaced,
         "kind": resource.kind,
-        "verbs": sorted(resource.verbs),
+        "verbs": _verbs(resource),
     }
     row |= _names(resource)
     if "watch" in resource.verbs:
         row["storageVersionHash"] = storage_version_hash(resource)
     yield row
-    for sub in subresources(resource):
+    for sub in subresources(resource, version):
         row = {
             "name": f"{resource.plural}/{sub.name}",
             "singularName": "",
@@ -213,7 +218,9 @@ def _discovered_group(scheme: Scheme, name: str, versions: list[str]) -> Obj:
         "versions": [
             {
                 "version": version,
-                "resources": [_discovered(resource) for resource in served(scheme, name, version)],
+                "resources": [
+                    _discovered(resource, version) for resource in served(scheme, name, version)
+                ],
                 "freshness": "Current",
             }
             for version in versions
@@ -221,24 +228,37 @@ def _discovered_group(scheme: Scheme, name: str, versions: list[str]) -> Obj:
     }
 
 
-def _discovered(resource: ResourceType) -> Obj:
+def _discovered(resource: ResourceType, version: str) -> Obj:
     entry: Obj = {
         "resource": resource.plural,
-        "responseKind": _response_kind("", "", resource.kind),
+        "responseKind": _response_kind(*_own_version(resource, version), resource.kind),
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": resource.singular,
-        "verbs": sorted(resource.verbs),
+        "verbs": _verbs(resource),
     }
     entry |= _names(resource)
     below = [
         {
             "subresource": sub.name,
-            "responseKind": _response_kind(sub.group, sub.version, sub.kind),
+            "responseKind": _response_kind(
+                *((sub.group, sub.version) if sub.version else _own_version(resource, version)),
+                sub.kind,
+            ),
             "verbs": list(sub.verbs),
         }
-        for sub in subresources(resource)
+        for sub in subresources(resource, version)
     ]
     return entry | ({"subresources": below} if below else {})
+
+
+def _verbs(resource: ResourceType) -> list[str]:
+    """Return the verbs of a resource: sorted, but for custom resources in Kubernetes' own order."""
+    return list(resource.verbs) if resource.hub.custom is not None else sorted(resource.verbs)
+
+
+def _own_version(resource: ResourceType, version: str) -> tuple[str, str]:
+    """Return the group and version of a kind where it is shown: only of custom resources."""
+    return (resource.group, version) if resource.hub.custom is not None else ("", "")
 
 
 def _response_kind(group: str, version: str, kind: str) -> Obj:
@@ -270,9 +290,13 @@ class AggregatedDiscovery:
     def __init__(self, scheme: Scheme) -> None:
         self._scheme = scheme
         self._documents: dict[tuple[bool, str], Document] = {}
+        self._generation = scheme.generation
 
     def get(self, *, core: bool, form: str) -> Document:
         """Return `/api` (core) or `/apis` in form v2 or v2beta1."""
+        if self._generation != self._scheme.generation:
+            self._generation = self._scheme.generation
+            self._documents.clear()
         cached = self._documents.get((core, form))
         if cached is None:
             cached = document(aggregated(self._scheme, core=core, form=form))

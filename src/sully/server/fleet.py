@@ -22,7 +22,7 @@ from sully.api.cluster.types import (
     Placement,
     PlacementDecision,
 )
-from sully.domain.placement.fleet import Fleet
+from sully.domain.placement.incremental.fleet import Fleet
 from sully.domain.placement.options import PlacementOptions
 from sully.server.storage.informer import ObjectHandler, StoreInformer
 from sully.server.storage.objects import Objects

@@ -153,7 +153,7 @@ class InProcess:
         resource = self._api.scheme.find(ref.group, ref.version, ref.plural)
         if resource is None:
             raise route_not_found()
-        if ref.subresource and not has_subresource(resource, ref.subresource):
+        if ref.subresource and not has_subresource(resource, ref.subresource, ref.version):
             raise route_not_found()
         target = Target(resource, ref.version, ref.namespace, ref.name, ref.subresource)
         return Request(self._user, target, options, self._agent)

@@ -1,4 +1,4 @@
-"""Content negotiation: JSON or YAML; the object, its metadata only, or a table."""
+"""Content negotiation: JSON, YAML or protobuf; the object, its metadata only, or a table."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,12 +6,17 @@ from typing import Any
 
 from sully.machinery.errors import BadRequest, NotAcceptable
 from sully.machinery.fields import Path
+from sully.machinery.serialization import codec
 from sully.machinery.strategy import Column, Obj
 from sully.server.requests import Request, Target
 from sully.server.storage.objects import typed
 
 JSON, YAML = "application/json", "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
 _ANY = ("*/*", "application/*")
+REPRESENTATIONS = (JSON, YAML, PROTOBUF)
+"""The media types of objects in Kubernetes, as its errors list them."""
+_STREAMS = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +37,64 @@ class Form:
 PLAIN = Form()
 
 
-def negotiate(accept: str, *, pretty: bool = False) -> Form:
-    """Return the first supported form of an Accept header."""
+def negotiate(
+    accept: str, *, pretty: bool = False, protobuf: bool = False, is_list: bool = False
+) -> Form:
+    """Return the first supported form of an Accept header.
+
+    protobuf: whether the objects have a form in protobuf; their metadata always has.
+    Lists can also be streamed, and an error says so.
+    """
     if not accept:
         return Form(pretty=pretty) if pretty else PLAIN
+    check_representation(accept, (*REPRESENTATIONS, *_STREAMS) if is_list else REPRESENTATIONS)
     for clause in _by_quality(accept):
         form = _clause(clause, pretty=pretty)
-        if form is not None:
+        if form is not None and (protobuf or form.shape or form.media != PROTOBUF):
             return form
-    raise NotAcceptable(
-        "only the following media types are accepted: application/json, application/yaml"
-    )
+    raise not_acceptable()
+
+
+def check_representation(accept: str, available: tuple[str, ...] = REPRESENTATIONS) -> None:
+    """Reject an Accept header that names none of a route's media types, in any form."""
+    for clause in accept.split(",") if accept else ():
+        if clause.partition(";")[0].strip() in ("*/*", *available):
+            return
+    if accept:
+        listed = ", ".join(available)
+        raise NotAcceptable(
+            f"406: Not Acceptable\n\nAvailable representations: {listed}", details={}
+        )
+
+
+def check_streamed(form: Form) -> None:
+    """Reject a watch in a form that has no stream."""
+    if form.media == YAML:
+        raise not_acceptable(_STREAMS)
+
+
+def not_acceptable(accepted: tuple[str, ...] = REPRESENTATIONS) -> NotAcceptable:
+    """Return the error for a form that does not exist."""
+    return NotAcceptable(f"only the following media types are accepted: {', '.join(accepted)}")
+
+
+def without_shape(form: Form, accept: str) -> Form:
+    """Return the form of a review, which is no object: JSON or YAML where the client takes it."""
+    if not form.shape:
+        return form
+    for clause in accept.split(","):
+        if "as=" not in clause and (plain := _clause(clause, pretty=form.pretty)) is not None:
+            return plain
+    raise not_acceptable()
+
+
+def error_form(accept: str, *, pretty: bool = False) -> Form:
+    """Return the form of an error, which is JSON where the requested one does not exist."""
+    try:
+        form = negotiate(accept, pretty=pretty)
+    except NotAcceptable:
+        return PLAIN
+    return Form(form.media, pretty=form.pretty)
 
 
 def _by_quality(accept: str) -> list[str]:
@@ -66,10 +118,12 @@ def _clause(clause: str, *, pretty: bool) -> Form | None:
     options = dict(part.partition("=")[::2] for part in parameters)
     if media in _ANY:
         media = JSON
-    if media not in (JSON, YAML):
+    if media not in (JSON, YAML, PROTOBUF):
         return None
     shape = options.get("as", "")
     if shape and not _is_supported(shape, options):
+        return None
+    if shape == "Table" and media == PROTOBUF:
         return None
     group_version = f"meta.k8s.io/{options.get('v', 'v1')}" if shape else ""
     pretty = pretty or options.get("pretty", "") not in ("", "0", "false")
@@ -79,6 +133,13 @@ def _clause(clause: str, *, pretty: bool) -> Form | None:
 def _is_supported(shape: str, options: dict[str, str]) -> bool:
     known = shape in ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
     return known and options.get("g") == "meta.k8s.io" and options.get("v") in ("v1", "v1beta1")
+
+
+def encode(value: Obj, form: Form) -> bytes:
+    """Write a response in its media type."""
+    if form.media == YAML:
+        return codec.to_yaml(value)
+    return codec.to_pretty_json(value) if form.pretty else codec.to_json(value)
 
 
 def metadata_only(obj: Obj, form: Form) -> Obj:
@@ -96,13 +157,13 @@ def metadata_list(metadata: Obj, objects: list[Obj], form: Form) -> Obj:
         "kind": "PartialObjectMetadataList",
         "apiVersion": form.group_version,
         "metadata": metadata,
-        "items": [metadata_only(obj, form) for obj in objects],
+        "items": [metadata_only(obj, form) for obj in objects] or None,
     }
 
 
 def name_column() -> Column:
     """Return the column every table begins with."""
-    return Column("Name", lambda obj, _: obj["metadata"]["name"], format="name")
+    return Column("Name", lambda obj, _: obj["metadata"].get("name", ""), format="name")
 
 
 def created_column() -> Column:
@@ -126,7 +187,9 @@ class Tables:
         self._now = now
         self._include = request.option("includeObject") or "Metadata"
         plain = (name_column(), created_column())
-        self._columns = columns or target.resource.columns or plain
+        version = target.resource.version(target.version)
+        own = () if version is None else version.columns
+        self._columns = columns or own or target.resource.columns or plain
         if self._include not in ("Metadata", "Object", "None"):
             problem = Path("includeObject").invalid(
                 self._include, "must be 'Metadata', 'Object', 'None', or empty"
@@ -135,18 +198,32 @@ class Tables:
 
     def table(self, metadata: Obj, rows: list[tuple[Obj, Obj]], *, columns: bool = True) -> Obj:
         """Return the table of (hub object, view in the client's version) pairs."""
+        return self.of_rows(metadata, [self.row(hub, view) for hub, view in rows], columns=columns)
+
+    def of_rows(self, metadata: Obj, rows: list[Obj], *, columns: bool) -> Obj:
+        """Return a table."""
         return {
             "kind": "Table",
             "apiVersion": self._form.group_version,
             "metadata": metadata,
             "columnDefinitions": [_definition(c) for c in self._columns] if columns else None,
-            "rows": [self.row(hub, view) for hub, view in rows],
+            "rows": rows,
         }
 
     def row(self, hub: Obj, view: Obj) -> Obj:
         """Return the row of one object."""
         cells = [column.cell(hub, self._now) for column in self._columns]
         return {"cells": cells, "object": self._shown(view)}
+
+    def empty_row(self, empty: Obj) -> Obj:
+        """Return the row of an object with nothing in it: what it lacks is null."""
+        cells: list[Any] = []
+        for column in self._columns:
+            try:
+                cells.append(column.cell(empty, self._now))
+            except (LookupError, TypeError):
+                cells.append(None)
+        return {"cells": cells, "object": self._shown(empty)}
 
     def _shown(self, view: Obj) -> Any:
         if self._include == "None":
@@ -168,4 +245,4 @@ def _definition(column: Column) -> Obj:
 
 def list_kind(target: Target) -> str:
     """Return the kind of a list of the target's objects."""
-    return f"{target.resource.kind}List"
+    return target.resource.list_kind or f"{target.resource.kind}List"

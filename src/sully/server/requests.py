@@ -4,6 +4,7 @@
 layer or from the in-process transport alike.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote
@@ -11,9 +12,9 @@ from urllib.parse import unquote
 import msgspec
 
 from sully.machinery.errors import BadRequest, NotFound, route_not_found
-from sully.machinery.gotext import quote
 from sully.machinery.names import path_segment_problems
 from sully.machinery.scheme import Scheme
+from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import ResourceType
 
 _OF_CONTAINERS = {
@@ -74,6 +75,8 @@ class Request(msgspec.Struct, frozen=True):
     target: Target
     options: Mapping[str, str] = msgspec.field(default_factory=dict)
     user_agent: str = ""
+    # What admission adds to the audit event of the request.
+    audit_annotations: dict[str, str] = msgspec.field(default_factory=dict)
 
     def option(self, name: str) -> str:
         """Return an option, or an empty string."""
@@ -88,6 +91,28 @@ class Request(msgspec.Struct, frozen=True):
     def manager(self) -> str:
         """Return the field manager: as requested, or the program's name in the user agent."""
         return self.option("fieldManager") or (self.user_agent.split("/", 1)[0][:128] or "unknown")
+
+
+_DURATION_PART = re.compile(r"([0-9]*\.?[0-9]*)([^.0-9]*)")
+_DURATION_UNITS = frozenset(("ns", "us", "\u00b5s", "\u03bcs", "ms", "s", "m", "h"))
+
+
+def check_timeout(text: str) -> None:
+    """Reject a `timeout` that is no duration; only its form matters, for no request takes long."""
+    rest = text.removeprefix("-") if text.startswith("-") else text.removeprefix("+")
+    problem = f"invalid duration {quote(text)}" if text and not rest else ""
+    while rest and rest != "0" and not problem:
+        part = _DURATION_PART.match(rest)
+        number, unit = part.groups() if part else ("", "")
+        rest = rest[len(number) + len(unit) :]
+        if not number.strip("."):
+            problem = f"invalid duration {quote(text)}"
+        elif not unit:
+            problem = f"missing unit in duration {quote(text)}"
+        elif unit not in _DURATION_UNITS:
+            problem = f"unknown unit {quote(unit)} in duration {quote(text)}"
+    if problem:
+        raise BadRequest(f"invalid timeout specified in the request URL - time: {problem}")
 
 
 def split_path(path: str) -> tuple[str, str, list[str]] | None:
@@ -139,7 +164,7 @@ def _target(
     if name and resource.namespaced and not namespace:
         raise route_not_found()
     subresource = rest[2] if len(rest) > 2 else ""
-    if subresource and not has_subresource(resource, subresource):
+    if subresource and not has_subresource(resource, subresource, group_version[1]):
         raise _not_served(resource, subresource)
     return Target(resource, group_version[1], namespace, name, subresource, watch)
 
@@ -153,8 +178,11 @@ def _not_served(resource: ResourceType, subresource: str) -> NotFound:
     )
 
 
-def has_subresource(resource: ResourceType, name: str) -> bool:
-    """Report whether a resource serves a subresource."""
+def has_subresource(resource: ResourceType, name: str, version: str) -> bool:
+    """Report whether a resource serves a subresource in a version."""
+    served = resource.version(version)
+    if served is not None and served.subresources is not None and name not in served.subresources:
+        return False
     if name == "status":
         return resource.status is not None
     return (name == "scale" and resource.scale) or name in resource.connect

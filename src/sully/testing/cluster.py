@@ -24,9 +24,7 @@ from sully.machinery.compat import Compat
 from sully.machinery.gates import Gates
 from sully.runtime.clock import Clock
 from sully.testing.forkserver import start
-
-_PATIENCE = 120.0
-"""Seconds after which a process is stuck."""
+from sully.testing.patience import PATIENCE
 
 
 @asynccontextmanager
@@ -72,7 +70,7 @@ class Process:
     def stop(self, number: signal.Signals = signal.SIGINT) -> int:
         """Ask it to end; return its exit code."""
         self.child.send_signal(number)
-        return self.child.wait(timeout=_PATIENCE)
+        return self.child.wait(timeout=PATIENCE)
 
 
 @contextmanager
@@ -98,7 +96,7 @@ def process(*arguments: str, data_dir: Path | None = None) -> Iterator[Process]:
             if child.poll() is None:
                 child.send_signal(signal.SIGINT)
                 try:
-                    child.wait(timeout=_PATIENCE)
+                    child.wait(timeout=PATIENCE)
                 except subprocess.TimeoutExpired:
                     child.kill()
                     child.wait()
@@ -127,8 +125,8 @@ def _ready(child: "subprocess.Popen[str]") -> str:
     url, lines = "", []
     for line in child.stdout:
         lines.append(line)
-        if match := re.search(r"https://\S+", line):
+        if match := re.search(r'https://[^\s"]+', line):
             url = url or match[0]
-        if line.startswith("ready after"):
+        if line.startswith("ready after") or '"event":"ready"' in line:
             return url
     raise RuntimeError("sully up ended before it was ready:\n" + "".join(lines))

@@ -18,9 +18,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from sully.testing.forkserver import start
-
-_PATIENCE = 120.0
-"""Seconds after which a process is stuck."""
+from sully.testing.patience import PATIENCE
 
 
 @dataclass(slots=True)
@@ -38,7 +36,7 @@ class CommandProcess:
                 self._lines.put(line)
         self._lines.put("")
 
-    def wait_for(self, text: str, seconds: float = _PATIENCE) -> str:
+    def wait_for(self, text: str, seconds: float = PATIENCE) -> str:
         """Read the output up to a line that contains this text; return that line."""
         while True:
             try:
@@ -55,26 +53,27 @@ class CommandProcess:
         """Ask it to end; return its exit code."""
         if self.child.poll() is None:
             self.child.send_signal(number)
-        return self.child.wait(timeout=_PATIENCE)
+        return self.child.wait(timeout=PATIENCE)
 
 
 @contextmanager
 def controllers(kubeconfig: Path, *arguments: str) -> Iterator[CommandProcess]:
     """Run `sully controllers` as a process of its own until the block ends."""
-    with _running("controllers", kubeconfig, *arguments) as process:
+    with running("controllers", *arguments, kubeconfig=kubeconfig) as process:
         yield process
 
 
 @contextmanager
 def simulated_nodes(kubeconfig: Path, *arguments: str) -> Iterator[CommandProcess]:
     """Run `sully simulate-nodes` until the block ends; its nodes are ready when it begins."""
-    with _running("simulate-nodes", kubeconfig, *arguments) as process:
+    with running("simulate-nodes", *arguments, kubeconfig=kubeconfig) as process:
         process.wait_for("ready: ")
         yield process
 
 
 @contextmanager
-def _running(command: str, kubeconfig: Path, *arguments: str) -> Iterator[CommandProcess]:
+def running(command: str, *arguments: str, kubeconfig: Path) -> Iterator[CommandProcess]:
+    """Run a command against a server, at most until the block ends."""
     child = start(
         command,
         "--kubeconfig",

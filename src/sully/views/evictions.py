@@ -19,16 +19,19 @@ from sully.api.sully.types import EvictionRecord, TaintRecord, rules_of
 from sully.client.informers.cache import Cache
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.domain.devices.rules import sourced
+from sully.domain.devices.rules import rule_rate, sourced
+from sully.domain.devices.taints import EVICTING_EFFECTS
 from sully.domain.eviction.judge import eviction_time
-from sully.domain.eviction.rates import BURST, Bucket, Source, source_of
+from sully.domain.eviction.rates import Bucket, EvictionRate, Source, source_of
 from sully.domain.eviction.status import EvictedCount, evicted_count
 from sully.views.devices.exposures import Exposures
 from sully.views.devices.name_index import Names
 
-_RateKey = tuple[Source, int | None]
+_RateKey = tuple[Source, EvictionRate | None]
 """What rules have in common that share an eviction rate, and the rate."""
-State = Literal["evicting", "waiting", "terminating", "paused", "done", "unknown"]
+State = Literal[
+    "looping", "evicting", "waiting", "terminating", "paused", "done", "unknown", "inactive"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +48,10 @@ class EvictionProgress:
     evicted: int
     """How many pods were evicted."""
     complete: bool = True
-    """False: there may have been more, because the eviction controller keeps no records."""
+    """False: there may have been more, because the eviction controller keeps no records.
+
+    If there is no pod, nothing is known about how many.
+    """
     visible: bool = True
     """False: the user may not list pods or claims, so pending pods are not known."""
     devices: int
@@ -81,7 +87,7 @@ def progress_of(
 ) -> Iterator[EvictionProgress]:
     """Yield the progress of the rules that evict pods, by name.
 
-    `has_records`: the server keeps records; `visible`: the user may list pods and claims.
+    `has_records`: whoever evicts keeps records; `visible`: the user may list pods and claims.
     """
     evicted = {record.spec.rule.uid: record.status.evicted for record in records.values()}
     rules_progress: list[EvictionProgress] = []
@@ -99,7 +105,27 @@ def progress_of(
 
 
 def _rate_key(rule: DeviceTaintRule) -> _RateKey:
-    return source_of(sourced(rule)), rule.spec.taint.evictions_per_second
+    return source_of(sourced(rule)), rule_rate(rule)
+
+
+def inactive_progress(
+    rules: Iterable[DeviceTaintRule], records: Cache[TaintRecord], *, has_records: bool = True
+) -> Iterator[EvictionProgress]:
+    """Yield the rules that would evict pods, where rules have no effect, by name."""
+    evicted = {record.spec.rule.uid: record.status.evicted for record in records.values()}
+    for rule in sorted(rules, key=lambda rule: rule.metadata.name):
+        if rule.spec.taint.effect in EVICTING_EFFECTS:
+            recorded = evicted.get(rule.metadata.uid, 0)
+            counted = evicted_count(rule.status.conditions, recorded, has_records=has_records)
+            yield EvictionProgress(
+                rule=rule,
+                pending={},
+                terminating={},
+                evicted=counted.at_least(0),
+                complete=counted.complete,
+                devices=0,
+                state="inactive",
+            )
 
 
 def _progress(
@@ -121,7 +147,7 @@ def _progress(
 
 
 def _times(
-    shared: Sequence[EvictionProgress], rate: int | None, now: datetime
+    shared: Sequence[EvictionProgress], rate: EvictionRate | None, now: datetime
 ) -> dict[Key, datetime]:
     """Return when the pods of rules that share a rate are evicted; each pod is evicted once."""
     due: dict[Key, datetime] = {}
@@ -186,11 +212,11 @@ def in_namespace(
     )
     count = max(evicted.get(progress.rule.metadata.uid, 0), len(terminating))
     filtered = replace(progress, pending=pending, terminating=terminating, evicted=count)
-    return _with_state(filtered, now)
+    return filtered if progress.state == "inactive" else _with_state(filtered, now)
 
 
 def eviction_times(
-    due: Mapping[Key, datetime], rate: int | None, now: datetime, *, started: bool
+    due: Mapping[Key, datetime], rate: EvictionRate | None, now: datetime, *, started: bool
 ) -> dict[Key, datetime]:
     """Return when each pod is evicted at a rate, those first that are due first."""
     if rate is None:
@@ -198,7 +224,7 @@ def eviction_times(
     bucket = Bucket(rate)
     if started:
         # Evicted pods have used the burst.
-        bucket = Bucket(rate, full_at=now + BURST * bucket.interval)
+        bucket = Bucket(rate, full_at=now + rate.burst * rate.interval)
     times: dict[Key, datetime] = {}
     for time, key in sorted((time, key) for key, time in due.items()):
         times[key] = max(time, now, bucket.opens_at())

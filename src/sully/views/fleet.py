@@ -1,7 +1,7 @@
 """Clusters, sets, bindings, placements, decisions and scores, joined from caches.
 
-Feeds `domain/placement/fleet.py`, which selects clusters, and reports which placements a change
-affects. The placement controller calls `decide`; explanations and plans call the rest.
+Feeds `domain/placement/incremental/fleet.py`, which selects clusters, and reports which placements
+a change affects. The placement controller calls `decide`; explanations and plans call the rest.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from sully.client.informers.cache import Cache
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.placement.changes import Change
-from sully.domain.placement.deciding import decide, inputs, totals
-from sully.domain.placement.fleet import Fleet, PlacementKeys
+from sully.domain.placement.incremental.deciding import decide, inputs, totals
+from sully.domain.placement.incremental.fleet import Fleet, PlacementKeys
 from sully.domain.placement.options import OCM, PlacementOptions
-from sully.domain.placement.outcome import Outcome
-from sully.domain.placement.verdicts import Explanation
+from sully.domain.placement.results.outcome import Outcome
+from sully.domain.placement.results.verdicts import Explanation
 from sully.domain.placement.whatif import Forecast, whatif
 from sully.machinery.cel import CostBudget
 from sully.runtime.clock import Clock

@@ -1,4 +1,5 @@
-"""The history of rules and evictions, in order of time, from TaintRecords and EvictionRecords.
+"""The history of rules and evictions, in order of time, from TaintRecords and EvictionRecords, and
+of the taints of clusters, from an annotation of these (`api/cluster/taint_history.py`).
 
 Records outlive events and objects (`api/sully`). For `sully history` and explanations. Which
 devices a rule selected by class or expression is not recorded, except for those that pods were
@@ -14,11 +15,15 @@ from datetime import datetime
 from enum import IntEnum
 from typing import Literal, Protocol
 
+from sully.api.cluster.taint_history import read_history
+from sully.api.cluster.types import ManagedCluster
+from sully.api.cluster.types import Taint as ClusterTaint
 from sully.api.resource.types import DeviceTaint, DeviceTaintSelector
 from sully.api.sully.types import EvictionCause, EvictionRecord, TaintRecord, rules_of
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.rules import choose, names_match, needs_content
+from sully.domain.devices.taints import EVICTING_EFFECTS
 from sully.views.devices.inventory import Inventory
 
 What = Literal["tainted", "changed", "evicted", "lifted"]
@@ -35,7 +40,9 @@ class HistoryEntry:
     """The name of the rule; an eviction has causes instead."""
     uid: str = ""
     """The uid of the rule: several may have had this name."""
-    taint: DeviceTaint | None = None
+    cluster: str = ""
+    """The cluster that was tainted; then there is no rule."""
+    taint: DeviceTaint | ClusterTaint | None = None
     selector: DeviceTaintSelector | None = None
     """Which devices the rule selected."""
     change: str = ""
@@ -43,8 +50,12 @@ class HistoryEntry:
     by: str = ""
     """The user, where that is recorded."""
     why: str = ""
+    until: str = ""
+    """When the taint of a cluster expires."""
     evicted: int = 0
     """How many pods a deleted rule had evicted."""
+    complete: bool = True
+    """False: there may have been more; if there is no pod, nothing is known about how many."""
     eviction: EvictionRecord | None = None
     uncertain: bool = False
     """Whether it is not known any more if the rule selected the requested devices."""
@@ -55,24 +66,40 @@ class HistoryEntry:
 
 
 def history_entries(
-    rules: Iterable[TaintRecord], evictions: Iterable[EvictionRecord]
+    rules: Iterable[TaintRecord],
+    evictions: Iterable[EvictionRecord],
+    clusters: Iterable[ManagedCluster] = (),
+    *,
+    complete: bool = True,
 ) -> list[HistoryEntry]:
     """Return all entries, the oldest first.
 
     The count of a deleted rule is written a moment after the record of its last eviction, so it
-    is at least the number of these records.
+    is at least the number of these records. Only where whoever evicts keeps records, or the rule
+    evicts no pod, it is `complete`: Kubernetes reports up to ten seconds late, when the rule may be
+    deleted.
     """
     evictions = tuple(evictions)
     recorded = Counter(uid for eviction in evictions for uid in rules_of(eviction))
-    entries = [entry for record in rules for entry in _rule_entries(record, recorded)]
+    entries = [
+        replace(entry, complete=complete or _never_evicts(record))
+        for record in rules
+        for entry in _rule_entries(record, recorded)
+    ]
     entries += [_eviction_entry(record) for record in evictions]
+    entries += [entry for cluster in clusters for entry in _cluster_entries(cluster)]
     return sorted(entries, key=_order)
+
+
+def _never_evicts(record: TaintRecord) -> bool:
+    changed = bool(record.status.changes)
+    return not changed and record.spec.taint.effect not in EVICTING_EFFECTS
 
 
 def _order(entry: HistoryEntry) -> tuple[datetime, int, str, str]:
     pod = entry.eviction.spec.pod if entry.eviction is not None else None
     name = f"{pod.namespace}/{pod.name}" if pod is not None else ""
-    return entry.time, _ORDER.index(entry.what), entry.rule, name
+    return entry.time, _ORDER.index(entry.what), entry.rule or entry.cluster, name
 
 
 def _rule_entries(record: TaintRecord, recorded: Mapping[str, int]) -> Iterator[HistoryEntry]:
@@ -109,6 +136,19 @@ def _rule_entries(record: TaintRecord, recorded: Mapping[str, int]) -> Iterator[
             selector=selector,
             by=status.deleted_by,
             evicted=max(status.evicted, recorded.get(uid, 0)),
+        )
+
+
+def _cluster_entries(cluster: ManagedCluster) -> Iterator[HistoryEntry]:
+    for entry in read_history(cluster.metadata.annotations):
+        yield HistoryEntry(
+            time=entry.time,
+            what="tainted" if entry.event == "tainted" else "lifted",
+            cluster=cluster.metadata.name,
+            taint=ClusterTaint(key=entry.key, value=entry.value, effect=entry.effect),
+            by=entry.by,
+            why=entry.reason,
+            until=entry.expires_at,
         )
 
 
@@ -158,6 +198,22 @@ def entries_about(
                 yield entry
         elif selected[entry.uid] is not _Selected.NO:
             yield replace(entry, uncertain=selected[entry.uid] is _Selected.MAYBE)
+
+
+def entries_about_node(
+    entries: Sequence[HistoryEntry], node: str, devices: DeviceFilter, inventory: Inventory
+) -> list[HistoryEntry]:
+    """Return the entries about the devices of a node, and about pods that ran there."""
+    about = list(entries_about(entries, devices, inventory))
+    found = {id(entry.eviction) for entry in about if entry.eviction is not None}
+    about += [
+        entry
+        for entry in entries
+        if entry.eviction is not None
+        and entry.eviction.spec.pod.node == node
+        and id(entry.eviction) not in found
+    ]
+    return sorted(about, key=_order)
 
 
 def _selected_by_rule(

@@ -1,5 +1,6 @@
 """Admission of clusters and bindings: times of taints, the default set, addresses, agents."""
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from api.cluster.hub import NOW, Hub, cluster, of_kind, taint
 from sully.api.cluster.addresses import is_https
+from sully.api.cluster.taint_history import TAINT_HISTORY, read_history
 from sully.server.requests import User
 
 Obj = dict[str, Any]
@@ -376,9 +378,23 @@ async def test_an_agent_does_not_say_whose_a_taint_is(sent: str | None) -> None:
     without = await hub.patch(cluster(), change | {"spec": {"taints": [THEIRS]}}, BY_NAME)
     admin = await hub.patch(cluster(), change, _agent("admin"))
 
-    assert agent.obj["metadata"]["annotations"] == {OWNED: "hot:NoSelect"}
+    assert agent.obj["metadata"]["annotations"][OWNED] == "hot:NoSelect"
     assert without.code == 403
     assert (admin.obj["metadata"].get("annotations") or {}).get(OWNED) == sent
+
+
+@pytest.mark.parametrize(("user", "ends"), [(BY_NAME, ""), (_agent("admin"), "2026-01-01")])
+async def test_an_agent_does_not_say_when_a_taint_ends(user: User, ends: str) -> None:
+    hub = Hub()
+    await hub.create(cluster("c1", taint("hot")))
+    entry = {"time": "2026-01-01T00:00:00Z", "event": "tainted", "key": "hot", "effect": "NoSelect"}
+    sent = json.dumps([entry | {"expiresAt": "2026-01-01"}])
+
+    got = await hub.patch(cluster(), {"metadata": {"annotations": {TAINT_HISTORY: sent}}}, user)
+
+    *_, last = read_history(got.obj["metadata"]["annotations"])
+    assert last.expires_at == ends
+    assert (last.by == user.name) is bool(ends)
 
 
 def _binding(name: str, of: str) -> Obj:

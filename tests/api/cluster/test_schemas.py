@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from api.cluster.hub import Hub, cluster, of_kind, placement, taint
-from sully.machinery.codec import copy
+from sully.machinery.serialization.codec import copy
 
 Obj = dict[str, Any]
 

@@ -18,18 +18,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"leaseTransitions": -1},
         ["spec.leaseTransitions: Invalid value: -1: must be greater than or equal to 0"],
     ),
-    "successor without a way to choose": (
-        {"preferredHolder": "you"},
-        ["spec.preferredHolder: Forbidden: may only be specified if `strategy` is defined"],
-    ),
-    "unknown way to choose": (
-        {"strategy": "Dice"},
-        [
-            'spec.strategy.strategy: Unsupported value: "Dice": supported values:'
-            ' "OldestEmulationVersion"'
-        ],
-    ),
-    "own way to choose": ({"strategy": "example.com/dice", "preferredHolder": "you"}, []),
+    "coordinated election, which is off": ({"strategy": "Dice", "preferredHolder": "you"}, []),
 }
 
 

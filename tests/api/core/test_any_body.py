@@ -43,7 +43,8 @@ def _value(kind: Type, chance: random.Random, depth: int) -> Any:
 
 
 def _object(kind: ObjectType, chance: random.Random, depth: int = 0) -> dict[str, Any]:
-    share = 0.5 if depth < 3 else 0.25
+    # Schemas contain schemas, so at some depth there has to be an end.
+    share = 0.5 if depth < 3 else 0.25 if depth < 7 else 0
     fields = [field for field in kind.fields.values() if chance.random() < share]
     return {field.name: _value(field.type, chance, depth) for field in fields}
 

@@ -42,6 +42,18 @@ def test_bound_pod() -> None:
     assert "conditions" not in before["status"]
 
 
+@pytest.mark.parametrize("nominated", ["n1", "n2"])
+def test_nomination_is_cleared(nominated: str) -> None:
+    before = _pod()
+    before["status"]["nominatedNodeName"] = nominated
+
+    after = bind_pod(before, _binding(), HERE.context())
+
+    assert "nominatedNodeName" not in after["status"]
+    assert after["status"]["phase"] == before["status"]["phase"]
+    assert before["status"]["nominatedNodeName"] == nominated
+
+
 def test_condition_of_a_gate_that_opened_is_replaced() -> None:
     waiting = _pod(schedulingGates=[{"name": "a"}])
     waiting["spec"]["schedulingGates"] = []

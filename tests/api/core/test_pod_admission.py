@@ -97,7 +97,11 @@ PRIORITIES: dict[str, tuple[str, int, str]] = {
     ("name", "priority", "preemption"), PRIORITIES.values(), ids=PRIORITIES.keys()
 )
 def test_priority(name: str, priority: int, preemption: str) -> None:
-    world = World(objects={HIGH: {"value": 7, "preemptionPolicy": "Never"}})
+    world = World(
+        objects={
+            HIGH: {"metadata": {"name": "high"}, "value": 7, "preemptionPolicy": "Never"},
+        }
+    )
 
     spec = create("pods", pod(priorityClassName=name), world).obj["spec"]
 

@@ -35,7 +35,7 @@ CASES: dict[str, tuple[Obj, list[str]]] = {
     ),
     "negative generation": (
         {"observedGeneration": -1},
-        ["status.observedGeneration: Invalid value: -1: must be greater than or equal to 0"],
+        ["status.observedGeneration: Invalid value: -1: must be a non-negative integer"],
     ),
 }
 
@@ -50,6 +50,27 @@ def test_status(status: Obj, want: list[str]) -> None:
     old = _pod()
     new = copy.deepcopy(old)
     new["status"].update(status)
+
+    assert update("pods", new, old, sub="status").texts() == want
+
+
+_BOUND = (
+    "status.nominatedNodeName: Forbidden: may not be set on pods that are already bound to a node"
+)
+NOMINATIONS: dict[str, tuple[str, str, list[str]]] = {
+    "set": ("", "n2", [_BOUND]),
+    "changed": ("n1", "n2", [_BOUND]),
+    "as before": ("n1", "n1", []),
+    "cleared": ("n1", "", []),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "want"), NOMINATIONS.values(), ids=NOMINATIONS.keys())
+def test_nomination_of_a_bound_pod(before: str, after: str, want: list[str]) -> None:
+    old = _pod(nodeName="n1")
+    old["status"]["nominatedNodeName"] = before
+    new = copy.deepcopy(old)
+    new["status"]["nominatedNodeName"] = after
 
     assert update("pods", new, old, sub="status").texts() == want
 

@@ -7,26 +7,43 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sully.api import (
+    admissionregistration,
     apps,
     autoscaling,
     coordination,
     core,
+    discovery,
     events,
     meta,
     policy,
     resource,
+    scheduling,
     storage,
 )
 from sully.api import sully as ours
 from sully.machinery.compat import Compat
-from sully.machinery.decode import decode
 from sully.machinery.fields import FieldError
 from sully.machinery.gates import Gates
 from sully.machinery.schema import Tables
+from sully.machinery.serialization.decode import decode
 from sully.machinery.strategy import Obj, ResourceType, Strategy, WriteContext
 
 NOON = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
-_GROUPS = (meta, core, apps, autoscaling, policy, coordination, events, resource, ours, storage)
+_GROUPS = (
+    meta,
+    core,
+    apps,
+    autoscaling,
+    policy,
+    coordination,
+    discovery,
+    events,
+    resource,
+    scheduling,
+    ours,
+    storage,
+    admissionregistration,
+)
 
 
 def _tables() -> Tables:

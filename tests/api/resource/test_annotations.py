@@ -17,6 +17,7 @@ from sully.api.resource.annotations import (
     expiry,
     pause_reason,
 )
+from sully.api.resource.eviction_rate import BURST_ANNOTATION, RATE_ANNOTATION
 from sully.machinery.compat import Compat
 from sully.machinery.gates import Gates
 
@@ -52,6 +53,18 @@ CASES = {
     "a novel": Case(
         {DESCRIPTION: "d" * 1025},
         ["metadata.annotations[sully.dev/description]: Too long: may not be more than 1024 bytes"],
+    ),
+    "a rate": Case({RATE_ANNOTATION: "1/5m", BURST_ANNOTATION: "1"}),
+    "no rate": Case(
+        {RATE_ANNOTATION: "fast"},
+        [
+            'metadata.annotations[sully.dev/eviction-rate]: Invalid value: "fast": must be a rate,'
+            " for example 2/s or 1/5m"
+        ],
+    ),
+    "no burst": Case(
+        {BURST_ANNOTATION: "0"},
+        ['metadata.annotations[sully.dev/eviction-burst]: Invalid value: "0": must be 1 to 1000'],
     ),
     "a novel, as the reference": Case({DESCRIPTION: "d" * 1025}, gates=REFERENCE, strict=True),
 }

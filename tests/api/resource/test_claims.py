@@ -16,6 +16,7 @@ from api.resource.bodies import (
     template_body,
 )
 from api.resource.writing import Writer, gates
+from sully.machinery.compat import Compat
 
 REFERENCE_TEXT = (
     "must be the name of a request in the claim or the name of a request and a subrequest"
@@ -204,14 +205,42 @@ def test_derived_attributes(case: Derived) -> None:
     ]
 
 
+ANY_KEY = {"operator": "Equal", "value": "v"}
+
+
+@pytest.mark.parametrize(("at", "body"), [("spec", claim_body), ("spec.spec", template_body)])
+def test_a_toleration_of_any_key_must_exist(at: str, body: Any) -> None:
+    sent = body(
+        exactly("a", tolerations=[{"operator": "Exists"}, ANY_KEY]),
+        first_available({"name": "s", "tolerations": [ANY_KEY]}, name="b"),
+    )
+    places = (
+        f"{at}.devices.requests[0].exactly.tolerations[1].operator",
+        f"{at}.devices.requests[1].firstAvailable[0].tolerations[0].operator",
+    )
+    why = "must be `Exists` when `key` is empty"
+
+    refused = Writer().create(sent)
+    accepted = Writer(compat=Compat.KUBERNETES).create(sent)
+
+    assert refused.texts == [f'{place}: Invalid value: "Equal": {why}' for place in places]
+    assert accepted.texts == []
+    assert not Writer().update(sent, accepted.obj).errors
+
+
 def test_defaults_of_claims_and_templates() -> None:
     requests = (
-        exactly("a", tolerations=[{}]),
+        exactly("a", tolerations=[{"key": "k"}]),
         exactly("b", allocationMode="All"),
         first_available({"name": "s", "count": 3}, name="c"),
     )
     want = [
-        exactly("a", allocationMode="ExactCount", count=1, tolerations=[{"operator": "Equal"}]),
+        exactly(
+            "a",
+            allocationMode="ExactCount",
+            count=1,
+            tolerations=[{"key": "k", "operator": "Equal"}],
+        ),
         exactly("b", allocationMode="All"),
         first_available({"name": "s", "allocationMode": "ExactCount", "count": 3}, name="c"),
     ]

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from api.resource.writing import BY_KIND, TABLES, served
 from sully.api.resource import types
-from sully.machinery.decode import decode
 from sully.machinery.schema import ListOf, MapOf, ObjectType, Scalar, Type
+from sully.machinery.serialization.decode import decode
 
 STRUCTS: dict[str, Any] = {
     "ResourceSlice": types.ResourceSlice,

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from api.resource.writing import BY_KIND, TABLES, Writer, served
-from sully.machinery.decode import decode
+from sully.machinery.serialization.decode import decode
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 NAMES = {

@@ -41,6 +41,9 @@ CASES = {
     "taints of devices": Case(
         "DRADeviceTaints", slice_body(device(taints=[MARK])), slice_body(device())
     ),
+    "taints in slices of their own": Case(
+        "DRADeviceTaints", slice_body(taints=[{"device": "d", "taint": MARK}]), slice_body()
+    ),
     "counters": Case(
         "DRAPartitionableDevices",
         slice_body(device(consumesCounters=COUNTERS)),
@@ -95,7 +98,7 @@ CASES = {
         ),
         slice_body(device(taints=[MARK]), taints=[{"device": "d", "taint": MARK}]),
     ),
-    "pace in slices": Case(
+    "rate in slices": Case(
         "SullyEvictionRate",
         slice_body(device(taints=[MARK | {"evictionsPerSecond": 1}])),
         slice_body(device(taints=[MARK])),
@@ -105,7 +108,7 @@ CASES = {
         rule_body(timeAdded=SINCE, description="d", data={}),
         rule_body(timeAdded=SINCE),
     ),
-    "pace of rules": Case(
+    "rate of rules": Case(
         "SullyEvictionRate",
         rule_body(timeAdded=SINCE, evictionsPerSecond=3),
         rule_body(timeAdded=SINCE),

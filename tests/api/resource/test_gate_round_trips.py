@@ -19,8 +19,8 @@ from api.resource.bodies import (
     taint,
 )
 from api.resource.writing import Writer, gates
-from sully.machinery.codec import copy
 from sully.machinery.gates import DEFAULTS, LOCKED
+from sully.machinery.serialization.codec import copy
 
 SINCE = "2020-01-01T00:00:00Z"
 MARK = taint(timeAdded=SINCE)
@@ -82,13 +82,13 @@ CASES = {
             "spec.deviceSelector.selectors": "Forbidden",
         },
     ),
-    "pace in slices": Case(
+    "rate in slices": Case(
         "SullyEvictionRate", slice_body(device(taints=[MARK | {"evictionsPerSecond": 1}]))
     ),
-    "pace of rules": Case(
+    "rate of rules": Case(
         "SullyEvictionRate", rule_body({}, timeAdded=SINCE, evictionsPerSecond=1)
     ),
-    "pace of patches": Case(
+    "rate of patches": Case(
         "SullyEvictionRate", patch_body(taints=[MARK | {"evictionsPerSecond": 1}]), "v1alpha3"
     ),
     "guards of rules": Case(

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from sully.api.resource.types import NodeSelector
-from sully.api.resource.validation_node_selectors import validate_node_selector
+from sully.api.resource.validation.node_selectors import validate_node_selector
 from sully.machinery.fields import Path
 
 TERM = "nodeSelectorTerms[0]"

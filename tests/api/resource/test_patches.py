@@ -7,7 +7,7 @@ import pytest
 
 from api.resource.bodies import IDENTIFIER_TEXT, LABEL_TEXT, patch_body, taint
 from api.resource.writing import NOON, Writer, gates
-from sully.api.resource.annotations import CREATED_BY
+from sully.api.resource.annotations import CREATED_AT, CREATED_BY
 
 SINCE = "2020-01-01T00:00:00Z"
 MEMBERS = "`int`, `bool`, `string`, `version`, `ints`, `bools`, `strings`, `versions`"
@@ -91,8 +91,12 @@ def test_write() -> None:
     got = Writer(version="v1alpha3", now=NOON + timedelta(hours=1)).update(changed, old)
 
     assert old["metadata"]["generation"] == 1
-    assert old["metadata"]["annotations"] == {CREATED_BY: "alice"}
+    assert old["metadata"]["annotations"] == {
+        CREATED_AT: "2026-03-01T12:00:00.250000Z",
+        CREATED_BY: "alice",
+    }
     assert old["status"] == {}
+    assert got.obj["metadata"]["annotations"] == old["metadata"]["annotations"]
     assert got.obj["metadata"]["generation"] == 2
     times = [one["timeAdded"] for one in got.spec["devices"]["taints"]]
     assert times == ["2026-03-01T13:00:00Z", SINCE]

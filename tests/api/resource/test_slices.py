@@ -165,10 +165,10 @@ CASES = {
     "counter sets, all wrong": Case(
         {"sharedCounters": [{"name": "", "counters": {}}, COUNTERS, COUNTERS]},
         want=(
-            "spec.sharedCounters[0].name: Required value",
-            "spec.sharedCounters[0].counters: Required value",
             'spec.sharedCounters[2]: Duplicate value: {"name":"s","counters":{"memory":'
             '{"value":"1Gi"}}}',
+            "spec.sharedCounters[0].name: Required value",
+            "spec.sharedCounters[0].counters: Required value",
         ),
     ),
     "nine counter sets": Case(

@@ -54,11 +54,11 @@ TAINTS: dict[str, tuple[dict[str, Any], list[str]]] = {
         ["data: Too long: may not be more than 10240 bytes"],
     ),
     "any small data": ({"key": "a", "effect": "None", "data": {"x": [1, None]}}, []),
-    "no pace": (
+    "no rate": (
         {"key": "a", "effect": "NoExecute", "evictionsPerSecond": 0},
         ["evictionsPerSecond: Invalid value: 0: must be greater than zero"],
     ),
-    "a pace": ({"key": "a", "effect": "NoExecute", "evictionsPerSecond": 1}, []),
+    "a rate": ({"key": "a", "effect": "NoExecute", "evictionsPerSecond": 1}, []),
 }
 
 
@@ -88,7 +88,9 @@ def test_effects_behind_gates(switch: str, effect: str) -> None:
     writer = Writer(gates=gates(**{switch: True}))
 
     assert writer.create(rule_body(effect=effect)).texts == []
-    assert writer.create(claim_body(exactly(tolerations=[{"effect": effect}]))).texts == []
+    assert (
+        writer.create(claim_body(exactly(tolerations=[{"key": "a", "effect": effect}]))).texts == []
+    )
     listed = sorted(["NoExecute", "NoSchedule", "None", effect])
     names = ", ".join(f'"{one}"' for one in listed)
     assert writer.create(rule_body(effect="x")).texts == [
@@ -154,13 +156,15 @@ def test_unknown_effect_of_a_rule_stays_editable() -> None:
 
 
 TOLERATIONS: dict[str, tuple[dict[str, Any], list[str]]] = {
-    "nothing but defaults": ({}, []),
+    "nothing but a key": ({"key": "a"}, []),
     "every taint": ({"operator": "Exists"}, []),
     "a key for ever": ({"key": "a.b/c", "operator": "Exists", "effect": "NoExecute"}, []),
     "a value": ({"key": "a", "operator": "Equal", "value": "v", "effect": "NoSchedule"}, []),
     "effect None": ({"key": "a", "effect": "None"}, []),
-    "seconds without NoExecute": ({"tolerationSeconds": -5, "effect": "NoSchedule"}, []),
-    "no key, Equal": ({"operator": "Equal", "value": "v"}, []),
+    "seconds without NoExecute": (
+        {"key": "a", "tolerationSeconds": -5, "effect": "NoSchedule"},
+        [],
+    ),
     "unknown operator": (
         {"operator": "Like"},
         ['operator: Unsupported value: "Like": supported values: "Equal", "Exists"'],
@@ -182,7 +186,7 @@ TOLERATIONS: dict[str, tuple[dict[str, Any], list[str]]] = {
 
 @pytest.mark.parametrize(("given", "want"), TOLERATIONS.values(), ids=TOLERATIONS.keys())
 def test_tolerations_wherever_they_stand(given: dict[str, Any], want: list[str]) -> None:
-    exact = exactly(tolerations=[{}, given])
+    exact = exactly(tolerations=[{"key": "a"}, given])
     alternative = first_available({"name": "a"}, {"name": "b", "tolerations": [given]})
 
     claim = Writer().create(claim_body(exact)).texts

@@ -9,10 +9,10 @@ from typing import Any
 from sully.api import meta, resource
 from sully.api.tables import load
 from sully.machinery.compat import Compat
-from sully.machinery.decode import decode
 from sully.machinery.fields import FieldError
 from sully.machinery.gates import Gates, parse_gates
 from sully.machinery.schema import Tables
+from sully.machinery.serialization.decode import decode
 from sully.machinery.strategy import Obj, ResourceType, Version, WriteContext
 
 NOON = datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)

@@ -137,10 +137,12 @@ def test_row() -> None:
     obj = {"metadata": {"name": "storage"}, "spec": {"rules": [RULE, RULE]}}
     now = datetime(2030, 1, 1, tzinfo=UTC)
 
-    assert [column.cell(obj, now) for column in POLICIES.columns][:3] == [
+    assert [column.cell(obj, now) for column in POLICIES.columns][:5] == [
         "storage",
-        "example.com/StorageHealthy=False",
-        "example.com/storage=bad:NoSelect",
+        "example.com/StorageHealthy",
+        "False",
+        "example.com/storage",
+        "NoSelect",
     ]
 
 

@@ -189,11 +189,11 @@ def test_row_of_an_eviction() -> None:
 
     row = cells("evictionrecords", record.obj, group=GROUP)
 
-    assert list(row) == ["Name", "Pod", "Node", "Taint", "Cause", "Evicted", "Age"]
+    assert list(row) == ["Name", "Pod", "Node", "Taint", "Effect", "Cause", "Evicted", "Age"]
     assert row["Pod"] == "p"
     assert row["Node"] == "node-1"
-    assert row["Taint"] == "example.com/hot=yes:NoExecute"
-    assert row["Cause"] == "DeviceTaintRule/hot and 1 more"
+    assert (row["Taint"], row["Effect"]) == ("example.com/hot", "NoExecute")
+    assert row["Cause"] == "hot"
     assert row["Evicted"] == "59s"
 
 
@@ -209,13 +209,14 @@ def test_row_of_a_rule() -> None:
 
     assert [standing[name] for name in ("Rule", "Taint", "By", "Evicted", "Deleted")] == [
         "hot",
-        "example.com/hot:NoExecute",
+        None,
         "alice",
-        0,
-        "<none>",
+        None,
+        None,
     ]
-    assert [lifted[name] for name in ("Taint", "Evicted", "Deleted")] == [
-        "example.com/hot:NoSchedule",
+    assert [lifted[name] for name in ("Taint", "Effect", "Evicted", "Deleted")] == [
+        "example.com/hot",
+        "NoSchedule",
         4,
         "30m",
     ]

@@ -56,7 +56,7 @@ async def test_the_life_of_a_claim() -> None:
         key = Key("a", pod["status"]["resourceClaimStatuses"][0]["resourceClaimName"])
 
         target = {"metadata": {"name": "p", **where}, "target": {"name": "node-1"}}
-        await access.create(PODS, target, "binding")
+        await access.create(PODS, {"kind": "Binding", **target}, "binding")
         await access.patch(CLAIMS, key, {"metadata": {"finalizers": [FINALIZER]}})
         report = {name: RESULT[name] for name in ("driver", "pool", "device")}
         status = {"allocation": {"devices": {"results": [RESULT]}}, "devices": [report]}

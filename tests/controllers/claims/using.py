@@ -140,7 +140,8 @@ async def set_status(world: World, name: str = "p", **status: Any) -> None:
 
 async def bind(world: World, name: str = "p", node: str = "node-1") -> None:
     target = {"metadata": {"namespace": "a", "name": name}, "target": {"name": node}}
-    await world.admin.create(PODS.read_as(dict), target, "binding")
+    binding = {"kind": "Binding", **target}
+    await world.admin.create(PODS.read_as(dict), binding, "binding")
 
 
 async def delete(world: World, kind: Kind[Obj], name: str, options: DeleteOptions = NOW) -> None:

@@ -17,6 +17,7 @@ from sully.controllers.kinds import CLUSTER_LEASE, CLUSTER_LEASES
 from sully.controllers.manager import Manager
 from sully.machinery.compat import Compat
 from sully.machinery.errors import NotFound
+from sully.machinery.scheme import Scheme
 from sully.machinery.timestamps import format_micro_time, format_time
 from sully.views import fleet_kinds as fleetkinds
 
@@ -36,19 +37,26 @@ UNAVAILABLE = "cluster.open-cluster-management.io/unavailable"
 class HubWorld(World):
     """A server with the hub's controllers on it."""
 
-    def __init__(self, *, strict: bool = False) -> None:
+    def __init__(self, *, strict: bool = False, scheme: Scheme | None = None) -> None:
         super().__init__()
         self.strict = strict
         if strict:
             self.serve(scheme=REFERENCE, strict=True)
+        elif scheme is not None:
+            self.serve(scheme=scheme)
 
     @asynccontextmanager
     async def hub(
-        self, *, serving: bool = False, line: Transport | None = None
+        self,
+        *,
+        serving: bool = False,
+        line: Transport | None = None,
+        sets_taint_times: bool | None = True,
     ) -> AsyncIterator[None]:
         """Run the hub's controllers as long as the block lasts.
 
-        `serving` is to run the server with them, `line` the way on which they see it.
+        `serving` is to run the server with them, `line` the way on which they see it,
+        `sets_taint_times` what they know about it.
         """
         manager = Manager(line or self.transport("informers"), clock=self.clock)
 
@@ -66,6 +74,7 @@ class HubWorld(World):
                 policies=not self.strict,
                 serving_since=self.clock.now() if serving else None,
                 compat=Compat.KUBERNETES if self.strict else Compat.SULLY,
+                sets_taint_times=sets_taint_times,
             ),
         )
         async with running(manager):

@@ -20,6 +20,7 @@ from sully.server.authorization.attributes import Attributes, Decision
 from sully.server.authorization.enforce import refusal
 from sully.server.inprocess import InProcess
 from sully.server.requests import User
+from sully.testing.patience import PATIENCE
 from sully.views.fleet_kinds import CLUSTERS
 
 WHOLE = CLUSTERS.read_as(dict)
@@ -65,7 +66,7 @@ async def test_everybody_has_what_he_needs(tmp_path: Path, *, strict: bool) -> N
         compat=Compat.KUBERNETES if strict else Compat.SULLY,
         simulated_clusters=Members(1, 1),
     )
-    async with running(config) as plane, asyncio.timeout(30):
+    async with running(config) as plane, asyncio.timeout(PATIENCE):
         refused, admin = _refusals(plane), DirectTransport(plane.direct())
         await _until(admin, "True")
         annotations: dict[str, Any] = {SILENT: "true"}
@@ -85,7 +86,7 @@ async def test_everybody_has_what_he_needs(tmp_path: Path, *, strict: bool) -> N
 
 async def test_an_agent_may_report_on_its_own_cluster_only(tmp_path: Path) -> None:
     config = Config(data_dir=tmp_path, port=0, store="memory", simulated_clusters=Members(2))
-    async with running(config) as plane, asyncio.timeout(30):
+    async with running(config) as plane, asyncio.timeout(PATIENCE):
         await _until(DirectTransport(plane.direct()), "True")
         name, groups = agent_user(NAME, "test")
         agent = DirectTransport(InProcess(plane.api, User(name, groups)))

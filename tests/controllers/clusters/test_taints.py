@@ -86,7 +86,7 @@ async def test_other_taints_stay_in_their_order_with_their_times(hub: HubWorld) 
         assert (await hub.cluster("c1"))["spec"]["taints"] == before
 
 
-async def test_the_clock_of_a_taint_starts_anew_when_it_is_another(hub: HubWorld) -> None:
+async def test_one_health_taint_keeps_the_clock_of_the_other(hub: HubWorld) -> None:
     async with hub.hub():
         await joined(hub)
         await hub.report("c1", "False")
@@ -96,7 +96,9 @@ async def test_the_clock_of_a_taint_starts_anew_when_it_is_another(hub: HubWorld
         await hub.report("c1", "Unknown")
 
         (second,) = (await hub.cluster("c1"))["spec"]["taints"]
-        assert second["timeAdded"] > first["timeAdded"]
+        assert second["key"] != first["key"]
+        # OCM restarts it.
+        assert (second["timeAdded"] == first["timeAdded"]) is not hub.strict
 
 
 async def test_what_is_changed_by_hand_is_put_right(hub: HubWorld) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -63,6 +63,7 @@ class Evicting:
     transport: Asked | None = None
     metrics: Metrics = field(default_factory=Metrics)
     inventory: Inventory | None = None
+    describe: Callable[[DeviceTaintRule], str] | None = None
 
     def make(self) -> Make:
         def made(world: World, manager: Manager) -> EvictionController:
@@ -84,7 +85,7 @@ class Evicting:
         compat = Compat.KUBERNETES if self.strict else Compat.SULLY
         gates = parse_gates("", compat).overrides
         options = eviction_options(self.settings, Gates({**gates, **self.gates}), compat=compat)
-        statuses, controller = make_eviction(
+        controllers = make_eviction(
             manager,
             inventory,
             Access(self.transport, recorder),
@@ -92,8 +93,11 @@ class Evicting:
             world.clock,
             self.metrics,
         )
-        manager.add(statuses, backoff=CALM)
-        return controller
+        manager.add(controllers.statuses, backoff=CALM)
+        self.describe = controllers.describe
+        if controllers.unused_claims is not None:
+            manager.add(controllers.unused_claims, backoff=CALM)
+        return controllers.eviction
 
     @asynccontextmanager
     async def beside_a_holder(self, world: World) -> AsyncIterator[Asked]:
@@ -237,10 +241,12 @@ async def rule(
     rate: int | None = None,
     paused: str = "",
     group: str = "",
+    annotations: Mapping[str, str] | None = None,
     **selector: str,
 ) -> Obj:
     taint = {"evictionsPerSecond": rate} if rate else {}
-    metadata: Obj = {"annotations": {"sully.dev/paused": paused}} if paused else {}
+    marks = {**(annotations or {}), **({"sully.dev/paused": paused} if paused else {})}
+    metadata: Obj = {"annotations": marks} if marks else {}
     metadata |= {"labels": {"sully.dev/taint": group}} if group else {}
     chosen = selector or None
     body = manifests.rule(name, effect, key=KEY, selector=chosen, taint=taint, **metadata)

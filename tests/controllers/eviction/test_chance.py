@@ -206,7 +206,7 @@ class Chance:
             return
         target = {"kind": "Node", "name": "node-1"}
         body = {"metadata": {"name": found["metadata"]["name"], "namespace": "a"}, "target": target}
-        await self.world.admin.create(PODS, body, "binding")
+        await self.world.admin.create(PODS, {"kind": "Binding", **body}, "binding")
 
     async def finish(self) -> None:
         key, change = Key("a", self.draw.choice(NAMES)), {"status": {"phase": "Succeeded"}}

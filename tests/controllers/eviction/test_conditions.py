@@ -179,7 +179,10 @@ async def test_what_a_condition_says_is_never_counted(world: World) -> None:
         assert (await conditions(world))[EVICTED]["message"] == "1 pod evicted."
 
 
-async def test_where_others_took_the_room_ours_stay_away(world: World) -> None:
+@pytest.mark.parametrize("number", [7, 8])
+async def test_where_others_took_the_room_only_progress_is_reported(
+    world: World, number: int
+) -> None:
     await prepare(world)
     await holder(world, "p")
     await rule(world, paused="true")
@@ -191,7 +194,7 @@ async def test_where_others_took_the_room_ours_stay_away(world: World) -> None:
             "message": "",
             "lastTransitionTime": now(world),
         }
-        for index in range(7)
+        for index in range(number)
     ]
     found = await world.admin.get(RULES, Key("", "r"))
     found["status"] = {"conditions": foreign}
@@ -201,6 +204,7 @@ async def test_where_others_took_the_room_ours_stay_away(world: World) -> None:
 
         there = await conditions(world)
         assert len(there) == 8
+        assert "example.com/C6" in there
         assert there[CONDITION]["reason"] == "PodsPendingEviction"
         assert not there.keys() & set(OURS)
 

@@ -99,8 +99,34 @@ async def test_of_several_taints_the_fastest_wins(world: World) -> None:
         for name in ("slow", "fast"):
             await pause(world, None, name)
 
-        # The buckets hold ten each; what comes back, comes back at both rates.
-        assert await pods_left(world, 0, 0.125, 1) == [20, 21, 29]
+        # The buckets hold ten each, and each pod takes one token of both.
+        assert await pods_left(world, 0, 0.125, 1) == [10, 11, 18]
+
+
+async def test_the_rates_of_several_rules_do_not_add_up(world: World) -> None:
+    await prepare(world)
+    await holders(world, 60)
+    for name in ("a", "b", "c", "d"):
+        await rule(world, rate=2, name=name)
+    async with world.controlled(Evicting().make()):
+        assert await pods_left(world, 0, 0.5, 1) == [10, 11, 12]
+
+
+async def test_a_burst_is_part_of_the_rate(world: World) -> None:
+    await prepare(world)
+    await holders(world, 5)
+    await rule(world, rate=1, annotations={"sully.dev/eviction-burst": "1"})
+    async with world.controlled(Evicting().make()):
+        assert await pods_left(world, 0, 0.875, 1, 2) == [1, 1, 2, 3]
+
+
+async def test_a_rate_may_be_slower_than_one_per_second(world: World) -> None:
+    await prepare(world)
+    await holders(world, 3)
+    rate = {"sully.dev/eviction-rate": "2/m", "sully.dev/eviction-burst": "1"}
+    await rule(world, rate=1, annotations=rate)
+    async with world.controlled(Evicting().make()):
+        assert await pods_left(world, 0, 29, 30) == [1, 1, 2]
 
 
 async def test_beside_a_taint_without_a_rate_there_is_no_limit(world: World) -> None:

@@ -22,6 +22,7 @@ from controllers.history.remembering import (
 )
 from controllers.world import ACCOUNTS, PODS, World, orders, play
 from sully.api.resource.annotations import EXPIRES_AT, PAUSED
+from sully.api.resource.eviction_rate import BURST_ANNOTATION, RATE_ANNOTATION
 from sully.client.transport import Key
 from sully.server.inprocess import InProcess
 from sully.server.requests import ResourceRef, User
@@ -84,6 +85,26 @@ async def test_what_changed_while_nobody_looked_is_noted(world: World) -> None:
         await world.settle()
 
     assert await changes(world) == ["effect None -> NoExecute"]
+
+
+async def test_a_rate_in_annotations_is_noted(world: World) -> None:
+    await rule(world)
+    async with world.controlled(historian):
+        await world.settle()
+        for annotations in (
+            {RATE_ANNOTATION: "1/5m"},
+            {BURST_ANNOTATION: "2"},
+            {RATE_ANNOTATION: None, BURST_ANNOTATION: None},
+        ):
+            patch = {"metadata": {"annotations": annotations}}
+            await world.admin.patch(RULES, Key("", "hot"), patch)
+            await world.settle()
+
+    assert await changes(world) == [
+        "rate default -> 1/5m, burst 1",
+        "rate 1/5m, burst 1 -> 1/5m, burst 2",
+        "rate 1/5m, burst 2 -> default",
+    ]
 
 
 async def test_a_rule_that_goes_is_marked_as_lifted(world: World) -> None:
@@ -357,3 +378,19 @@ async def test_what_another_evictor_counted_outlives_it(world: World) -> None:
     assert counts == [2, 2]
     assert got["status"]["evicted"] == 2
     assert "deletedTime" in got["status"]
+
+
+async def test_who_changed_and_deleted_a_rule_before_its_record_was_written(world: World) -> None:
+    await rule(world)
+    alice, bob = world.transport("alice"), world.transport("bob")
+    await alice.patch(RULES, Key("", "hot"), {"spec": {"taint": {"effect": "NoSchedule"}}})
+    await bob.delete(RULES, Key("", "hot"))
+
+    async with world.controlled(historian):
+        await world.settle()
+        record = await the_record(world)
+
+    (change,) = record["status"]["changes"]
+    assert (change["what"], change["by"]) == ("effect None -> NoSchedule", "alice")
+    assert record["spec"]["createdBy"] == "admin"
+    assert record["status"]["deletedBy"] == "bob"

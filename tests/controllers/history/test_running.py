@@ -17,6 +17,7 @@ from sully.client.transport import Key, Kind
 from sully.machinery.compat import Compat
 from sully.machinery.errors import NotFound
 from sully.testing.cluster import in_process
+from sully.testing.patience import PATIENCE
 from sully.views import kinds
 
 PATCHES: Kind[Obj] = kinds.PATCHES.read_as(dict)
@@ -31,7 +32,7 @@ async def until(
     access: DirectTransport, kind: Kind[Any], wanted: Callable[[Obj], Any], where: str = ""
 ) -> Obj:
     """Follow a collection until an object in it is as wanted."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         async for event in access.watch(kind, where):
             if event.object is not None and wanted(event.object):
                 found: Obj = event.object

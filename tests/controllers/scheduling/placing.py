@@ -62,6 +62,7 @@ class Scheduling:
     metrics: Metrics = field(default_factory=Metrics)
     looked_at: list[str] = field(default_factory=list)
     """The pods that were looked at, in order."""
+    alone: bool = True
     newest_first: bool = False
     """Two who take pods in the same order are never after the same device for different pods."""
 
@@ -84,6 +85,7 @@ class Scheduling:
             settings=self.options,
             metrics=self.metrics,
             queue=_Watched(world.clock.monotonic, self.looked_at, newest_first=self.newest_first),
+            alone=self.alone,
         )
         async with running(manager):
             await world.settle()

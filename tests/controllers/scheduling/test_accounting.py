@@ -209,6 +209,7 @@ async def test_who_is_bound_by_somebody_else_has_no_account(world: World) -> Non
         await publish(world, "node-1", 1)
         await world.settle()
         binding = {
+            "kind": "Binding",
             "metadata": {"name": "p", "namespace": "a"},
             "target": {"kind": "Node", "name": "node-1"},
         }

@@ -176,7 +176,7 @@ async def test_a_claim_that_nobody_uses_is_moved(world: World) -> None:
 
 
 REFUSALS: dict[str, tuple[dict[str, Any], str]] = {
-    "a constraint that is not evaluated": (
+    "a constraint that no node meets": (
         {
             "topologySpreadConstraints": [
                 {
@@ -187,9 +187,13 @@ REFUSALS: dict[str, tuple[dict[str, Any], str]] = {
                 }
             ]
         },
-        "0/1 nodes are available: this scheduler does not evaluate"
-        " spec.topologySpreadConstraints[0]. preemption: 0/1 nodes are available: 1 Preemption is"
-        " not helpful for scheduling.",
+        "0/1 nodes are available: 1 node(s) didn't match pod topology spread constraints (missing"
+        " required label). preemption: 0/1 nodes are available: 1 Preemption is not helpful for"
+        " scheduling.",
+    ),
+    "a field that is not evaluated": (
+        {"schedulingGroup": {"podGroupName": "g"}},
+        "0/1 nodes are available: this scheduler does not evaluate spec.schedulingGroup.",
     ),
     "a node that does not exist": (
         {"nodeSelector": {"on": "mars"}},

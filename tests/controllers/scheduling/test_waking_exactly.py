@@ -51,7 +51,7 @@ async def waiting(world: World) -> None:
     await pod(world, "claim", "missing")
     await pod(world, "joins", "first")
     await pod(world, "extended", limits={"example.com/gpu": "1"})
-    await pod(world, "field", topologySpreadConstraints=[SPREAD])
+    await pod(world, "field", schedulingGroup={"podGroupName": "g"})
     await pod(world, "gated", schedulingGates=[{"name": "example.com/g"}])
     await world.settle()
 
@@ -168,7 +168,7 @@ async def test_what_they_wait_for(world: World) -> None:
         "claim": "",
         "joins": "untolerated NoExecute taint",
         "extended": "Insufficient example.com/gpu",
-        "field": "does not evaluate spec.topologySpreadConstraints[0]",
+        "field": "does not evaluate spec.schedulingGroup",
         "gated": "Scheduling is blocked",
     }
     for name, text in told.items():

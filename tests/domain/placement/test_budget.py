@@ -14,10 +14,10 @@ from fleets import (
     predicate,
     put,
 )
-from sully.domain.placement.deciding import decide
-from sully.domain.placement.fleet import Fleet
+from sully.domain.placement.incremental.deciding import decide
+from sully.domain.placement.incremental.fleet import Fleet
 from sully.domain.placement.options import OCM, PlacementOptions
-from sully.domain.placement.outcome import Outcome
+from sully.domain.placement.results.outcome import Outcome
 from sully.domain.placement.whatif import whatif
 from sully.machinery.cel import CostBudget, UnfinishedError
 from sully.testing.builders import cluster, cluster_set, set_binding

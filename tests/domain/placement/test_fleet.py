@@ -32,10 +32,10 @@ from sully.api.cluster.types import (
     Placement,
     PlacementDecision,
 )
-from sully.domain.placement.deciding import decide, inputs, totals
-from sully.domain.placement.fleet import Fleet
+from sully.domain.placement.incremental.deciding import decide, inputs, totals
+from sully.domain.placement.incremental.fleet import Fleet
 from sully.domain.placement.options import OCM, PlacementOptions
-from sully.domain.placement.outcome import Outcome
+from sully.domain.placement.results.outcome import Outcome
 from sully.domain.placement.schedule import schedule, trace
 from sully.testing.builders import cluster, cluster_set, cluster_taint, set_binding
 

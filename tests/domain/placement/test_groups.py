@@ -9,9 +9,9 @@ import pytest
 
 from fleets import expression, group, groups, inputs_of, labelled, placement
 from sully.api.cluster.types import DecisionStrategy, LabelSelector
-from sully.domain.placement.groups import group_length
+from sully.domain.placement.results.groups import group_length
+from sully.domain.placement.results.status import MisconfiguredError
 from sully.domain.placement.schedule import schedule
-from sully.domain.placement.status import MisconfiguredError
 from sully.testing.builders import cluster, cluster_set, set_binding
 
 CANARY = group("canary", labelled(stage="canary"))

@@ -6,8 +6,8 @@ import pytest
 
 from fleets import expression, inputs_of, labelled, placement
 from sully.api.cluster.types import LabelSelector, ManagedClusterSet
-from sully.domain.placement.fleet import Fleet
-from sully.domain.placement.membership import BrokenSetError, eligible_sets, membership
+from sully.domain.placement.incremental.fleet import Fleet
+from sully.domain.placement.incremental.membership import BrokenSetError, eligible_sets, membership
 from sully.testing.builders import cluster, cluster_set, set_binding
 
 CLUSTERS = {

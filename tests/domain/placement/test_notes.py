@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sully.domain.placement.notes import Verb, decision_note, score_note
-from sully.domain.placement.status import SUCCESS, Status
+from sully.domain.placement.results.notes import Verb, decision_note, score_note
+from sully.domain.placement.results.status import SUCCESS, Status
 
 WARNING = Status("Warning", "AddOn/res/cpu", "AddOnPlacementScores b/res expired")
 NOTES: dict[str, tuple[Verb, Status, str]] = {

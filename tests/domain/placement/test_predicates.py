@@ -15,7 +15,7 @@ from sully.domain.placement.predicates import (
     mismatches,
     qualifies,
 )
-from sully.domain.placement.status import MisconfiguredError
+from sully.domain.placement.results.status import MisconfiguredError
 from sully.machinery.cel import COST_BUDGET, Spending
 from sully.testing.builders import cluster
 

@@ -34,20 +34,20 @@ from sully.api.cluster.types import (
     Taint,
     Toleration,
 )
-from sully.domain.placement.conditions import (
+from sully.domain.placement.incremental.deciding import decide
+from sully.domain.placement.incremental.fleet import key_of
+from sully.domain.placement.options import OCM, PlacementOptions
+from sully.domain.placement.prioritizers import balance_score, resource_score
+from sully.domain.placement.results.conditions import (
     Finding,
     Tally,
     merge_conditions,
     misconfigured,
     satisfied,
 )
-from sully.domain.placement.deciding import decide
-from sully.domain.placement.fleet import key_of
-from sully.domain.placement.options import OCM, PlacementOptions
-from sully.domain.placement.outcome import DISABLED, is_disabled
-from sully.domain.placement.prioritizers import balance_score, resource_score
+from sully.domain.placement.results.outcome import DISABLED, is_disabled
+from sully.domain.placement.results.status import SUCCESS, Status
 from sully.domain.placement.schedule import schedule, trace
-from sully.domain.placement.status import SUCCESS, Status
 from sully.machinery.compat import Compat
 from sully.testing.builders import cluster, cluster_set, cluster_taint, set_binding
 from sully.testing.clock import NOON
@@ -547,6 +547,43 @@ PREFERENCES = {
         "b",
     ),
 }
+
+
+BAD = cluster_taint(added=-5)
+BRIEFLY = exists(seconds=10)
+LASTING = {
+    "a cluster that will be removed comes last": (
+        (cluster("a", BAD), cluster("b")),
+        placement("p", BRIEFLY, want=1),
+        "b",
+    ),
+    "after those that are not preferred": (
+        (cluster("a", BAD), cluster("b", cluster_taint("soft", effect="PreferNoSelect"))),
+        placement("p", BRIEFLY, want=1),
+        "b",
+    ),
+    "where there are not enough, it is taken": (
+        (cluster("a", BAD), cluster("b")),
+        placement("p", BRIEFLY, want=2),
+        "a b",
+    ),
+    "it keeps what it has": (
+        (cluster("a", BAD), cluster("b"), decision("p", "a")),
+        placement("p", BRIEFLY, want=1),
+        "a",
+    ),
+    "tolerated indefinitely it is like the others": (
+        (cluster("a", BAD), cluster("b")),
+        placement("p", exists(), want=1),
+        "a",
+    ),
+    "a taint that removes nothing does not count": (
+        (cluster("a", cluster_taint(effect="NoSelectIfNew")), cluster("b")),
+        placement("p", BRIEFLY, want=1),
+        "a",
+    ),
+}
+PREFERENCES |= LASTING
 
 
 @pytest.mark.parametrize(("objects", "wish", "want"), PREFERENCES.values(), ids=PREFERENCES.keys())

@@ -25,10 +25,10 @@ from fleets import (
     scored,
 )
 from sully.api.cluster.types import LabelSelector
-from sully.domain.placement.counting import Entry
-from sully.domain.placement.deciding import decide
-from sully.domain.placement.fleet import Fleet
-from sully.domain.placement.outcome import Outcome
+from sully.domain.placement.incremental.counting import Entry
+from sully.domain.placement.incremental.deciding import decide
+from sully.domain.placement.incremental.fleet import Fleet
+from sully.domain.placement.results.outcome import Outcome
 from sully.testing.builders import cluster, cluster_set, cluster_taint, set_binding
 
 BASE = (cluster_set(), set_binding())

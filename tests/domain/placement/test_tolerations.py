@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from fleets import decision, equal, exists, inputs_of, later, placement
 from sully.api.cluster.types import UNAVAILABLE, UNREACHABLE, ManagedCluster, Taint, Toleration
 from sully.domain.placement.options import OCM, PlacementOptions
+from sully.domain.placement.results.status import Status
 from sully.domain.placement.schedule import trace
-from sully.domain.placement.status import Status
 from sully.domain.placement.tolerations import (
     TaintFinding,
     TaintVerdict,
@@ -41,6 +41,7 @@ class Case:
     decided: str = ""
     want: str = ""
     problem: str = ""
+    options: PlacementOptions = OCM
     requeue: float | None = None
     """Seconds after noon at which the decided clusters must be looked at again."""
 
@@ -117,6 +118,15 @@ CASES = {
     "no time on the taint is long ago": Case(
         ((cluster_taint(added=None),),), (exists(seconds=10**9),)
     ),
+    "no time on the taint is just now": Case(
+        ((cluster_taint(added=None),),),
+        (exists(seconds=1),),
+        want="a",
+        options=PlacementOptions(),
+    ),
+    "no time and no seconds": Case(
+        ((cluster_taint(added=None),),), (exists(seconds=0),), options=PlacementOptions()
+    ),
     "no time, no seconds": Case(((cluster_taint(added=None),),), (exists(),), want="a"),
     "an unknown operator matches nothing": Case(
         ONE, (Toleration(key="k1", operator="Like", value="v1"),)
@@ -125,6 +135,15 @@ CASES = {
         ((cluster_taint(UNREACHABLE, ""),),), (Toleration(key=UNREACHABLE),), want="a"
     ),
     "everything tolerated": Case(ONE, (Toleration(operator="Exists"),), want="a"),
+    "seconds with the effect NoSelectIfNew": Case(
+        ((cluster_taint(effect=IF_NEW, added=-20),),),
+        (exists(effect=IF_NEW, seconds=10),),
+        want="a",
+        options=PlacementOptions(),
+    ),
+    "seconds with the effect NoSelectIfNew count in OCM": Case(
+        ((cluster_taint(effect=IF_NEW, added=-20),),), (exists(effect=IF_NEW, seconds=10),)
+    ),
     "an invalid toleration without a cluster": Case((), (equal(key=""),)),
 }
 
@@ -136,7 +155,7 @@ def world(case: Case) -> list[object]:
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_filter(case: Case) -> None:
-    got = trace(inputs_of(world(case), placement("p", *case.tolerations)))
+    got = trace(inputs_of(world(case), placement("p", *case.tolerations), options=case.options))
 
     if case.problem:
         assert got.status == Status("Misconfigured", "TaintToleration", case.problem)
@@ -162,15 +181,15 @@ EDGES = {
 def test_expiry(seconds: int | None, reference: datetime | None, exact: datetime | None) -> None:
     toleration = exists(seconds=seconds)
 
-    assert expiry(toleration, cluster_taint()) == reference
-    assert expiry(toleration, cluster_taint(), exact=True) == exact
+    assert expiry(toleration, cluster_taint(), Compat.KUBERNETES) == reference
+    assert expiry(toleration, cluster_taint(), Compat.SULLY) == exact
 
 
 @pytest.mark.parametrize("seconds", [9223372037, 36893488147])
 def test_seconds_that_overflow(seconds: int) -> None:
     """The reference counts nanoseconds in 64 bits: more of them mean not tolerated at all."""
-    over = expiry(exists(seconds=seconds), cluster_taint())
-    exact = expiry(exists(seconds=seconds), cluster_taint(), exact=True)
+    over = expiry(exists(seconds=seconds), cluster_taint(), Compat.KUBERNETES)
+    exact = expiry(exists(seconds=seconds), cluster_taint(), Compat.SULLY)
 
     assert over is not None
     assert over < later(0)
@@ -179,7 +198,7 @@ def test_seconds_that_overflow(seconds: int) -> None:
 
 
 def test_more_seconds_than_there_are() -> None:
-    end = expiry(exists(seconds=2**62), cluster_taint(), exact=True)
+    end = expiry(exists(seconds=2**62), cluster_taint(), Compat.SULLY)
 
     assert end is not None
     assert end.year == 9999
@@ -275,7 +294,7 @@ NEAREST = {
 
 @pytest.mark.parametrize(("tolerations", "want"), NEAREST.values(), ids=NEAREST.keys())
 def test_explain(tolerations: tuple[Toleration, ...], want: TaintFinding) -> None:
-    assert explain(cluster_taint(), tolerations, later(20), exact=False) == want
+    assert explain(cluster_taint(), tolerations, later(20), Compat.KUBERNETES) == want
 
 
 DEFAULTED = {
@@ -365,7 +384,7 @@ def test_untolerated_is_never_decided(
         mark
         for mark in one.spec.taints
         if mark.effect == "NoSelect"
-        and not explain(mark, tolerations, later(0), exact=False).tolerated
+        and not explain(mark, tolerations, later(0), Compat.KUBERNETES).tolerated
     ]
     assert not hard or got.selected == []
 

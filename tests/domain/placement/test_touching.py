@@ -8,8 +8,8 @@ import pytest
 
 from fleets import decision, fleet_of, later, placement, policy, predicate, put, score, scored
 from sully.api.cluster.types import Placement
-from sully.domain.placement.deciding import decide
-from sully.domain.placement.fleet import PlacementKeys
+from sully.domain.placement.incremental.deciding import decide
+from sully.domain.placement.incremental.fleet import PlacementKeys
 from sully.domain.placement.options import OCM, PlacementOptions
 from sully.testing.builders import cluster, cluster_set, cluster_taint, set_binding
 

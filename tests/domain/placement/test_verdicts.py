@@ -10,7 +10,7 @@ import pytest
 from fleets import decision, equal, exists, inputs_of, labelled, later, placement, predicate
 from sully.api.cluster.types import UNREACHABLE, Placement
 from sully.domain.placement.options import OCM, PlacementOptions
-from sully.domain.placement.verdicts import Breakdown, Explanation, ScorePart, sentence
+from sully.domain.placement.results.verdicts import Breakdown, Explanation, ScorePart, sentence
 from sully.testing.builders import cluster, cluster_set, cluster_taint, set_binding
 
 BASE = (cluster_set(), set_binding(), cluster("a"), cluster("b", labels={"tier": "1"}))

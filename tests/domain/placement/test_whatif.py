@@ -19,8 +19,8 @@ from sully.domain.placement.changes import (
     TaintCluster,
     UntaintCluster,
 )
-from sully.domain.placement.deciding import decide
-from sully.domain.placement.fleet import Fleet
+from sully.domain.placement.incremental.deciding import decide
+from sully.domain.placement.incremental.fleet import Fleet
 from sully.domain.placement.options import OCM, PlacementOptions
 from sully.domain.placement.whatif import Forecast, whatif
 from sully.machinery.compat import Compat

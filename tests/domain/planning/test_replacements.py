@@ -24,7 +24,9 @@ SPEC = ResourceClaimSpec(devices=DeviceClaim(requests=(DeviceRequest(name="r"),)
 
 
 def pod(owner: str = "ReplicaSet") -> PlannedPod:
-    reference = {"apiVersion": "v1", "kind": owner, "name": "o", "uid": "u", "controller": True}
+    versions = {"Job": "batch/v1", "Node": "v1"}
+    version = versions.get(owner, "apps/v1")
+    reference = {"apiVersion": version, "kind": owner, "name": "o", "uid": "u", "controller": True}
     claims = [
         {"name": "made", "resourceClaimTemplateName": "t"},
         {"name": "shared", "resourceClaimName": "c"},
@@ -48,7 +50,7 @@ OWNERS = {
     "Job": (True, False),
     "StatefulSet": (True, True),
     "DaemonSet": (True, True),
-    "Node": (False, True),
+    "Node": (False, False),
     "": (False, False),
 }
 

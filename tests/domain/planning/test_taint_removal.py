@@ -78,7 +78,7 @@ def test_a_rule_without_a_selector_is_for_no_device() -> None:
 
 
 REMEDIES = {
-    "DeviceTaintRule": "kubectl delete devicetaintrule x",
+    "DeviceTaintRule": "sully untaint rule x",
     "ResourceSlicePatch": "kubectl edit resourceslicepatch x",
     "ResourceSlice": "the driver removes it",
 }

@@ -10,11 +10,11 @@ import pytest
 
 from sully.domain.allocation.nodes import Node as AllocationNode
 from sully.domain.allocation.verdicts import Allocated, Failed, Unallocatable, Unresolved
+from sully.domain.scheduling.cluster_events import ClusterEvent
 from sully.domain.scheduling.decisions import (
     ERROR,
     NO_DEVICES,
     UNSCHEDULABLE,
-    ClusterEvent,
     Fit,
     FitError,
     decide,
@@ -90,10 +90,15 @@ CASES = {
     "the second, if the first has no devices": Case(
         Fit("b", NO_DEVICES), devices=Fake({"a": Unallocatable()})
     ),
-    "the better choice": Case(Fit("b", EARLY), devices=Fake({"a": LATE, "b": EARLY}, varied=True)),
-    "equally good": Case(Fit("a", EARLY), devices=Fake({"a": EARLY, "b": EARLY}, varied=True)),
+    "the better choice": Case(
+        Fit("b", EARLY, ("a", "b")), devices=Fake({"a": LATE, "b": EARLY}, varied=True)
+    ),
+    "equally good": Case(
+        Fit("a", EARLY, ("a", "b")), devices=Fake({"a": EARLY, "b": EARLY}, varied=True)
+    ),
     "a taint that advises against weighs more": Case(
-        Fit("a", LATE), devices=Fake({"a": LATE, "b": EARLY}, varied=True, disliked=("b",))
+        Fit("a", LATE, ("a", "b")),
+        devices=Fake({"a": LATE, "b": EARLY}, varied=True, disliked=("b",)),
     ),
     "no nodes": Case(
         Rejected("no nodes available to schedule pods", retry_on=ClusterEvent.NODE_UPDATE), nodes=()

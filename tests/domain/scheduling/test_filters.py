@@ -15,7 +15,6 @@ from sully.domain.scheduling.filters import (
     UNTOLERATED,
     NodeInfo,
     Rejection,
-    not_evaluated,
     rejects,
 )
 from sully.domain.scheduling.objects import Node, Pod
@@ -137,73 +136,3 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_rejects(case: Case) -> None:
     assert rejects(case.node, case.pod, requests_of(case.pod)) == case.want
-
-
-FIELDS: dict[str, tuple[Pod, str]] = {
-    "nothing special": (pod(containers=[{"name": "c", "ports": [{"containerPort": 1}]}]), ""),
-    "pods near": (
-        pod(affinity={"podAffinity": {REQUIRED: [{"topologyKey": "z"}]}}),
-        f"spec.affinity.podAffinity.{REQUIRED}",
-    ),
-    "pods far": (
-        pod(affinity={"podAntiAffinity": {REQUIRED: [{"topologyKey": "z"}]}}),
-        f"spec.affinity.podAntiAffinity.{REQUIRED}",
-    ),
-    "a preference": (
-        pod(affinity={"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{}]}}),
-        "",
-    ),
-    "spread": (
-        pod(
-            topologySpreadConstraints=[
-                {"whenUnsatisfiable": "ScheduleAnyway"},
-                {"whenUnsatisfiable": "DoNotSchedule"},
-            ]
-        ),
-        "spec.topologySpreadConstraints[1]",
-    ),
-    "spread, if possible": (
-        pod(topologySpreadConstraints=[{"whenUnsatisfiable": "ScheduleAnyway"}]),
-        "",
-    ),
-    "a preference for nodes": (
-        pod(affinity={"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{}]}}),
-        "",
-    ),
-    "a preference against pods": (
-        pod(
-            affinity={"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{}]}}
-        ),
-        "",
-    ),
-    "a volume of its own": (
-        pod(volumes=[{"name": "u", "emptyDir": {}}, {"name": "v", "ephemeral": {}}]),
-        "spec.volumes[1].ephemeral",
-    ),
-    "a disk that one node can mount": (
-        pod(volumes=[{"name": "v", "iscsi": {"lun": 0}}]),
-        "spec.volumes[0].iscsi",
-    ),
-    "volumes without a place": (
-        pod(volumes=[{"name": "v", "configMap": {}}, {"name": "w", "nfs": {}}]),
-        "",
-    ),
-    "a port of the node, at the start": (
-        pod(initContainers=[{"name": "c", "ports": [{}, {"containerPort": 1, "hostPort": 1}]}]),
-        "spec.initContainers[0].ports[1].hostPort",
-    ),
-    "a volume that has a place": (
-        pod(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "x"}}]),
-        "spec.volumes[0].persistentVolumeClaim",
-    ),
-    "a port of the node": (
-        pod(containers=[{"name": "c", "ports": [{"containerPort": 1, "hostPort": 1}]}]),
-        "spec.containers[0].ports[0].hostPort",
-    ),
-    "a group": (pod(schedulingGroup={"podGroupName": "g"}), "spec.schedulingGroup"),
-}
-
-
-@pytest.mark.parametrize(("asking", "want"), FIELDS.values(), ids=FIELDS.keys())
-def test_fields_that_are_not_evaluated(asking: Pod, want: str) -> None:
-    assert not_evaluated(asking) == want

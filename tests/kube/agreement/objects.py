@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kube.agreement.worlds import KEY, TOLERATIONS, VALUE, Change, Workload, World
+from kube.agreement.constraints import pod_fields
+from kube.agreement.worlds import (
+    FAILED,
+    IGNORED,
+    INDEXED,
+    KEY,
+    PARALLEL,
+    TOLERATIONS,
+    VALUE,
+    Change,
+    Workload,
+    World,
+)
 
 Obj = dict[str, Any]
 DEVICES = "/apis/resource.k8s.io/v1"
@@ -16,6 +28,7 @@ _APPS, _BATCH = "/apis/apps/v1", "/apis/batch/v1"
 _PATHS = {
     "Deployment": (_APPS, "deployments"),
     "StatefulSet": (_APPS, "statefulsets"),
+    "DaemonSet": (_APPS, "daemonsets"),
     "Job": (_BATCH, "jobs"),
     "Pod": ("/api/v1", "pods"),
 }
@@ -75,22 +88,38 @@ def _workload(workload: Workload) -> Obj:
         "resourceClaims": [{"name": "gpu", reference: name}],
     }
     labels = {WORKLOAD: name}
+    spec |= pod_fields(workload.constraint, name, labels)
     if workload.kind == "Pod":
         return {"metadata": {"name": name, "labels": labels}, "spec": spec}
     template = {"metadata": {"labels": labels}, "spec": spec}
     if workload.kind == "Job":
         spec["restartPolicy"] = "Never"
         count = {"parallelism": workload.replicas, "completions": workload.replicas}
-        limit = {"backoffLimit": workload.backoff_limit}
-        return _named(name, {**count, **limit, "template": template})
-    body: Obj = {
-        "replicas": workload.replicas,
-        "selector": {"matchLabels": labels},
-        "template": template,
-    }
+        return _named(name, {**count, **_failures(workload), "template": template})
+    body: Obj = {"selector": {"matchLabels": labels}, "template": template}
+    if workload.kind != "DaemonSet":
+        body["replicas"] = workload.replicas
     if workload.kind == "StatefulSet":
         body["serviceName"] = name
+        if workload.shape == PARALLEL:
+            body["podManagementPolicy"] = "Parallel"
     return _named(name, body)
+
+
+def _failures(job: Workload) -> Obj:
+    """Return the fields of a Job that decide what failed pods mean."""
+    limit: Obj = {"backoffLimit": job.backoff_limit}
+    match job.shape:
+        case shape if shape == FAILED:
+            return limit | {"podReplacementPolicy": "Failed"}
+        case shape if shape == IGNORED:
+            disrupted = {"type": "DisruptionTarget", "status": "True"}
+            rule = {"action": "Ignore", "onPodConditions": [disrupted]}
+            return limit | {"podFailurePolicy": {"rules": [rule]}}
+        case shape if shape == INDEXED:
+            return {"completionMode": "Indexed", "backoffLimitPerIndex": job.backoff_limit}
+        case _:
+            return limit
 
 
 def _named(name: str, spec: Obj) -> Obj:

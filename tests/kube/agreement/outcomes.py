@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sully.machinery.timestamps import parse_time
+
 PENDING, RUNNING = "Pending", "Running"
 _ENDED = ("Succeeded", "Failed")
 
@@ -26,6 +28,8 @@ class PodState:
     phase: str
     deleted: bool
     """Whether its deletion was requested, or it is gone."""
+    owner: str = ""
+    """Kind and name of its controller."""
 
     @property
     def active(self) -> bool:
@@ -50,6 +54,12 @@ class Outcome:
     """Whether replacements are evicted as well."""
     moved: bool = False
     """Whether pending pods are scheduled, or pods are created."""
+    loops: bool = False
+    """Whether the plan has eviction loops, which are its headline."""
+    may_churn: bool = False
+    """Whether that is planned as possible: it depends on the node that the scheduler selects."""
+    last: float = 0.0
+    """After how many seconds nothing more is planned to happen."""
 
     def total(self, state: str) -> int:
         """Count the pods in a state."""
@@ -68,7 +78,7 @@ def planned(plan: Mapping[str, Any], namespace: str, before: Iterable[PodState])
             continue
         evicted.add(pod.name)
         counts[pod.workload, pod.state] -= 1
-        match eviction["replacement"]["outcome"]:
+        match _certain(eviction["replacement"]):
             case "Rescheduled":
                 counts[pod.workload, RUNNING] += 1
             case "Pending":
@@ -88,7 +98,46 @@ def planned(plan: Mapping[str, Any], namespace: str, before: Iterable[PodState])
         elif pod.name not in evicted:
             counts[pod.workload, PENDING] -= 1
             counts[pod.workload, RUNNING] += 1
-    return Outcome(frozenset(evicted), +counts, churn, moved=bool(scheduled))
+    for each in _of(plan["deletedPods"], namespace):
+        pod = pods[each["name"]]
+        evicted.add(pod.name)
+        counts[pod.workload, pod.state] -= 1
+    created = list(_of(plan["createdPods"], namespace))
+    workloads = {pod.owner: pod.workload for pod in pods.values()}
+    for each in created:
+        churn |= each["evictedAgain"]
+        counts[workloads[each["owner"]], RUNNING if each["node"] else PENDING] += 1
+    moved = bool(scheduled or created)
+    return Outcome(
+        frozenset(evicted),
+        +counts,
+        churn,
+        moved=moved,
+        loops=any(_of(plan["evictionLoops"], namespace)),
+        may_churn=any(
+            eviction["replacement"]["evictingCandidates"]
+            for eviction in _of(plan["evictions"], namespace)
+        ),
+        last=_last(plan, namespace),
+    )
+
+
+def _certain(replacement: Mapping[str, Any]) -> str:
+    """Return the outcome of a replacement; an unknown one is taken as if it is recreated."""
+    outcome: str = replacement["outcome"]
+    if outcome != "Unknown":
+        return outcome
+    return "Rescheduled" if replacement["node"] else "Pending"
+
+
+def _last(plan: Mapping[str, Any], namespace: str) -> float:
+    evictions = list(_of(plan["evictions"], namespace))
+    times = [each["evictionTime"] for each in evictions]
+    times += [each["replacement"]["scheduledTime"] for each in evictions]
+    times += [each["deletionTime"] for each in _of(plan["deletedPods"], namespace)]
+    times += [each["scheduledTime"] for each in _of(plan["scheduledPods"], namespace)]
+    start = parse_time(plan["startTime"])
+    return max(((parse_time(at) - start).total_seconds() for at in times if at), default=0.0)
 
 
 def _of(parts: Iterable[Mapping[str, Any]], namespace: str) -> Iterable[Mapping[str, Any]]:

@@ -26,8 +26,8 @@ class PodHistory:
         self._admin = admin
         self._pods: dict[str, dict[str, PodState]] = {}
         self._changed: dict[str, float] = {}
-        self._lock = threading.Condition()
-        self._ended = False
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
 
     def pods(self, namespace: str) -> tuple[PodState, ...]:
         """Return the last known state of all pods there have been in a namespace."""
@@ -45,13 +45,12 @@ class PodHistory:
             self._changed[namespace] = time.monotonic()
 
     def wait(self, seconds: float) -> None:
-        """Wait until something has happened, at most for some time."""
-        with self._lock:
-            self._lock.wait(seconds)
+        """Wait for some time; less only if nobody follows any more."""
+        self._ended.wait(seconds)
 
     def follow(self) -> None:
         """Go on until `end`."""
-        while not self._ended:
+        while not self._ended.is_set():
             try:
                 version = self._list()
                 self._watch(version)
@@ -61,7 +60,7 @@ class PodHistory:
 
     def end(self) -> None:
         """Stop following with the next event."""
-        self._ended = True
+        self._ended.set()
 
     def _list(self) -> str:
         listed = self._admin.request("GET", f"{PODS}?{_SELECTED}").json()
@@ -74,13 +73,12 @@ class PodHistory:
                     if uid not in present and not state.deleted:
                         pods[uid] = replace(state, deleted=True)
                         self._changed[namespace] = time.monotonic()
-            self._lock.notify_all()
         return str(listed["metadata"]["resourceVersion"])
 
     def _watch(self, version: str) -> None:
         query = f"watch=true&allowWatchBookmarks=true&{_SELECTED}&resourceVersion={version}"
         with self._admin.open("GET", f"{PODS}?{query}") as watch:
-            while not self._ended and (line := watch.readline()):
+            while not self._ended.is_set() and (line := watch.readline()):
                 event = json.loads(line)
                 if event["type"] == "ERROR":
                     return
@@ -96,13 +94,15 @@ class PodHistory:
             node=pod["spec"].get("nodeName", ""),
             phase=pod["status"]["phase"],
             deleted=gone or "deletionTimestamp" in metadata,
+            owner=next(
+                (f"{x['kind']}/{x['name']}" for x in metadata.get("ownerReferences", ())), ""
+            ),
         )
         with self._lock:
             pods = self._pods.setdefault(metadata["namespace"], {})
             if pods.get(state.uid) != state:
                 pods[state.uid] = state
                 self._changed[metadata["namespace"]] = time.monotonic()
-                self._lock.notify_all()
 
 
 @contextmanager

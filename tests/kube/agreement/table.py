@@ -15,12 +15,20 @@ _MORE = ("REAL: EVICTED", "RUN", "PEND", "AGAIN", "WORKLOADS")
 def table(tried: Sequence[Tried]) -> str:
     """Return a line for each change, and how many plans were right."""
     rows = [(*_HEAD, *_MORE), *map(_row, tried)]
+    waited = finished(tried)
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]
-    return "\n".join([*lines, "", *_summary(tried)])
+    left_out = len(tried) - len(waited)
+    more = [f"left out, because a Job waits for minutes: {left_out}"] if left_out else []
+    return "\n".join([*lines, "", *_summary(waited), *more])
+
+
+def finished(tried: Iterable[Tried]) -> list[Tried]:
+    """Return the changes whose outcome was awaited."""
+    return [each for each in tried if not each.unfinished]
 
 
 def _row(each: Tried) -> tuple[str, ...]:
@@ -28,7 +36,7 @@ def _row(each: Tried) -> tuple[str, ...]:
     workloads = "; ".join(map(str, each.world.workloads))
     devices = "+".join(map(str, each.world.pools))
     return (
-        "ok" if agreement.right else "WRONG",
+        "open" if each.unfinished else "ok" if agreement.right else "WRONG",
         f"{each.world.name} {devices}",
         str(each.change),
         *_cells(agreement.plan),
@@ -41,7 +49,8 @@ def _cells(outcome: Outcome, again: int = 0) -> tuple[str, ...]:
     evicted = str(len(outcome.evicted))
     if outcome.churn:
         return (evicted, "-", "-", f"yes, {again}" if again else "yes")
-    return (evicted, str(outcome.total(RUNNING)), str(outcome.total(PENDING)), "no")
+    churn = "may" if outcome.may_churn else "no"
+    return (evicted, str(outcome.total(RUNNING)), str(outcome.total(PENDING)), churn)
 
 
 def _summary(tried: Sequence[Tried]) -> Iterable[str]:
@@ -55,8 +64,15 @@ def _summary(tried: Sequence[Tried]) -> Iterable[str]:
         "evicted pods right": [each.agreement.evicted for each in tried],
         "rescheduled and pending right": [each.agreement.rescheduled for each in tried],
         "repeated evictions predicted": [each.agreement.plan.churn for each in churned],
+        "repeated evictions predicted, or shown as possible": [
+            each.agreement.plan.churn or each.agreement.plan.may_churn for each in churned
+        ],
         "no repeated evictions, none predicted": [not each.agreement.plan.churn for each in calm],
         "storms (of these, predicted)": [each.agreement.plan.churn for each in storms],
+        "storms (of these, in the headline)": [each.agreement.plan.loops for each in storms],
+        "headlines (of these, with repeated evictions)": [
+            each.agreement.reality.churn for each in tried if each.agreement.plan.loops
+        ],
     }
     for name, flags in parts.items():
         share = f" ({100 * sum(flags) / len(flags):.0f} %)" if flags else ""
@@ -65,7 +81,8 @@ def _summary(tried: Sequence[Tried]) -> Iterable[str]:
 
 def percent_right(tried: Sequence[Tried]) -> float:
     """Return the share of changes with the planned outcome."""
-    return 100 * sum(each.agreement.right for each in tried) / len(tried)
+    waited = finished(tried)
+    return 100 * sum(each.agreement.right for each in waited) / len(waited)
 
 
 def read_floor(path: Path, server: str) -> float:

@@ -1,18 +1,19 @@
 """Tries changes on a cluster: plan, apply, wait until it is quiet, compare.
 
-All worlds of a batch are tried at a time. A world is quiet when its pods have not changed for a
+Worlds are tried in threads, many at a time. A world is quiet when its pods have not changed for a
 while, and its owners have the pods they want. That while is longer if the outcome is not the
-planned one: the cluster may still be about to do what was planned.
+planned one: the cluster may still be about to do what was planned. A Job may wait for minutes
+before it does: then the outcome stays open.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Semaphore
 from typing import Any
 
 from e2e.raw import Raw
@@ -35,7 +36,9 @@ class Patience:
 
     agreed: float = 4.0
     differing: float = 14.0
-    most: float = 90.0
+    most: float = 150.0
+    back_off: float = 100.0
+    """The longest back-off of a Job that is waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,14 @@ class Tried:
     """Whether the cluster became quiet; a storm does not."""
     evictions: int
     """How many pods were evicted, replacements included."""
+    unfinished: bool = False
+    """Whether the outcome was not awaited: a Job waits for too long."""
+
+    @property
+    def leaves_unrest(self) -> bool:
+        """Report whether pods may go on changing, so that nothing else can be tried yet."""
+        agreement = self.agreement
+        return not self.settled or agreement.plan.churn or agreement.reality.churn
 
 
 @dataclass(slots=True)
@@ -87,6 +98,8 @@ class Attempt:
     """All pods there have been up to now."""
     endless: bool = False
     """Whether the world did not become quiet in time."""
+    unfinished: bool = False
+    """Whether a Job waits for longer than the trial does."""
 
     @property
     def agreement(self) -> Agreement:
@@ -107,11 +120,18 @@ class Attempt:
             for each in self.world.workloads
         )
 
+    @property
+    def has_churn(self) -> bool:
+        """Report whether replacements are evicted as well, as planned or in reality."""
+        return self.agreement.plan.churn or self.agreement.reality.churn
+
     def result(self) -> Tried:
         """Return what came of it."""
         evictions = sum(pod.deleted for pod in self.start.since(self.pods))
         settled = not self.endless and not self.is_storm
-        return Tried(self.world, self.change, self.agreement, settled, evictions)
+        # What is wrong by now does not become right.
+        open_ = self.unfinished and self.agreement.evicted and not self.agreement.reality.churn
+        return Tried(self.world, self.change, self.agreement, settled, evictions, unfinished=open_)
 
 
 @dataclass(slots=True)
@@ -125,68 +145,41 @@ class Trial:
     folder: Path
     patience: Patience = field(default_factory=Patience)
     plan_flags: Sequence[str] = ()
+    planning: Semaphore = field(default_factory=lambda: Semaphore(_PLANS_AT_A_TIME))
 
-    def run(self, worlds: Sequence[World]) -> list[Tried]:
-        """Try all changes of some worlds, the worlds at a time and their changes in turn."""
+    def run(self, world: World) -> list[Tried]:
+        """Try the changes of a world in turn, until it does not come to rest any more."""
         try:
-            return self._run(worlds)
+            return list(self._run(world))
         finally:
-            self._delete(worlds)
+            self._delete(world)
 
-    def _run(self, worlds: Sequence[World]) -> list[Tried]:
-        for world in worlds:
-            self._create(world)
-        self._wait(worlds, self._is_calm)
-        tried: list[Tried] = []
-        gone: set[tuple[str, str]] = set()
-        for turn in range(max(len(world.changes) for world in worlds)):
-            due = [
-                (world, world.changes[turn])
-                for world in worlds
-                if turn < len(world.changes) and (world.name, world.changes[turn].rule) not in gone
-            ]
-            outcomes = self._try(due)
-            tried += outcomes
-            storms = [each for each in outcomes if not each.settled]
-            gone |= {(each.world.name, each.change.rule) for each in storms}
-            self._wait([each.world for each in storms], self._is_calm)
-        return tried
+    def _run(self, world: World) -> Iterator[Tried]:
+        self._create(world)
+        self._wait(lambda: self._is_calm(world))
+        gone: set[str] = set()
+        for change in world.changes:
+            if change.rule in gone:
+                continue
+            tried = self._try(world, change)
+            yield tried
+            if tried.leaves_unrest and not tried.unfinished:
+                gone.add(change.rule)
+                if not self._wait(lambda: self._is_calm(world)):
+                    return
+            elif tried.unfinished:
+                return
 
     # -- one change ---------------------------------------------------------------------------
 
-    def _try(self, due: Sequence[tuple[World, Change]]) -> list[Tried]:
-        with ThreadPoolExecutor(_PLANS_AT_A_TIME) as pool:
-            plans = list(pool.map(lambda each: self._predict(*each), due))
-        attempts = [
-            Attempt(
-                world,
-                change,
-                start,
-                planned(plan, world.name, start.active),
-                since=self._apply(world, change),
-            )
-            for (world, change), (start, plan) in zip(due, plans, strict=True)
-        ]
-        self._finish(attempts)
-        return [attempt.result() for attempt in attempts]
-
-    def _finish(self, attempts: Sequence[Attempt]) -> None:
-        """Wait until nothing more happens; end storms as soon as they are known."""
-        by_world = {attempt.world.name: attempt for attempt in attempts}
-
-        def is_over(world: World) -> bool:
-            attempt = by_world[world.name]
-            attempt.pods = self.history.pods(world.name)
-            if attempt.is_storm:
-                self._delete_rule(attempt)
-                return True
-            return self._is_over(attempt)
-
-        over = self._wait([attempt.world for attempt in attempts], is_over)
-        for attempt in attempts:
-            if attempt.world.name not in over:
-                attempt.endless = True
-                self._delete_rule(attempt)
+    def _try(self, world: World, change: Change) -> Tried:
+        start, plan = self._predict(world, change)
+        expected = planned(plan, world.name, start.active)
+        attempt = Attempt(world, change, start, expected, since=self._apply(world, change))
+        attempt.endless = not self._wait(lambda: self._is_over(attempt))
+        if attempt.endless or attempt.is_storm or attempt.has_churn:
+            self._delete_rule(attempt)
+        return attempt.result()
 
     def _delete_rule(self, attempt: Attempt) -> None:
         path = f"{RULES}/{rule_name(attempt.world, attempt.change)}"
@@ -197,7 +190,8 @@ class Trial:
         """Return a plan and the pods it is about."""
         while True:
             start = Start(self.history.pods(world.name))
-            plan = self._plan(world, change)
+            with self.planning:
+                plan = self._plan(world, change)
             # Otherwise something happened meanwhile, and the plan may be about other pods.
             if self.history.pods(world.name) == start.pods:
                 return start, plan
@@ -223,37 +217,63 @@ class Trial:
 
     # -- waiting ------------------------------------------------------------------------------
 
-    def _wait(self, worlds: Iterable[World], is_over: Callable[[World], bool]) -> set[str]:
-        """Wait for each world, at most for some time; return the names of those that came to it."""
-        left = {world.name: world for world in worlds}
-        over: set[str] = set()
+    def _wait(self, holds: Callable[[], bool]) -> bool:
+        """Wait until something holds, at most for some time; report whether it does."""
         until_ = time.monotonic() + self.patience.most
-        while left and time.monotonic() < until_:
+        while time.monotonic() < until_:
             self.history.wait(_LOOK)
-            done = {name for name, world in left.items() if is_over(world)}
-            over |= done
-            for name in done:
-                del left[name]
-        return over
+            if holds():
+                return True
+        return False
 
     def _is_over(self, attempt: Attempt) -> bool:
-        """Report whether nothing more will happen."""
+        """Report whether nothing more will happen, or for longer than the trial lasts."""
         world = attempt.world
+        attempt.pods = self.history.pods(world.name)
+        if attempt.is_storm:
+            return True
         quiet = self.history.quiet_seconds(world.name)
         if quiet < self.patience.agreed + world.patience:
             return False
+        attempt.unfinished = self._longest_wait(attempt) > self.patience.back_off
+        if attempt.unfinished:
+            return True
+        if time.monotonic() - attempt.since < attempt.expected.last + self.patience.agreed:
+            return False
         if attempt.agreement.right and self._has_owners_satisfied(world):
             return True
-        # Owners that wait, such as a Job between two attempts, are given more time.
+        return quiet >= self._enough(world)
+
+    def _enough(self, world: World) -> float:
+        """Return for how long nothing has to happen, so that nothing more will."""
         enough = self.patience.differing + world.patience
-        return quiet >= (enough if self._has_owners_satisfied(world) else 2 * enough)
+        if self._has_owners_satisfied(world):
+            return enough
+        # Owners that wait, such as a Job between two attempts, are given more time.
+        return max(2 * enough, self._back_off(world) + self.patience.differing)
+
+    def _longest_wait(self, attempt: Attempt) -> float:
+        """Return how long the longest wait is that is planned, or that a Job is in."""
+        return max(attempt.expected.last, self._back_off(attempt.world))
+
+    def _back_off(self, world: World) -> float:
+        """Return for how long a Job of a world waits that lacks pods; 0 if there is none."""
+        pods = self.history.pods(world.name)
+        waits = [0.0]
+        for job in world.workloads:
+            own = [pod for pod in pods if pod.workload == job.name]
+            lacks = sum(pod.active for pod in own) < job.replicas
+            if job.kind == "Job" and lacks and not self._has_failed(world, job):
+                failures = sum(not pod.active for pod in own)
+                waits.append(min(600.0, 5.0 * 2**failures))
+        return max(waits)
 
     def _is_calm(self, world: World) -> bool:
         """Report whether all pods of a world are there, and nothing happens."""
         quiet = self.history.quiet_seconds(world.name)
         if self._has_owners_satisfied(world):
             return quiet >= self.patience.agreed + world.patience
-        return quiet >= 2 * self.patience.differing + world.patience
+        return quiet >= self._enough(world)
 
     def _has_owners_satisfied(self, world: World) -> bool:
         pods = [pod for pod in self.history.pods(world.name) if pod.active]
@@ -282,13 +302,12 @@ class Trial:
             self._call("POST", path, 201, body=body)
         self.history.touch(world.name)
 
-    def _delete(self, worlds: Iterable[World]) -> None:
-        for world in worlds:
-            for change in world.changes:
-                self._call("DELETE", f"{RULES}/{rule_name(world, change)}", 200, 404)
-            self._call("DELETE", f"/api/v1/namespaces/{world.name}", 200, 404)
-            for path, body in cluster_objects(world, self.nodes):
-                self._call("DELETE", f"{path}/{body['metadata']['name']}", 200, 404)
+    def _delete(self, world: World) -> None:
+        for change in world.changes:
+            self._call("DELETE", f"{RULES}/{rule_name(world, change)}", 200, 404)
+        self._call("DELETE", f"/api/v1/namespaces/{world.name}", 200, 404)
+        for path, body in cluster_objects(world, self.nodes):
+            self._call("DELETE", f"{path}/{body['metadata']['name']}", 200, 404)
 
     def _call(self, verb: str, path: str, *codes: int, body: object = None) -> dict[str, Any]:
         answer = self.admin.request(verb, path, body)

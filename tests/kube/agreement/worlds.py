@@ -34,8 +34,16 @@ TOLERATIONS: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "NoExecute for 3s and indefinitely": (_EXISTS | _EXECUTE | _ENDS, _EXISTS | _EXECUTE),
 }
 """The tolerations of requests, by what they say."""
-ALL_KINDS = ("Deployment", "StatefulSet", "Job", "Pod")
-_WEIGHTS = {"Deployment": 5, "StatefulSet": 2, "Job": 2, "Pod": 1}
+ALL_KINDS = ("Deployment", "StatefulSet", "Job", "DaemonSet", "Pod")
+_WEIGHTS = {"Deployment": 5, "StatefulSet": 3, "Job": 3, "DaemonSet": 1, "Pod": 1}
+NODES = 3
+"""How many nodes all worlds share; a DaemonSet has a pod on each."""
+PLAIN, PARALLEL, FAILED, IGNORED, INDEXED = "", "parallel", "failed only", "ignored", "per index"
+_SHAPES = {
+    "StatefulSet": (PLAIN, PLAIN, PARALLEL),
+    "Job": (PLAIN, PLAIN, PLAIN, FAILED, IGNORED, INDEXED),
+}
+"""How workloads of a kind differ in what they do about evicted pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +58,9 @@ class Workload:
     """Whether its pods share a claim."""
     backoff_limit: int = 6
     """Of a Job."""
+    shape: str = PLAIN
+    constraint: str = ""
+    """What its pods require of each other, by the names of constraints.py."""
 
     @property
     def devices(self) -> int:
@@ -61,7 +72,9 @@ class Workload:
         count = f" x{self.replicas}" if self.kind != "Pod" else ""
         limit = f" backoffLimit {self.backoff_limit}" if self.kind == "Job" else ""
         claim = " shared claim" if self.shared else ""
-        return f"{self.kind}{count}{limit}{claim} ({self.tolerations})"
+        shape = f" {self.shape}" if self.shape else ""
+        more = f" {self.constraint}" if self.constraint else ""
+        return f"{self.kind}{count}{limit}{shape}{claim}{more} ({self.tolerations})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +120,19 @@ class World:
 
 
 def generate(
-    seed: int, count: int, *, changes: int = 3, kinds: Sequence[str] = ALL_KINDS
+    seed: int,
+    count: int,
+    *,
+    changes: int = 3,
+    kinds: Sequence[str] = ALL_KINDS,
+    prefix: str = "w",
 ) -> list[World]:
-    """Return worlds with that many changes each."""
+    """Return worlds with that many changes each.
+
+    Those of another test need another prefix: Kubernetes deletes namespaces in its own time.
+    """
     rng = random.Random(seed)
-    return [_world(rng, f"w{number:02}", changes, kinds) for number in range(count)]
+    return [_world(rng, f"{prefix}{number:02}", changes, kinds) for number in range(count)]
 
 
 def _world(rng: random.Random, name: str, changes: int, kinds: Sequence[str]) -> World:
@@ -131,10 +152,13 @@ def _workload(rng: random.Random, name: str, most: int, kinds: Sequence[str]) ->
     kind = rng.choices(kinds, [_WEIGHTS[each] for each in kinds])[0]
     shared = kind == "Deployment" and rng.random() < 0.3
     replicas = 1 if kind == "Pod" else rng.randint(1, 3 if shared else min(3, most))
+    replicas = NODES if kind == "DaemonSet" else replicas
     # Most pods of this world tolerate nothing; what tolerations do is what differs.
     shapes = list(TOLERATIONS)
     shape = "none" if rng.random() < 0.3 else rng.choice(shapes[1:])
-    return Workload(name, kind, replicas, shape, shared, rng.choice((0, 1, 6)))
+    limit = rng.choice((0, 1, 6))
+    manner = rng.choice(_SHAPES[kind]) if kind in _SHAPES else PLAIN
+    return Workload(name, kind, replicas, shape, shared, limit, manner)
 
 
 def _changes(rng: random.Random, pools: Sequence[int], count: int) -> list[Change]:

@@ -19,7 +19,7 @@ from sully.machinery.cel import (
     UnfinishedError,
     device_environment,
 )
-from sully.machinery.cel.clusters import cluster_environment, cluster_input
+from sully.machinery.cel.environments.clusters import cluster_environment, cluster_input
 
 TEN = "[0,1,2,3,4,5,6,7,8,9]"
 BOUNDED = device_environment().compile(f"{TEN}.all(a, {TEN}.all(b, true))")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sully.machinery.cel.clusters import cluster_environment, cluster_input
+from sully.machinery.cel.environments.clusters import cluster_environment, cluster_input
 from sully.machinery.cel.errors import CompileError, CostLimitError, EvaluationError
 
 CLUSTER: dict[str, Any] = {

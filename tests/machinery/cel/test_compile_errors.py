@@ -105,6 +105,45 @@ ONE = {
         "Syntax error: mismatched input '2' expecting <EOF>",
         "..^",
     ),
+    "an index is missing": (
+        "device.attributes[",
+        "1:19",
+        "Syntax error: mismatched input '<EOF>' expecting "
+        + OPERAND.replace("'!', ", "'!', '?', "),
+        "..................^",
+    ),
+    "an optional index is missing": (
+        "device.attributes[?",
+        "1:20",
+        f"Syntax error: mismatched input '<EOF>' expecting {OPERAND}",
+        "...................^",
+    ),
+    "an optional element is missing": (
+        "[?",
+        "1:3",
+        f"Syntax error: mismatched input '<EOF>' expecting {OPERAND}",
+        "..^",
+    ),
+    "an optional key is missing": (
+        "{?",
+        "1:3",
+        f"Syntax error: mismatched input '<EOF>' expecting {OPERAND}",
+        "..^",
+    ),
+    "a list ends after a comma": ("[1,", "1:4", "Syntax error: missing ']' at '<EOF>'", "...^"),
+    "a map ends after a comma": ("{1:1,", "1:6", "Syntax error: missing '}' at '<EOF>'", ".....^"),
+    "no element after a comma": (
+        "[1,*]",
+        "1:4",
+        "Syntax error: extraneous input '*' expecting ']'",
+        "...^",
+    ),
+    "no key after a comma": (
+        "{1:1,*}",
+        "1:6",
+        "Syntax error: extraneous input '*' expecting '}'",
+        ".....^",
+    ),
     "a list is not closed": (
         "[1",
         "1:3",

@@ -122,7 +122,7 @@ FAILS = {
     "too few arguments": ("'%d %d'.format([1]) == ''", "index 1 out of range"),
     "a bad pattern": (
         "'a'.find('(' + 'b') == ''",
-        "error parsing regexp: missing ): (b: `(b`",
+        "error parsing regexp: missing closing ): `(b`",
     ),
     "a huge range": (
         "lists.range(100000000).size() == 1",

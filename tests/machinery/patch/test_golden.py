@@ -13,12 +13,12 @@ from urllib.parse import parse_qsl
 import pytest
 import yaml
 
-from sully.machinery.decode import decode
 from sully.machinery.errors import ApiError
 from sully.machinery.patch.apply import apply
 from sully.machinery.patch.fieldset import FieldSet
 from sully.machinery.patch.managed import Write, track_update
 from sully.machinery.schema import ObjectType, Tables
+from sully.machinery.serialization.decode import decode
 
 Obj = dict[str, Any]
 

@@ -15,6 +15,23 @@ from sully.machinery.patch.errors import (
 from sully.machinery.patch.json_patch import apply_json_patch
 
 
+def _differs(file: str, case: dict[str, Any]) -> bool:
+    """Report whether Kubernetes decides otherwise than the RFC; RESULTS and ERRORS have its rules.
+
+    It never replaces a whole object, reads a missing value as null, copies what is not there as
+    null, reads array indexes with leading zeros, and counts negative ones from the end.
+    """
+    comment = case.get("comment", "") or case.get("error", "")
+    whole = any(step.get("path") == "" and step.get("op") != "test" for step in case["patch"])
+    return file == "tests.json" and (
+        whole
+        or "missing 'value'" in comment
+        or "missing from location to copy" in comment
+        or "leading zeros" in comment
+        or "Out of bounds (lower)" in comment
+    )
+
+
 def suite() -> list[Any]:
     folder = os.environ.get("SULLY_SUITES")
     if not folder:
@@ -22,7 +39,7 @@ def suite() -> list[Any]:
     cases = []
     for file in ("tests.json", "spec_tests.json"):
         for number, case in enumerate(json.loads((Path(folder) / "json-patch" / file).read_text())):
-            if "patch" in case and not case.get("disabled"):
+            if "patch" in case and not case.get("disabled") and not _differs(file, case):
                 name = f"{file}-{number}-{case.get('comment', '')}"
                 cases.append(pytest.param(case, id=name))
     return cases
@@ -97,16 +114,18 @@ FAILURES = {
     "true is not one": [{"op": "test", "path": "/a/b/0", "value": True}],
     "absent field": [{"op": "remove", "path": "/nothing"}],
     "absent parent": [{"op": "add", "path": "/nothing/at", "value": 1}],
-    "absent field replaced": [{"op": "replace", "path": "/nothing", "value": 1}],
+    "absent parent of what is replaced": [{"op": "replace", "path": "/nothing/x", "value": 1}],
+    "absent field moved": [{"op": "move", "from": "/nothing", "path": "/x"}],
+    "whole document removed": [{"op": "remove", "path": ""}],
+    "whole document by something else": [{"op": "replace", "path": "", "value": [1]}],
+    "no operation at all": [None],
     "past the end": [{"op": "add", "path": "/a/b/4", "value": 1}],
-    "leading zero": [{"op": "replace", "path": "/a/b/01", "value": 1}],
     "huge index": [{"op": "replace", "path": "/a/b/" + "9" * 5000, "value": 1}],
     "minus is no item": [{"op": "remove", "path": "/a/b/-"}],
     "into a scalar": [{"op": "add", "path": "/a/b/0/x", "value": 1}],
     "unknown operation": [{"op": "jump", "path": "/a"}],
     "no operation": [{"path": "/a"}],
     "no path": [{"op": "remove"}],
-    "no value": [{"op": "add", "path": "/x"}],
     "no from": [{"op": "copy", "path": "/x"}],
     "bad escape": [{"op": "test", "path": "/e~2f", "value": 1}],
     "no pointer": [{"op": "test", "path": "a", "value": 1}],

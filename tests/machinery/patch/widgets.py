@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from sully.machinery.decode import decode
 from sully.machinery.patch.fieldset import FieldSet
 from sully.machinery.patch.managed import Write
 from sully.machinery.schema import Tables
+from sully.machinery.serialization.decode import decode
 
 TABLE = """
 Widget: A thing.

@@ -11,8 +11,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from hostile.target import parse, receive
-
-SECONDS = 30
+from sully.testing.patience import PATIENCE
 
 
 class Client:
@@ -34,7 +33,7 @@ class Client:
     def connect(self) -> ssl.SSLSocket:
         """Open a connection."""
         place = urlsplit(self.url)
-        plain = socket.create_connection((place.hostname, place.port), timeout=SECONDS)
+        plain = socket.create_connection((place.hostname, place.port), timeout=PATIENCE)
         return self.context.wrap_socket(plain, server_hostname=place.hostname)
 
     def send(

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from e2e.raw import Raw
 from robust.inputs.clients import Client
 from sully.testing.cluster import Process, process
+from sully.testing.patience import PATIENCE
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -29,7 +30,6 @@ with warnings.catch_warnings():
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 EXAMPLES = int(os.environ.get("SULLY_FUZZ_EXAMPLES", "0"))
 SEED = int(os.environ.get("SULLY_FUZZ_SEED", "1"))
-SECONDS = 20.0
 GROUPS = 4
 """Documents are dealt to so many tests, so that a failure says a little about where it is."""
 # What exists, so that requests come further than "not found".
@@ -58,12 +58,13 @@ def operations(up: Process, tmp_path_factory: pytest.TempPathFactory) -> list[An
     """Return every operation of every document."""
     raw = Raw.admin(up.kubeconfig, tmp_path_factory.mktemp("raw"))
     index = raw.request("GET", "/openapi/v3").json()["paths"]
-    found = []
+    operations: list[Any] = []
     for entry in index.values():
         document = raw.request("GET", entry["serverRelativeURL"]).json()
         schema = schemathesis.openapi.from_dict(document)
-        found += [each.ok() for each in schema.get_all_operations()]
-    return found
+        results: Any = schema.get_all_operations()
+        operations += [result.ok() for result in results]
+    return operations
 
 
 def chosen(operations: list[Any], part: int) -> list[Any]:
@@ -79,7 +80,7 @@ def test_operations(
     numbers = itertools.count(SEED * 1_000_000 + part * 100_000)
     for operation in chosen(operations, part):
         _try(operation, session, up.url, next(numbers))
-    assert session.get(f"{up.url}/readyz", timeout=SECONDS).status_code == 200
+    assert session.get(f"{up.url}/readyz", timeout=PATIENCE).status_code == 200
 
 
 def _try(operation: Any, session: requests.Session, url: str, number: int) -> None:
@@ -108,7 +109,7 @@ def _try(operation: Any, session: requests.Session, url: str, number: int) -> No
 
 def _check(case: Any, session: requests.Session, url: str) -> None:
     answer = case.call(
-        base_url=url, session=session, timeout=SECONDS, verify=session.verify, cert=session.cert
+        base_url=url, session=session, timeout=PATIENCE, verify=session.verify, cert=session.cert
     )
     shown = f"{case.method} {case.formatted_path} {case.query} {case.body!r:.2000}"
     # The reference answers a version from the future as a time-out, because it waits for it.

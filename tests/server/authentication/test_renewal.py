@@ -17,6 +17,7 @@ from sully.server.net.listen import host_names
 from sully.server.net.renewal import CHECK_INTERVAL, ServerCertificate
 from sully.server.net.tls import Authority, Pair, names_of
 from sully.testing.clock import FakeClock
+from sully.testing.patience import PATIENCE
 
 DAY = timedelta(days=1).total_seconds()
 
@@ -31,7 +32,7 @@ def shown(url: str) -> bytes:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     with (
-        socket.create_connection((host, int(port)), timeout=10) as plain,
+        socket.create_connection((host, int(port)), timeout=PATIENCE) as plain,
         context.wrap_socket(plain) as secure,
     ):
         found = secure.getpeercert(binary_form=True)

@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from serving import LONG, client_tls
+from serving import client_tls
 from sully.app import Config, ControlPlane, running
 from sully.server.net.connection import MAX_HEAD, ConnectionTimeouts
 from sully.server.net.listen import SWEEP_SECONDS, ConnectionSettings
 from sully.server.requests import ResourceRef
+from sully.testing.patience import PATIENCE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -30,7 +31,7 @@ async def dialled(
     """Open a bare connection as an administrator."""
     context: ssl.SSLContext = client_tls(plane, "slow", ("system:masters",))
     host, port = plane.url.removeprefix("https://").split(":")
-    async with asyncio.timeout(LONG):
+    async with asyncio.timeout(PATIENCE):
         reader, writer = await asyncio.open_connection(host, int(port), ssl=context)
         try:
             yield reader, writer
@@ -80,7 +81,7 @@ async def test_what_does_not_come_ends_the_connection(name: str, hasty_plane: Co
 async def test_a_handshake_that_does_not_come_ends_the_connection(tmp_path: Path) -> None:
     settings = ConnectionSettings(timeouts=ConnectionTimeouts(handshake=0.1))
     config = Config(data_dir=tmp_path, port=0, store="memory", connections=settings)
-    async with running(config) as plane, asyncio.timeout(LONG):
+    async with running(config) as plane, asyncio.timeout(PATIENCE):
         host, port = plane.url.removeprefix("https://").split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         with contextlib.suppress(ConnectionResetError):

@@ -92,7 +92,7 @@ async def test_a_role_that_is_not_there_is_named(world: World) -> None:
 
     assert decision == Decision(
         False,
-        'RBAC: [clusterrole.rbac.authorization.k8s.io "gone" not found,'
+        'rbac: RBAC: [clusterrole.rbac.authorization.k8s.io "gone" not found,'
         ' role.rbac.authorization.k8s.io "away" not found]',
     )
 

@@ -7,8 +7,8 @@ import pytest
 
 from manifests import claim_spec
 from server.authorization.world import MASTER, World, account, person, rule, user
-from sully.machinery.codec import copy
 from sully.machinery.gates import Gates
+from sully.machinery.serialization.codec import copy
 from sully.server.requests import User
 
 Obj = dict[str, Any]

@@ -173,7 +173,7 @@ async def test_what_a_node_may(world: World, case: Case) -> None:
         N1, ask(case.verb, case.what, case.namespace, case.name, **case.fields)
     )
 
-    assert decision == Decision(case.want is None, case.want or "")
+    assert decision == Decision(case.want is None, f"node: {case.want}" if case.want else "")
 
 
 async def test_who_only_calls_itself_a_node_is_nobody(world: World) -> None:
@@ -278,7 +278,7 @@ WRITES = {
         options=MERGE,
         refused='resourceslices.resource.k8s.io "s2" is forbidden: User "system:node:n1" cannot'
         ' patch resource "resourceslices" in API group "resource.k8s.io" at the cluster scope:'
-        f" {NOT_RELATED}",
+        f" node: {NOT_RELATED}",
     ),
     "deleting its slice": Write("delete", SLICES, name="s1"),
     "registering itself": Write("create", "nodes", _named("n3")),

@@ -9,6 +9,7 @@ import pytest
 
 from server.authorization.world import MASTER, RBAC, World, account, ask
 from sully import controllers
+from sully.machinery.errors import Forbidden
 from sully.machinery.gates import Gates
 from sully.server.api import Api
 from sully.server.authorization.attributes import Attributes, Decision
@@ -21,9 +22,10 @@ from sully.server.authorization.policy.reconcile import (
     reconciled_binding,
     reconciled_role,
 )
-from sully.server.bootstrap import ensure_policy
+from sully.server.bootstrap import AUTHENTICATION, ensure_authentication, ensure_policy
 from sully.server.requests import ResourceRef, User
 from sully.testing.cluster import in_process
+from sully.testing.patience import PATIENCE
 
 Obj = dict[str, Any]
 
@@ -53,6 +55,23 @@ async def test_another_start_changes_nothing(world: World) -> None:
     await ensure_policy(world.caller(MASTER))
 
     assert world.store.revision == before
+
+
+async def test_components_can_read_how_clients_are_authenticated(world: World) -> None:
+    await ensure_authentication(world.caller(MASTER), "old")
+    await ensure_authentication(world.caller(MASTER), "new")
+    before = world.store.revision
+    await ensure_authentication(world.caller(MASTER), "new")
+
+    assert world.store.revision == before
+    for name in ("kube-controller-manager", "kube-scheduler"):
+        component = User(f"system:{name}")
+        ref = ResourceRef("", "v1", "configmaps", "kube-system", AUTHENTICATION)
+        read = await world.caller(component).call("get", ref)
+        assert read.obj["data"] == {"client-ca-file": "new"}
+    other = ResourceRef("", "v1", "configmaps", "kube-system", "other")
+    with pytest.raises(Forbidden):
+        await world.caller(User("system:kube-scheduler")).call("get", other)
 
 
 async def test_every_binding_is_to_a_role_there_is() -> None:
@@ -158,7 +177,7 @@ async def test_controllers_do_not_read_secrets(world: World, name: str) -> None:
 
 
 async def test_the_controllers_of_a_running_plane_have_what_they_need() -> None:
-    async with in_process() as plane, asyncio.timeout(20):
+    async with in_process() as plane, asyncio.timeout(PATIENCE):
         admin, refused = plane.direct(), _refusals(plane.api)
         body = {"metadata": {"name": "room"}}
         await admin.call("create", ResourceRef("", "v1", "namespaces"), body=body)
@@ -214,16 +233,18 @@ def _controllers() -> dict[str, type]:
 # write nothing.
 SHARING = {
     "cluster-taint-policy-status",
-    "hollow-cluster-agents",
+    "simulated-cluster-agents",
     "managed-cluster-built-in-sets",
     "managed-cluster-cleanup",
     "managed-cluster-clock-sync",
     "managed-cluster-set-bindings",
-    "hollow-kubelet",
-    "hollow-leases",
+    "simulated-kubelet",
+    "simulated-leases",
     "device-selector-evaluation",
+    "device-taint-deallocation",
     "device-taint-rule-status",
     "resource-claim-release",
+    "taint-expiry-controller-managedclusters",
     "scheduler",
     "scheduler-binding",
     "stale-pod-disruption",

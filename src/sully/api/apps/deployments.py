@@ -1,35 +1,34 @@
 """Deployments: equal pods that are replaced step by step when their template changes."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from sully.api.apps.workloads import (
     APPS,
-    SPEC,
-    WorkloadStrategy,
-    counts,
+    READY,
+    AppsStrategy,
     default_workload,
     selector_and_template,
-    status_count,
 )
 from sully.api.core import generations
 from sully.api.core.checks import Errors, not_negative, same
-from sully.api.core.columns import AGE, NAME, POD_TEMPLATE, plain
+from sully.api.core.columns import AGE, NAME, POD_TEMPLATE
 from sully.api.core.fractions import at_most_all, count_or_percent, is_zero
+from sully.api.core.workloads import SPEC, CountedStatusStrategy, count, keep_spec
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.strategy import Column, ResourceType, Version, WriteContext
 
 Obj = dict[str, Any]
 
-_PARTS = ("updatedReplicas", "readyReplicas", "availableReplicas")
-_COUNTS = ("observedGeneration", "replicas", *_PARTS, "unavailableReplicas", "collisionCount")
 _SHARE = "25%"
 _HISTORY = 10
 _DEADLINE = 600
 
 
-class DeploymentStrategy(WorkloadStrategy):
+class DeploymentStrategy(AppsStrategy):
     """Writes to the deployment itself."""
+
+    new_status: ClassVar[Obj] = {}
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
         """Fill in template, count and the way of rolling out."""
@@ -44,11 +43,6 @@ class DeploymentStrategy(WorkloadStrategy):
                 steps.setdefault(name, _SHARE)
         spec.setdefault("revisionHistoryLimit", _HISTORY)
         spec.setdefault("progressDeadlineSeconds", _DEADLINE)
-
-    def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
-        """Start with no pods seen."""
-        obj["status"] = {}
-        generations.start(obj)
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Keep the status; annotations count as a change too, for they go to the replica sets."""
@@ -92,27 +86,23 @@ def _steps(steps: Obj, at: Path) -> Errors:
     yield from at_most_all(below, at.child("maxUnavailable"))
 
 
-class DeploymentStatusStrategy(DeploymentStrategy):
+class DeploymentStatusStrategy(CountedStatusStrategy, DeploymentStrategy):
     """Writes to the status endpoint."""
+
+    parts: ClassVar[tuple[str, ...]] = ("updatedReplicas", "readyReplicas", "availableReplicas")
+    others: ClassVar[tuple[str, ...]] = (
+        "observedGeneration",
+        "unavailableReplicas",
+        "terminatingReplicas",
+        "collisionCount",
+    )
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Keep spec and labels."""
-        obj["spec"] = old["spec"]
+        keep_spec(obj, old)
         obj["metadata"].pop("labels", None)
         if "labels" in old["metadata"]:
             obj["metadata"]["labels"] = old["metadata"]["labels"]
-        generations.follow(obj, old, bump=False)
-
-    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
-        """Check the counts, and that collisions are only ever added."""
-        yield from counts(obj["status"], _COUNTS, _PARTS)
-        new, before = (o["status"].get("collisionCount") for o in (obj, old))
-        if before is not None and (new is None or new < before):
-            yield Path("status.collisionCount").invalid(new, "cannot be decremented")
-
-
-def _ready(obj: Obj) -> str:
-    return f"{obj['status'].get('readyReplicas', 0)}/{obj['spec'].get('replicas', 0)}"
 
 
 DEPLOYMENTS = ResourceType(
@@ -129,10 +119,12 @@ DEPLOYMENTS = ResourceType(
     categories=("all",),
     columns=(
         NAME,
-        Column("Ready", plain(_ready), description="Ready pods of the desired ones."),
-        Column("Up-to-date", status_count("updatedReplicas"), description="Pods of this template."),
+        READY,
         Column(
-            "Available", status_count("availableReplicas"), description="Pods that can be used."
+            "Up-to-date", count("status", "updatedReplicas"), description="Pods of this template."
+        ),
+        Column(
+            "Available", count("status", "availableReplicas"), description="Pods that can be used."
         ),
         AGE,
         *POD_TEMPLATE,

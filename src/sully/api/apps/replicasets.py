@@ -5,41 +5,25 @@ from typing import Any
 
 from sully.api.apps.workloads import (
     APPS,
-    SPEC,
-    WorkloadStrategy,
-    counts,
+    AppsStrategy,
     default_workload,
     selector_and_template,
-    status_count,
 )
-from sully.api.core import generations
 from sully.api.core.checks import not_negative
-from sully.api.core.columns import AGE, NAME, POD_TEMPLATE, plain
+from sully.api.core.columns import AGE, NAME, POD_TEMPLATE
+from sully.api.core.workloads import REPLICA_COLUMNS, SPEC, CountedStatusStrategy
 from sully.machinery.fields import FieldError
-from sully.machinery.strategy import Column, ResourceType, Version, WriteContext
+from sully.machinery.strategy import ResourceType, Version, WriteContext
 
 Obj = dict[str, Any]
 
-_PARTS = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
-_COUNTS = ("replicas", *_PARTS, "observedGeneration")
 
-
-class ReplicaSetStrategy(WorkloadStrategy):
+class ReplicaSetStrategy(AppsStrategy):
     """Writes to the replica set itself."""
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
         """Fill in the template and the count."""
         default_workload(obj)
-
-    def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
-        """Start with no pods seen."""
-        obj["status"] = {"replicas": 0}
-        generations.start(obj)
-
-    def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
-        """Keep the status; count the change."""
-        obj["status"] = old["status"]
-        generations.follow(obj, old, bump=generations.spec_changed(obj, old))
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check counts, selector and template."""
@@ -49,17 +33,8 @@ class ReplicaSetStrategy(WorkloadStrategy):
         yield from selector_and_template(spec)
 
 
-class ReplicaSetStatusStrategy(ReplicaSetStrategy):
+class ReplicaSetStatusStrategy(CountedStatusStrategy, ReplicaSetStrategy):
     """Writes to the status endpoint."""
-
-    def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
-        """Keep the spec."""
-        obj["spec"] = old["spec"]
-        generations.follow(obj, old, bump=False)
-
-    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
-        """Check the counts."""
-        return counts(obj["status"], _COUNTS, _PARTS)
 
 
 def _label(_group: str, version: str, kind: str, label: str) -> str:
@@ -80,14 +55,7 @@ REPLICA_SETS = ResourceType(
     categories=("all",),
     columns=(
         NAME,
-        Column(
-            "Desired",
-            plain(lambda obj: obj["spec"].get("replicas", 0)),
-            type="integer",
-            description="Desired pods.",
-        ),
-        Column("Current", status_count("replicas"), type="integer", description="Current pods."),
-        Column("Ready", status_count("readyReplicas"), type="integer", description="Pods ready."),
+        *REPLICA_COLUMNS,
         AGE,
         *POD_TEMPLATE,
     ),

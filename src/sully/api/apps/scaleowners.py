@@ -5,43 +5,47 @@ A Scale has no managedFields of its own. An apply to a Scale conflicts with the 
 """
 
 from sully.machinery.patch.entries import Entry, Holding, Owner, decode, encode
-from sully.machinery.patch.fieldset import FieldSet, difference, intersection
+from sully.machinery.patch.fieldset import FieldSet, Tree, difference, intersection
 
-_REPLICAS = FieldSet.of(("spec", "replicas")).tree
+REPLICAS = ("spec", "replicas")
 SCALE = "autoscaling/v1"
 
 
-def owners_of_scale(entries: list[Entry]) -> list[Entry]:
-    """Return the managedFields of a Scale: the managers of `replicas` in its workload."""
+def owners_of_scale(entries: list[Entry], path: tuple[str, ...] = REPLICAS) -> list[Entry]:
+    """Return the managedFields of a Scale: the managers of the count in its workload."""
+    here, scaled = FieldSet.of(path).tree, FieldSet.of(REPLICAS).tree
     owners = {
-        _in(owner, SCALE): Holding(_REPLICAS, SCALE, holding.time)
+        _in(owner, SCALE): Holding(scaled, SCALE, holding.time)
         for owner, holding in decode(entries, trusted=True).items()
-        if _has_replicas(holding)
+        if _has(holding, here)
     }
     return encode(owners)
 
 
-def owners_of_workload(entries: list[Entry], scaled: list[Entry], version: str) -> list[Entry]:
+def owners_of_workload(
+    entries: list[Entry], scaled: list[Entry], version: str, path: tuple[str, ...] = REPLICAS
+) -> list[Entry]:
     """Return the managedFields of a workload after its Scale was applied."""
+    here = FieldSet.of(path).tree
     remaining = {_who(owner): holding for owner, holding in decode(scaled, trusted=True).items()}
     managed = decode(entries, trusted=True)
     for owner, holding in list(managed.items()):
-        if not _has_replicas(holding) or remaining.pop(_who(owner), None) is not None:
+        if not _has(holding, here) or remaining.pop(_who(owner), None) is not None:
             continue
         # Another manager owns it now.
-        rest = difference(holding.fields, _REPLICAS)
+        rest = difference(holding.fields, here)
         if rest:
             managed[owner] = holding._replace(fields=rest)
         else:
             del managed[owner]
     for (manager, operation, subresource), holding in remaining.items():
         owner = _in(Owner(manager, operation, SCALE, subresource), version)
-        managed[owner] = Holding(_REPLICAS, version, holding.time)
+        managed[owner] = Holding(here, version, holding.time)
     return encode(managed, entries)
 
 
-def _has_replicas(holding: Holding) -> bool:
-    return bool(intersection(holding.fields, _REPLICAS))
+def _has(holding: Holding, fields: Tree) -> bool:
+    return bool(intersection(holding.fields, fields))
 
 
 def _in(owner: Owner, version: str) -> Owner:

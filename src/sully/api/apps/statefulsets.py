@@ -1,32 +1,36 @@
-"""StatefulSets: pods with stable names and storage. Stored; no controller creates their pods."""
+"""StatefulSets: pods with stable names and storage."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
-from sully.api.apps.workloads import APPS, SPEC, WorkloadStrategy
-from sully.api.core import generations
-from sully.api.core.checks import Errors, dns_label, label_selector, not_negative, same
-from sully.api.core.columns import AGE, NAME, POD_TEMPLATE, plain
+from sully.api.apps.workloads import APPS, READY, required_selector, selects
+from sully.api.core.checks import Errors, dns_label, not_negative, same
+from sully.api.core.columns import AGE, NAME, POD_TEMPLATE
 from sully.api.core.fractions import at_most_all, count_or_percent, is_zero
 from sully.api.core.persistentvolumeclaims import claim_spec, default_claim_spec
 from sully.api.core.pods.defaults import default_spec
-from sully.api.core.pods.validation import validate_template
-from sully.machinery import labels
+from sully.api.core.workloads import (
+    SPEC,
+    CountedStatusStrategy,
+    WorkloadStrategy,
+    runs_always,
+    template_errors,
+)
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.names import dns_label_problems
-from sully.machinery.strategy import Column, ResourceType, Version, WriteContext
+from sully.machinery.strategy import ResourceType, Version, WriteContext
 
 Obj = dict[str, Any]
 
 _HISTORY = 10
-_PARTS = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
-_COUNTS = ("replicas", *_PARTS, "observedGeneration", "collisionCount")
 _FIXED = ("selector", "volumeClaimTemplates", "serviceName", "podManagementPolicy")
 _RETENTION = ("Retain", "Delete")
 
 
 class StatefulSetStrategy(WorkloadStrategy):
     """Writes to the stateful set itself."""
+
+    new_status: ClassVar[Obj] = {"replicas": 0, "availableReplicas": 0}
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
         """Fill in template, count, policies and the way of updating."""
@@ -49,16 +53,6 @@ class StatefulSetStrategy(WorkloadStrategy):
             claim["apiVersion"], claim["kind"] = "v1", "PersistentVolumeClaim"
             default_claim_spec(claim["spec"])
             claim["status"].setdefault("phase", "Pending")
-
-    def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
-        """Start with no pods seen."""
-        obj["status"] = {"replicas": 0, "availableReplicas": 0}
-        generations.start(obj)
-
-    def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
-        """Keep the status; count the change."""
-        obj["status"] = old["status"]
-        generations.follow(obj, old, bump=generations.spec_changed(obj, old))
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check policies, claims, counts, selector and template."""
@@ -86,30 +80,17 @@ class StatefulSetStrategy(WorkloadStrategy):
         return dns_label_problems(name)
 
 
-class StatefulSetStatusStrategy(StatefulSetStrategy):
+class StatefulSetStatusStrategy(CountedStatusStrategy, StatefulSetStrategy):
     """Writes to the status endpoint."""
 
-    def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
-        """Keep the spec."""
-        obj["spec"] = old["spec"]
-        generations.follow(obj, old, bump=False)
-
-    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
-        """Check the counts, and that collisions are only ever added."""
-        status, at = obj["status"], Path("status")
-        for name in _COUNTS:
-            yield from not_negative(status.get(name, 0), at.child(name))
-        for name in _PARTS:
-            if status.get(name, 0) > status["replicas"]:
-                text = "cannot be greater than status.replicas"
-                yield at.child(name).invalid(status.get(name, 0), text)
-        available = status.get("availableReplicas", 0)
-        if available > status.get("readyReplicas", 0):
-            text = "cannot be greater than status.readyReplicas"
-            yield at.child("availableReplicas").invalid(available, text)
-        new, before = status.get("collisionCount"), old["status"].get("collisionCount")
-        if before is not None and (new is None or new < before):
-            yield at.child("collisionCount").invalid(new or 0, "cannot be decremented")
+    parts: ClassVar[tuple[str, ...]] = (
+        "readyReplicas",
+        "currentReplicas",
+        "updatedReplicas",
+        "availableReplicas",
+    )
+    others: ClassVar[tuple[str, ...]] = ("observedGeneration", "collisionCount")
+    ready = "status.readyReplicas"
 
 
 def _policies(spec: Obj) -> Errors:
@@ -164,46 +145,28 @@ def _unavailable(value: int | str, at: Path) -> Errors:
 
 
 def _pods(spec: Obj) -> Errors:
-    selector, at = spec.get("selector"), SPEC.child("selector")
-    if selector is None:
-        yield at.required()
+    yield from required_selector(spec.get("selector"), "statefulset")
+    selected = selects(spec)
+    if selected is None:
+        yield SPEC.child("selector").invalid(spec.get("selector"), "")
+        yield from runs_always(spec["template"]["spec"], "StatefulSet")
     else:
-        yield from label_selector(selector, at)
-        if not selector.get("matchLabels") and not selector.get("matchExpressions"):
-            yield at.invalid(selector, "empty selector is invalid for statefulset")
-    try:
-        parsed = labels.from_object(selector)
-    except labels.SelectorError:
-        yield at.invalid(selector, "")
-    else:
-        yield from _template(spec, parsed, SPEC.child("template"))
-    pod, at = spec["template"]["spec"], SPEC.child("template", "spec")
-    policy = pod.get("restartPolicy", "")
-    if policy != "Always":
-        yield at.child("restartPolicy").not_supported(policy, ("Always",))
-    if "activeDeadlineSeconds" in pod:
-        text = "activeDeadlineSeconds in StatefulSet is not Supported"
-        yield at.child("activeDeadlineSeconds").forbidden(text)
+        yield from template_errors(_completed(spec), "StatefulSet", selected=selected)
 
 
-def _template(spec: Obj, selector: labels.Selector, at: Path) -> Errors:
+def _completed(spec: Obj) -> Obj:
+    """Return the template as pods get it, with claims as volumes.
+
+    The controller also sets host name and subdomain, so those of the template do not count.
+    """
     template = spec["template"]
-    own = template["metadata"].get("labels")
-    if not selector.everything and not selector.matches(own or {}):
-        text = "`selector` does not match template `labels`"
-        yield at.child("metadata", "labels").invalid(own, text)
     claims = {claim["metadata"].get("name", "") for claim in spec.get("volumeClaimTemplates") or ()}
     others = [v for v in template["spec"].get("volumes") or () if v.get("name") not in claims]
     added = [
         {"name": name, "persistentVolumeClaim": {"claimName": name}} for name in sorted(claims)
     ]
-    # The controller sets host name and subdomain, and adds the claims as volumes.
     pod = {k: v for k, v in template["spec"].items() if k not in ("hostname", "subdomain")}
-    yield from validate_template(template | {"spec": pod | {"volumes": added + others}}, at)
-
-
-def _ready(obj: Obj) -> str:
-    return f"{obj['status'].get('readyReplicas', 0)}/{obj['spec'].get('replicas', 0)}"
+    return {**template, "spec": pod | {"volumes": added + others}}
 
 
 STATEFUL_SETS = ResourceType(
@@ -220,7 +183,7 @@ STATEFUL_SETS = ResourceType(
     categories=("all",),
     columns=(
         NAME,
-        Column("Ready", plain(_ready), description="Ready pods of those desired."),
+        READY,
         AGE,
         *POD_TEMPLATE[:2],
     ),

@@ -12,7 +12,7 @@ from sully.api.cluster import taints
 from sully.api.cluster.policy_taints import OWNED
 from sully.api.cluster.strategy import denied
 from sully.api.cluster.types import HEALTH_KEYS
-from sully.machinery.gotext import quote
+from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import WriteContext
 
 Obj = dict[str, Any]

@@ -11,7 +11,7 @@ from typing import Any
 
 from sully.api.cluster import taints
 from sully.api.cluster.addresses import is_https
-from sully.api.cluster.agents import VALIDATORS, restrict_agent
+from sully.api.cluster.agents import VALIDATORS, is_agent, restrict_agent
 from sully.api.cluster.columns import AGE, CLUSTER_VERBS, condition, condition_status, printed
 from sully.api.cluster.policy_taints import OWNED, read_taint_ids
 from sully.api.cluster.schemas import package, schema
@@ -21,10 +21,18 @@ from sully.api.cluster.strategy import (
     CustomStrategy,
     denied_badly,
 )
+from sully.api.cluster.taint_history import (
+    TAINT_HISTORY,
+    read_history,
+    with_added,
+    with_removed,
+    with_sent,
+    write_history,
+)
 from sully.api.cluster.types import DEFAULT_SET, GROUP, HEALTH_KEYS, SET_LABEL
 from sully.api.core.columns import NAME, plain
-from sully.machinery.gotext import quote
 from sully.machinery.names import dns_label_problems
+from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import ResourceType, Version, WriteContext
 from sully.machinery.structural import fill
 
@@ -59,6 +67,8 @@ class ManagedClusterStrategy(CustomStrategy):
             obj["spec"]["taints"] = [*_taints(obj), *due]
         if _taints(obj):
             obj["spec"]["taints"] = _stamped(obj, old, ctx)
+        if ctx.compat.records_creator:
+            _record_taints(obj, old, ctx)
         labels = obj["metadata"].get("labels") or {}
         if not labels.get(SET_LABEL):
             obj["metadata"]["labels"] = {**labels, SET_LABEL: DEFAULT_SET}
@@ -70,13 +80,32 @@ class ManagedClusterStrategy(CustomStrategy):
 
 def _stamped(obj: Obj, old: Obj | None, ctx: WriteContext) -> list[Obj]:
     if ctx.compat.keeps_taint_times:
-        return taints.stamped(_taints(obj), _taints(old), ctx.now)
+        one_clock = ctx.compat.keeps_health_clock
+        return taints.stamped(_taints(obj), _taints(old), ctx.now, one_clock=one_clock)
     before = None if old is None else _taints(old)
     stamped, refused = taints.stamped_as_ocm(_taints(obj), before, ctx.now)
     if refused:
         why = f"It is not allowed to set TimeAdded of Taint {quote(','.join(refused))}."
         raise denied_badly(MUTATORS, why)
     return stamped
+
+
+def _record_taints(obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
+    """Keep the history of the taints, with the user who writes."""
+    annotations = obj["metadata"].get("annotations") or {}
+    ids = [taints.identity(taint) for taint in _taints(obj)]
+    entries = read_history((old or {"metadata": {}})["metadata"].get("annotations"))
+    if not is_agent(ctx.user, ctx.groups):
+        # The end of a taint is not for the agent of the cluster to choose.
+        entries = with_sent(entries, read_history(annotations), ids, now=ctx.now, by=ctx.user)
+    entries = with_removed(entries, ids, now=ctx.now, by=ctx.user)
+    entries = with_added(entries, ids, now=ctx.now, by=ctx.user)
+    others = {name: text for name, text in annotations.items() if name != TAINT_HISTORY}
+    history = {TAINT_HISTORY: write_history(entries)} if entries else {}
+    if others or history:
+        obj["metadata"]["annotations"] = {**others, **history}
+    else:
+        obj["metadata"].pop("annotations", None)
 
 
 def _taints(obj: Obj | None) -> list[Obj]:

@@ -7,7 +7,7 @@ that the hub sets on the namespaces of clusters distinguishes them.
 from typing import Any
 
 from sully.api.cluster.types import CLUSTER_NAME_LABEL
-from sully.machinery.gotext import quote
+from sully.machinery.serialization.gotext import quote
 
 Obj = dict[str, Any]
 

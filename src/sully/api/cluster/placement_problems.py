@@ -7,7 +7,7 @@ from typing import Any
 from sully.api.cluster.selectors import expression_problem, selector_problem
 from sully.api.cluster.types import BUILT_INS
 from sully.machinery.fields import Path
-from sully.machinery.gotext import quote
+from sully.machinery.serialization.gotext import quote
 
 Obj = dict[str, Any]
 Problem = tuple[Path, str]

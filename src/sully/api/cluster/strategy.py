@@ -14,7 +14,6 @@ from sully.api.cluster.types import GROUP
 from sully.api.core import generations
 from sully.machinery.errors import BadRequest, Forbidden, forbidden, invalid
 from sully.machinery.fields import FieldError
-from sully.machinery.names import label_key_problems
 from sully.machinery.strategy import Strategy, WriteContext
 from sully.machinery.structural import fill, is_misshapen, problems
 
@@ -60,7 +59,7 @@ class CustomStrategy(Strategy):
 
     def validate_finalizer(self, name: str) -> Sequence[str]:
         """Allow names without a domain: that of a custom resource is its controller's own."""
-        return label_key_problems(name)
+        return ()
 
 
 @dataclass(frozen=True, slots=True)

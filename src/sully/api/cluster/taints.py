@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from sully.api.cluster.policy_taints import TaintId
-from sully.api.cluster.types import NO_SELECT, UNAVAILABLE, UNREACHABLE
+from sully.api.cluster.types import HEALTH_KEYS, NO_SELECT, UNAVAILABLE, UNREACHABLE
 from sully.machinery.timestamps import TimeError, format_time, parse_time
 
 Obj = dict[str, Any]
@@ -25,12 +25,28 @@ def identity(taint: Mapping[str, Any]) -> tuple[str, str, str]:
     return taint.get("key", ""), taint.get("value", ""), taint.get("effect", "")
 
 
-def stamped(taints: Taints, before: Taints, now: datetime) -> list[Obj]:
-    """Return taints with their times: the stored one for existing taints, now for new ones."""
-    since = {identity(taint): taint["timeAdded"] for taint in before if taint.get("timeAdded")}
-    return [
-        {**taint, "timeAdded": since.get(identity(taint)) or format_time(now)} for taint in taints
-    ]
+def shared_clock(taint: TaintId) -> TaintId:
+    """Return a taint whose time counts for another: health taints of the hub replace each other."""
+    health = taint[0] in HEALTH_KEYS and taint[1:] == ("", NO_SELECT)
+    return (UNREACHABLE, "", NO_SELECT) if health else taint
+
+
+def stamped(taints: Taints, before: Taints, now: datetime, *, one_clock: bool) -> list[Obj]:
+    """Return taints with their times: the stored one for existing taints, now for new ones.
+
+    With one clock, tolerationSeconds do not restart when an unavailable cluster becomes
+    unreachable, or the reverse.
+    """
+    timed = [taint for taint in before if taint.get("timeAdded")]
+    since = {identity(taint): taint["timeAdded"] for taint in timed}
+    if one_clock:
+        since = {shared_clock(taint): added for taint, added in since.items()} | since
+    result = []
+    for taint in taints:
+        own = identity(taint)
+        added = since.get(own) or since.get(shared_clock(own) if one_clock else own)
+        result.append({**taint, "timeAdded": added or format_time(now)})
+    return result
 
 
 def still_due(taints: Taints, before: Taints, available: str, ids: frozenset[TaintId]) -> list[Obj]:

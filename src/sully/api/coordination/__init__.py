@@ -8,36 +8,37 @@ Start at: LeaseStrategy below.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from sully.api.core.checks import label_key, not_negative
+from sully.api.core.checks import not_negative
 from sully.api.core.columns import AGE, NAME, plain
 from sully.api.tables import load
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.names import label_key_problems
 from sully.machinery.schema import Tables
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
 
 Obj = dict[str, Any]
 
 COORDINATION = "io.k8s.api.coordination.v1"
-_STRATEGIES = ("OldestEmulationVersion",)
 
 
 class LeaseStrategy(Strategy):
     """Writes to leases."""
 
+    def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
+        """Remove what coordinated leader election needs, which Kubernetes has off by default."""
+        for name in ("strategy", "preferredHolder"):
+            obj["spec"].pop(name, None)
+
+    def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
+        """Remove what a new lease would not have."""
+        self.prepare_create(obj, ctx)
+
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
-        """Check the numbers of the record, and how the next holder is chosen."""
+        """Check the numbers of the record."""
         spec, at = obj["spec"], Path("spec")
         if spec.get("leaseDurationSeconds", 1) <= 0:
             text = "must be greater than 0"
             yield at.child("leaseDurationSeconds").invalid(spec["leaseDurationSeconds"], text)
         yield from not_negative(spec.get("leaseTransitions", 0), at.child("leaseTransitions"))
-        if "strategy" in spec:
-            # Kubernetes repeats the name of the field in the path.
-            yield from _named_strategy(spec["strategy"], at.child("strategy", "strategy"))
-        if spec.get("preferredHolder") and not spec.get("strategy"):
-            text = "may only be specified if `strategy` is defined"
-            yield at.child("preferredHolder").forbidden(text)
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check the new record like a new lease."""
@@ -45,14 +46,7 @@ class LeaseStrategy(Strategy):
 
     def validate_finalizer(self, name: str) -> Sequence[str]:
         """Allow names without a domain: Kubernetes checks them for its older kinds only."""
-        return label_key_problems(name)
-
-
-def _named_strategy(strategy: str, at: Path) -> Iterator[FieldError]:
-    if "/" in strategy:
-        yield from label_key(strategy, at)
-    elif strategy not in _STRATEGIES:
-        yield at.not_supported(strategy, _STRATEGIES)
+        return ()
 
 
 LEASES = ResourceType(

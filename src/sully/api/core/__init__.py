@@ -23,6 +23,7 @@ _TABLES = (
     "selectors",
     "services",
     "storage",
+    "endpoints",
 )
 
 
@@ -36,7 +37,9 @@ def load_tables(tables: "Tables") -> None:
 def resources() -> Iterable["ResourceType"]:
     """Return the resources of the group."""
     # Late imports: importing a type of the group need not load all the rules about its kinds.
+    from sully.api.core.endpoints import ENDPOINTS
     from sully.api.core.events import EVENTS
+    from sully.api.core.limitranges import LIMIT_RANGES
     from sully.api.core.namespaces import NAMESPACES
     from sully.api.core.nodes import NODES
     from sully.api.core.objects import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS
@@ -44,6 +47,7 @@ def resources() -> Iterable["ResourceType"]:
     from sully.api.core.persistentvolumes import PERSISTENT_VOLUMES
     from sully.api.core.pods.binding import BINDINGS
     from sully.api.core.pods.strategy import PODS
+    from sully.api.core.podtemplates import POD_TEMPLATES
     from sully.api.core.quotas import RESOURCE_QUOTAS
     from sully.api.core.replicationcontrollers import REPLICATION_CONTROLLERS
     from sully.api.core.services import SERVICES
@@ -51,12 +55,15 @@ def resources() -> Iterable["ResourceType"]:
     return (
         BINDINGS,
         CONFIG_MAPS,
+        ENDPOINTS,
         EVENTS,
+        LIMIT_RANGES,
         NAMESPACES,
         NODES,
         PERSISTENT_VOLUMES,
         PERSISTENT_VOLUME_CLAIMS,
         PODS,
+        POD_TEMPLATES,
         REPLICATION_CONTROLLERS,
         RESOURCE_QUOTAS,
         SECRETS,

@@ -115,12 +115,19 @@ def amounts(values: Mapping[str, str], at: Path) -> Iterator[FieldError]:
         yield from amount(name, text, at.child(name))
 
 
+def resource_name(name: str, at: Path) -> Errors:
+    """Check that the name of a resource is known, or has a domain."""
+    problems = [*label_key(name, at)]
+    yield from problems
+    known = name in _STANDARD or name.startswith(HUGE_PAGES) or "/" in name
+    if not problems and not known:
+        yield at.invalid(name, NOT_STANDARD)
+
+
 def container_resource_name(name: str, at: Path) -> Errors:
     """Check the name of a resource that a container requests."""
-    yield from label_key(name, at)
+    yield from resource_name(name, at)
     if "/" not in name:
-        if name not in _STANDARD and not name.startswith(HUGE_PAGES):
-            yield at.invalid(name, NOT_STANDARD)
         if name not in _OF_CONTAINERS and not name.startswith(HUGE_PAGES):
             yield at.invalid(name, "must be a standard resource for containers")
     elif not is_native(name) and name.startswith("requests."):

@@ -3,7 +3,7 @@
 The columns of one kind are defined with that kind.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -36,6 +36,11 @@ def age_cell(obj: Obj, now: datetime) -> str:
 def plain(read: Callable[[Obj], Any]) -> Callable[[Obj, datetime], Any]:
     """Return a cell from a function that needs no clock."""
     return lambda obj, _now: read(obj)
+
+
+def format_labels(values: Mapping[str, str] | None) -> str:
+    """Return labels as tables show them."""
+    return ",".join(f"{key}={value}" for key, value in sorted((values or {}).items())) or NONE
 
 
 NAME = Column("Name", name_cell, format="name", description="Name of the object.")

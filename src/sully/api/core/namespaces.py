@@ -29,9 +29,9 @@ def _label(obj: Obj) -> None:
 
 
 def validate_finalizers(obj: Obj) -> Iterator[FieldError]:
-    """Check the names of the finalizers."""
-    for position, name in enumerate(obj["spec"].get("finalizers") or ()):
-        at = Path("spec.finalizers").index(position)
+    """Check the names of the finalizers of a new namespace."""
+    at = Path("spec.finalizers")
+    for name in obj["spec"].get("finalizers") or ():
         yield from formatted(name, label_key_problems, at)
         if "/" not in name and name not in _STANDARD_FINALIZERS:
             yield at.invalid(name, _NOT_A_FINALIZER)
@@ -85,15 +85,34 @@ class NamespaceStatusStrategy(NamespaceStrategy):
             yield at.invalid(phase, "may only be 'Active' if `deletionTimestamp` is empty")
 
 
-def finalized(old: Obj, sent: Obj) -> Obj:
-    """Return the namespace with the finalizers that were sent, and nothing else changed.
+class NamespaceFinalizeStrategy(Strategy):
+    """Writes to the finalize endpoint: nothing but the finalizers in the spec.
 
-    Once none is finalizers and a deletion was requested, the server removes the namespace.
+    Once there is none and a deletion was requested, the server removes the namespace.
     """
-    spec = dict(old["spec"])
-    spec.pop("finalizers", None)
+
+    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
+        """Check the names of the finalizers."""
+        for position, name in enumerate(obj["spec"].get("finalizers") or ()):
+            at = Path("spec.finalizers").index(position)
+            yield from formatted(name, label_key_problems, at)
+            if "/" not in name and name not in _STANDARD_FINALIZERS:
+                yield at.invalid(name, _NOT_A_FINALIZER)
+
+
+FINALIZE = NamespaceFinalizeStrategy(reset=(("metadata",), ("status",)))
+
+
+def finalized(old: Obj, sent: Obj) -> Obj:
+    """Return the namespace with the finalizers that were sent, and nothing else changed."""
     finalizers = sent["spec"].get("finalizers")
-    return {**old, "spec": spec | ({"finalizers": finalizers} if finalizers else {})}
+    version = sent["metadata"].get("resourceVersion") or old["metadata"]["resourceVersion"]
+    spec = {name: value for name, value in old["spec"].items() if name != "finalizers"}
+    return {
+        **old,
+        "metadata": {**old["metadata"], "resourceVersion": version},
+        "spec": spec | ({"finalizers": finalizers} if finalizers else {}),
+    }
 
 
 def _phase(obj: Obj) -> str:

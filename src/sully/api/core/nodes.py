@@ -1,14 +1,17 @@
 """Nodes: the machines that pods run on, as kubelets (or simulated nodes) report them."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sully.api.core.amounts import amounts, round_up
 from sully.api.core.checks import same
 from sully.api.core.columns import AGE, NAME, NONE, UNKNOWN, plain
 from sully.api.core.namespaces import unsupported_label
+from sully.api.core.pods.spec.dns import NOT_A_CIDR, is_cidr
 from sully.api.core.taints import taints
 from sully.machinery.fields import FieldError, Path
+from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
 
 Obj = dict[str, Any]
@@ -16,6 +19,11 @@ Obj = dict[str, Any]
 _ROLE_PREFIX = "node-role.kubernetes.io/"
 _ROLE_LABEL = "kubernetes.io/role"
 _CIDR_SET = 'node updates may not change podCIDR except from "" to valid'
+_FEATURE = re.compile(r"[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*")
+_FEATURE_TEXT = (
+    "must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g.,"
+    " MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes"
+)
 _ONCE = "field cannot be modified once set"
 
 
@@ -35,18 +43,34 @@ class NodeStrategy(Strategy):
         """Keep the status."""
         obj["status"] = old["status"]
 
+    def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
+        """Remove the configuration of kubelets, which Kubernetes no longer distributes."""
+        obj["spec"].pop("configSource", None)
+
+    def warnings(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterator[str]:
+        """Warn of fields that nothing reads."""
+        if obj["spec"].get("configSource") is not None:
+            yield "spec.configSource: the feature is removed"
+        if obj["spec"].get("externalID"):
+            yield "spec.externalID: this field is deprecated, and is unused by Kubernetes"
+
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
-        """Check taints and amounts."""
+        """Check taints, amounts and addresses."""
         # The path says metadata, and always has.
         yield from taints(obj["spec"].get("taints") or [], Path("metadata.taints"))
         yield from _resources(obj)
+        yield from _declared_features(obj["status"].get("declaredFeatures") or ())
+        yield from _cidrs(obj["spec"].get("podCIDRs") or [])
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check the new state, and what may be set only once."""
         yield from _resources(obj)
+        yield from _declared_features(obj["status"].get("declaredFeatures") or ())
         yield from _addresses(obj)
         yield from _set_once(obj["spec"], old["spec"])
         yield from taints(obj["spec"].get("taints") or [], Path("metadata.taints"))
+        if obj["spec"].get("externalID", "") != old["spec"].get("externalID", ""):
+            yield Path("spec.externalID").forbidden("may not be updated")
 
 
 class NodeStatusStrategy(NodeStrategy):
@@ -84,7 +108,31 @@ def _set_once(spec: Obj, old: Obj) -> Iterator[FieldError]:
     if old.get("podCIDRs") and not same(spec.get("podCIDRs"), old["podCIDRs"]):
         yield Path("spec.podCIDRs").forbidden(_CIDR_SET)
     if old.get("providerID") and spec.get("providerID") != old["providerID"]:
-        yield Path("spec.providerID").invalid(None, _ONCE)
+        text = _ONCE if spec.get("providerID") else "field cannot be cleared once set"
+        yield Path("spec.providerID").invalid(None, text)
+
+
+def _cidrs(values: list[str]) -> Iterator[FieldError]:
+    at = Path("spec.podCIDRs")
+    for position, value in enumerate(values):
+        if not is_cidr(value):
+            yield at.index(position).invalid(value, NOT_A_CIDR)
+    families = [":" in value for value in values]
+    if len(set(families)) < len(families):
+        yield at.invalid(values, "may specify no more than one CIDR for each IP family")
+
+
+def _declared_features(names: Sequence[str]) -> Iterator[FieldError]:
+    at, before = Path("status.declaredFeatures"), ""
+    for position, name in enumerate(names):
+        here = at.index(position)
+        if position and name == before:
+            yield here.duplicate(name)
+        elif name < before:
+            yield here.invalid(name, "list must be sorted alphabetically")
+        if not _FEATURE.fullmatch(name):
+            yield here.invalid(name, f"invalid feature name {quote(name)}: {_FEATURE_TEXT}")
+        before = name
 
 
 def _status(obj: Obj) -> str:

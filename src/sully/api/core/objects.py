@@ -6,14 +6,14 @@ None of them does anything by itself; the rules are about keys, sizes and what m
 import base64
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from sully.api.core.checks import formatted, same, unchanged
 from sully.api.core.columns import AGE, NAME, plain
 from sully.api.core.namespaces import unsupported_label
-from sully.machinery.codec import BodyError, parse_json
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.patch.merge_patch import go_kind
+from sully.machinery.serialization.codec import BodyError, parse_json
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
 
 Obj = dict[str, Any]
@@ -61,6 +61,8 @@ def _decoded_size(values: Mapping[str, str]) -> int:
 
 class ConfigMapStrategy(Strategy):
     """Writes to config maps."""
+
+    validates_like_new: ClassVar[bool] = True
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check keys and the size of all values together."""
@@ -153,6 +155,8 @@ def _docker_config(data: Mapping[str, str], key: str, at: Path) -> Iterator[Fiel
 
 class ServiceAccountStrategy(Strategy):
     """Writes to service accounts."""
+
+    validates_like_new: ClassVar[bool] = True
 
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
         """Keep only the names of secrets: they are always in the same namespace."""

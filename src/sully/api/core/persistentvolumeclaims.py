@@ -8,8 +8,8 @@ from sully.api.core.columns import NAME, UNSET, age_cell, plain
 from sully.api.core.gotypes import core_type
 from sully.api.core.namespaces import unsupported_label
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.gostructs import diff
 from sully.machinery.quantity import parse_quantity
+from sully.machinery.serialization.gostructs import diff
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
 
 Obj = dict[str, Any]

@@ -15,13 +15,13 @@ from sully.api.core.persistentvolumeclaims import (
     class_cell,
     modes_cell,
 )
-from sully.api.core.pods.scheduling import node_selector
-from sully.api.core.pods.volumes import MANY, no_backsteps
+from sully.api.core.pods.spec.scheduling import node_selector
+from sully.api.core.pods.spec.volumes import MANY, no_backsteps
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.gostructs import diff
 from sully.machinery.names import dns_subdomain_problems
 from sully.machinery.quantity import parse_quantity
 from sully.machinery.schema import ObjectType
+from sully.machinery.serialization.gostructs import diff
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
 from sully.machinery.timestamps import format_time
 

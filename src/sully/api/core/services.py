@@ -10,8 +10,8 @@ from typing import Any
 from sully.api.core.checks import Errors, dns_label, dns_subdomain, label_key, labels, one_of
 from sully.api.core.columns import NAME, NONE, UNKNOWN, age_cell, plain
 from sully.api.core.namespaces import unsupported_label
-from sully.api.core.pods.dns import NOT_AN_ADDRESS, is_address
-from sully.api.core.pods.ports import port_number, port_reference
+from sully.api.core.pods.spec.dns import NOT_AN_ADDRESS, is_address
+from sully.api.core.pods.spec.ports import port_number, port_reference
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.names import dns_label_problems
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext

@@ -9,7 +9,6 @@ from sully.api.core.columns import AGE, NAME, plain
 from sully.api.core.fractions import at_most_all, count_or_percent
 from sully.api.policy import POLICY
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.names import label_key_problems
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
 
 Obj = dict[str, Any]
@@ -25,7 +24,7 @@ class BudgetStrategy(Strategy):
 
     def validate_finalizer(self, name: str) -> Sequence[str]:
         """Allow names without a domain: Kubernetes checks them for its older kinds only."""
-        return label_key_problems(name)
+        return ()
 
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
         """Start with nothing allowed: the controller has not counted yet."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from sully.api.rbac.rules import Rights, every
-from sully.machinery.gotext import quote
+from sully.machinery.serialization.gotext import quote
 
 Obj = dict[str, Any]
 

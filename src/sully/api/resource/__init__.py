@@ -2,7 +2,7 @@
 
 Owns: the kinds of the group in all versions, with defaults, conversion, validation and strategies.
 Never: decides what a taint does to anybody (domain), or does I/O.
-Start at: types.py, then strategy.py, then validation_taints.py.
+Start at: types.py, then strategy.py, then validation/taints.py.
 """
 
 from collections.abc import Iterable, Mapping

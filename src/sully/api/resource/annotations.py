@@ -9,11 +9,20 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from sully.api.resource.checks import Errors, Options
+from sully.api.resource.eviction_rate import (
+    BURST_ANNOTATION,
+    MAX_COUNT,
+    RATE_ANNOTATION,
+    parse_burst,
+    parse_rate,
+)
 from sully.machinery.fields import Path
 from sully.machinery.strategy import Obj, WriteContext
-from sully.machinery.timestamps import TimeError, parse_time
+from sully.machinery.timestamps import TimeError, format_micro_time, parse_time
 
 CREATED_BY = "sully.dev/created-by"
+CREATED_AT = "sully.dev/created-at"
+"""When a patch was created, more exactly than in whole seconds: the older one takes precedence."""
 DESCRIPTION = "sully.dev/description"
 EXPIRES_AT = "sully.dev/expires-at"
 PAUSED = "sully.dev/paused"
@@ -28,15 +37,23 @@ _AT = Path("metadata.annotations")
 
 def keep_author(obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
     """Record who created an object; clients cannot set it."""
+    _keep(CREATED_BY, ctx.user, obj, old, ctx)
+
+
+def keep_creation_time(obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
+    """Record when an object was created; clients cannot set it."""
+    _keep(CREATED_AT, format_micro_time(ctx.now), obj, old, ctx)
+
+
+def _keep(name: str, new: str, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
+    """Set an annotation of a new object, and keep it as it is stored."""
     if not ctx.compat.records_creator:
         return
     annotations = dict(obj["metadata"].get("annotations", {}))
-    annotations.pop(CREATED_BY, None)
-    author = ctx.user
-    if old is not None:
-        author = old["metadata"].get("annotations", {}).get(CREATED_BY, "")
-    if author:
-        annotations[CREATED_BY] = author
+    annotations.pop(name, None)
+    value = new if old is None else old["metadata"].get("annotations", {}).get(name, "")
+    if value:
+        annotations[name] = value
     if annotations:
         obj["metadata"]["annotations"] = annotations
     else:
@@ -72,6 +89,22 @@ def validate_annotations(obj: Obj, old: Obj | None, rules: Options) -> Errors:
         yield _AT.key(DESCRIPTION).too_long(DESCRIPTION_MAX)
     if EXPIRES_AT in changed and rules.gates[GUARDS]:
         yield from _time(changed[EXPIRES_AT], _AT.key(EXPIRES_AT))
+    yield from _rates(changed)
+
+
+def _rates(changed: Mapping[str, str]) -> Errors:
+    if RATE_ANNOTATION in changed:
+        try:
+            parse_rate(changed[RATE_ANNOTATION])
+        except ValueError:
+            at = _AT.key(RATE_ANNOTATION)
+            yield at.invalid(changed[RATE_ANNOTATION], "must be a rate, for example 2/s or 1/5m")
+    if BURST_ANNOTATION in changed:
+        try:
+            parse_burst(changed[BURST_ANNOTATION])
+        except ValueError:
+            at = _AT.key(BURST_ANNOTATION)
+            yield at.invalid(changed[BURST_ANNOTATION], f"must be 1 to {MAX_COUNT}")
 
 
 def _time(text: str, at: Path) -> Errors:

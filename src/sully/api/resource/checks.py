@@ -116,17 +116,18 @@ def _items(items: Sequence[T], check: Callable[[T, Path], Errors], at: Path) -> 
 
 def unique(items: Sequence[T], key: Callable[[T], Hashable], at: Path) -> Errors:
     """Yield an error for items with a duplicate key; it shows the whole item."""
-    for position, item in _repeated(items, key):
+    for position, item in repeated(items, key):
         yield at.index(position).duplicate(shown(item))
 
 
 def unique_keys(items: Sequence[T], key: Callable[[T], Hashable], at: Path) -> Errors:
     """Yield an error for items with a duplicate key; it shows the key."""
-    for position, item in _repeated(items, key):
+    for position, item in repeated(items, key):
         yield at.index(position).duplicate(key(item))
 
 
-def _repeated(items: Sequence[T], key: Callable[[T], Hashable]) -> Iterator[tuple[int, T]]:
+def repeated(items: Sequence[T], key: Callable[[T], Hashable]) -> Iterator[tuple[int, T]]:
+    """Yield items whose key an earlier one has, with their positions."""
     seen: set[Hashable] = set()
     for position, item in enumerate(items):
         if key(item) in seen:

@@ -20,10 +20,10 @@ from sully.api.resource.types import (
     ResourceClaimSpec,
     ResourceClaimTemplateSpec,
 )
-from sully.api.resource.validation_claim_status import validate_claim_status
-from sully.api.resource.validation_claims import validate_claim_spec
-from sully.api.resource.validation_names import validate_label_key, validate_label_value
-from sully.api.resource.validation_slices import IMMUTABLE
+from sully.api.resource.validation.claim_status import validate_claim_status
+from sully.api.resource.validation.claims import validate_claim_spec
+from sully.api.resource.validation.names import validate_label_key, validate_label_value
+from sully.api.resource.validation.slices import IMMUTABLE
 from sully.machinery.fields import Path
 from sully.machinery.strategy import Obj, Strategy, WriteContext
 
@@ -177,7 +177,8 @@ def _template_metadata(meta: Obj, at: Path) -> Errors:
         yield from validate_label_value(value, at.child("labels"))
     for name in meta:
         if name not in ("annotations", "labels"):
-            yield at.child(name).forbidden("cannot be set")
+            # Kubernetes derives the name from that of the Go field.
+            yield at.child("uID" if name == "uid" else name).forbidden("cannot be set")
 
 
 def _admin_requested(spec: Obj, obj: Obj, ctx: WriteContext) -> Errors:

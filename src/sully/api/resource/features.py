@@ -2,7 +2,7 @@
 
 A field whose gate is off is dropped silently, unless the stored object already used the feature
 anywhere: then everything the client sends is kept, so that switching a gate off and on again loses
-nothing. Selection criteria of rules are never dropped but refused (validation_rules.py).
+nothing. Selection criteria of rules are never dropped but refused (validation/rules.py).
 """
 
 from collections.abc import Callable, Iterator
@@ -103,8 +103,13 @@ def _of_slice_taints(*names: str) -> Callable[[Obj], Places]:
     return places
 
 
+def _taints_of_slice(obj: Obj) -> Places:
+    yield from _of_slice("taints")(obj)
+    yield from _of_devices("taints")(obj)
+
+
 SLICE_FEATURES = (
-    Feature("DRADeviceTaints", _of_devices("taints")),
+    Feature("DRADeviceTaints", _taints_of_slice),
     Feature("DRAPartitionableDevices", _partitions),
     Feature(
         "DRADeviceBindingConditions",

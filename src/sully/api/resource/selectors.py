@@ -49,7 +49,9 @@ def validate_expression(
         yield at.too_long(EXPRESSION_MAX)
         return
     problem, cost = _judge(expression, rules, derived)
-    if problem:
+    if problem.startswith("program "):
+        yield at.internal(problem)
+    elif problem:
         yield at.invalid(expression, problem)
     elif cost > COST_MAX:
         yield at.forbidden("too complex, exceeds cost limit")

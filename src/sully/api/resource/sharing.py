@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec.structs import force_setattr
 
 from sully.machinery.memo import Memo
-from sully.machinery.wire import Wire
+from sully.machinery.serialization.wire import Wire
 
 if TYPE_CHECKING:
     from sully.api.resource.types import DeviceAttribute, DeviceCapacity

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from sully.api.resource.annotations import keep_author, validate_annotations
+from sully.api.resource.annotations import keep_author, keep_creation_time, validate_annotations
 from sully.api.resource.checks import Errors, in_order, options, under_basic
 from sully.api.resource.defaults import default_taints, slice_taints
 from sully.api.resource.features import (
@@ -27,12 +27,12 @@ from sully.api.resource.types import (
     ResourceSlicePatchSpec,
     ResourceSliceSpec,
 )
-from sully.api.resource.validation_classes import validate_class_spec
-from sully.api.resource.validation_conditions import validate_conditions
-from sully.api.resource.validation_rules import validate_patch, validate_rule_spec
-from sully.api.resource.validation_slices import validate_slice_spec
+from sully.api.resource.validation.classes import validate_class_spec
+from sully.api.resource.validation.conditions import validate_conditions
+from sully.api.resource.validation.rules import validate_patch, validate_rule_spec
+from sully.api.resource.validation.slices import validate_slice_spec
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.gotext import quote
+from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import Obj, Strategy, WriteContext
 from sully.machinery.timestamps import format_time
 
@@ -218,12 +218,14 @@ class PatchStrategy(_Comparing):
         first_generation(obj)
         drop_disabled(PATCH_FEATURES, obj, None, ctx.gates)
         keep_author(obj, None, ctx)
+        keep_creation_time(obj, None, ctx)
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Keep the status; stamp taints whose effect changed and whose time did not."""
         obj["status"] = old.get("status", {})
         drop_disabled(PATCH_FEATURES, obj, old, ctx.gates)
         keep_author(obj, old, ctx)
+        keep_creation_time(obj, old, ctx)
         _restamp(_patch_taints(obj), _patch_taints(old), format_time(ctx.now))
         next_generation(obj, old)
 

@@ -11,14 +11,13 @@ import msgspec
 from sully.api.cluster.types import EFFECTS, HEALTH_KEYS
 from sully.api.core import generations
 from sully.api.core.checks import between, formatted, label_key, label_selector, one_of
-from sully.api.core.columns import AGE, NAME, plain
-from sully.api.resource.validation_conditions import validate_conditions
+from sully.api.resource.validation.conditions import validate_conditions
 from sully.api.sully import SULLY
-from sully.api.sully.records import taint_text
+from sully.api.sully.columns import table
 from sully.api.sully.types import GROUP, POLICY_KIND, VERSION, ClusterTaintPolicyStatus
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.names import label_value_problems
-from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
+from sully.machinery.strategy import ResourceType, Strategy, Version, WriteContext
 
 Obj = dict[str, Any]
 Errors = Iterator[FieldError]
@@ -101,20 +100,6 @@ def _taint(taint: Obj, at: Path) -> Errors:
     yield from one_of(taint["effect"], EFFECTS, at.child("effect"), required=True)
 
 
-def _rules(obj: Obj) -> list[Obj]:
-    rules: list[Obj] = obj["spec"].get("rules") or []
-    return rules
-
-
-def _conditions(obj: Obj) -> str:
-    texts = (f"{rule['condition']['type']}={rule['condition']['status']}" for rule in _rules(obj))
-    return ",".join(dict.fromkeys(texts))
-
-
-def _taints(obj: Obj) -> str:
-    return ",".join(dict.fromkeys(taint_text(rule["taint"]) for rule in _rules(obj)))
-
-
 POLICIES = ResourceType(
     group=GROUP,
     kind=POLICY_KIND,
@@ -125,10 +110,5 @@ POLICIES = ResourceType(
     strategy=PolicyStrategy(reset=(("status",),)),
     status=PolicyStatusStrategy(reset=(("metadata",), ("spec",))),
     short_names=("ctp",),
-    columns=(
-        NAME,
-        Column("Conditions", plain(_conditions), description="Conditions that become taints."),
-        Column("Taints", plain(_taints), description="Taints they become."),
-        AGE,
-    ),
+    columns=table(POLICY_KIND),
 )

@@ -4,12 +4,11 @@ Records are written by controllers and read by everyone; a record of what happen
 """
 
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Any
 
 from sully.api.core import generations
-from sully.api.core.columns import AGE, NAME, NONE, plain, since
 from sully.api.sully import SULLY
+from sully.api.sully.columns import table
 from sully.api.sully.types import GROUP, VERSION
 from sully.api.sully.validation import (
     validate_eviction,
@@ -18,7 +17,7 @@ from sully.api.sully.validation import (
     validate_taint_status,
 )
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
+from sully.machinery.strategy import ResourceType, Strategy, Version, WriteContext
 
 Obj = dict[str, Any]
 
@@ -72,40 +71,6 @@ class TaintRecordStatusStrategy(Strategy):
         return validate_taint_status(obj.get("status", {}), Path("status"))
 
 
-def taint_text(taint: Obj) -> str:
-    """Write a taint as people do: `key=value:effect`."""
-    value = f"={taint['value']}" if taint.get("value") else ""
-    return f"{taint.get('key', '')}{value}:{taint.get('effect', '')}"
-
-
-def _first_cause(obj: Obj) -> Obj:
-    causes = obj["spec"].get("causes") or [{}]
-    first: Obj = causes[0]
-    return first
-
-
-def _cause(obj: Obj) -> str:
-    cause = _first_cause(obj)
-    more = len(obj["spec"].get("causes") or ()) - 1
-    text = f"{cause.get('kind', '')}/{cause.get('name', '')}"
-    return f"{text} and {more} more" if more > 0 else text
-
-
-def _evicted(obj: Obj, now: datetime) -> str:
-    return since(obj["spec"].get("evictedTime"), now)
-
-
-def _latest_taint(obj: Obj) -> Obj:
-    """Return the taint as last seen, or as first seen."""
-    taint: Obj = obj.get("status", {}).get("taint") or obj["spec"]["taint"]
-    return taint
-
-
-def _deleted(obj: Obj, now: datetime) -> str:
-    deleted = obj.get("status", {}).get("deletedTime")
-    return since(deleted, now) if deleted else NONE
-
-
 EVICTIONS = ResourceType(
     group=GROUP,
     kind="EvictionRecord",
@@ -115,25 +80,7 @@ EVICTIONS = ResourceType(
     versions=_ONE_VERSION,
     strategy=EvictionRecordStrategy(),
     short_names=("evr",),
-    columns=(
-        NAME,
-        Column(
-            "Pod", plain(lambda obj: obj["spec"]["pod"]["name"]), description="The evicted pod."
-        ),
-        Column(
-            "Node",
-            plain(lambda obj: obj["spec"]["pod"].get("node", "")),
-            description="Where the pod ran.",
-        ),
-        Column(
-            "Taint",
-            plain(lambda obj: taint_text(_first_cause(obj))),
-            description="The first of the taints that caused the eviction.",
-        ),
-        Column("Cause", plain(_cause), description="The object with that taint."),
-        Column("Evicted", _evicted, description="How long ago the pod was evicted."),
-        AGE,
-    ),
+    columns=table("EvictionRecord"),
 )
 
 TAINTS = ResourceType(
@@ -146,26 +93,5 @@ TAINTS = ResourceType(
     strategy=TaintRecordStrategy(reset=(("status",),)),
     status=TaintRecordStatusStrategy(reset=(("spec",),)),
     short_names=("tr",),
-    columns=(
-        NAME,
-        Column("Rule", plain(lambda obj: obj["spec"]["rule"]["name"]), description="The rule."),
-        Column(
-            "Taint",
-            plain(lambda obj: taint_text(_latest_taint(obj))),
-            description="The taint as last seen.",
-        ),
-        Column(
-            "By",
-            plain(lambda obj: obj["spec"].get("createdBy", "")),
-            description="Who created the rule.",
-        ),
-        Column(
-            "Evicted",
-            plain(lambda obj: obj.get("status", {}).get("evicted", 0)),
-            type="integer",
-            description="How many pods it evicted.",
-        ),
-        Column("Deleted", _deleted, description="How long ago the rule was deleted."),
-        AGE,
-    ),
+    columns=table("TaintRecord"),
 )

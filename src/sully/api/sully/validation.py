@@ -43,7 +43,8 @@ def validate_taint(spec: Obj) -> Errors:
     rule, at = spec.get("rule") or {}, SPEC.child("rule")
     yield from _name(rule, at)
     yield from _required(rule, "uid", at)
-    yield from _required(spec.get("taint") or {}, "key", SPEC.child("taint"))
+    key, where = (spec.get("taint") or {}).get("key"), SPEC.child("taint").child("key")
+    yield from label_key(key, where) if key else (where.required(),)
     yield from _required(spec, "addedTime", SPEC)
     yield from _short(spec, "description", SPEC)
 

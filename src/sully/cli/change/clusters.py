@@ -1,7 +1,7 @@
 """Taints of managed clusters: which clusters are selected, and their taints after the change."""
 
-from collections.abc import Iterator
-from datetime import datetime
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from sully.cli.change.taint_args import TaintArgs
@@ -11,6 +11,7 @@ from sully.cli.client.text import did_you_mean
 from sully.cli.command import CommandError
 
 if TYPE_CHECKING:
+    from sully.api.cluster.taint_history import TaintEntry
     from sully.api.cluster.types import ManagedCluster, Taint
     from sully.domain.planning.taintgrammar import TaintToAdd, TaintToRemove
     from sully.planning.changes import Put
@@ -31,6 +32,75 @@ def cluster_changes(session: Session, snapshot: "Snapshot", args: TaintArgs) -> 
         spec = replace(cluster.spec, taints=taints)
         changes.append(Put(CLUSTERS, replace(cluster, spec=spec)))
     return changes
+
+
+async def user_name(session: Session) -> str:
+    """Return who the user is for the server, for the history; empty if it does not tell."""
+    from sully.client.transport import Kind
+    from sully.machinery.errors import ApiError
+
+    reviews = Kind(
+        "authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", dict, False
+    )
+    try:
+        review = await session.transport.create(reviews, {"metadata": {}})
+    except ApiError:
+        return ""
+    return str(review.get("status", {}).get("userInfo", {}).get("username", ""))
+
+
+def with_history(session: Session, change: "Put", args: TaintArgs, user: str) -> "Put":
+    """Record in the annotation of a cluster who sets and removes taints, why and until when."""
+    from msgspec.structs import replace
+
+    from sully.api.cluster.taint_history import (
+        TAINT_HISTORY,
+        read_history,
+        with_removed,
+        write_history,
+    )
+    from sully.domain.clusters.policies import taint_id
+    from sully.planning.changes import Put
+
+    cluster, now = change.obj, session.clock.now()
+    before = read_history(cluster.metadata.annotations)
+    ids = [taint_id(taint) for taint in cluster.spec.taints]
+    entries = with_removed(before, ids, now=now, by=user)
+    added = [_entry(session, before, taint, now=now, user=user) for taint in args.sets]
+    if len(entries) + len(added) == len(before):
+        return change
+    history = {TAINT_HISTORY: write_history((*entries, *added))}
+    annotations = {**cluster.metadata.annotations, **history}
+    metadata = replace(cluster.metadata, annotations=annotations)
+    return Put(change.kind, replace(cluster, metadata=metadata))
+
+
+def _entry(
+    session: Session,
+    before: "Sequence[TaintEntry]",
+    added: "TaintToAdd",
+    *,
+    now: datetime,
+    user: str,
+) -> "TaintEntry":
+    """Return the entry of a taint; what is not given stays as it was, as for rules."""
+    from sully.api.cluster.taint_history import TaintEntry, set_by
+    from sully.machinery.timestamps import format_time
+
+    options = session.options
+    same = [entry for entry in before if (entry.key, entry.effect) == (added.key, added.effect)]
+    old = set_by(same, same[-1].id) if same else None
+    ends = format_time(now + timedelta(seconds=options.lasts)) if options.lasts else ""
+    return TaintEntry(
+        time=now.replace(microsecond=0),
+        event="tainted",
+        key=added.key,
+        value=added.value,
+        effect=added.effect,
+        by=user,
+        reason=options.reason or (old.reason if old is not None else ""),
+        expires_at=ends or (old.expires_at if old is not None else ""),
+    )
 
 
 def with_softer_taints(

@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 import termios
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from sully.cli.command import CommandError
@@ -18,18 +19,26 @@ _LINES = 24
 """The height of a terminal of unknown size."""
 
 
-async def confirm(plan: "Plan", out: TextIO = sys.stdout, *, lines: int = 0) -> bool:
-    """Ask whether to continue, below a plan of this many lines; fail without a terminal."""
+async def confirm(
+    plan: "Plan", out: TextIO = sys.stdout, *, lines: int = 0, large: Sequence[str] = ()
+) -> bool:
+    """Ask whether to continue, below a plan of this many lines; fail without a terminal.
+
+    `large` has the reasons why the change is large.
+    """
+    from sully.cli.change.large_changes import large_change_text
+
     screen = _screen(out)
-    if screen is None or not sys.stdin.isatty():
-        what = "change placements" if plan.subject == "clusters" else "evict pods"
+    if screen is None or not can_ask(out):
         raise CommandError(
-            f"this may {what}, and there is no terminal to ask for confirmation\n"
+            f"{_risk(plan, large)}, and there is no terminal to ask for confirmation\n"
             "  use --yes to skip the confirmation, or --dry-run to only show the plan",
             code=2,
         )
     if screen is not out or not fits_on(screen, lines):
         _show_briefly(plan, screen)
+    if large:
+        screen.write(f"\n{large_change_text(large)}\n")
     typed = number_to_type(plan)
     if typed is None:
         return (await _answer("Continue? [y/N] ", screen)).lower() in ("y", "yes")
@@ -37,6 +46,19 @@ async def confirm(plan: "Plan", out: TextIO = sys.stdout, *, lines: int = 0) -> 
     return await _answer(f"Type the number of {thing} ({count}) to continue: ", screen) == str(
         count
     )
+
+
+def _risk(plan: "Plan", large: Sequence[str]) -> str:
+    if plan.subject == "clusters":
+        return "this may change placements"
+    if large and not plan.caused:
+        return f"this changes {large[0]}"
+    return "this may evict pods"
+
+
+def can_ask(out: TextIO) -> bool:
+    """Report whether there is a terminal to ask for confirmation."""
+    return _screen(out) is not None and sys.stdin.isatty()
 
 
 def _screen(out: TextIO) -> TextIO | None:
@@ -54,14 +76,19 @@ def fits_on(screen: TextIO, lines: int) -> bool:
 
 
 def _show_briefly(plan: "Plan", screen: TextIO) -> None:
-    from sully.cli.change.plan_printer import summary
+    from sully.cli.change.plan_printer import broken_budgets, headline, summary
 
-    screen.write(f"\n{summary(plan)}\n")
+    loops = (f"{headline(loop)}\n" for loop in plan.eviction_loops[:1])
+    budgets = (f"{line}\n" for line in broken_budgets(plan))
+    screen.write(f"\n{''.join(loops)}{summary(plan)}\n{''.join(budgets)}")
 
 
 def number_to_type(plan: "Plan") -> tuple[int, str] | None:
     """Return which number of what has to be typed; None if yes is enough."""
     pods, devices = len(plan.caused), len(plan.devices)
+    if plan.eviction_loops:
+        looping = sum(loop.pods for loop in plan.eviction_loops)
+        return looping, "pods to evict again and again"
     if pods > MANY_PODS:
         return pods, "pods to evict"
     placements = len(plan.placements)

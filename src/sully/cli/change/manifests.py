@@ -18,8 +18,6 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 _SUFFIX_LIST = f"{', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]}"
 _URLS = ("http://", "https://")
 _INSTEAD = {
-    "Pod": "use 'sully explain pod NAME' to see where it can be scheduled",
-    "ResourceClaim": "use 'sully explain claim NAME' to see which devices it can be allocated",
     "Node": "use 'kubectl drain', or for its devices: sully plan device '*/NODE/*' TAINT",
     "Kustomization": "build it first: kubectl kustomize DIR | sully plan -f -",
 }
@@ -91,8 +89,7 @@ def _bodies(session: Session, name: str) -> Iterator[Obj]:
     try:
         for document, repeated in read_documents(read_bytes(session, name, code=2)):
             if repeated:
-                text = f"{name}: duplicate field {', '.join(repeated)}"
-                raise CommandError(text, code=2)
+                raise CommandError(f"{name}: {', '.join(repeated)}", code=2)
             yield from objects_in((document,))
     except (SnapshotError, TextError) as error:
         raise CommandError(f"{name}: {error}", code=2) from error
@@ -102,7 +99,18 @@ def kinds() -> "dict[str, Kind[Any]]":
     """Return the kinds that there are plans for, by name."""
     from sully.planning.changes import DEVICE_KINDS, PLACEMENT_KINDS
 
-    return {kind.kind: kind for kind in (*DEVICE_KINDS, *PLACEMENT_KINDS)}
+    others = {kind.kind: kind for kind in (*DEVICE_KINDS, *PLACEMENT_KINDS)}
+    return others | workload_kinds()
+
+
+def workload_kinds() -> "dict[str, Kind[Any]]":
+    """Return workloads, and what they claim devices with."""
+    from sully.planning.cluster_copy import PLANNED_PODS
+    from sully.views.kinds import CLAIMS
+    from sully.views.snapshot.kinds import TEMPLATES, WORKLOADS
+
+    known: tuple[Kind[Any], ...] = (PLANNED_PODS, *WORKLOADS, CLAIMS, TEMPLATES)
+    return {kind.kind: kind for kind in known}
 
 
 def kind_of(manifest: Manifest) -> "Kind[Any]":

@@ -8,9 +8,10 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from sully.cli.change.plan import UNSCHEDULABLE
+from sully.cli.change.plan import EVICTION_LOOP, exit_code
 from sully.cli.client.options import NAMES, TABLES
 from sully.cli.client.session import Session
+from sully.cli.command import CommandError
 
 if TYPE_CHECKING:
     from sully.domain.planning.report import Plan
@@ -35,7 +36,9 @@ def is_dry_run(session: Session) -> bool:
     return bool(session.options.dry_run != "none")
 
 
-async def confirmed(session: Session, plan: "Plan", *, ask: bool) -> int | None:
+async def confirmed(
+    session: Session, plan: "Plan", *, ask: bool, large: Sequence[str] = ()
+) -> int | None:
     """Show a plan and ask for confirmation if needed; return the exit code if that was all."""
     from sully.cli.change.confirm import confirm
     from sully.cli.change.plan_printer import show_plan
@@ -43,11 +46,26 @@ async def confirmed(session: Session, plan: "Plan", *, ask: bool) -> int | None:
     out = text_stream(session)
     lines = show_plan(plan, wide=session.options.output == "wide", stream=out)
     if is_dry_run(session):
-        return UNSCHEDULABLE if plan.has_unscheduled else 0
-    if ask and not session.options.yes and not await confirm(plan, out, lines=lines):
+        return exit_code(plan)
+    if ask and plan.eviction_loops and not getattr(session.options, "force", False):
+        refuse_loop(session)
+    if ask and not session.options.yes and not await confirm(plan, out, lines=lines, large=large):
         report(session, "Nothing changed.")
         return 1
     return None
+
+
+def refuse_loop(session: Session) -> None:
+    """Refuse to start an eviction loop that nobody can be asked about."""
+    from sully.cli.change.confirm import can_ask
+
+    if not session.options.yes and can_ask(text_stream(session)):
+        return
+    raise CommandError(
+        "pods would be evicted again and again; nothing changed\n"
+        "  see above what would help, or use --force to continue anyway",
+        code=EVICTION_LOOP,
+    )
 
 
 def print_objects(session: Session, objects: Sequence[Obj]) -> None:

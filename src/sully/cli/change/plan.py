@@ -21,6 +21,7 @@ from sully.cli.command import CommandError, Options, command
 from sully.cli.run.controller_options import placement_options
 
 if TYPE_CHECKING:
+    from sully.cli.change.manifests import Manifest
     from sully.client.transport import Kind
     from sully.domain.planning.report import Plan
     from sully.planning.changes import Change
@@ -29,16 +30,23 @@ if TYPE_CHECKING:
 
 UNSCHEDULABLE = 3
 """The exit code when something would be unschedulable."""
+EVICTION_LOOP = 4
+"""The exit code when pods would be evicted again and again."""
 NAMESPACE = "Read only this namespace, if you may not list objects in all of them."
 _HELP = f"""\
 Preview what would happen if objects were applied or deleted, or a taint were set.
 
 A plan runs the code of the controllers on a copy of the cluster and shows which devices would
 change, which pods would be evicted and when, where their replacements would be scheduled, and how
-many devices of each class would be left. Nothing is written.
+many devices of each class would be left. Pods that would be evicted again and again come first,
+with what would help. Nothing is written.
 
 There are plans for DeviceTaintRule, ResourceSlicePatch, ResourceSlice and DeviceClass, and for
 ManagedCluster, Placement, ManagedClusterSetBinding, ManagedClusterSet and ClusterTaintPolicy.
+
+For Pod, Deployment, ReplicaSet, StatefulSet, DaemonSet and Job, with the ResourceClaims and
+ResourceClaimTemplates in the same files, the plan shows whether the pods would fit now: where they
+would be scheduled, with which devices, or why they would stay Pending.
 
 {EFFECTS}
 \b
@@ -46,7 +54,9 @@ Exit codes:
   0  all pods would be rescheduled
   1  the command failed, or the result is not known
   2  usage error
-  3  a pod would be unschedulable, or a placement would lack clusters
+  3  a pod would be unschedulable or not recreated, may be evicted again, or
+     this is not known; or a placement would lack clusters
+  4  pods would be recreated on tainted devices and evicted again and again
 """
 _EXAMPLES = """\
 # Preview a DeviceTaintRule
@@ -54,6 +64,9 @@ sully plan -f rule.yaml
 
 # Show each pod: when it would be evicted, where it would be rescheduled
 sully plan -f rule.yaml -o wide
+
+# Preview whether the pods of a Deployment would fit
+sully plan -f deployment.yaml
 
 # Preview deleting it
 sully plan -f rule.yaml --delete
@@ -73,7 +86,7 @@ sully plan -f rule.yaml --snapshot saved.yaml -o json | jq .notRescheduled
 
 @command(
     "plan",
-    usage="-f FILE [flags]\ndevice|cluster PATTERN... KEY[=VALUE]:EFFECT[-]... [flags]",
+    usage="-f FILE [flags]\ndevice|node|class|cluster NAME... KEY[=VALUE]:EFFECT[-]... [flags]",
     help=_HELP,
     examples=_EXAMPLES,
 )
@@ -97,8 +110,10 @@ sully plan -f rule.yaml --snapshot saved.yaml -o json | jq .notRescheduled
 @click.option(
     "--default-evictions-per-second",
     type=whole_number(),
+    default="10",
+    show_default=True,
     metavar="N",
-    help="As passed to the controllers.",
+    help="As passed to the controllers; Kubernetes has no such rate.",
 )
 @click.option(
     "--max-evictions-per-minute",
@@ -120,6 +135,7 @@ def plan(options: Options) -> int:
 async def _run(session: Session) -> int:
     from sully.cli.change.manifests import kind_of, read_manifests
     from sully.cli.change.proposals import proposed, warn_of_unmatched
+    from sully.cli.change.workloads import are_workloads
 
     options = session.options
     if bool(options.filename) == bool(options.words):
@@ -135,6 +151,8 @@ async def _run(session: Session) -> int:
     else:
         refuse_taint_flags(options)
         manifests = read_manifests(session)
+        if are_workloads(manifests):
+            return await _fit(session, manifests)
         snapshot = await take_for(session, [kind_of(manifest) for manifest in manifests])
         changes = await proposed(session, snapshot, manifests, delete=options.delete)
         warn_of_unmatched(session, snapshot, changes)
@@ -143,8 +161,24 @@ async def _run(session: Session) -> int:
     unknown = _unknown(snapshot, result)
     if unknown:
         session.warn(unknown)
-        return 1
-    return UNSCHEDULABLE if result.has_unscheduled else 0
+    return exit_code(result) if result.eviction_loops or not unknown else 1
+
+
+async def _fit(session: Session, manifests: "Sequence[Manifest]") -> int:
+    """Show where the pods of workloads would be scheduled."""
+    from sully.cli.change.workload_printer import show_fit
+    from sully.cli.change.workloads import fit
+
+    workloads = await fit(session, manifests)
+    show_fit(workloads, session.options.output)
+    return 0 if all(workload.fits for workload in workloads) else UNSCHEDULABLE
+
+
+def exit_code(plan: "Plan") -> int:
+    """Return the exit code that says what a plan is about."""
+    if plan.eviction_loops:
+        return EVICTION_LOOP
+    return UNSCHEDULABLE if plan.has_unscheduled else 0
 
 
 def _unknown(snapshot: "Snapshot", plan: "Plan") -> str:
@@ -183,9 +217,11 @@ async def take_for(session: Session, kinds: "Sequence[Kind[Any]]") -> "Snapshot"
     # What cannot be listed can be created, but not be deleted.
     deleted = tuple(dict.fromkeys(kinds)) if session.options.delete else ()
     if set(kinds) <= set(DEVICE_KINDS):
-        return await take_snapshot(
-            session, PLAN_KINDS, needed=(SLICES, *deleted), in_files=(SLICES,)
+        snapshot = await take_snapshot(
+            session, PLAN_KINDS, needed=(SLICES, *deleted), in_files=(SLICES,), gates=True
         )
+        _refuse_unserved(session, snapshot, kinds)
+        return snapshot
     if not set(kinds) <= set(PLACEMENT_KINDS):
         raise CommandError(
             "devices and clusters cannot be planned together; make two plans", code=2
@@ -193,6 +229,18 @@ async def take_for(session: Session, kinds: "Sequence[Kind[Any]]") -> "Snapshot"
     return await take_snapshot(
         session, FLEET, needed=(CLUSTERS, PLACEMENTS, *deleted), in_files=(CLUSTERS,)
     )
+
+
+def _refuse_unserved(session: Session, snapshot: "Snapshot", kinds: "Sequence[Kind[Any]]") -> None:
+    """Refuse objects that the server could not store; a file may lack a kind without objects."""
+    from sully.cli.client.snapshots import missing_kind
+    from sully.views.kinds import PATCHES
+
+    for kind in kinds if session.connection is not None else ():
+        gap = snapshot.gap(kind)
+        if gap is not None and gap.reason == "not served":
+            install = "\n  'sully install' installs them" if kind == PATCHES else ""
+            raise CommandError(f"{missing_kind(gap)}{install}")
 
 
 def make_plan(session: Session, snapshot: "Snapshot", changes: "Sequence[Change]") -> "Plan":
@@ -210,7 +258,7 @@ def make_plan(session: Session, snapshot: "Snapshot", changes: "Sequence[Change]
         )
         return plan_placements(snapshot, changes, flags)
 
-    from sully.planning.plan_builder import build_plan, gap_notes
+    from sully.planning.plan_builder import build_plan, gap_notes, no_effect_texts
     from sully.planning.simulation import SimulatedEviction, Simulation
 
     start = start_time(changes, snapshot.taken)
@@ -219,16 +267,18 @@ def make_plan(session: Session, snapshot: "Snapshot", changes: "Sequence[Change]
         simulation = Simulation(snapshot, simulation_options(session), start=start)
         evicted = simulation.evicted
         simulation.run(changes)
-        return build_plan(simulation, gap_notes(snapshot))
+        return build_plan(simulation, gap_notes(snapshot), no_effect_texts(snapshot, changes))
 
 
 def simulation_options(session: Session) -> "SimulationOptions":
+    from sully.evictor.settings import DEFAULT_PER_SECOND
     from sully.planning.cluster_copy import SimulationOptions
 
     options = session.options
     return SimulationOptions(
         stop_seconds=getattr(options, "stop_seconds", None),
-        default_per_second=getattr(options, "default_evictions_per_second", None) or None,
+        default_per_second=getattr(options, "default_evictions_per_second", DEFAULT_PER_SECOND)
+        or None,
         max_per_minute=getattr(options, "max_evictions_per_minute", None) or None,
     )
 

@@ -2,40 +2,54 @@
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from math import ceil
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from sully.cli.client.formatting import duration, number
-from sully.cli.client.tables import Cell, Column, Table, broken, look_of
+from sully.cli.change.plan_outcomes import (
+    MOST_NAMES,
+    created_text,
+    eviction_row,
+    owner_row,
+    risk_text,
+    when_text,
+)
+from sully.cli.change.plan_reasons import group_by_message, shorten, unmatched
+from sully.cli.client.formatting import number
+from sully.cli.client.tables import STYLES, Cell, Column, Table, broken, look_of
 
 if TYPE_CHECKING:
     from sully.domain.planning.report import (
         ClassCounts,
         DeviceChange,
-        OwnerEvictions,
+        EvictionLoop,
+        LatentEffects,
         Plan,
         PlannedEviction,
-        Replacement,
+        UnschedulableOwner,
     )
-    from sully.domain.scheduling.diagnosis import Taint
 
 _CHANGED = re.compile(r" (created|changed|unchanged|deleted)$")
 MOST_DEVICES = 10
 """Rows of the short format for devices, and for reasons why pods are unschedulable."""
-MOST_NAMES = 3
-"""Names that the short format lists for the same reason."""
+MOST_BUDGETS = 5
+"""PodDisruptionBudgets that are listed."""
+MOST_LOOPS = 3
+"""Eviction loops that the short format has; each takes some lines."""
 
 
 def show_plan(plan: "Plan", *, wide: bool = False, stream: TextIO | None = None) -> int:
     """Print a plan; return the number of lines."""
     out = stream or sys.stdout
     screen = _Screen(out, wide=wide)
+    screen.loops(plan)
     screen.changes(plan)
+    screen.lines(f"warning: {text}" for text in plan.no_effects)
     screen.lines(["", summary(plan)])
+    screen.lines(broken_budgets(plan))
     screen.devices(plan)
     screen.pods(plan)
     screen.others(plan)
+    screen.latent(plan.latent_effects)
     screen.placements(plan)
     screen.classes(plan.classes)
     screen.not_rescheduled(plan)
@@ -46,6 +60,36 @@ def show_plan(plan: "Plan", *, wide: bool = False, stream: TextIO | None = None)
 
 def summary(plan: "Plan") -> str:
     """Return the most important in a few sentences."""
+    return f"{_effects(plan)}{_latent(plan.latent_effects)}"
+
+
+def broken_budgets(plan: "Plan") -> list[str]:
+    """Return which PodDisruptionBudgets would not be honored, and what honors them."""
+    budgets = plan.broken_budgets
+    if not budgets:
+        return []
+    lines = [
+        f"warning: PodDisruptionBudget {budget.namespace}/{budget.name} would be broken:"
+        f" {number(budget.pods, 'pod')} would be evicted, and it allows"
+        f" {number(budget.allowed, 'disruption')}"
+        for budget in budgets[:MOST_BUDGETS]
+    ]
+    if len(budgets) > MOST_BUDGETS:
+        lines.append(f"warning: {len(budgets) - MOST_BUDGETS} more budgets would be broken")
+    return [*lines, "  NoExecute does not honor budgets; 'sully drain' does"]
+
+
+def _latent(latent: "LatentEffects") -> str:
+    """Return what happens to pods that are created later."""
+    texts = []
+    if latent.owners:
+        texts.append(f" New pods of {number(len(latent.owners), 'owner')} would be unschedulable.")
+    if latent.total_requests:
+        texts.append(f" {number(latent.total_requests, 'request')} would match no device.")
+    return "".join(texts)
+
+
+def _effects(plan: "Plan") -> str:
     if plan.subject == "clusters":
         text = f"{number(len(plan.placements), 'placement')} would change."
         lacking = len(plan.unsatisfied_placements)
@@ -57,18 +101,52 @@ def summary(plan: "Plan") -> str:
         text = "No devices affected."
     evicted = plan.caused
     end = ", as far as known." if plan.notes else "."
+    loops = _looping(plan)
     if not evicted:
-        return f"{text} No pods would be evicted{end}"
+        return f"{text} {loops}" if loops else f"{text} No pods would be evicted{end}"
     now = sum(eviction.after_seconds < 1 for eviction in evicted)
-    when = _when(max(eviction.after_seconds for eviction in evicted))
+    when = when_text(max(eviction.after_seconds for eviction in evicted))
     if now < len(evicted):
         when = f"after {when}" if len(evicted) == 1 else f"the last after {when}"
         when = f"{now} immediately, {when}" if now else when
     text += f" {number(len(evicted), 'pod')} would be evicted ({when})."
-    return f"{text} {_rescheduled(len(evicted), len(plan.not_rescheduled))}{end}"
+    if loops:
+        return f"{text} {loops}"
+    text = f"{text} {_rescheduled(len(evicted), len(plan.not_rescheduled), len(plan.unknown))}"
+    risk = f"; {len(plan.at_risk)} may be evicted again" if plan.at_risk else ""
+    return f"{text}{risk}{end}"
 
 
-def _rescheduled(pods: int, failed: int) -> str:
+def headline(loop: "EvictionLoop") -> str:
+    """Return which pods would be evicted again and again, and how fast."""
+    kind, _, name = loop.owner.partition("/")
+    rate = loop.evictions_per_minute
+    fast = f"up to {number(rate, 'eviction')} per minute" if rate else "without a limit"
+    start = when_text(loop.after_seconds)
+    begin = "immediately" if start == "immediately" else f"after {start}"
+    return (
+        f"Eviction loop: {number(loop.pods, 'pod')} of {kind} {loop.namespace}/{name} would be"
+        f" evicted again and again ({fast}, starting {begin})."
+    )
+
+
+def _looping(plan: "Plan") -> str:
+    """Return what is said of evicted pods instead of whether they are rescheduled."""
+    from sully.domain.planning.report import ReplacementOutcome
+
+    pods = sum(loop.pods for loop in plan.eviction_loops)
+    if not pods:
+        return ""
+    text = f"{number(pods, 'pod')} would be recreated and evicted again and again."
+    again = ReplacementOutcome.EVICTED_AGAIN
+    others = sum(x.replacement.outcome is not again for x in plan.not_rescheduled)
+    return f"{text} {others} would not be rescheduled." if others else text
+
+
+def _rescheduled(pods: int, failed: int, unknown: int = 0) -> str:
+    if unknown:
+        known = f"{failed} would not be rescheduled, and w" if failed else "W"
+        return f"{known}hat happens to {unknown if pods > 1 else 'it'} is not known"
     if pods == 1:
         return f"It would {'not ' if failed else ''}be rescheduled"
     if failed == pods:
@@ -88,12 +166,15 @@ class _Screen:
         self.printed = 0
         """Lines so far."""
 
-    def lines(self, lines: Iterable[str]) -> None:
+    def lines(self, lines: Iterable[str], *, style: str = "") -> None:
         for line in lines:
             text, width = line.lstrip(), self._look.width
             indent = line[: len(line) - len(text)]
             parts = broken(text, width - len(indent)) if width is not None else [text]
-            self._print([f"{indent}{part}".rstrip() for part in parts])
+            self._print([self._styled(f"{indent}{part}".rstrip(), style) for part in parts])
+
+    def _styled(self, line: str, style: str) -> str:
+        return f"\x1b[{STYLES[style]}m{line}\x1b[0m" if style and self._look.color else line
 
     def table(self, columns: Sequence[Column], rows: Sequence[Sequence[Cell | str]]) -> None:
         self._print(["", *Table(columns, self._look).lines(rows)])
@@ -101,6 +182,19 @@ class _Screen:
     def _print(self, lines: Sequence[str]) -> None:
         self._out.writelines(f"{line}\n" for line in lines)
         self.printed += len(lines)
+
+    def loops(self, plan: "Plan") -> None:
+        """Print the eviction loops, before everything else."""
+        loops = plan.eviction_loops
+        shown = loops if self._wide else loops[:MOST_LOOPS]
+        for loop in shown:
+            self.lines([headline(loop)], style="red")
+            self.lines([f"  {loop.message}", "  What would help:"])
+            self.lines(f"  - {remedy}" for remedy in loop.remedies)
+            self.lines([""])
+        self._more(len(loops) - len(shown), "eviction loop")
+        if len(loops) > len(shown):
+            self.lines([""])
 
     def changes(self, plan: "Plan") -> None:
         shown = plan.changes if self._wide else plan.changes[:MOST_DEVICES]
@@ -135,7 +229,7 @@ class _Screen:
                 Column("EVICTED"),
                 Column("THEN", shrinks=True),
             ]
-            self.table(columns, [_eviction(eviction) for eviction in plan.caused])
+            self.table(columns, [eviction_row(eviction) for eviction in plan.caused])
             return
         columns = [
             Column("NAMESPACE"),
@@ -144,7 +238,7 @@ class _Screen:
             Column("EVICTED"),
             Column("THEN", shrinks=True),
         ]
-        self.table(columns, [_owner(owner) for owner in group_by_owner(plan.caused)])
+        self.table(columns, [owner_row(owner) for owner in group_by_owner(plan.caused)])
 
     def others(self, plan: "Plan") -> None:
         lines = [
@@ -156,6 +250,15 @@ class _Screen:
             + (" and evicted again" if pod.evicted_again else "")
             for pod in plan.scheduled_pods
         ]
+        lines += [
+            f"{pod.namespace}/{pod.name} would be deleted by its owner: {pod.message}"
+            for pod in plan.deleted_pods
+        ]
+        lines += [f"{pod.namespace}/{pod.name} {created_text(pod)}" for pod in plan.created_pods]
+        lines += sorted(
+            {f"{x.replacement.expected}." for x in plan.caused if x.replacement.expected}
+        )
+        lines += risk_text(plan.at_risk)
         without_change = len(plan.evictions) - len(plan.caused)
         if without_change:
             lines.append(
@@ -163,6 +266,29 @@ class _Screen:
             )
         if lines:
             self.lines(["", *lines])
+
+    def latent(self, latent: "LatentEffects") -> None:
+        owners = latent.owners if self._wide else latent.owners[:MOST_DEVICES]
+        requests = latent.requests if self._wide else latent.requests[:MOST_DEVICES]
+        if not owners and not requests:
+            return
+        self.lines(["", "Latent effects, when pods are created later:"])
+        if owners:
+            columns = [
+                Column("NAMESPACE"),
+                Column("OWNER", shrinks=True),
+                Column("PODS", right=True),
+                Column("UNSCHEDULABLE"),
+                Column("REASON", shrinks=True),
+            ]
+            self.table(columns, [_later_pod(owner) for owner in owners])
+            self._more(len(latent.owners) - len(owners), "owner")
+            if latent.owners_not_evaluated:
+                count = number(latent.owners_not_evaluated, "more owner")
+                self.lines([f"{count} with pods on these devices not evaluated"])
+        if requests:
+            self.lines(["", *map(unmatched, requests)])
+            self._more(latent.total_requests - len(requests), "request")
 
     def placements(self, plan: "Plan") -> None:
         if plan.decision_changes:
@@ -174,7 +300,7 @@ class _Screen:
             ]
             rows = [
                 [
-                    _when(change.after_seconds),
+                    when_text(change.after_seconds),
                     change.placement,
                     ", ".join(change.removed_clusters),
                     ", ".join(change.added_clusters),
@@ -211,14 +337,19 @@ class _Screen:
 
     def not_rescheduled(self, plan: "Plan") -> None:
         evictions = plan.not_rescheduled
-        if not evictions:
-            return
-        self.lines(["", f"{number(len(evictions), 'pod')} would not be rescheduled:"])
+        if evictions:
+            self._reasons(f"{number(len(evictions), 'pod')} would not be rescheduled:", evictions)
+        if plan.unknown:
+            text = f"What happens to {number(len(plan.unknown), 'pod')} is not known:"
+            self._reasons(text, plan.unknown)
+
+    def _reasons(self, title: str, evictions: "Sequence[PlannedEviction]") -> None:
+        self.lines(["", title])
         limit = None if self._wide else MOST_NAMES
-        groups = _group_by_message(evictions, limit)
+        groups = group_by_message(evictions, limit)
         shown = groups if self._wide else groups[:MOST_DEVICES]
         for (message, *requests), names in shown:
-            self.lines([f"  {_shorten(names, limit)}: {message}", *requests])
+            self.lines([f"  {shorten(names, limit)}: {message}", *requests])
         self._more(len(evictions) - sum(len(names) for _, names in shown), "pod")
 
     def _more(self, left: int, thing: str) -> None:
@@ -238,60 +369,9 @@ def _device(change: "DeviceChange") -> list[str]:
     ]
 
 
-def _eviction(eviction: "PlannedEviction") -> list[Cell | str]:
-    return [
-        eviction.namespace,
-        eviction.name,
-        eviction.owner,
-        eviction.node,
-        _when(eviction.after_seconds),
-        _outcome(eviction.replacement),
-    ]
-
-
-def _when(seconds: float) -> str:
-    # Times of taints are whole seconds, so a fraction is rounded up.
-    return duration(ceil(seconds)) if seconds >= 1 else "immediately"
-
-
-def _outcome(replacement: "Replacement") -> Cell:
-    from sully.domain.planning.report import ReplacementOutcome
-
-    match replacement.outcome:
-        case ReplacementOutcome.RESCHEDULED:
-            return Cell(f"rescheduled to {replacement.node}", "green")
-        case ReplacementOutcome.PENDING:
-            return Cell("unschedulable", "red")
-        case ReplacementOutcome.EVICTED_AGAIN:
-            return Cell(f"rescheduled to {replacement.node}, evicted again", "red")
-        case ReplacementOutcome.NOT_REPLACED:
-            return Cell("not recreated", "red")
-
-
-def _owner(owner: "OwnerEvictions") -> list[Cell | str]:
-    first, last = _when(owner.first), _when(owner.last)
-    return [
-        owner.namespace,
-        owner.owner,
-        str(len(owner.evictions)),
-        first if first == last else f"{first} to {last}",
-        _outcomes(owner),
-    ]
-
-
-def _outcomes(owner: "OwnerEvictions") -> Cell:
-    from sully.domain.planning.report import ReplacementOutcome
-
-    nodes = f" to {_shorten(owner.nodes, MOST_NAMES)}" if owner.nodes else ""
-    texts = {
-        ReplacementOutcome.RESCHEDULED: f"rescheduled{nodes}",
-        ReplacementOutcome.PENDING: "unschedulable",
-        ReplacementOutcome.EVICTED_AGAIN: "evicted again",
-        ReplacementOutcome.NOT_REPLACED: "not recreated",
-    }
-    text = ", ".join(f"{count} {texts[outcome]}" for outcome, count in owner.outcomes.items())
-    all_rescheduled = owner.outcomes.keys() == {ReplacementOutcome.RESCHEDULED}
-    return Cell(text, "green" if all_rescheduled else "red")
+def _later_pod(owner: "UnschedulableOwner") -> list[Cell | str]:
+    when = "if a pod is recreated" if owner.next_pod == "Replacement" else "if a pod is added"
+    return [owner.namespace, owner.owner, str(owner.pods), Cell(when, "yellow"), owner.message]
 
 
 def _class(counts: "ClassCounts") -> list[str]:
@@ -306,61 +386,3 @@ def _class(counts: "ClassCounts") -> list[str]:
 
 def _from_to(before: int, after: int) -> str:
     return str(after) if before == after else f"{before} -> {after}"
-
-
-def _group_by_message(
-    evictions: "Iterable[PlannedEviction]", limit: int | None
-) -> list[tuple[tuple[str, ...], list[str]]]:
-    """Group pods that are unschedulable for the same reasons."""
-    groups: dict[tuple[str, ...], list[str]] = {}
-    for eviction in evictions:
-        # Preemption is not part of a plan.
-        message = eviction.replacement.message.partition(" preemption:")[0]
-        texts = (message, *_requests(eviction.replacement, limit))
-        groups.setdefault(texts, []).append(f"{eviction.namespace}/{eviction.name}")
-    return list(groups.items())
-
-
-def _shorten(names: Sequence[str], limit: int | None) -> str:
-    """Return the first names, and how many more there are."""
-    left = 0 if limit is None else len(names) - limit
-    return ", ".join(names[:limit]) + (f" and {left} more" if left > 0 else "")
-
-
-def _requests(replacement: "Replacement", limit: int | None) -> Iterator[str]:
-    """Yield why devices were not available for each request."""
-    diagnosis = replacement.diagnosis
-    for request in diagnosis.requests if diagnosis is not None else ():
-        parts = [f"{request.available} available"]
-        parts += [
-            f"{count} {_words(reason)}"
-            for reason, count in request.refused.items()
-            if reason != "taint"
-        ]
-        parts += _tainted(request.taints, limit)
-        if request.more_taints:
-            parts.append(number(request.more_taints, "more taint"))
-        yield f"    request {request.request} needs {request.wanted}: {', '.join(parts)}"
-
-
-def _tainted(taints: "Sequence[Taint]", limit: int | None) -> Iterator[str]:
-    """Yield how many devices each taint excludes, and its source.
-
-    A taint that many rules set, as those of a glob do, is listed once, with the devices of each
-    rule in parentheses: two rules may select the same device, so there is no sum.
-    """
-    groups: dict[tuple[str, bool], list[Taint]] = {}
-    for taint in taints:
-        groups.setdefault((f"{taint.key}:{taint.effect}", taint.expired), []).append(taint)
-    for (text, lapsed), same in groups.items():
-        end = ", no longer tolerated" if lapsed else ""
-        if len(same) == 1:
-            yield f"{same[0].devices} tainted {text} by {same[0].origin}{end}"
-        else:
-            origins = [f"{taint.origin} ({taint.devices})" for taint in same]
-            yield f"tainted {text} by {_shorten(origins, limit)}{end}"
-
-
-def _words(name: str) -> str:
-    """Return a name such as `inUse` in words."""
-    return "".join(f" {char.lower()}" if char.isupper() else char for char in name)

@@ -16,9 +16,9 @@ from sully.cli.client.formatting import number
 from sully.cli.client.session import Session
 
 if TYPE_CHECKING:
+    from sully.api.resource.eviction_rate import EvictionRate
     from sully.api.resource.types import DeviceTaintRule
     from sully.client.transport import Key
-    from sully.machinery.meta import Condition
     from sully.views.devices.exposures import Exposures
 
 POLL_SECONDS = 0.5
@@ -31,27 +31,22 @@ _FEW = 3
 
 def state_of(rules: "Sequence[DeviceTaintRule]", before: int = 0) -> State:
     """Read the status of rules, without the pods evicted `before`."""
-    from sully.domain.eviction.status import CONDITION, EVICTED, PAUSED, evicted_before
+    from sully.domain.devices.rules import rule_rate
+    from sully.domain.eviction.status import CONDITION, PAUSED, reported_counts
 
     observed, pending, evicted, paused = True, 0, 0, False
-    rate = rules[0].spec.taint.evictions_per_second if rules else None
+    rate = rule_rate(rules[0]) if rules else None
     for rule in rules:
         conditions = {condition.type: condition for condition in rule.status.conditions}
         progress = conditions.get(CONDITION)
         if progress is None or progress.observed_generation != rule.metadata.generation:
             observed = False
             continue
-        if progress.status == "True":
-            pending += evicted_before(progress.message)
-        evicted += _number(conditions.get(EVICTED))
+        reported = reported_counts(rule.status.conditions)
+        pending += reported.pending
+        evicted += reported.evicted
         paused = paused or PAUSED in conditions
     return State(observed, pending, max(0, evicted - before), paused, rate=rate, deleted=not rules)
-
-
-def _number(condition: "Condition | None") -> int:
-    from sully.domain.eviction.status import evicted_before
-
-    return evicted_before(condition.message) if condition is not None else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +54,8 @@ class Eviction:
     """The rules that evict pods, and what was planned for them."""
 
     names: Sequence[str]
-    rate: int | None
-    """Evictions per second; None: no limit."""
+    rate: "EvictionRate | None"
+    """None: no limit."""
     ends: datetime | None = None
     """When the last pod is evicted by the plan: pods may tolerate the taint for a while."""
     pods: "Mapping[Key, str]" = field(default_factory=dict)
@@ -175,8 +170,7 @@ async def with_remaining(session: Session, eviction: Eviction, state: State) -> 
 
 
 async def _by_pods(session: Session, eviction: Eviction, bar: ProgressBar) -> bool:
-    from sully.cli.client.watching import exposures_of, watch_kinds
-    from sully.domain.capabilities.control_plane import ControlPlane
+    from sully.cli.client.watching import acting_here, exposures_of, watch_kinds
     from sully.views.kinds import CLAIMS, PODS, RULES
     from sully.views.snapshot.kinds import DEVICES
 
@@ -184,8 +178,8 @@ async def _by_pods(session: Session, eviction: Eviction, bar: ProgressBar) -> bo
         if caches.gap(PODS) is not None or caches.gap(CLAIMS) is not None:
             # Without access to pods there is only the status.
             return await watch(session, bar, lambda: _by_status(session, eviction))
-        policy = ControlPlane.KUBERNETES.eviction
-        tracker = PodTracker(exposures_of(session, caches, policy), eviction.pods)
+        plane = await acting_here(session)
+        tracker = PodTracker(exposures_of(session, caches, plane), eviction.pods)
 
         async def poll() -> State:
             rules = map(tracker.exposures.inventory.rule, eviction.names)
@@ -204,6 +198,8 @@ class PodTracker:
         """By uid; with those of the plan, because the controller may be faster."""
 
     def state(self, rules: "Sequence[DeviceTaintRule]") -> State:
+        from sully.domain.devices.rules import rule_rate
+
         pending: set[Key] = set()
         for rule in rules:
             due = self.exposures.due(rule)
@@ -217,7 +213,7 @@ class PodTracker:
             elif pod.is_terminating:
                 # It may have released its devices already.
                 terminating += 1
-        rate = rules[0].spec.taint.evictions_per_second if rules else None
+        rate = rule_rate(rules[0]) if rules else None
         return State(
             True,
             len(pending),
@@ -257,10 +253,10 @@ async def _rules(session: Session, names: Sequence[str]) -> "list[DeviceTaintRul
 
 def still_evicting(names: Sequence[str], group: str = "", *, pausable: bool) -> str:
     """Return what continues after Ctrl-C, and how to stop it; not every server supports pauses."""
-    from sully.domain.devices.rules import TOGETHER
+    from sully.cli.change.aftermath import delete_command, rule_arguments
 
     which = f"{len(names)} rules remain" if len(names) > 1 else f"The rule {names[0]} remains"
-    rules = f"-l {TOGETHER}={group}" if group else " ".join(names)
+    rules = rule_arguments(names, group)
     pause = (
         f"  to pause:   sully evictions pause {rules}\n"
         f"  to resume:  sully evictions resume {rules}\n"
@@ -271,5 +267,5 @@ def still_evicting(names: Sequence[str], group: str = "", *, pausable: bool) -> 
         f"{which}, and evictions continue.\n"
         f"  to watch:   sully evictions --watch\n"
         f"{pause}"
-        f"  to {'undo' if pausable else 'stop'}:    kubectl delete devicetaintrule {rules}"
+        f"  to {'undo' if pausable else 'stop'}:    {delete_command(names, group)}"
     )

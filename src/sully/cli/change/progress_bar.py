@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.live import Live
 
+    from sully.api.resource.eviction_rate import EvictionRate
     from sully.cli.change.progress import Eviction
 
 BAR = 30
@@ -36,8 +37,8 @@ class State:
     paused: bool
     terminating: int = 0
     """How many evicted pods are still terminating, where that is known."""
-    rate: int | None = None
-    """Evictions per second; None: no limit."""
+    rate: "EvictionRate | None" = None
+    """None: no limit."""
     tolerating: int = 0
     """How many pods tolerate the taint for longer than it lasts, and so are not evicted."""
     remaining: int = 0
@@ -125,7 +126,7 @@ class ProgressBar:
         planned = rate == self._eviction.rate or self._tolerated
         left = (ends - self._clock.now()).total_seconds() if ends is not None else 0
         by_plan = left if planned else 0
-        text = f", {rate}/s" if rate else ""
+        text = f", {rate}" if rate else ""
         # In a pipe each text is a line, so a countdown would fill it.
         if self._width is None:
             return text
@@ -147,9 +148,9 @@ def _line(text: str, state: State | None, width: int) -> "RenderableType":
     return row
 
 
-def _seconds_at(rate: int | None, pending: int, evicted: int) -> int:
+def _seconds_at(rate: "EvictionRate | None", pending: int, evicted: int) -> int:
     """Return how long evictions take at a rate, after the burst."""
-    from sully.domain.eviction.rates import BURST
-
-    limited = max(0, pending - max(0, BURST - evicted))
-    return -(-limited // rate) if rate else 0
+    if rate is None:
+        return 0
+    limited = max(0, pending - max(0, rate.burst - evicted))
+    return ceil(limited / rate.per_second)

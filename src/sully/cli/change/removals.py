@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from sully.cli.change.taint_args import TaintArgs
+from sully.cli.client.selection_args import SelectionArgs
 from sully.cli.client.session import Session
 from sully.cli.command import CommandError
 
 if TYPE_CHECKING:
     from sully.api.resource.types import DeviceTaintRule
-    from sully.domain.planning.taint_removal import DeviceMatcher
+    from sully.domain.planning.rule_selectors import RuleSelector
+    from sully.domain.planning.taint_removal import DeviceMatcher, RemainingTaint, TaintRemoval
     from sully.domain.planning.taintgrammar import TaintToRemove
     from sully.planning.changes import Remove
     from sully.views.snapshot.snapshot import Snapshot
@@ -20,57 +22,113 @@ _MOST = 5
 
 def removals(session: Session, snapshot: "Snapshot", args: TaintArgs) -> "list[Remove]":
     """Return the rules to delete; refuse if that does not remove the taints."""
-    from sully.cli.client.selectors import parse_pattern
     from sully.client.transport import Key
     from sully.planning.changes import Remove
     from sully.views.kinds import RULES
 
-    options = session.options
-    if args.removes and not args.names and not (options.device_class or options.cel):
-        raise CommandError(
-            "no devices specified: DRIVER/POOL/DEVICE, --class or --cel ('*' for all)", code=2
-        )
-    patterns = [parse_pattern(name) for name in args.names or ("*",)]
-
-    def selects(driver: str, pool: str, device: str) -> bool:
-        return any(pattern.matches(driver, pool, device) for pattern in patterns)
-
+    if not args.removes:
+        return []
+    selection = args.selection(session.options)
     deletions: dict[str, Remove] = {}
     for taint in args.removes:
-        rules = _rules(session, snapshot, selects, taint)
+        rules = _rules(snapshot, selection, taint)
         if not rules:
-            raise CommandError(_not_found(session, args, taint))
+            raise CommandError(_not_found(args, selection, taint))
         for rule in rules:
             name = rule.metadata.name
             deletions[name] = Remove(RULES, Key("", name))
     return list(deletions.values())
 
 
-def _rules(
-    session: Session, snapshot: "Snapshot", selects: "DeviceMatcher", taint: "TaintToRemove"
-) -> "Sequence[DeviceTaintRule]":
-    from sully.domain.planning.taint_removal import plan_removal, remedy, same_criteria
-    from sully.views.kinds import RULES
+class WiderRulesError(CommandError):
+    """Rules taint other devices, too; nothing else prevents that the taint is removed."""
 
-    options, rules = session.options, list(snapshot.of(RULES).values())
-    if options.device_class or options.cel:
-        return same_criteria(rules, selects, taint, options.device_class, options.cel)
-    removal = plan_removal(rules, _devices(snapshot), selects, taint)
+
+def _rules(
+    snapshot: "Snapshot", args: SelectionArgs, taint: "TaintToRemove"
+) -> "Sequence[DeviceTaintRule]":
+    removal, _ = removal_of(snapshot, args, taint)
+    if text := other_sources(removal):
+        raise CommandError(text)
     if removal.remaining:
-        more = len(removal.remaining) - _MOST
-        texts = [remedy(remaining) for remaining in removal.remaining[:_MOST]]
-        raise CommandError("\n".join([*texts, f"and {more} more"] if more > 0 else texts))
+        raise WiderRulesError(_remedies(removal.remaining))
     return removal.rules
 
 
-def _not_found(session: Session, args: TaintArgs, taint: "TaintToRemove") -> str:
-    options = session.options
-    where = ", ".join(args.names) or "devices"
-    if options.device_class:
-        where += f" of class {options.device_class}"
-    if options.cel:
-        where += f" matching {' and '.join(options.cel)}"
-    text = f"no rule sets the taint {taint.taint} on {where}\n"
+def removal_of(
+    snapshot: "Snapshot", args: SelectionArgs, taint: "TaintToRemove"
+) -> "tuple[TaintRemoval, DeviceMatcher]":
+    """Return which rules to delete, which taints would remain, and what is selected."""
+    from sully.cli.client.device_selection import resolve
+    from sully.domain.planning.taint_removal import TaintRemoval, plan_removal, same_criteria
+    from sully.views.kinds import RULES
+
+    rules = list(snapshot.of(RULES).values())
+    selects = _by_name(snapshot, args)
+    native = [
+        rule
+        for name in args.classes or ("",)
+        for rule in same_criteria(rules, selects, taint, name, args.expressions)
+    ]
+    if native and (args.classes or args.expressions):
+        return TaintRemoval(tuple(native), ()), selects
+    if not args.is_only_names:
+        # Rules that were written for what it selects.
+        selects = _any_of(resolve(snapshot, args, ()).selectors)
+    return plan_removal(rules, _devices(snapshot), selects, taint), selects
+
+
+def other_sources(removal: "TaintRemoval") -> str:
+    """Return which taints remain that no rule sets, and how to remove them."""
+    return _remedies([x for x in removal.remaining if x.origin.kind != "DeviceTaintRule"])
+
+
+def _remedies(remaining: "Sequence[RemainingTaint]") -> str:
+    from sully.domain.planning.taint_removal import remedy
+
+    more = len(remaining) - _MOST
+    texts = [remedy(taint) for taint in remaining[:_MOST]]
+    return "\n".join([*texts, f"and {more} more"] if more > 0 else texts)
+
+
+def _by_name(snapshot: "Snapshot", args: SelectionArgs) -> "DeviceMatcher":
+    """Return what matches the names, also of rules for devices that do not exist any more."""
+    from sully.cli.client.device_names import DeviceNames, MissingNameError
+    from sully.cli.client.selection_args import DEVICE
+    from sully.cli.client.selectors import Pattern, parse_pattern
+
+    names = DeviceNames(snapshot)
+    patterns: list[Pattern] = []
+    selectors: list[RuleSelector] = []
+    for text in args.names or ("*",):
+        pattern = parse_pattern(text) if args.kind == DEVICE else None
+        if pattern is not None and names.matching(pattern):
+            patterns.append(pattern)
+            continue
+        try:
+            selectors += names.find(text, args.kind).selectors
+        except MissingNameError as error:
+            if pattern is None:
+                raise CommandError(str(error)) from error
+            patterns.append(pattern)
+    short = _any_of(selectors)
+
+    def selects(driver: str, pool: str, device: str) -> bool:
+        named = any(pattern.matches(driver, pool, device) for pattern in patterns)
+        return named or short(driver, pool, device)
+
+    return selects
+
+
+def _any_of(selectors: "Sequence[RuleSelector]") -> "DeviceMatcher":
+    return lambda *names: any(
+        all(wanted in ("", name) for wanted, name in zip(selector.names, names, strict=True))
+        for selector in selectors
+    )
+
+
+def _not_found(args: TaintArgs, selection: SelectionArgs, taint: "TaintToRemove") -> str:
+    text = f"no rule sets the taint {taint.taint} on {selection.describe()}\n"
     if args.names[1:]:
         text += (
             "  only the last argument is a key; append a dash to each if there are several: KEY-\n"

@@ -11,24 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 from sully.cli.change.taint_args import (
     CLUSTER,
-    RATE,
     TaintArgs,
     parse_taint_args,
     refuse_useless_flags,
+    requested_rate,
 )
 from sully.cli.client.session import Session
 from sully.cli.client.snapshots import take_snapshot
 from sully.cli.command import CommandError
 
 if TYPE_CHECKING:
-    from sully.cli.client.selectors import Pattern
+    from sully.cli.client.device_selection import DeviceSelection
+    from sully.client.transport import Kind
     from sully.domain.planning.taint_rules import TaintRequest
     from sully.domain.planning.taintgrammar import TaintToAdd
     from sully.planning.changes import Change
     from sully.views.snapshot.snapshot import Snapshot
-
-_GLOBS = "*?["
-_PARTS = ("driver", "pool", "device")
 
 Obj = dict[str, Any]
 
@@ -39,7 +37,7 @@ async def taint_changes(session: Session, words: Sequence[str]) -> "tuple[Snapsh
     from sully.cli.change.manifests import Manifest
     from sully.cli.change.proposals import proposed
     from sully.cli.change.removals import removals
-    from sully.cli.change.taint import as_storable
+    from sully.cli.change.storable import as_storable
     from sully.machinery.errors import Forbidden
 
     args = parse_taint_args(words)
@@ -47,9 +45,10 @@ async def taint_changes(session: Session, words: Sequence[str]) -> "tuple[Snapsh
     if args.kind == CLUSTER:
         snapshot = await take_fleet(session)
         return snapshot, [*cluster_changes(session, snapshot, args)]
-    snapshot = await take_devices(session)
+    snapshot = await take_devices(session, args)
     deletions = removals(session, snapshot, args)
-    bodies = rule_bodies(session, snapshot, args)
+    selection = await selected_devices(session, snapshot, args)
+    bodies = rule_bodies(session, snapshot, args, selection)
     if session.connection is not None:
         # Users without write access can still plan.
         with suppress(Forbidden):
@@ -57,13 +56,17 @@ async def taint_changes(session: Session, words: Sequence[str]) -> "tuple[Snapsh
     return snapshot, [*deletions, *await proposed(session, snapshot, map(Manifest, bodies))]
 
 
-async def take_devices(session: Session, *, planned: bool = True) -> "Snapshot":
+async def take_devices(session: Session, args: TaintArgs, *, planned: bool = True) -> "Snapshot":
     """Return what a plan for devices needs, or just what creating rules needs."""
+    from sully.cli.client.device_selection import selection_kinds
     from sully.planning.cluster_copy import PLAN_KINDS
-    from sully.views.kinds import CLASSES, PATCHES, RULES, SLICES
+    from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
 
-    kinds = PLAN_KINDS if planned else (SLICES, CLASSES, RULES, PATCHES)
-    return await take_snapshot(session, kinds, needed=(SLICES, RULES), in_files=(SLICES,))
+    required = selection_kinds(args.selection(session.options))
+    few: set[Kind[Any]] = {SLICES, CLASSES, RULES, PATCHES, CLAIMS, PODS, *required}
+    kinds = PLAN_KINDS if planned else tuple(few)
+    needed: tuple[Kind[Any], ...] = (SLICES, RULES, *required)
+    return await take_snapshot(session, kinds, needed=needed, in_files=(SLICES,), gates=True)
 
 
 async def take_fleet(session: Session, *, planned: bool = True) -> "Snapshot":
@@ -76,64 +79,38 @@ async def take_fleet(session: Session, *, planned: bool = True) -> "Snapshot":
     return await take_snapshot(session, FLEET, needed=(CLUSTERS, PLACEMENTS), in_files=(CLUSTERS,))
 
 
-def rule_bodies(session: Session, snapshot: "Snapshot", args: TaintArgs) -> list[Obj]:
-    from sully.cli.client.suggestions import check_class
-    from sully.domain.planning.taint_rules import build_rules
+async def selected_devices(
+    session: Session, snapshot: "Snapshot", args: TaintArgs
+) -> "DeviceSelection | None":
+    """Return the devices to taint; None if no taint is set."""
+    from sully.cli.client.device_selection import select_devices
 
     if not args.sets:
+        return None
+    selection = await select_devices(session, snapshot, args.selection(session.options))
+    for problem in selection.missing:
+        session.warn(f"warning: the rule currently matches no device: {problem}")
+    if selection.note:
+        session.warn(f"note: {selection.note}")
+    return selection
+
+
+def rule_bodies(
+    session: Session, snapshot: "Snapshot", args: TaintArgs, selection: "DeviceSelection | None"
+) -> list[Obj]:
+    """Return the rules that set the taints on the selected devices."""
+    from sully.domain.planning.taint_rules import build_rules
+
+    if selection is None:
         return []
-    check_class(snapshot, session.options.device_class)
-    selectors = _selectors(session, snapshot, args.names)
     bodies = [
         body
         for taint in args.sets
-        for body in build_rules(selectors, taint_request(session, args, taint, snapshot.taken))
+        for body in build_rules(
+            selection.selectors, taint_request(session, args, taint, snapshot.taken)
+        )
     ]
     return [_overwrite(session, snapshot, body) for body in bodies]
-
-
-def _selectors(
-    session: Session, snapshot: "Snapshot", names: Sequence[str]
-) -> list[dict[str, str]]:
-    """Return the selector of each rule, each once."""
-    from sully.cli.client.selectors import parse_pattern
-    from sully.cli.client.suggestions import device_not_found
-
-    options = session.options
-    if not names and not (options.device_class or options.cel):
-        raise CommandError(
-            "no devices specified: DRIVER/POOL/DEVICE, --class or --cel ('*' for all)", code=2
-        )
-    selectors: list[dict[str, str]] = []
-    for text in names or ("*",):
-        pattern = parse_pattern(text)
-        matching = _matching(snapshot, pattern)
-        if is_plain(pattern):
-            selectors.append(names_in(pattern))
-        elif matching:
-            selectors += matching
-        else:
-            problem = device_not_found(snapshot, pattern)
-            raise CommandError(f"{problem}\n  list devices with 'sully devices'")
-        if not matching:
-            problem = device_not_found(snapshot, pattern)
-            session.warn(f"warning: the rule currently matches no device: {problem}")
-    unique = dict.fromkeys(tuple(selector.items()) for selector in selectors)
-    return [dict(items) for items in unique]
-
-
-def _matching(snapshot: "Snapshot", pattern: "Pattern") -> list[dict[str, str]]:
-    """Return the selectors that a pattern expands to now: globs become names, `*` is left out."""
-    inventory = snapshot.inventory
-    parts = names_in(pattern)
-    values = (
-        tuple(value for part, value in zip(_PARTS, (*pool, name), strict=True) if part in parts)
-        for pool in sorted(inventory.pools())
-        if pattern.matches_pool(pool.driver, pool.pool)
-        for name in sorted(inventory.devices(pool))
-        if pattern.matches(pool.driver, pool.pool, name)
-    )
-    return [dict(zip(parts, names, strict=True)) for names in dict.fromkeys(values)]
 
 
 def taint_request(
@@ -143,29 +120,15 @@ def taint_request(
     from sully.domain.planning.taint_rules import TaintRequest, rule_name
 
     options = session.options
-    rate = RATE if options.rate is None else options.rate
     lasts = timedelta(seconds=options.lasts) if options.lasts is not None else None
     shared = options.name and len(args.sets) > 1
     return TaintRequest(
         taint=taint,
-        device_class=options.device_class,
-        expressions=tuple(options.cel),
         reason=options.reason,
         expires=now + lasts if lasts is not None else None,
-        rate=rate if taint.effect in EVICTING_EFFECTS else None,
+        rate=requested_rate(options) if taint.effect in EVICTING_EFFECTS else None,
         name=rule_name(options.name, taint) if shared else options.name,
     )
-
-
-def is_plain(pattern: "Pattern") -> bool:
-    """Report whether one rule can express a pattern: each part is a name or `*`."""
-    parts = (pattern.driver, pattern.pool, pattern.device)
-    return all(part == "*" or not any(char in part for char in _GLOBS) for part in parts)
-
-
-def names_in(pattern: "Pattern") -> dict[str, str]:
-    parts = dict(zip(_PARTS, (pattern.driver, pattern.pool, pattern.device), strict=True))
-    return {name: part for name, part in parts.items() if part != "*"}
 
 
 def _overwrite(session: Session, snapshot: "Snapshot", body: Obj) -> Obj:
@@ -182,7 +145,9 @@ def _overwrite(session: Session, snapshot: "Snapshot", body: Obj) -> Obj:
     if not session.options.overwrite:
         taint = existing.spec.taint
         raise CommandError(already_exists(name, f" and sets {taint.key}:{taint.effect}"))
-    return overwrite_patch(body, to_body(RULES, existing))
+    options = session.options
+    rate_given = options.rate is not None or options.burst is not None
+    return overwrite_patch(body, to_body(RULES, existing), rate_given=rate_given)
 
 
 def already_exists(name: str, more: str = "") -> str:

@@ -14,7 +14,14 @@ from sully.cli.change.output import (
     text_stream,
 )
 from sully.cli.change.plan import NAMESPACE, make_plan
-from sully.cli.change.rules import own_label, rule_bodies, take_devices, take_fleet
+from sully.cli.change.rules import (
+    own_label,
+    rule_bodies,
+    selected_devices,
+    take_devices,
+    take_fleet,
+)
+from sully.cli.change.storable import as_storable, dry_run, warn_of_expiry
 from sully.cli.change.taint_args import (
     CLUSTER,
     EFFECTS,
@@ -26,13 +33,15 @@ from sully.cli.change.taint_args import (
     taint_options,
     yes_option,
 )
-from sully.cli.client.formatting import cluster_name
+from sully.cli.client.formatting import cluster_name, number
 from sully.cli.client.options import NAMES, OUTPUTS, client_options
+from sully.cli.client.selection_args import NAMES_HELP
 from sully.cli.client.session import Session, call
-from sully.cli.command import CommandError, Options, command
+from sully.cli.command import Options, command
 
 if TYPE_CHECKING:
     from sully.cli.change.progress import Eviction
+    from sully.cli.client.device_selection import DeviceSelection
     from sully.domain.planning.report import Plan
     from sully.planning.changes import Put, Remove
     from sully.views.snapshot.snapshot import Snapshot
@@ -41,11 +50,16 @@ Obj = dict[str, Any]
 _HELP = f"""\
 Set or remove taints on devices or clusters. Append a dash to a taint to remove it.
 
-Taints on devices are set by DeviceTaintRules. PATTERN is DRIVER/POOL/DEVICE. A part that is * is
-left out of the rule, which then also selects future devices. A glob such as rack1-* is expanded to
-the names that exist now: a rule for each, with one eviction rate for all of them.
+Taints on devices are set by DeviceTaintRules. A part of DRIVER/POOL/DEVICE that is * is left out of
+the rule, which then also selects future devices. Everything that the rules of the server cannot
+select by is expanded to what exists now: globs, labels of nodes and UUIDs, and on Kubernetes also
+classes and CEL. There is then a rule for each pool or device, with one eviction rate for all of
+them; devices that appear later are not covered. A name that matches nothing is an error.
 
+{NAMES_HELP}
 Before pods are evicted, the plan is shown and has to be confirmed; --yes skips the confirmation.
+A taint because of which pods would be recreated and evicted again and again is refused with --yes
+or without a terminal, unless --force is set.
 Then the command waits until all pods are evicted; --no-wait does not.
 
 {EFFECTS}
@@ -60,11 +74,16 @@ Exit codes:
   2  usage error
   3  with --dry-run: a pod would be unschedulable, or a placement would lack
      clusters
+  4  pods would be evicted again and again, and --force is not set
 """
 _EXAMPLES = """\
 # Taint a device, and evict the pods on it
 sully taint device gpu.example.com/node-7/gpu-3 example.com/hot:NoExecute \\
     --reason 'fan broken'
+
+# Taint the devices of a node, or those with a UUID
+sully taint node node-7 example.com/firmware:NoSchedule
+sully taint device --uuid GPU-4f2a8c1e example.com/hot:NoSchedule
 
 # Taint all devices of a class for two hours, with two evictions per second
 sully taint device --class a100 example.com/firmware=v2:NoExecute \\
@@ -77,7 +96,7 @@ sully taint device 'gpu.example.com/rack1-*/*' example.com/power:NoSchedule
 sully taint device gpu.example.com/node-7/gpu-3 example.com/hot:NoExecute-
 
 # Taint a cluster, and remove a taint from several
-sully taint cluster eu-2 maintenance:NoSelect
+sully taint cluster eu-2 maintenance:NoSelect --for 2h --reason 'new switch'
 sully taint cluster -l region=eu maintenance-
 
 # Print the rule instead of creating it
@@ -87,7 +106,7 @@ sully taint device '*/node-7' example.com/hot:NoSchedule --dry-run -o yaml
 
 @command(
     "taint",
-    usage="device|cluster PATTERN... KEY[=VALUE]:EFFECT[-]... [flags]",
+    usage="device|node|class|cluster NAME... KEY[=VALUE]:EFFECT[-]... [flags]",
     help=_HELP,
     examples=_EXAMPLES,
 )
@@ -95,6 +114,11 @@ sully taint device '*/node-7' example.com/hot:NoSchedule --dry-run -o yaml
 @taint_options
 @dry_run_option
 @yes_option
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Set the taint even if pods would be evicted again and again.",
+)
 @click.option("--no-wait", is_flag=True, help="Do not wait until all pods are evicted.")
 @client_options(namespace=NAMESPACE, everywhere=False, outputs=(*OUTPUTS, NAMES))
 def taint(options: Options) -> int:
@@ -121,19 +145,27 @@ async def _devices(session: Session, args: TaintArgs) -> int:
     from sully.cli.change.writes import delete_rules, write_rules
 
     ask = any(_evicts(taint.effect) for taint in args.sets)
-    snapshot = await take_devices(session, planned=ask or is_dry_run(session))
+    snapshot = await take_devices(session, args, planned=ask or is_dry_run(session))
     deletions = removals(session, snapshot, args)
-    bodies = await as_storable(session, snapshot, rule_bodies(session, snapshot, args))
+    selection = await selected_devices(session, snapshot, args)
+    large = _large_change(snapshot, args, selection)
+    if large and not ask and not session.options.yes and not is_dry_run(session):
+        ask, snapshot = True, await take_devices(session, args)
+    bodies = rule_bodies(session, snapshot, args, selection)
+    bodies = await as_storable(session, snapshot, bodies)
     deleted = await _existing(session, deletions if not bodies else ())
     plan = None
     if ask or is_dry_run(session):
         changes = [*deletions, *await proposed(session, snapshot, map(Manifest, bodies))]
         plan = make_plan(session, snapshot, changes)
-        done = await confirmed(session, plan, ask=ask)
+        done = await confirmed(session, plan, ask=ask, large=large)
         if is_dry_run(session):
             print_objects(session, await _dry_run_objects(session, snapshot, bodies) or deleted)
         if done is not None:
             return done
+    else:
+        _warn_of_no_effect(session, snapshot)
+        _report_devices(session, snapshot, selection)
     await delete_rules(session, deletions)
     written = await write_rules(session, snapshot, bodies)
     print_objects(session, written or deleted)
@@ -141,6 +173,37 @@ async def _devices(session: Session, args: TaintArgs) -> int:
     if plan is None or not evicting:
         return 0
     return 0 if await _follow(session, snapshot, plan, evicting) else 1
+
+
+def _large_change(
+    snapshot: "Snapshot", args: TaintArgs, selection: "DeviceSelection | None"
+) -> tuple[str, ...]:
+    """Return why a change is large; a taint that only informs never is."""
+    from sully.cli.change.large_changes import large_change_reasons
+    from sully.domain.devices.taints import NONE
+
+    if selection is None or all(taint.effect == NONE for taint in args.sets):
+        return ()
+    return large_change_reasons(snapshot, selection.devices)
+
+
+def _report_devices(
+    session: Session, snapshot: "Snapshot", selection: "DeviceSelection | None"
+) -> None:
+    """Print how many devices are tainted; a plan has the same number."""
+    if selection is not None:
+        inventory = snapshot.inventory
+        total = sum(len(inventory.devices(pool)) for pool in inventory.pools())
+        report(session, f"{len(selection.devices)} of {number(total, 'device')} affected.")
+
+
+def _warn_of_no_effect(session: Session, snapshot: "Snapshot") -> None:
+    """Warn that rules have no effect; a plan has the same text."""
+    from sully.cli.client.inaction import warn_of_inactions
+    from sully.domain.capabilities.inaction import Subject, inaction_of
+
+    inaction = inaction_of(snapshot.control_plane, Subject.RULES)
+    warn_of_inactions(session, [inaction] if inaction is not None else ())
 
 
 def _evicts(effect: str) -> bool:
@@ -156,8 +219,19 @@ async def _dry_run_objects(
     if not for_programs(session):
         return []
     if session.options.dry_run == "client":
-        return list(bodies)
-    return [await _dry_run(session, snapshot, body) for body in bodies]
+        return [_merged(snapshot, body) for body in bodies]
+    return [await dry_run(session, snapshot, body) for body in bodies]
+
+
+def _merged(snapshot: "Snapshot", body: Obj) -> Obj:
+    """Return a rule as it would be after --overwrite: kubectl refuses the nulls of a patch."""
+    from sully.client.objects import key_of, to_body
+    from sully.machinery.patch.merge_patch import apply_merge_patch
+    from sully.views.kinds import RULES
+
+    existing = snapshot.get(RULES, key_of(body))
+    merged: Obj = apply_merge_patch(to_body(RULES, existing) if existing else {}, body)
+    return merged
 
 
 async def _existing(session: Session, deletions: "Sequence[Remove]") -> list[Obj]:
@@ -178,10 +252,29 @@ async def _follow(
     if ReplacementOutcome.EVICTED_AGAIN in outcomes:
         session.warn("warning: evicted pods would be rescheduled and evicted again; not waiting")
         return True
-    if session.options.no_wait:
+    if session.options.no_wait or not snapshot.control_plane.honors_rules:
         return True
     eviction = _eviction(session, snapshot, plan, bodies)
-    return await follow(session, eviction, text_stream(session))
+    complete = await follow(session, eviction, text_stream(session))
+    if complete:
+        await _report_aftermath(session, snapshot, eviction)
+    return complete
+
+
+async def _report_aftermath(session: Session, snapshot: "Snapshot", eviction: "Eviction") -> None:
+    """Print how many pods run again or are Pending, and how to undo the taint."""
+    from sully.cli.change.aftermath import (
+        aftermath_lines,
+        await_aftermath,
+        delete_command,
+        evicted_pods,
+    )
+
+    aftermath = None
+    if eviction.pods:
+        aftermath = await await_aftermath(session, evicted_pods(snapshot, eviction.pods))
+    for line in aftermath_lines(aftermath, delete_command(eviction.names, eviction.group)):
+        report(session, line)
 
 
 def _eviction(
@@ -189,6 +282,7 @@ def _eviction(
 ) -> "Eviction":
     from sully.cli.change.progress import Eviction, state_of
     from sully.client.transport import Key
+    from sully.domain.planning.taint_rules import body_rate
     from sully.views.kinds import CLAIMS, PODS, RULES
 
     names = [str(body["metadata"]["name"]) for body in bodies]
@@ -198,7 +292,7 @@ def _eviction(
     all_visible = snapshot.gap(PODS) is None and snapshot.gap(CLAIMS) is None
     return Eviction(
         names,
-        rate=bodies[0]["spec"]["taint"].get("evictionsPerSecond"),
+        rate=body_rate(bodies[0]),
         ends=plan.last_eviction_time,
         pods={key: pod.metadata.uid for key, pod in pods.items()},
         group=own_label(snapshot, bodies),
@@ -207,89 +301,26 @@ def _eviction(
     )
 
 
-async def as_storable(session: Session, snapshot: "Snapshot", bodies: Sequence[Obj]) -> list[Obj]:
-    """Return rules as this server can store them, or refuse fields that it would drop.
-
-    The rules of one taint differ only in the devices they select, so one of each is tried.
-    """
-    from sully.domain.planning.taint_rules import (
-        dropped_fields,
-        with_description_annotation,
-        without_rate,
-    )
-
-    if getattr(session.options, "dry_run", "") == "client":
-        return list(bodies)
-    await _warn_of_expiry(session, bodies)
-    dropped: dict[str, set[str]] = {}
-    storable = []
-    for body in bodies:
-        taint = str(body["spec"]["taint"])
-        if taint not in dropped:
-            stored = await _dry_run(session, snapshot, body)
-            dropped[taint] = set(dropped_fields(body["spec"], stored["spec"]))
-            _refuse_dropped(session, dropped[taint])
-        if "taint.description" in dropped[taint]:
-            body = with_description_annotation(body)
-        if "taint.evictionsPerSecond" in dropped[taint]:
-            body = without_rate(body)
-        storable.append(body)
-    return storable
-
-
-async def _warn_of_expiry(session: Session, bodies: Sequence[Obj]) -> None:
-    """Warn that nothing may delete a rule when it expires."""
-    from sully.cli.client.evictor import sully_ends_rules_at
-
-    if bodies and session.options.lasts is not None and not await sully_ends_rules_at(session):
-        session.warn(
-            f"warning: {session.server} does not delete expired rules\n"
-            "  unless 'sully controllers' run there, the rule stays until you delete it"
-        )
-
-
-def _refuse_dropped(session: Session, dropped: set[str]) -> None:
-    """Refuse fields that a server would drop, unless they have another place or are defaults."""
-    accepted = {"taint.description"}
-    if "taint.evictionsPerSecond" in dropped and session.options.rate is None:
-        accepted.add("taint.evictionsPerSecond")
-        session.warn(
-            "warning: this server supports no eviction rate; all pods are evicted immediately"
-        )
-    if dropped - accepted:
-        raise CommandError(
-            f"{session.server} does not support {', '.join(sorted(dropped - accepted))} of a"
-            " DeviceTaintRule\n  omit the flag that sets it"
-        )
-
-
-async def _dry_run(session: Session, snapshot: "Snapshot", body: Obj) -> Obj:
-    from sully.client.objects import key_of
-    from sully.client.options import WriteOptions
-    from sully.views.kinds import RULES
-
-    dry, plain, key = WriteOptions(dry_run=True), RULES.read_as(dict), key_of(body)
-    if snapshot.get(RULES, key) is None:
-        return await session.transport.create(plain, body, "", dry)
-    return await session.transport.patch(plain, key, body, options=dry)
-
-
 # -- clusters -------------------------------------------------------------------------------------
 
 
 async def _clusters(session: Session, args: TaintArgs) -> int:
-    from sully.cli.change.clusters import cluster_changes
+    from sully.cli.change.clusters import cluster_changes, user_name, with_history
 
     ask = any(taint.effect == "NoSelect" for taint in args.sets)
     snapshot = await take_fleet(session, planned=ask or is_dry_run(session))
     changes = cluster_changes(session, snapshot, args)
+    if args.sets:
+        await warn_of_expiry(session, "taints", "the taint stays until you remove it")
+    user = await user_name(session)
     if ask or is_dry_run(session):
         if session.options.dry_run != "client":
             # All get the same taints, so validating one is enough.
             await _write_cluster(session, changes[0], dry=True)
         done = await confirmed(session, make_plan(session, snapshot, changes), ask=ask)
         if is_dry_run(session):
-            print_objects(session, await _dry_run_clusters(session, changes))
+            recorded = [with_history(session, change, args, user) for change in changes]
+            print_objects(session, await _dry_run_clusters(session, recorded))
         if done is not None:
             return done
     if len(changes) > 1:
@@ -297,7 +328,8 @@ async def _clusters(session: Session, args: TaintArgs) -> int:
         changes = [await _taint_softly(session, snapshot, change, args) for change in changes]
     written = []
     for change in changes:
-        written.append(await _write_cluster(session, change))
+        recorded_change = with_history(session, change, args, user)
+        written.append(await _write_cluster(session, recorded_change))
         report(
             session, f"{cluster_name(change.key.name)} {'tainted' if args.sets else 'untainted'}"
         )
@@ -334,7 +366,10 @@ async def _dry_run_clusters(session: Session, changes: "Sequence[Put]") -> list[
     clusters = []
     for change in changes:
         cluster = await session.transport.get(change.kind.read_as(dict), change.key)
-        clusters.append({**cluster, "spec": {**cluster["spec"], "taints": _taints(change)}})
+        annotations = {**cluster["metadata"].get("annotations", {}), **_history(change)}
+        metadata = {**cluster["metadata"], "annotations": annotations}
+        spec = {**cluster["spec"], "taints": _taints(change)}
+        clusters.append({**cluster, "metadata": metadata, "spec": spec})
     return clusters
 
 
@@ -344,13 +379,22 @@ async def _write_cluster(session: Session, change: "Put", *, dry: bool = False) 
 
     # The version that was read: taints of other writers must not be lost.
     version = change.obj.metadata.resource_version
-    patch = {"metadata": {"resourceVersion": version}, "spec": {"taints": _taints(change)}}
+    metadata = {"resourceVersion": version, "annotations": _history(change)}
+    patch = {"metadata": metadata, "spec": {"taints": _taints(change)}}
     plain, options = change.kind.read_as(dict), WriteOptions(dry_run=dry)
     return await session.transport.patch(plain, change.key, patch, options=options)
 
 
+def _history(change: "Put") -> dict[str, str]:
+    """Return the annotation with the history of a cluster's taints, if it has one."""
+    from sully.api.cluster.taint_history import TAINT_HISTORY
+
+    annotations = change.obj.metadata.annotations
+    return {TAINT_HISTORY: annotations[TAINT_HISTORY]} if TAINT_HISTORY in annotations else {}
+
+
 def _taints(change: "Put") -> Any:
     """Return the taints of a cluster as JSON has them: with times in whole seconds."""
-    from sully.machinery.codec import from_json, to_json
+    from sully.machinery.serialization.codec import from_json, to_json
 
     return from_json(to_json(change.obj.spec.taints))

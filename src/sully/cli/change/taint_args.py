@@ -1,31 +1,55 @@
 """The arguments and flags of `taint`, `untaint` and `plan`: what is tainted, and how."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from textwrap import indent
 from typing import TYPE_CHECKING
 
 import click
 
-from sully.cli.client.options import choice_option, class_option, duration_option, seconds
+from sully.cli.client.options import choice_option, duration_option, seconds, whole_number
 from sully.cli.client.options import options as join
+from sully.cli.client.selection_args import (
+    DEVICE,
+    DEVICE_KINDS,
+    SelectionArgs,
+    allow_missing_option,
+    kind_named,
+    read_selection,
+    selection_options,
+)
 from sully.cli.client.text import did_you_mean
 from sully.cli.command import CommandError, Options
 from sully.cli.names import CLUSTER_KEYS, DEVICE_KEYS, SUBJECTS, names
 
 if TYPE_CHECKING:
+    from sully.api.resource.eviction_rate import EvictionRate
     from sully.domain.planning.taintgrammar import TaintToAdd, TaintToRemove
 
-RATE = 10
+RATE = "10"
 """The default of --rate."""
-DEVICE, CLUSTER = "device", "cluster"
+CLUSTER = "cluster"
 ALIASES = {
-    DEVICE: (DEVICE, "devices", "dev"),
+    **DEVICE_KINDS,
     CLUSTER: (CLUSTER, "clusters", "managedcluster", "managedclusters", "mcl"),
 }
-_TAINT_FLAGS = {"--reason": "reason", "--for": "lasts", "--rate": "rate", "--name": "name"}
-_DEVICE_FLAGS = {"--class": "device_class", "--cel": "cel"}
+_TAINT_FLAGS = {
+    "--reason": "reason",
+    "--for": "lasts",
+    "--rate": "rate",
+    "--burst": "burst",
+    "--name": "name",
+}
+_CLUSTER_FLAGS = {"--reason", "--for"}
+_DEVICE_FLAGS = {
+    "--class": "classes",
+    "--cel": "cel",
+    "--uuid": "uuid",
+    "--pci": "pci",
+    "--allow-missing": "allow_missing",
+}
 _TAINT = "KEY[=VALUE]:EFFECT"
-EFFECTS = """\
+_DEVICE_EFFECTS = """\
 \b
 Effects of device taints:
   None              Informational. Does not affect scheduling or running pods.
@@ -39,7 +63,8 @@ Effects of device taints:
                     As NoExecute, but evictions respect PodDisruptionBudgets.
                     Requires the feature gate
                     SullyNoExecuteWithPodDisruptionBudget.
-
+"""
+_CLUSTER_EFFECTS = """\
 \b
 Effects of cluster taints:
   NoSelect          Placements that do not tolerate the taint do not select the
@@ -47,6 +72,7 @@ Effects of cluster taints:
   PreferNoSelect    Placements prefer other clusters.
   NoSelectIfNew     Placements keep the cluster, but do not newly select it.
 """
+EFFECTS = f"{_DEVICE_EFFECTS}\n{_CLUSTER_EFFECTS}"
 """For help."""
 
 
@@ -56,9 +82,13 @@ class TaintArgs:
 
     kind: str
     names: tuple[str, ...]
-    """Patterns of devices, or names of clusters."""
+    """Names of devices, nodes, classes or clusters."""
     sets: "tuple[TaintToAdd, ...]" = ()
     removes: "tuple[TaintToRemove, ...]" = ()
+
+    def selection(self, options: Options) -> SelectionArgs:
+        """Return the devices to taint; fail if none are specified."""
+        return read_selection(options, self.kind, self.names)
 
 
 def parse_taint_args(words: Sequence[str], *, remove: bool = False) -> TaintArgs:
@@ -83,16 +113,12 @@ def _kind(words: Sequence[str]) -> tuple[str, Sequence[str]]:
     for kind, aliases in ALIASES.items():
         if first.lower() in aliases:
             return kind, words[1:]
-    if first.lower() in ("node", "nodes", "no"):
-        name = words[1] if len(words) > 1 else "NAME"
-        raise CommandError(
-            f"nodes are tainted with kubectl: kubectl taint node {name} ...\n"
-            f"  to taint the devices of a node: {DEVICE} '*/{name}/*'",
-            code=2,
-        )
+    if (printed := kind_named(first.partition("/")[0])) is not None:
+        # KIND/NAME, as `kubectl get -o name` prints it.
+        return printed, words
     known = [alias for aliases in ALIASES.values() for alias in aliases]
     if not first:
-        raise CommandError(f"missing argument: one of {' or '.join(ALIASES)}", code=2)
+        raise CommandError(f"missing argument: one of {', '.join(ALIASES)}", code=2)
     hint = did_you_mean(first, known)
     raise CommandError(f'unknown value "{first}" (one of: {", ".join(ALIASES)}){hint}', code=2)
 
@@ -101,15 +127,20 @@ def _parsed(kind: str, objects: Sequence[str], words: Sequence[str]) -> TaintArg
     from sully.domain.planning.taintgrammar import (
         CLUSTER_EFFECTS,
         DEVICE_EFFECTS,
+        TaintEffectError,
         TaintSyntaxError,
         TaintToAdd,
         TaintToRemove,
         parse_taint,
     )
 
-    effects = DEVICE_EFFECTS if kind == DEVICE else CLUSTER_EFFECTS
+    effects = CLUSTER_EFFECTS if kind == CLUSTER else DEVICE_EFFECTS
     try:
         taints = [parse_taint(word, effects) for word in words]
+    except TaintEffectError as error:
+        meanings = _CLUSTER_EFFECTS if kind == CLUSTER else _DEVICE_EFFECTS
+        text = meanings.removeprefix("\b\n").rstrip()
+        raise CommandError(f"{error}\n{indent(text, '  ')}", code=2) from error
     except TaintSyntaxError as error:
         raise CommandError(str(error), code=2) from error
     sets = tuple(taint for taint in taints if isinstance(taint, TaintToAdd))
@@ -168,30 +199,46 @@ def _lifetime(text: str) -> float:
     return duration
 
 
-def _rate(text: str) -> int:
-    if not text.isdecimal() or int(text) > 1000:
-        raise click.BadParameter(f'invalid rate "{text}" (1 to 1000, or 0 for no limit)')
-    return int(text)
+def read_rate(text: str) -> str:
+    """Check a rate; for `type=` of a flag. 0 means no limit."""
+    from sully.api.resource.eviction_rate import parse_rate
+
+    try:
+        return text if text == "0" else str(parse_rate(text))
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
 
 
-selection_options = join(
-    class_option,
-    click.option(
-        "--cel",
-        multiple=True,
-        metavar="EXPR",
-        help="Only devices for which this CEL expression is true. Can be repeated.",
-    ),
-    click.option(
-        "--selector",
-        "-l",
-        default="",
-        metavar="LABELS",
-        help="Label selector to filter clusters by, for example region=eu.",
-    ),
+def requested_rate(options: Options) -> "EvictionRate | None":
+    """Return the rate of --rate and --burst; None: no limit."""
+    from sully.api.resource.eviction_rate import parse_rate
+
+    text = options.rate or RATE
+    if text == "0":
+        if options.burst is not None:
+            raise CommandError("--burst requires a --rate other than 0", code=2)
+        return None
+    rate = parse_rate(text)
+    return rate if options.burst is None else replace(rate, burst=options.burst)
+
+
+rate_option = click.option(
+    "--rate",
+    type=read_rate,
+    metavar="N[/PERIOD]",
+    show_default=RATE,
+    help="Evictions per second, or per period: 10/m, 1/5m. 0 means no limit.",
+)
+burst_option = click.option(
+    "--burst",
+    type=whole_number(1, 1000),
+    metavar="N",
+    show_default="one period of --rate, at most 10",
+    help="How many pods may be evicted immediately, before the rate limits them.",
 )
 taint_options = join(
     selection_options,
+    allow_missing_option,
     click.option(
         "--reason", default="", metavar="TEXT", help="Why the taint is set, for other users."
     ),
@@ -201,13 +248,8 @@ taint_options = join(
         type=_lifetime,
         help="Remove the taint after this time, for example 2h.",
     ),
-    click.option(
-        "--rate",
-        type=_rate,
-        metavar="N",
-        show_default=str(RATE),
-        help="Evictions per second, after a burst of 10. 0 means no limit.",
-    ),
+    rate_option,
+    burst_option,
     click.option(
         "--name", default="", metavar="RULE", show_default="generated", help="Name of the rule."
     ),
@@ -228,10 +270,8 @@ yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for conf
 def refuse_useless_flags(options: Options, args: TaintArgs) -> None:
     flags_set = _flags_set(options)
     if args.kind == CLUSTER:
-        flags = flags_set & (_TAINT_FLAGS.keys() | _DEVICE_FLAGS.keys())
+        flags = flags_set & (_TAINT_FLAGS.keys() - _CLUSTER_FLAGS | _DEVICE_FLAGS.keys())
         _refuse(flags, "cannot be used with clusters")
-        return
-    _refuse(flags_set & {"-l"}, "cannot be used with devices; use --class or --cel")
     if not args.sets:
         _refuse(flags_set & _TAINT_FLAGS.keys(), "cannot be used when no taint is set")
 
@@ -246,7 +286,7 @@ def _flags_set(options: Options) -> set[str]:
     return {
         flag
         for flag, name in (_TAINT_FLAGS | _DEVICE_FLAGS | {"-l": "selector"}).items()
-        if getattr(options, name, None) not in (None, "", ())
+        if getattr(options, name, None) not in (None, "", (), False)
     }
 
 

@@ -9,19 +9,24 @@ from sully.cli.change.taint_args import (
     dry_run_option,
     parse_taint_args,
     refuse_useless_flags,
-    selection_options,
     yes_option,
 )
 from sully.cli.client.options import NAMES, OUTPUTS, client_options
+from sully.cli.client.selection_args import selection_options
+from sully.cli.client.selectors import named
 from sully.cli.client.session import Session, call
 from sully.cli.command import Options, command
 
 _HELP = """\
 Remove taints from devices or clusters.
 
-The rules that set the taint on devices are deleted. If a rule also selects other devices, or the
-taint comes from a driver or a ResourceSlicePatch, nothing is changed and the command prints which
-object to change instead.
+The rules that set the taint on devices are deleted. A rule that also taints other devices is
+replaced by rules for those, after confirmation: devices that appear later are then not tainted. If
+the taint comes from a driver or a ResourceSlicePatch, nothing is changed and the command prints
+which object to change instead.
+
+With rule NAME the rule is deleted, or all rules that one command created under this name; 'sully
+rules' lists both.
 
 With -o json, yaml or name, only the deleted rules or the changed clusters are written to standard
 output, and everything else to standard error.
@@ -36,6 +41,9 @@ sully untaint device 'gpu.example.com/rack1-*/*' example.com/power:NoSchedule
 # Delete the rule that selects this class
 sully untaint device --class a100 example.com/firmware
 
+# Delete a rule, or all rules that one command created
+sully untaint rule firmware
+
 # Remove a taint from clusters, by name and by label
 sully untaint cluster eu-2 maintenance
 sully untaint cluster -l region=eu maintenance
@@ -44,7 +52,7 @@ sully untaint cluster -l region=eu maintenance
 
 @command(
     "untaint",
-    usage="device|cluster PATTERN... KEY[:EFFECT]... [flags]",
+    usage="device|node|class|cluster NAME... KEY[:EFFECT]... [flags]\nrule NAME... [flags]",
     help=_HELP,
     examples=_EXAMPLES,
 )
@@ -58,6 +66,16 @@ def untaint(options: Options) -> int:
 
 
 async def _run(session: Session) -> int:
-    args = parse_taint_args(session.options.words, remove=True)
+    from sully.cli.change.removals import WiderRulesError
+    from sully.cli.change.splitting import delete_named, split_and_remove
+
+    words = session.options.words
+    kind, name = named(words[0]) if words else ("", "")
+    if kind == "rule":
+        return await delete_named(session, words if name else words[1:])
+    args = parse_taint_args(words, remove=True)
     refuse_useless_flags(session.options, args)
-    return await run_taint(session, args)
+    try:
+        return await run_taint(session, args)
+    except WiderRulesError:
+        return await split_and_remove(session, args)

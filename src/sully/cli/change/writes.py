@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from sully.cli.change.aftermath import delete_command
 from sully.cli.change.output import report
 from sully.cli.change.rules import already_exists, own_label
 from sully.cli.client.formatting import rule_name
@@ -72,7 +73,7 @@ def _warn_of_partial(
     text = f"{len(written)} of {len(bodies)} rules were written"
     if len(written) == len(bodies):
         text = f"all rules prevent scheduling, and {evicting} of {len(bodies)} evict pods yet"
-    undo = f"kubectl delete devicetaintrule {_rule_args(snapshot, written)}"
+    undo = delete_command(list(map(_name, written)), own_label(snapshot, written))
     session.warn(f"warning: {text}\n  to undo:  {undo}")
 
 
@@ -106,13 +107,6 @@ async def _let_evict(session: Session, body: Obj) -> Obj:
 
 def _name(rule: Obj) -> str:
     return str(rule["metadata"]["name"])
-
-
-def _rule_args(snapshot: "Snapshot", rules: Sequence[Obj]) -> str:
-    from sully.domain.devices.rules import TOGETHER
-
-    group = own_label(snapshot, rules)
-    return f"-l {TOGETHER}={group}" if group else " ".join(map(_name, rules))
 
 
 def with_expiry_from_now(session: Session, body: Obj) -> Obj:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sully.cli.command import Choice, Options
-from sully.cli.names import complete_classes, complete_contexts, complete_namespaces
+from sully.cli.names import complete_contexts, complete_namespaces
 
 if TYPE_CHECKING:
     from sully.client.kubeconfig.kubeconfig import Impersonation
@@ -153,14 +153,6 @@ no_headers_option = click.option(
 )
 watch_option = click.option(
     "--watch", "-w", is_flag=True, help="After listing the objects, watch for changes."
-)
-class_option = click.option(
-    "--class",
-    "device_class",
-    default="",
-    metavar="NAME",
-    shell_complete=complete_classes,
-    help="Only devices that match the selectors of this DeviceClass.",
 )
 snapshot_option = click.option(
     "--snapshot",

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def print_document(value: Any, output: str) -> None:
-    from sully.machinery.codec import to_pretty_json, to_yaml
+    from sully.machinery.serialization.codec import to_pretty_json, to_yaml
 
     text = to_yaml(value) if output == "yaml" else to_pretty_json(value)
     sys.stdout.write(text.decode())
@@ -15,7 +15,7 @@ def print_document(value: Any, output: str) -> None:
 
 def print_event(value: Any, output: str) -> None:
     """Print one of a stream of values: a line of JSON, or a YAML document."""
-    from sully.machinery.codec import to_json, to_yaml
+    from sully.machinery.serialization.codec import to_json, to_yaml
 
     text = b"---\n" + to_yaml(value) if output == "yaml" else to_json(value) + b"\n"
     sys.stdout.write(text.decode())

@@ -45,6 +45,25 @@ class Pattern:
         return all(name is None or fits(part, name) for part, name in pairs)
 
 
+@dataclass(frozen=True, slots=True)
+class Patterns:
+    """Several patterns, of which a device needs to match one."""
+
+    patterns: tuple[Pattern, ...]
+
+    def matches(self, driver: str, pool: str, device: str) -> bool:
+        """Report whether one of them selects a device."""
+        return any(x.matches(driver, pool, device) for x in self.patterns)
+
+    def matches_pool(self, driver: str, pool: str) -> bool:
+        """Report whether one of them may select a device of a pool."""
+        return any(x.matches_pool(driver, pool) for x in self.patterns)
+
+    def overlaps(self, driver: str | None, pool: str | None, device: str | None) -> bool:
+        """Report whether a selector with these names can select a device of one of them."""
+        return any(x.overlaps(driver, pool, device) for x in self.patterns)
+
+
 def parse_pattern(text: str) -> Pattern:
     """Parse `driver/pool/device`; parts that are left out at the end are `*`.
 
@@ -87,6 +106,12 @@ ALIASES = {
     "device": ("dev", "devices"),
     "rule": ("rules", "devicetaintrule", "devicetaintrules"),
     "patch": ("patches", "resourceslicepatch", "resourceslicepatches"),
+    "node": ("no", "nodes"),
+    "deployment": ("deploy", "deployments"),
+    "replicaset": ("rs", "replicasets"),
+    "statefulset": ("sts", "statefulsets"),
+    "daemonset": ("ds", "daemonsets"),
+    "job": ("jobs",),
     "placement": ("placements",),
     "cluster": ("clusters", "managedcluster", "managedclusters", "mcl"),
 }

@@ -25,14 +25,15 @@ async def take_snapshot(
     needed: Sequence["Kind[Any]"] = (),
     in_files: Sequence["Kind[Any]"] = (),
     namespace: str = "",
+    gates: bool = False,
 ) -> "Snapshot":
     """Return a snapshot of these kinds: of the server, or from --snapshot.
 
     The `needed` kinds are required; the user is warned about others that may not be listed, unless
     none may. A file may lack a kind, because kubectl writes nothing for a kind without objects,
-    unless it is in `in_files`.
+    unless it is in `in_files`. With `gates`, feature gates are read in any case.
     """
-    from sully.views.snapshot.loading import load
+    from sully.views.snapshot.loading import ControlPlaneQuery, load
 
     if getattr(session.options, "snapshot", ()):
         with spinner(lambda: f"Reading {', '.join(session.options.snapshot)}"):
@@ -47,7 +48,7 @@ async def take_snapshot(
             now=session.clock.now(),
             namespace=namespace,
             at_least=session.namespace,
-            control_plane=session.transport.control_plane,
+            acting=ControlPlaneQuery(session.transport, gates),
         )
     _refuse_gaps(session, snapshot, needed)
     if len(snapshot.gaps) < len(kinds):

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from sully.client.informers.cache import Cache
     from sully.client.informers.reflector import ObjectSelector
     from sully.client.transport import Kind
-    from sully.domain.eviction.judge import EvictionPolicy
+    from sully.domain.capabilities.control_plane import ControlPlane
     from sully.views.devices.exposures import Exposures
-    from sully.views.snapshot.snapshot import Gap
+    from sully.views.devices.inventory import Inventory
+    from sully.views.snapshot.snapshot import Gap, Snapshot
 
 T = TypeVar("T")
 REST_SECONDS = 0.1
@@ -94,9 +95,16 @@ class Caches:
 
 @asynccontextmanager
 async def watch_kinds(
-    session: Session, kinds: Sequence["Kind[Any]"], *, needed: Sequence["Kind[Any]"] = ()
+    session: Session,
+    kinds: Sequence["Kind[Any]"],
+    *,
+    needed: Sequence["Kind[Any]"] = (),
+    optional: Sequence["Kind[Any]"] = (),
 ) -> AsyncIterator[Caches]:
-    """Watch kinds until the block ends; it begins when all were listed once."""
+    """Watch kinds until the block ends; it begins when all were listed once.
+
+    The `needed` kinds are required; no warning is printed about `optional` ones.
+    """
     from sully.client.informers.cache import Cache
     from sully.client.informers.informer import Informer
     from sully.client.informers.reflector import ObjectSelector
@@ -118,7 +126,7 @@ async def watch_kinds(
             raise missing_kind(where)
         gaps.append(where)
         caches.put(Cache(kind), where)
-    warn_of_hidden(session, gaps)
+    warn_of_hidden(session, (gap for gap in gaps if gap.kind not in optional))
     try:
         async with asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(informer.run()) for informer in informers]
@@ -132,28 +140,50 @@ async def watch_kinds(
         raise group.exceptions[0] from None
 
 
-async def eviction_here(session: Session) -> "EvictionPolicy":
-    """Return how pods are evicted on the server."""
-    from sully.domain.capabilities.control_plane import ControlPlane
-
-    return (await session.transport.control_plane() or ControlPlane.SULLY).eviction
+async def acting_here(session: Session) -> "ControlPlane":
+    """Return who schedules and evicts on the server."""
+    return await session.transport.control_plane()
 
 
-def exposures_of(session: Session, caches: Caches, policy: "EvictionPolicy") -> "Exposures":
-    """Return which pods use which tainted devices, always up to date."""
-    from sully.views.devices.exposures import Exposures
+def snapshot_of(
+    session: Session, caches: Caches, kinds: Sequence["Kind[Any]"], plane: "ControlPlane"
+) -> "Snapshot":
+    """Return the current objects as a snapshot, for what is computed from one each time."""
+    from sully.views.snapshot.snapshot import Objects, Snapshot
+
+    return Snapshot(
+        [Objects(kind, list(caches.of(kind).values())) for kind in kinds],
+        taken=session.clock.now(),
+        gaps=[gap for gap in map(caches.gap, kinds) if gap is not None],
+        control_plane=plane,
+    )
+
+
+def inventory_of(caches: Caches, plane: "ControlPlane") -> "Inventory":
+    """Return the devices, always up to date."""
     from sully.views.devices.inventory import Inventory
-    from sully.views.devices.usage import Usage
-    from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
+    from sully.views.kinds import CLASSES, PATCHES, RULES, SLICES
+    from sully.views.snapshot.snapshot import features_of
 
-    inventory = Inventory(
+    return Inventory(
         slices=caches.of(SLICES),
         classes=caches.of(CLASSES),
         rules=caches.of(RULES),
         patches=caches.of(PATCHES),
+        features=features_of(plane),
     )
+
+
+def exposures_of(session: Session, caches: Caches, plane: "ControlPlane") -> "Exposures":
+    """Return which pods use which tainted devices, always up to date."""
+    from sully.views.devices.exposures import Exposures
+    from sully.views.devices.usage import Usage
+    from sully.views.kinds import CLAIMS, PODS
+
+    policy = plane.eviction
     extended = policy.compat.evicts_extended_resources
     usage = Usage(pods=caches.of(PODS), claims=caches.of(CLAIMS), extended_resources=extended)
+    inventory = inventory_of(caches, plane)
     return Exposures(inventory, usage, clock=session.clock, policy=policy)
 
 

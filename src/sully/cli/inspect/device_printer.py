@@ -1,6 +1,6 @@
 """The output of `sully devices`: rows of a table, and documents for programs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -16,8 +16,9 @@ from sully.cli.client.formatting import (
 )
 from sully.cli.client.printers import time_text, without_empty
 from sully.cli.client.tables import Cell, Column
+from sully.domain.allocation.conflicts import DeviceConflict
 from sully.domain.devices.device import EffectiveDevice
-from sully.domain.devices.taints import Origin
+from sully.domain.devices.taints import Origin, strongest_effect
 from sully.views.devices.device_views import ClaimView, DeviceView, TaintView
 
 _COLUMNS = (
@@ -33,7 +34,6 @@ _WIDE_COLUMNS = (
 )
 _NONE = "-"
 _UNKNOWN = "?"
-_ORDER = ("NoExecute", "NoExecuteWithPodDisruptionBudget", "NoSchedule")
 
 
 def columns(*, wide: bool) -> Sequence[Column]:
@@ -42,15 +42,12 @@ def columns(*, wide: bool) -> Sequence[Column]:
 
 def row(view: DeviceView, now: datetime, *, wide: bool) -> Sequence[Cell | str]:
     effects = {taint_view.sourced.taint.effect for taint_view in view.taints}
-    worst = next((effect for effect in _ORDER if effect in effects), "")
+    style = EFFECT_STYLES.get(strongest_effect(effects), "")
     cells: list[Cell | str] = [
         str(view.id),
         view.node if view.device is not None else "(gone)",
-        Cell(
-            _joined(_taint(taint_view, now, wide=wide) for taint_view in view.taints),
-            EFFECT_STYLES.get(worst, ""),
-        ),
-        _joined(_users(view, now)),
+        Cell(_joined(_taints(view, now, wide=wide)), style),
+        Cell(_joined(_users(view, now)), "red" if view.conflict is not None else ""),
     ]
     if wide:
         tolerations = {toleration_text(x) for claim in view.claims for x in claim.tolerations}
@@ -64,6 +61,11 @@ def row(view: DeviceView, now: datetime, *, wide: bool) -> Sequence[Cell | str]:
 
 def _joined(texts: Any) -> str:
     return ", ".join(texts) or _NONE
+
+
+def _taints(view: DeviceView, now: datetime, *, wide: bool) -> Iterator[str]:
+    yield from (_taint(taint_view, now, wide=wide) for taint_view in view.taints)
+    yield from (f"(patch/{name}: no effect)" for name in view.ignored_patches)
 
 
 def _taint(taint_view: TaintView, now: datetime, *, wide: bool) -> str:
@@ -86,7 +88,16 @@ def _users(view: DeviceView, now: datetime) -> list[str]:
     if view.obstacle is not None and not in_use:
         # It is unused and cannot be allocated either.
         users.append(f"({view.obstacle.text})")
+    if view.conflict is not None:
+        users[-1] += f" ({conflict_text(view.conflict)})"
     return users
+
+
+def conflict_text(conflict: DeviceConflict) -> str:
+    """Return in few words what is wrong with the allocations of a device."""
+    if conflict.cause == "AllocatedTwice":
+        return f"conflict: allocated to {len(conflict.claims)} claims"
+    return f"conflict: more {' and '.join(conflict.exceeded)} allocated than it has"
 
 
 def _user(claim: ClaimView, now: datetime) -> str:
@@ -145,6 +156,8 @@ def document(view: DeviceView) -> dict[str, Any]:
         **availability,
         "taints": [_taint_document(taint_view) for taint_view in view.taints],
         "users": [_claim_document(claim) for claim in view.claims],
+        **conflict_document(view.conflict),
+        **without_empty(ignoredPatches=list(view.ignored_patches)),
     }
     if view.device is not None:
         fields |= without_empty(allowMultipleAllocations=view.shareable or None)
@@ -157,6 +170,18 @@ def _obstacle(view: DeviceView) -> dict[str, Any]:
     if obstacle is None:
         return {}
     return {"obstacle": {"reason": obstacle.cause, "message": obstacle.text}}
+
+
+def conflict_document(conflict: DeviceConflict | None) -> dict[str, Any]:
+    if conflict is None:
+        return {}
+    keys = (claim.partition("/") for claim in conflict.claims)
+    fields = without_empty(
+        reason=conflict.cause,
+        claims=[{"namespace": namespace, "name": name} for namespace, _, name in keys],
+        exceededCapacity=list(conflict.exceeded),
+    )
+    return {"conflict": fields}
 
 
 def _content_document(device: EffectiveDevice, view: DeviceView) -> dict[str, Any]:

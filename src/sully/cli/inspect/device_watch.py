@@ -16,29 +16,33 @@ from sully.api.resource.types import (
     ResourceClaim,
     ResourceSlicePatch,
 )
+from sully.cli.client.inaction import warn_of_inactions
 from sully.cli.client.options import NAMES, TABLES
 from sully.cli.client.printers import print_event
 from sully.cli.client.session import Session
-from sully.cli.client.snapshots import is_known
+from sully.cli.client.snapshots import is_known, take_snapshot
 from sully.cli.client.tables import Table
 from sully.cli.client.watching import (
     Caches,
     PendingChanges,
-    eviction_here,
-    exposures_of,
+    acting_here,
+    inventory_of,
     watch_kinds,
 )
+from sully.cli.inspect.device_filters import Narrowed, Selection, narrowed
 from sully.cli.inspect.device_printer import columns, document, row
-from sully.cli.inspect.devices import Selection, needed_kinds
+from sully.cli.inspect.devices import needed_kinds
 from sully.client.transport import Kind
+from sully.domain.capabilities.control_plane import ControlPlane
 from sully.domain.devices.pools import DeviceId, PoolId
-from sully.domain.eviction.judge import EvictionPolicy
+from sully.domain.scheduling.objects import Node
 from sully.views.devices.device_views import DeviceView, DeviceViews
 from sully.views.devices.inventory import Inventory
 from sully.views.devices.name_index import names_in
 from sully.views.devices.usage import Usage
+from sully.views.inactions import inactions_in
 from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES
-from sully.views.snapshot.kinds import DEVICES
+from sully.views.snapshot.kinds import DEVICES, NODES
 
 T = TypeVar("T")
 TaintSource = DeviceTaintRule | ResourceSlicePatch
@@ -47,9 +51,13 @@ _GONE = "(gone)"
 
 
 async def watch(session: Session) -> int:
-    async with watch_kinds(session, DEVICES, needed=needed_kinds(session)) as caches:
+    kinds = (*DEVICES, NODES)
+    needed = needed_kinds(session)
+    async with watch_kinds(session, kinds, needed=needed, optional=(NODES,)) as caches:
         screen = _Screen(session)
-        changes, selection = views_of(session, caches, await eviction_here(session))
+        plane = await acting_here(session)
+        changes, selection = views_of(session, caches, plane, await _narrowed(session))
+        warn_of_inactions(session, inactions_in(caches, plane))
         screen.begin(list(selection.all(session.clock.now())))
         while True:
             for pool in await changes.wait(session, caches):
@@ -57,16 +65,30 @@ async def watch(session: Session) -> int:
                 screen.update(pool, list(selection.pool(pool.driver, pool.pool, now)))
 
 
+async def _narrowed(session: Session) -> Narrowed | None:
+    options = session.options
+    if not (options.patterns or options.cel or options.selector or options.uuid or options.pci):
+        return None
+    return narrowed(session, await take_snapshot(session, (*DEVICES, NODES)))
+
+
 def views_of(
-    session: Session, caches: Caches, policy: EvictionPolicy
+    session: Session, caches: Caches, plane: ControlPlane, narrow: Narrowed | None = None
 ) -> tuple[PendingChanges, Selection]:
     """Return the pools to evaluate again, and the devices to print."""
-    inventory = exposures_of(session, caches, policy).inventory
+    inventory = inventory_of(caches, plane)
     # Every pod with a device, also one that is not evicted from it.
     usage = Usage(pods=caches.of(PODS), claims=caches.of(CLAIMS))
     known = is_known(caches.gap(CLAIMS))
-    views = DeviceViews(inventory, usage, caches.of(PATCHES), policy=policy, claims_visible=known)
-    selection = Selection(session, inventory, views)
+    views = DeviceViews(
+        inventory,
+        usage,
+        caches.of(PATCHES),
+        plane=plane,
+        nodes=caches.of(NODES),
+        claims_visible=known,
+    )
+    selection = Selection(session, inventory, views, narrow)
     changes, begun = PendingChanges(), False
 
     def listen(kind: Kind[T], pools: Callable[[T], Iterable[PoolId]], same: _Same = is_) -> None:
@@ -82,6 +104,7 @@ def views_of(
     listen(PATCHES, affected, _prints_the_same)
     listen(CLASSES, lambda class_: inventory.pools() if _is_selected(session, class_) else ())
     listen(CLAIMS, _pools)
+    listen(NODES, lambda node: inventory.pools_for(node.metadata.name), _is_as_schedulable)
     listen(PODS, lambda pod: [id_ for claim in usage.claims_of(pod) for id_ in _pools(claim)])
     inventory.on_change(lambda change: changes.add(*change.pools) if begun else None)
     begun = True
@@ -99,9 +122,14 @@ def _prints_the_same(old: TaintSource | None, new: TaintSource | None) -> bool:
     return old.spec == new.spec and before.annotations == after.annotations
 
 
+def _is_as_schedulable(old: Node | None, new: Node | None) -> bool:
+    """Report whether nothing changed that decides whether a node gets new pods."""
+    return old is not None and new is not None and old.spec == new.spec
+
+
 def _is_selected(session: Session, class_: DeviceClass) -> bool:
     """Report whether --class names this class."""
-    return bool(class_.metadata.name == session.options.device_class)
+    return class_.metadata.name in session.options.classes
 
 
 def _affected_pools(inventory: Inventory, usage: Usage, source: TaintSource) -> Iterable[PoolId]:

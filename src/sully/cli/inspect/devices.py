@@ -1,7 +1,7 @@
 """`sully devices`: every device with its taints and its pods."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,12 +10,12 @@ from sully.cli.client.formatting import number
 from sully.cli.client.options import (
     NAMES,
     OUTPUTS,
-    class_option,
     client_options,
     no_headers_option,
     snapshot_option,
     watch_option,
 )
+from sully.cli.client.selection_args import selection_options
 from sully.cli.client.session import Session, call
 from sully.cli.client.snapshots import is_known, take_snapshot
 from sully.cli.command import Options, command
@@ -25,19 +25,21 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from sully.client.transport import Kind
-    from sully.views.devices.device_views import DeviceView, DeviceViews
+    from sully.views.devices.device_views import DeviceView
     from sully.views.devices.inventory import Inventory
 
 _HELP = """\
 List devices with their effective taints and the pods that use them.
 
 PATTERN is DRIVER/POOL/DEVICE. Each part is a name or a glob; parts that are left out at the end
-match any name. Without a pattern, all devices are listed.
+match any name. NODE, NODE/DEVICE, DEVICE, a UUID and a unique prefix are accepted, too. Without a
+pattern, all devices are listed. With --watch, short names, --cel, -l, --uuid and --pci select the
+devices that exist when the command starts.
 
 TAINTS shows each taint with its source (rule/NAME, patch/NAME or driver), its age, and when it
 expires, if that is known. USED BY shows the pods, how much capacity they use of a shared device,
 and when they will be evicted because of a taint. In parentheses: why an unused device cannot be
-allocated.
+allocated, or that it was allocated to claims that cannot all use it (red).
 """
 _EXAMPLES = """\
 # List all devices
@@ -50,8 +52,13 @@ sully devices --tainted
 sully devices 'gpu.example.com/*/gpu-0'
 sully devices '*/node-7' '*/node-9'
 
-# List devices that a claim for this class could be allocated
+# List devices of a class that a new pod could get
 sully devices --free --class big-gpu
+
+# List devices by attribute, by label of their node, by UUID
+sully devices --cel 'device.attributes["gpu.example.com"].model == "a100"'
+sully devices -l zone=a
+sully devices --uuid GPU-3b1f0b9e-5b6c-4d3c-9f1e-0f6a2c1d7e55
 
 # List the devices of a node with attributes, claims and tolerations
 sully devices --node node-7 -o wide
@@ -73,7 +80,8 @@ sully devices --watch
 @click.option(
     "--free",
     is_flag=True,
-    help="Only devices that a claim could be allocated now, wholly or in part, apart from taints.",
+    help="Only devices that a new pod without tolerations could get now, or a share of: untainted,"
+    " on a schedulable node, in a complete pool.",
 )
 @click.option(
     "--node",
@@ -82,7 +90,7 @@ sully devices --watch
     shell_complete=complete_nodes,
     help="Only devices of this node.",
 )
-@class_option
+@selection_options
 @watch_option
 @client_options(
     namespace="If present, only devices used in this namespace.", outputs=(*OUTPUTS, NAMES)
@@ -94,25 +102,35 @@ def devices(options: Options) -> int:
 
 
 async def _show(session: Session) -> int:
+    from sully.cli.client.inaction import warn_of_inactions
     from sully.cli.client.suggestions import check_class, device_not_found
+    from sully.cli.inspect.device_filters import Selection, narrowed
     from sully.views.devices.device_views import DeviceViews
+    from sully.views.inactions import inactions_in
     from sully.views.kinds import CLAIMS, PATCHES, SLICES
-    from sully.views.snapshot.kinds import DEVICES
+    from sully.views.snapshot.kinds import DEVICES, NODES
+    from sully.views.snapshot.loading import with_nodes
 
     snapshot = await take_snapshot(
         session, DEVICES, needed=needed_kinds(session), in_files=(SLICES,)
     )
-    check_class(snapshot, session.options.device_class)
+    if not session.options.snapshot:
+        snapshot = await with_nodes(session.transport, snapshot)
+    for name in session.options.classes:
+        check_class(snapshot, name)
     inventory, known = snapshot.inventory, is_known(snapshot.gap(CLAIMS))
     views = DeviceViews(
         inventory,
         snapshot.usage,
         snapshot.of(PATCHES),
-        policy=snapshot.policy,
+        plane=snapshot.control_plane,
+        nodes=snapshot.of(NODES),
         claims_visible=known,
     )
-    selection = Selection(session, inventory, views)
-    printed = print_devices(session, selection.all(snapshot.taken), snapshot.taken)
+    selection = Selection(session, inventory, views, narrowed(session, snapshot))
+    conflicts: list[DeviceView] = []
+    shown = _collect_conflicts(selection.all(snapshot.taken), conflicts)
+    printed = print_devices(session, shown, snapshot.taken)
     not_found = [
         device_not_found(snapshot, pattern)
         for pattern in (selection.unmatched if session.options.patterns else ())
@@ -121,15 +139,36 @@ async def _show(session: Session) -> int:
         session.warn(f"error: {text}")
     if not printed and not not_found:
         session.warn(_none_found(session, inventory))
-    for note in _ignored_slices(inventory):
+    for note in (*_ignored_slices(inventory), *_conflict_warnings(conflicts)):
         session.warn(f"warning: {note}")
+    warn_of_inactions(session, inactions_in(snapshot, snapshot.control_plane))
     return 1 if not_found else 0
+
+
+def _collect_conflicts(
+    views: "Iterator[DeviceView]", conflicts: "list[DeviceView]"
+) -> "Iterator[DeviceView]":
+    for view in views:
+        if view.conflict is not None:
+            conflicts.append(view)
+        yield view
+
+
+def _conflict_warnings(views: "Sequence[DeviceView]") -> "Iterator[str]":
+    """Yield how many devices were allocated to claims that cannot all use them, and the remedy."""
+    if views:
+        one = len(views) == 1
+        yield (
+            f"{number(len(views), 'device')} {'is' if one else 'are'} allocated to claims that"
+            f" cannot all use {'it' if one else 'them'}: delete the pods that use such a device;"
+            f" see 'sully explain device {views[0].id}'"
+        )
 
 
 def _ignored_slices(inventory: "Inventory") -> "Iterator[str]":
     """Yield which slices are ignored because their pool belongs to another node."""
     from sully.domain.devices.pools import pool_of
-    from sully.machinery.gotext import quote
+    from sully.machinery.serialization.gotext import quote
 
     for slice_ in inventory.ignored_slices():
         pool = inventory.pool(pool_of(slice_))
@@ -145,12 +184,15 @@ def _ignored_slices(inventory: "Inventory") -> "Iterator[str]":
 def needed_kinds(session: Session) -> "tuple[Kind[Any], ...]":
     """Return the kinds that the output cannot do without."""
     from sully.views.kinds import CLAIMS, CLASSES, SLICES
+    from sully.views.snapshot.kinds import NODES
 
     kinds: list[Kind[Any]] = [SLICES]
     if session.options.free:
         kinds.append(CLAIMS)
-    if session.options.device_class:
+    if session.options.classes:
         kinds.append(CLASSES)
+    if session.options.selector:
+        kinds.append(NODES)
     return tuple(kinds)
 
 
@@ -178,8 +220,8 @@ def _criteria(session: Session) -> "Iterator[str]":
         yield f"named {' or '.join(options.patterns)}"
     if options.node:
         yield f"on node {options.node}"
-    if options.device_class:
-        yield f"of class {options.device_class}"
+    if options.classes:
+        yield f"of class {' or '.join(options.classes)}"
     if options.tainted:
         yield "tainted"
     if options.free:
@@ -214,49 +256,3 @@ async def _watch(session: Session) -> int:
     from sully.cli.inspect.device_watch import watch
 
     return await watch(session)
-
-
-class Selection:
-    """The devices that the flags select."""
-
-    def __init__(self, session: Session, inventory: "Inventory", views: "DeviceViews") -> None:
-        from sully.cli.client.selectors import parse_patterns
-        from sully.cli.client.suggestions import class_not_found
-
-        options = session.options
-        self._views = views
-        self._patterns = parse_patterns(options.patterns)
-        self.unmatched = dict.fromkeys(self._patterns)
-        """The patterns that have matched no device yet."""
-        self._predicates = list(_predicates(session, views))
-        if options.device_class and inventory.class_(options.device_class) is None:
-            raise class_not_found(options.device_class)
-
-    def all(self, now: "datetime") -> "Iterator[DeviceView]":
-        for pool in self._views.pools():
-            yield from self.pool(pool.driver, pool.pool, now)
-
-    def pool(self, driver: str, pool: str, now: "datetime") -> "Iterator[DeviceView]":
-        from sully.domain.devices.pools import PoolId
-
-        patterns = [x for x in self._patterns if x.matches_pool(driver, pool)]
-        for view in self._views.pool(PoolId(driver, pool), now) if patterns else ():
-            matching = [pattern for pattern in patterns if pattern.matches(*view.id)]
-            for pattern in matching:
-                self.unmatched.pop(pattern, None)
-            if matching and all(predicate(view) for predicate in self._predicates):
-                yield view
-
-
-def _predicates(session: Session, views: "DeviceViews") -> "Iterator[Callable[[DeviceView], bool]]":
-    options = session.options
-    if options.tainted:
-        yield lambda view: bool(view.taints)
-    if options.free:
-        yield lambda view: view.free
-    if options.node:
-        yield lambda view: view.node == options.node
-    if session.namespace:
-        yield lambda view: any(x.claim.namespace == session.namespace for x in view.claims)
-    if options.device_class:
-        yield lambda view: views.in_class(view, options.device_class)

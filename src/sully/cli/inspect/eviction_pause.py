@@ -1,5 +1,6 @@
 """`sully evictions pause` and `resume`: an annotation that Sully's eviction controller honors."""
 
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,9 @@ async def set_pauses(session: Session) -> int:
     if not options.rules and not options.selector:
         raise CommandError("missing argument: RULE, or -l with a label selector", code=2)
     rules = await _selected_rules(session)
+    await _check_effect(session, rules[0].metadata.name)
     if options.action == "pause" and not options.force:
+        rules = _evicting(session, rules)
         await _check_evictor(session, rules[0].metadata.name)
     for rule in rules:
         await _set_one(session, rule)
@@ -26,12 +29,19 @@ async def set_pauses(session: Session) -> int:
 
 async def _selected_rules(session: Session) -> "list[DeviceTaintRule]":
     """Return the selected rules, all of them before any is changed."""
+    from sully.cli.client.snapshots import missing_kind
     from sully.cli.client.text import did_you_mean
+    from sully.machinery.errors import NotFound
     from sully.views.kinds import RULES
     from sully.views.snapshot.loading import list_all
+    from sully.views.snapshot.snapshot import Gap
 
     labels = read_selector(session.options.selector)
-    rules = await list_all(session.transport, RULES)
+    try:
+        rules = await list_all(session.transport, RULES)
+    except NotFound as error:
+        text = f"the server has no {RULES.plural}.{RULES.group}"
+        raise missing_kind(Gap(RULES, "not served", text)) from error
     known = {rule.metadata.name: rule for rule in rules if labels.matches(rule.metadata.labels)}
     if not known and session.options.selector:
         raise CommandError(f"no devicetaintrule matches -l {session.options.selector}")
@@ -53,9 +63,10 @@ async def _set_one(session: Session, rule: "DeviceTaintRule") -> None:
     from sully.views.kinds import RULES
 
     options, name = session.options, rule.metadata.name
-    pause = options.action == "pause"
-    reason = options.reason if pause else None
-    changed = pause_reason(rule.metadata.annotations) != reason
+    pause, before = options.action == "pause", pause_reason(rule.metadata.annotations)
+    # Without --reason, the one that was given before stays.
+    reason = (options.reason or before or "true") if pause else None
+    changed = before != reason
     if changed:
         patch = {"metadata": {"annotations": {PAUSED: reason}}}
         await session.transport.patch(RULES, Key("", name), patch)
@@ -63,6 +74,47 @@ async def _set_one(session: Session, rule: "DeviceTaintRule") -> None:
     print(f"{rule_name(name)} {text}" if changed else f"{rule_name(name)} already {text}")
     if pause and changed:
         print(f"  to resume it: sully evictions resume {name}")
+
+
+def _evicting(session: Session, rules: "Sequence[DeviceTaintRule]") -> "list[DeviceTaintRule]":
+    """Return the rules that evict pods, for others there is nothing to pause.
+
+    Others that globs or labels select are skipped, one that is named is refused.
+    """
+    from sully.domain.devices.taints import EVICTING_EFFECTS
+
+    named = set(map(rule_named, session.options.rules))
+    evicting = [rule for rule in rules if rule.spec.taint.effect in EVICTING_EFFECTS]
+    for rule in rules:
+        name, effect = rule.metadata.name, rule.spec.taint.effect
+        if effect in EVICTING_EFFECTS:
+            continue
+        text = f'devicetaintrule "{name}": its effect is {effect}, which evicts no pod'
+        if name in named or not evicting:
+            raise CommandError(
+                f"cannot pause {text}\n"
+                "  list the rules that evict pods with 'sully evictions'; to pause it before its"
+                " effect is changed, use --force"
+            )
+        session.warn(f"warning: not paused: {text}")
+    return evicting
+
+
+async def _check_effect(session: Session, name: str) -> None:
+    """Refuse to pause, and warn before resuming, where rules have no effect at all."""
+    from sully.cli.client.inaction import inaction_text, warn_of_inactions
+    from sully.domain.capabilities.inaction import Subject, inaction_of
+
+    inaction = inaction_of(await session.transport.control_plane(), Subject.RULES)
+    if inaction is None or inaction.evicts:
+        return
+    if session.options.action == "resume" or session.options.force:
+        warn_of_inactions(session, (inaction,))
+        return
+    raise CommandError(
+        f'cannot pause devicetaintrule "{name}": {inaction_text(inaction)}\n'
+        "  to set the annotation anyway, use --force"
+    )
 
 
 async def _check_evictor(session: Session, name: str) -> None:

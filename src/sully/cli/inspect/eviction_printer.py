@@ -1,12 +1,15 @@
 """The output of `sully evictions`: rows of a table, and documents for programs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sully.cli.client.formatting import age, taint_text, until
+from sully.cli.client.formatting import age, number, taint_text, until
 from sully.cli.client.printers import time_text, without_empty
 from sully.cli.client.tables import Cell, Column
+from sully.domain.devices.rules import rule_rate
+from sully.views.eviction_loops import LoopWithRules
 from sully.views.evictions import EvictionProgress
 
 _COLUMNS = (
@@ -26,16 +29,19 @@ _WIDE_COLUMNS = (
     Column("REASON", shrinks=1),
 )
 _STYLES = {
+    "looping": "red",
     "evicting": "red",
     "waiting": "yellow",
     "terminating": "yellow",
     "paused": "yellow",
     "done": "green",
     "unknown": "yellow",
+    "inactive": "yellow",
 }
 _UNKNOWN = "?"
 UNRECORDED = (
-    "+ means at least: the eviction controller of this server only counts since it was started\n"
+    "+ means at least, unknown that no number is known: the eviction controller of this server\n"
+    "  only counts since it was started, and reports up to ten seconds late\n"
     "  Sully's controller keeps records: sully install --evictor sully"
 )
 
@@ -46,14 +52,14 @@ def columns(*, wide: bool) -> Sequence[Column]:
 
 def row(progress: EvictionProgress, now: datetime, *, wide: bool) -> Sequence[Cell | str]:
     rule = progress.rule
-    rate = rule.spec.taint.evictions_per_second
+    rate = rule_rate(rule)
     cells: list[Cell | str] = [
         rule.metadata.name,
         taint_text(rule.spec.taint),
-        Cell(_state(progress), _STYLES[_state(progress)]),
+        Cell(progress.state, _STYLES[progress.state]),
         str(len(progress.pending)) if progress.visible else _UNKNOWN,
-        f"{progress.evicted}" + ("" if progress.complete else "+"),
-        f"{rate}/s" if rate is not None else "-",
+        _evicted(progress),
+        str(rate) if rate is not None else "-",
         until(progress.finish, now) if progress.finish is not None else "-",
     ]
     if wide:
@@ -67,8 +73,13 @@ def row(progress: EvictionProgress, now: datetime, *, wide: bool) -> Sequence[Ce
     return cells
 
 
-def _state(progress: EvictionProgress) -> str:
-    return progress.state
+def _evicted(progress: EvictionProgress) -> str:
+    if progress.state == "inactive":
+        # Nothing updates the status of the rule.
+        return f"{progress.evicted} (stale)" if progress.evicted else "0"
+    if progress.complete:
+        return str(progress.evicted)
+    return f"{progress.evicted}+" if progress.evicted else "unknown"
 
 
 def _reason(progress: EvictionProgress) -> str:
@@ -79,25 +90,65 @@ def _reason(progress: EvictionProgress) -> str:
     return f"{progress.description} ({text})" if progress.description else text
 
 
+def with_loops(progress: EvictionProgress, loops: Iterable[LoopWithRules]) -> EvictionProgress:
+    """Return the progress of a rule, with the state `looping` if it evicts pods in a loop."""
+    if any(progress.rule.metadata.name in found.rules for found in loops):
+        return replace(progress, state="looping")
+    return progress
+
+
+def loop_text(found: LoopWithRules, now: datetime) -> str:
+    """Return which pods are evicted again and again."""
+    loop = found.loop
+    kind, _, name = loop.owner.partition("/")
+    rule = found.rules[0] if found.rules else "NAME"
+    return (
+        f"{number(loop.evicted, 'pod')} of {kind} {loop.namespace}/{name} evicted in the last"
+        f" {age(loop.first, now)}: they are recreated on tainted devices and evicted again\n"
+        f"  'sully explain rule {rule}' shows why, and what would help"
+    )
+
+
+def loop_document(found: LoopWithRules) -> dict[str, Any]:
+    """Return an eviction loop as a plain value."""
+    loop = found.loop
+    return {
+        "namespace": loop.namespace,
+        "owner": loop.owner,
+        "rules": list(found.rules),
+        "evicted": loop.evicted,
+        "firstEvictionTime": time_text(loop.first),
+        "lastEvictionTime": time_text(loop.last),
+    }
+
+
 def document(progress: EvictionProgress) -> dict[str, Any]:
     """Return a rule as a plain value; the fields are promised to scripts."""
-    taint = progress.rule.spec.taint
+    taint, rate = progress.rule.spec.taint, rule_rate(progress.rule)
     return without_empty(
         rule=progress.rule.metadata.name,
         taint=without_empty(key=taint.key, value=taint.value, effect=taint.effect),
-        state=_state(progress),
+        state=progress.state,
         paused=progress.paused,
         pending=len(progress.pending) if progress.visible else None,
         terminating=len(progress.terminating) if progress.visible else None,
         evicted=progress.evicted,
         evictedAtLeast=None if progress.complete else True,
+        stale=progress.state == "inactive" or None,
         evictionsPerSecond=taint.evictions_per_second,
+        rate=str(rate) if rate is not None else None,
+        burst=rate.burst if rate is not None else None,
         finishTime=time_text(progress.finish),
         devices=progress.devices,
         createdBy=progress.author,
         description=progress.description,
         pods=[
-            {"namespace": key.namespace, "name": key.name, "evictionTime": time_text(due)}
+            without_empty(
+                namespace=key.namespace,
+                name=key.name,
+                # While it is paused, no pod is due.
+                evictionTime=time_text(due) if progress.paused is None else None,
+            )
             for key, due in progress.pending.items()
         ],
         terminatingPods=[

@@ -3,6 +3,7 @@
 from typing import Any
 
 from sully.cli.client.formatting import rule_name
+from sully.cli.client.inaction import warn_of_inactions
 from sully.cli.client.options import NAMES, TABLES
 from sully.cli.client.printers import print_event
 from sully.cli.client.session import Session
@@ -10,7 +11,7 @@ from sully.cli.client.tables import Table
 from sully.cli.client.watching import (
     Caches,
     PendingChanges,
-    eviction_here,
+    acting_here,
     exposures_of,
     rest_after,
     watch_kinds,
@@ -18,6 +19,7 @@ from sully.cli.client.watching import (
 from sully.cli.inspect.eviction_printer import UNRECORDED, columns, document, row
 from sully.cli.inspect.evictions import kinds_for, progress_in
 from sully.views.evictions import EvictionProgress
+from sully.views.inactions import EVICTING, inactions_in
 from sully.views.kinds import RULES
 
 _DELETED = "deleted"
@@ -28,10 +30,12 @@ _VOLATILE = ("finishTime", "pods", "terminating", "terminatingPods")
 async def watch(session: Session) -> int:
     async with watch_kinds(session, kinds_for(session), needed=(RULES,)) as caches:
         screen, changes = _Screen(session), changes_of(session, caches)
-        exposures = exposures_of(session, caches, await eviction_here(session))
+        plane = await acting_here(session)
+        exposures = exposures_of(session, caches, plane)
+        warn_of_inactions(session, inactions_in(caches, plane, EVICTING))
         while True:
             begun = session.clock.monotonic()
-            screen.show(list(progress_in(session, exposures, caches)))
+            screen.show(list(progress_in(session, exposures, caches, plane)))
             # Every rule is computed again.
             rest = rest_after(session.clock.monotonic() - begun)
             await changes.wait(session, caches, rest)
@@ -79,7 +83,7 @@ class _Screen:
             print_event({"rule": name, "state": _DELETED}, self._output)
 
     def _warn(self, changed: list[EvictionProgress]) -> None:
-        if not self._warned and not all(x.complete for x in changed):
+        if not self._warned and not all(x.complete or x.state == "inactive" for x in changed):
             self._warned = True
             self._session.warn(UNRECORDED)
 

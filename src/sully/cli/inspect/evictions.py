@@ -25,9 +25,11 @@ from sully.cli.names import SUBJECTS, names
 if TYPE_CHECKING:
     from sully.client.informers.cache import Cache
     from sully.client.transport import Kind
+    from sully.domain.capabilities.control_plane import ControlPlane
     from sully.views.devices.exposures import Exposures
+    from sully.views.eviction_loops import LoopWithRules
     from sully.views.evictions import EvictionProgress
-    from sully.views.snapshot.snapshot import Gap
+    from sully.views.snapshot.snapshot import Gap, Snapshot
 
 T = TypeVar("T")
 _ACTIONS = ("list", "watch", "pause", "resume")
@@ -39,8 +41,9 @@ A paused rule evicts no pods, but still prevents scheduling on its devices. RULE
 
 PENDING pods have yet to be evicted. EVICTED pods were evicted because of the rule; while the last
 of them terminate, the STATE is terminating. FINISHES is when the last pod will have terminated,
-given tolerations, the rate of the rule, and grace periods. 2+ means at least two: the eviction
-controller of Kubernetes only counts since it was started.
+given tolerations, the rate of the rule, and grace periods. 2+ means at least two, and unknown that
+no number is known: the eviction controller of Kubernetes only counts since it was started, and
+reports up to ten seconds late.
 """
 _EXAMPLES = """\
 # List all rules that evict pods
@@ -81,12 +84,16 @@ def _complete_rules(ctx: click.Context, _: click.Parameter, incomplete: str) -> 
     help="Selector (label query) to filter rules on.",
 )
 @click.option(
-    "--reason", default="true", metavar="TEXT", help="Why evictions are paused.", show_default=False
+    "--reason",
+    default=None,
+    metavar="TEXT",
+    help="Why evictions are paused; of a rule that is paused already, the reason stays without it.",
 )
 @click.option(
     "--force",
     is_flag=True,
-    help="Pause even if the server does not seem to run Sully's eviction controller.",
+    help="Pause even if the server does not seem to run Sully's eviction controller, or if a rule"
+    " evicts no pod yet.",
 )
 @watch_option
 @client_options(
@@ -102,33 +109,60 @@ def evictions(options: Options) -> int:
 
 
 async def _show(session: Session) -> int:
+    from sully.cli.client.inaction import warn_of_inactions
     from sully.cli.client.options import TABLES
     from sully.cli.client.printers import print_document
     from sully.cli.client.tables import Table
-    from sully.cli.inspect.eviction_printer import UNRECORDED, columns, document, row
+    from sully.cli.inspect.eviction_printer import (
+        UNRECORDED,
+        columns,
+        document,
+        loop_document,
+        loop_text,
+        row,
+        with_loops,
+    )
+    from sully.views.inactions import EVICTING, inactions_in
     from sully.views.kinds import RULES
 
     snapshot = await take_snapshot(session, kinds_for(session), needed=(RULES,))
-    progress = list(progress_in(session, snapshot.exposures, snapshot))
+    plane = snapshot.control_plane
+    progress = list(progress_in(session, snapshot.exposures, snapshot, plane))
+    loops = await _eviction_loops(session, snapshot) if progress else []
+    progress = [with_loops(x, loops) for x in progress]
     output, not_found = session.options.output, list(_not_found(session, snapshot))
     if output == NAMES:
         sys.stdout.writelines(f"{rule_name(x.rule.metadata.name)}\n" for x in progress)
     elif output not in TABLES:
-        print_document({"evictions": [document(x) for x in progress]}, output)
+        found = {"evictionLoops": [loop_document(x) for x in loops]} if loops else {}
+        print_document({**found, "evictions": [document(x) for x in progress]}, output)
     else:
+        for loop in loops:
+            session.warn(f"warning: {loop_text(loop, snapshot.taken)}")
         if progress:
             wide = output == "wide"
             table = Table(columns(wide=wide), titled=not session.options.no_headers)
             table.show([row(x, snapshot.taken, wide=wide) for x in progress])
-            if not all(x.complete for x in progress):
+            if not all(x.complete or x.state == "inactive" for x in progress):
                 session.warn(UNRECORDED)
         elif not not_found:
             filtered = session.options.rules or session.options.selector
             session.warn("No matching rule evicts pods." if filtered else "No rule evicts pods.")
         _warn_of_others(session, snapshot.exposures)
+    warn_of_inactions(session, inactions_in(snapshot, plane, EVICTING))
     for text in not_found:
         session.warn(f"error: {text}")
     return 1 if not_found else 0
+
+
+async def _eviction_loops(session: Session, snapshot: "Snapshot") -> "list[LoopWithRules]":
+    """Return the owners whose pods are evicted again and again, with the rules that do it."""
+    from sully.views.eviction_loops import loops_with_rules
+    from sully.views.snapshot.loading import with_eviction_events
+
+    if not session.options.snapshot:
+        snapshot = await with_eviction_events(session.transport, snapshot, session.namespace)
+    return loops_with_rules(snapshot)
 
 
 def _not_found(session: Session, loaded: "Loaded") -> Iterator[str]:
@@ -175,15 +209,21 @@ class Loaded(Protocol):
 
 
 def progress_in(
-    session: Session, exposures: "Exposures", loaded: Loaded
+    session: Session, exposures: "Exposures", loaded: Loaded, plane: "ControlPlane"
 ) -> "Iterator[EvictionProgress]":
     """Yield the progress of rules, in the given namespace."""
-    from sully.views.evictions import count_evicted, in_namespace, progress_of
+    from sully.views.evictions import (
+        count_evicted,
+        in_namespace,
+        inactive_progress,
+        progress_of,
+    )
     from sully.views.kinds import CLAIMS, EVICTION_RECORDS, PODS, RULES, TAINT_RECORDS
 
     now, gap = exposures.now(), loaded.gap(TAINT_RECORDS)
     # Without access to records, the status of the rules still has the number.
-    kept = gap is None or gap.reason != "not served"
+    served = gap is None or gap.reason != "not served"
+    kept = served and plane.evictor == "Sully"
     rules, records = loaded.of(RULES).values(), loaded.of(TAINT_RECORDS)
     left = (
         count_evicted(session.namespace, loaded.of(EVICTION_RECORDS).values())
@@ -192,7 +232,12 @@ def progress_in(
     )
     seen = all(is_known(loaded.gap(kind)) for kind in (PODS, CLAIMS))
     labels = read_selector(session.options.selector)
-    for progress in progress_of(rules, exposures, records, now, has_records=kept, visible=seen):
+    all_progress = (
+        progress_of(rules, exposures, records, now, has_records=kept, visible=seen)
+        if plane.honors_rules
+        else inactive_progress(rules, records, has_records=kept)
+    )
+    for progress in all_progress:
         metadata = progress.rule.metadata
         if not (_is_selected(session, metadata.name) and labels.matches(metadata.labels)):
             continue

@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -28,6 +29,12 @@ _LISTS = {
     "device": "sully devices",
     "rule": "kubectl get devicetaintrules",
     "patch": "kubectl get resourceslicepatches",
+    "node": "kubectl get nodes",
+    "deployment": "kubectl get deployments",
+    "replicaset": "kubectl get replicasets",
+    "statefulset": "kubectl get statefulsets",
+    "daemonset": "kubectl get daemonsets",
+    "job": "kubectl get jobs",
     "placement": "kubectl get placements",
     "cluster": "kubectl get managedclusters",
 }
@@ -35,10 +42,6 @@ _LISTS = {
 _RECORDED = ("pod", "device", "rule")
 """What can be explained from records after it is deleted."""
 _INSTEAD = {
-    ("deployment", "deploy", "replicaset", "rs", "statefulset", "sts", "daemonset", "ds", "job"): (
-        "explain one of its pods: sully explain pod NAME"
-    ),
-    ("node", "no"): "list its devices: sully devices --node NAME",
     ("slice", "resourceslice"): "list its devices: sully devices",
 }
 """What to use instead, by kind."""
@@ -63,6 +66,12 @@ sully explain device gpu.example.com/node-7/gpu-3
 
 # Explain which pods a rule evicts, and when; also after it was deleted
 sully explain rule fw-update
+
+# Explain why the pods of a Deployment are Pending or evicted
+sully explain deployment web -n team-a
+
+# Explain why the devices of a node are not used
+sully explain node node-7
 
 # Explain what a placement decides about a cluster
 sully explain placement web -n apps --cluster eu-2
@@ -148,7 +157,7 @@ class _Loaded(NamedTuple):
 
 async def _load(session: Session, question: "Question", key: "Key") -> _Loaded:
     from sully.explain.reader import Reader
-    from sully.views.snapshot.loading import load
+    from sully.views.snapshot.loading import ControlPlaneQuery, load, with_eviction_events
 
     namespace = key.namespace or session.namespace or session.default_namespace
     if session.options.snapshot:
@@ -156,12 +165,18 @@ async def _load(session: Session, question: "Question", key: "Key") -> _Loaded:
         partly = any(gap.only_namespace for gap in snapshot.gaps)
         notes = tuple(_missing_kinds(session.options.snapshot, snapshot, question))
         return _Loaded(Reader(snapshot, everything=not partly), namespace, notes=notes)
-    now, transport = session.clock.now(), session.transport
-    snapshot = await load(transport, question.reads, now=now)
-    narrow = any(gap.kind.namespaced for gap in _hidden(snapshot))
-    if narrow:
+    transport = session.transport
+    acting = ControlPlaneQuery(transport)
+    read = partial(load, transport, question.reads, now=session.clock.now(), acting=acting)
+    snapshot = await read()
+    narrow = False
+    if any(gap.kind.namespaced for gap in _hidden(snapshot)):
         # Users with access to one namespace may still explain what is in it.
-        snapshot = await load(transport, question.reads, now=now, namespace=namespace)
+        inside = await read(namespace=namespace)
+        narrow = len(_hidden(inside)) < len(_hidden(snapshot))
+        snapshot = inside if narrow else snapshot
+    if question.events:
+        snapshot = await with_eviction_events(transport, snapshot, namespace if narrow else "")
     gaps = [gap for gap in map(snapshot.gap, question.needs) if gap is not None]
     partly = question.find_limited is not None and all(gap.reason == "not allowed" for gap in gaps)
     if gaps and not (partly and _sees_something(question, gaps)):

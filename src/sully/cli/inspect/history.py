@@ -11,6 +11,7 @@ from sully.cli.client.options import (
     duration_option,
     no_headers_option,
     snapshot_option,
+    watch_option,
 )
 from sully.cli.client.selectors import fits, named
 from sully.cli.client.session import Session, call
@@ -26,17 +27,19 @@ if TYPE_CHECKING:
 
     Select: TypeAlias = Callable[[Snapshot, list[HistoryEntry]], Awaitable[list[HistoryEntry]]]
 
-_SUBJECTS = ("device", "rule", "pod")
+_SUBJECTS = ("device", "rule", "pod", "node", "cluster")
 _HELP = """\
-List past taints and evictions: which rules were created, changed and deleted, by whom, and which
-pods were evicted.
+List past taints and evictions: which rules were created, changed and deleted, by whom, which pods
+were evicted, and which clusters were tainted and untainted.
 
-KIND is device, rule or pod. NAME is a rule, a pod as NAMESPACE/NAME or NAME, or devices as
-DRIVER/POOL/DEVICE, each with globs. KIND/NAME is accepted, too.
+KIND is device, rule, pod, node or cluster. NAME is a rule, a cluster, a pod as NAMESPACE/NAME or
+NAME, or devices as DRIVER/POOL/DEVICE, each with globs, or a node: its devices, and the pods that
+ran there. KIND/NAME is accepted, too.
 
 Records outlive rules, pods and restarts; 'sully up --history-retention' sets for how long. The
 devices of a rule with a class or an expression are evaluated against the devices of today and the
-evicted pods; "may include it" marks where that is not certain.
+evicted pods; "may include it" marks where that is not certain. The last 50 changes of the taints of
+a cluster are kept with the cluster; on hubs other than Sully's server, only those of 'sully taint'.
 """
 _EXAMPLES = """\
 # List all records
@@ -49,6 +52,11 @@ sully history --since 24h -o wide
 sully history rule overheated
 sully history device 'gpu.example.com/node-7/*'
 sully history pod web/probe-0
+sully history node node-7
+sully history cluster eu-2
+
+# List all records, then watch for new ones
+sully history --watch
 """
 
 
@@ -56,11 +64,12 @@ sully history pod web/probe-0
 @click.argument("subject", default="", metavar="[KIND]", shell_complete=kind_completer(_SUBJECTS))
 @click.argument("name", default="", metavar="[NAME]", shell_complete=complete_names)
 @duration_option("--since", help="Only what is newer than this.")
+@watch_option
 @client_options(namespace="If present, only pods in this namespace.")
 @no_headers_option
 @snapshot_option
 def history(options: Options) -> int:
-    return call(options, "history", _show)
+    return call(options, "history", _watch if options.watch else _show)
 
 
 async def _show(session: Session) -> int:
@@ -69,7 +78,10 @@ async def _show(session: Session) -> int:
     from sully.cli.client.tables import Table
     from sully.cli.inspect.history_printer import columns, document, row
 
-    entries = await _entries(session)
+    kinds = kinds_for(session)
+    snapshot = await take_snapshot(session, kinds, namespace=session.namespace)
+    refuse_missing_records(session, snapshot.gap, kinds)
+    entries = await entries_in(session, snapshot)
     output = session.options.output
     if output not in TABLES:
         print_document({"history": [document(entry) for entry in entries]}, output)
@@ -82,21 +94,30 @@ async def _show(session: Session) -> int:
     return 0
 
 
-async def _entries(session: Session) -> "list[HistoryEntry]":
-    from sully.views.history import history_entries
-    from sully.views.kinds import EVICTION_RECORDS, TAINT_RECORDS
+def kinds_for(session: Session) -> "tuple[Kind[Any], ...]":
+    """Return the kinds of records; rules are cluster-scoped, and not listed for a namespace."""
+    from sully.views.fleet_kinds import CLUSTERS
+    from sully.views.kinds import EVICTION_RECORDS
     from sully.views.snapshot.kinds import HISTORY
 
+    if named(session.options.subject)[0] == "cluster":
+        return (CLUSTERS,)
+    return (EVICTION_RECORDS,) if session.namespace else (*HISTORY, CLUSTERS)
+
+
+async def entries_in(session: Session, snapshot: "Snapshot") -> "list[HistoryEntry]":
+    """Return the entries that the command line selects, the oldest first."""
+    from sully.views.fleet_kinds import CLUSTERS
+    from sully.views.history import history_entries
+    from sully.views.kinds import EVICTION_RECORDS, TAINT_RECORDS
+
     select = _selection(session)
-    # Rules are cluster-scoped: they are not listed for a namespace.
-    kinds = (EVICTION_RECORDS,) if session.namespace else HISTORY
-    snapshot = await take_snapshot(session, kinds, namespace=session.namespace)
-    gaps = [gap for gap in map(snapshot.gap, kinds) if gap is not None]
-    _refuse_missing_records(session, gaps, kinds)
     evictions = snapshot.of(EVICTION_RECORDS).values()
     records = history_entries(
         () if session.namespace else snapshot.of(TAINT_RECORDS).values(),
         [x for x in evictions if session.namespace in ("", x.metadata.namespace)],
+        () if session.namespace else snapshot.of(CLUSTERS).values(),
+        complete=snapshot.records_evictions,
     )
     records = await select(snapshot, records)
     since = session.options.since
@@ -104,11 +125,15 @@ async def _entries(session: Session) -> "list[HistoryEntry]":
     return [record for record in records if begin is None or record.time >= begin]
 
 
-def _refuse_missing_records(
-    session: Session, gaps: "Sequence[Gap]", kinds: "Sequence[Kind[Any]]"
+def refuse_missing_records(
+    session: Session, gap: "Callable[[Kind[Any]], Gap | None]", kinds: "Sequence[Kind[Any]]"
 ) -> None:
-    """Fail where there are no records, and report why."""
-    if len(gaps) < len(kinds):
+    """Fail where there are no records, and report why; not every server is a hub of clusters."""
+    from sully.views.fleet_kinds import CLUSTERS
+
+    needed = [kind for kind in kinds if kind != CLUSTERS] or kinds
+    gaps = [missing for kind in needed if (missing := gap(kind)) is not None]
+    if len(gaps) < len(needed):
         return
     hidden = [gap for gap in gaps if gap.reason == "not allowed"]
     if hidden:
@@ -135,8 +160,12 @@ def _selection(session: Session) -> "Select":
         raise CommandError("missing argument: NAME", code=2)
     if subject == "device":
         return _about_devices(session, name)
+    if subject == "node":
+        return _about_node(session, name)
 
     def matches(entry: "HistoryEntry") -> bool:
+        if subject == "cluster":
+            return bool(entry.cluster) and fits(name, entry.cluster)
         if subject == "rule":
             return any(fits(name, rule) for rule in (entry.rule, *_rules(entry)) if rule)
         return not subject or any(fits(name, pod) for pod in _pod_names(entry))
@@ -162,6 +191,36 @@ def _about_devices(session: Session, name: str) -> "Select":
         return list(entries_about(records, pattern, snapshot.inventory))
 
     return select
+
+
+def _about_node(session: Session, name: str) -> "Select":
+    from sully.cli.client.selectors import Pattern, Patterns
+
+    async def select(snapshot: "Snapshot", records: "list[HistoryEntry]") -> "list[HistoryEntry]":
+        from sully.views.devices.device_views import node_of
+        from sully.views.history import entries_about_node
+        from sully.views.kinds import CLASSES, PATCHES, SLICES
+
+        if not session.options.snapshot:
+            snapshot = await take_snapshot(session, (SLICES, CLASSES, PATCHES))
+        inventory = snapshot.inventory
+        devices = [
+            Pattern(*device.id)
+            for pool in sorted(inventory.pools_for(name))
+            for device in inventory.devices(pool).values()
+            if node_of(device.published) == name
+        ]
+        # Most drivers name the pool of a node that is gone like the node.
+        filter_ = Patterns(tuple(devices) or (Pattern(pool=name),))
+        return entries_about_node(records, name, filter_, inventory)
+
+    return select
+
+
+async def _watch(session: Session) -> int:
+    from sully.cli.inspect.history_watch import watch
+
+    return await watch(session)
 
 
 def _rules(entry: "HistoryEntry") -> set[str]:

@@ -25,6 +25,8 @@ _EVENTS = {
     "lifted": Cell("deleted", "green"),
     "changed": Cell("changed"),
 }
+_UNTAINTED = Cell("untainted", "green")
+"""A taint of a cluster is no object that is deleted."""
 
 
 def columns(*, wide: bool) -> Sequence[Column]:
@@ -34,7 +36,7 @@ def columns(*, wide: bool) -> Sequence[Column]:
 def row(entry: HistoryEntry, *, wide: bool) -> Sequence[Cell | str]:
     cells: list[Cell | str] = [
         time_text(entry.time) or "",
-        _EVENTS[entry.what],
+        _event(entry),
         _object(entry),
         _details(entry, wide=wide),
     ]
@@ -43,11 +45,15 @@ def row(entry: HistoryEntry, *, wide: bool) -> Sequence[Cell | str]:
     return cells
 
 
+def _event(entry: HistoryEntry) -> Cell:
+    return _UNTAINTED if entry.cluster and entry.what == "lifted" else _EVENTS[entry.what]
+
+
 def _object(entry: HistoryEntry) -> str:
     if entry.eviction is not None:
         pod = entry.eviction.spec.pod
         return f"pod/{pod.namespace}/{pod.name}"
-    return f"rule/{entry.rule}"
+    return f"cluster/{entry.cluster}" if entry.cluster else f"rule/{entry.rule}"
 
 
 def _details(entry: HistoryEntry, *, wide: bool) -> str:
@@ -58,14 +64,25 @@ def _details(entry: HistoryEntry, *, wide: bool) -> str:
         by = f", by {entry.by}" if entry.by and not wide else ""
         return f"{entry.change}{by}{may}"
     taint = taint_text(entry.taint) if entry.taint is not None else ""
+    if entry.cluster:
+        until = f", until {entry.until}" if entry.until else ""
+        by = f", by {entry.by}" if entry.by and not wide else ""
+        why = f": {entry.why}" if entry.why and not wide else ""
+        return f"{taint}{by}{until}{why}"
     if entry.what == "lifted":
         by = f" by {entry.by}" if entry.by and not wide else ""
-        return f"{taint}{by}, {number(entry.evicted, 'pod')} evicted{may}"
+        return f"{taint}{by}, {_evicted(entry)} evicted{may}"
     if wide:
         return taint
     by = f", by {entry.by}" if entry.by else ""
     why = f": {entry.why}" if entry.why else ""
     return f"{taint} on {_devices(entry)}{by}{why}"
+
+
+def _evicted(entry: HistoryEntry) -> str:
+    if entry.complete:
+        return number(entry.evicted, "pod")
+    return f"at least {number(entry.evicted, 'pod')}" if entry.evicted else "unknown number of pods"
 
 
 def _eviction(record: EvictionRecord) -> str:
@@ -83,6 +100,8 @@ def _cause(cause: EvictionCause) -> str:
 def _devices(entry: HistoryEntry) -> str:
     if entry.eviction is not None:
         return ", ".join(entry.eviction.spec.devices) or "-"
+    if entry.cluster:
+        return "-"
     return selector_text(entry.selector) + (_UNSURE if entry.uncertain else "")
 
 
@@ -108,17 +127,21 @@ def document(entry: HistoryEntry) -> dict[str, Any]:
     from msgspec import to_builtins
 
     taint, selector = entry.taint, entry.selector
+    lifted = entry.what == "lifted" and not entry.cluster
     fields = without_empty(
         time=time_text(entry.time),
-        event=_EVENTS[entry.what].text,
+        event=_event(entry).text,
         rule=entry.rule,
+        cluster=entry.cluster,
         taint=without_empty(key=taint.key, value=taint.value, effect=taint.effect)
         if taint
         else None,
         change=entry.change,
         by=entry.by,
         reason=entry.why,
-        evicted=entry.evicted if entry.what == "lifted" else None,
+        endTime=entry.until,
+        evicted=entry.evicted if lifted else None,
+        evictedAtLeast=True if lifted and not entry.complete else None,
         mayInclude=True if entry.uncertain else None,
     )
     if selector is not None:

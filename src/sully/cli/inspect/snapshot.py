@@ -60,7 +60,9 @@ async def _save(session: Session) -> int:
     options = session.options
     path = Path(options.file)
     needed = [kind for kind in EVERYTHING if kind.plural == SLICES.plural]
-    snapshot = await take_snapshot(session, EVERYTHING, needed=needed, namespace=session.namespace)
+    snapshot = await take_snapshot(
+        session, EVERYTHING, needed=needed, namespace=session.namespace, gates=True
+    )
     form = options.output or ("json" if path.suffix == ".json" else "yaml")
     data = write_snapshot(snapshot, as_json=form == "json", namespace=session.namespace)
     if options.file == "-":

@@ -1,19 +1,24 @@
 """`sully capabilities`: what an API server supports, and what Sully runs there."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import click
 
 from sully.cli.client.options import client_options, evictor_option
 from sully.cli.client.session import Session, call
-from sully.cli.command import Options, command
+from sully.cli.command import USAGE_ERROR, CommandError, Options, command
 
 if TYPE_CHECKING:
+    from sully.domain.capabilities.control_plane import ControlPlane
     from sully.domain.capabilities.duties import Evictor
     from sully.domain.capabilities.offers import Offer
 
 _HELP = """\
-Show what an API server supports, and which controllers Sully runs there.
+Show what an API server supports, which controllers Sully runs there, and which feature gates are
+enabled.
 
-'sully controllers' prints the same table when it connects to a server that is not Sully's.
+If 'sully install' has installed controllers, their flags count, unless you set others here.
+'sully controllers' prints the first table when it connects to a server that is not Sully's.
 """
 _EXAMPLES = """\
 # Show the capabilities of the server in the kubeconfig
@@ -21,43 +26,89 @@ sully capabilities
 
 # Show what would run if the server's eviction controller were disabled
 sully capabilities --evictor sully
+
+# Show what would run if only some controllers were selected
+sully capabilities --only expiry,history
 """
 
 
 @command("capabilities", help=_HELP, examples=_EXAMPLES)
 @client_options(namespace="", outputs=("table", "json", "yaml"))
-@evictor_option("As passed to 'sully controllers'.")
+@evictor_option("As passed to 'sully controllers'.", show_default="as installed, or auto")
+@click.option(
+    "--only",
+    default="",
+    metavar="A,B",
+    show_default="as installed, or all",
+    help="As passed to 'sully controllers'.",
+)
 def capabilities(options: Options) -> int:
     return call(options, "capabilities", _show)
 
 
 async def _show(session: Session) -> int:
     # Late imports: `--help` needs none of this.
+    from sully.cli.client.printers import print_document
     from sully.client.discovery.capabilities import probe
+    from sully.client.discovery.control_plane import installation
     from sully.domain.capabilities.offers import offer
+    from sully.domain.capabilities.table import flags_of
 
+    given = _chosen(session.options.only)
     offered = offer(await probe(session.transport))
+    installed = await installation(session.transport, offered)
+    plane = await session.transport.control_plane()
+    evictor, only = flags_of(installed, session.options.evictor, given)
     if session.options.output == "table":
-        show(offered, session.options.evictor)
+        show(offered, evictor, only, plane)
+        _show_gates(plane)
     else:
-        _write(offered, session.options)
+        body = document(offered, evictor, only) | _control_plane(plane)
+        body["deviceTaints"] = offered.taints_kept and plane.honors_taints
+        print_document(body, session.options.output)
     return 0
 
 
-def show(offered: "Offer", evictor: "Evictor") -> None:
+def _chosen(text: str) -> frozenset[str] | None:
+    from sully.remote import chosen_controllers
+
+    try:
+        return chosen_controllers(text)
+    except ValueError as error:
+        raise CommandError(f"--only: {error}", USAGE_ERROR) from error
+
+
+def show(
+    offered: "Offer",
+    evictor: "Evictor",
+    only: frozenset[str] | None = None,
+    plane: "ControlPlane | None" = None,
+) -> None:
     from sully.cli.client.tables import Column, Table
     from sully.domain.capabilities.table import rows
 
     columns = (Column("SUBJECT"), Column("SERVER", shrinks=2), Column("SULLY", shrinks=1))
-    Table(columns).show(rows(offered, evictor))
+    Table(columns).show(rows(offered, evictor, only, plane))
 
 
-def _write(offered: "Offer", options: Options) -> None:
-    from sully.cli.client.printers import print_document
+def _show_gates(plane: "ControlPlane") -> None:
+    from sully.cli.client.tables import Column, Table
+    from sully.domain.capabilities.table import gate_rows
+
+    print()
+    columns = (Column("FEATURE GATE"), Column("SERVER", shrinks=2), Column("EFFECT", shrinks=1))
+    Table(columns).show(gate_rows(plane))
+
+
+def document(
+    offered: "Offer", evictor: "Evictor", only: frozenset[str] | None = None
+) -> dict[str, Any]:
+    """Return the first table for programs."""
     from sully.controller_setup import CONTROLLERS
     from sully.domain.capabilities.duties import duties
+    from sully.domain.capabilities.installation import selected
 
-    body = {
+    return {
         "version": offered.version,
         "sully": offered.own,
         "devices": offered.devices,
@@ -66,7 +117,18 @@ def _write(offered: "Offer", options: Options) -> None:
         "ownKinds": sorted(offered.own_kinds),
         "controllers": [
             {"name": duty.name, "runs": duty.runs, "reason": duty.why}
-            for duty in duties(offered, CONTROLLERS, options.evictor)
+            for duty in selected(duties(offered, CONTROLLERS, evictor), only)
         ],
     }
-    print_document(body, options.output)
+
+
+def _control_plane(plane: "ControlPlane") -> dict[str, Any]:
+    from sully.domain.capabilities.inaction import inactions
+    from sully.domain.capabilities.table import GATES
+
+    return {
+        "scheduler": plane.scheduler,
+        "evictor": plane.evictor,
+        "featureGates": {gate: plane.gates.get(gate) for gate in GATES},
+        "noEffect": [inaction.text for inaction in inactions(plane)],
+    }

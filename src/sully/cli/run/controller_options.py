@@ -3,7 +3,6 @@
 Each group of flags has a function that returns the settings they stand for.
 """
 
-import sys
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ import click
 
 from sully.cli.client.options import choice_option, duration_option, seconds, whole_number
 from sully.cli.client.options import options as join
-from sully.cli.command import Options
+from sully.cli.command import Options, report_warning
 from sully.machinery.compat import Compat
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ eviction_options = join(
     click.option(
         "--default-evictions-per-second",
         type=whole_number(),
-        default="0",
+        default="10",
         show_default=True,
         metavar="N",
         help="Evictions per second for taints without a rate of their own, after a burst of 10."
@@ -86,7 +85,10 @@ placement_options = join(
 )
 log_options = join(
     choice_option(
-        "--log-format", choices=("console", "json"), metavar="FORMAT", help_="Log format."
+        "--log-format",
+        choices=("console", "json"),
+        metavar="FORMAT",
+        help_="Log format. With json, all that is written are JSON lines on standard error.",
     ),
     choice_option(
         "--log-level",
@@ -141,7 +143,7 @@ def warn_of_placement(options: Options) -> None:
     for name in ("default_cluster_toleration_seconds", "cluster_removal_budget_per_minute"):
         if getattr(options, name) is not None:
             flag = f"--{name.replace('_', '-')}"
-            print(f"warning: {flag} has no effect with --compat reference", file=sys.stderr)
+            report_warning(f"{flag} has no effect with --compat reference")
 
 
 def lease_timing(options: Options) -> "LeaseTiming":

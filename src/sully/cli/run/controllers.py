@@ -18,6 +18,7 @@ from sully.cli.client.options import (
     parse_address,
 )
 from sully.cli.command import USAGE_ERROR, CommandError, Options, command
+from sully.cli.run.announce import announce
 from sully.cli.run.controller_options import (
     eviction_options,
     eviction_settings,
@@ -101,7 +102,9 @@ sully controllers --kubeconfig K --only eviction,scheduling \\
 @log_options
 def controllers(options: Options) -> int:
     from sully.client.kubeconfig.credentials import AccessError
+    from sully.runtime.log import configure as configure_log
 
+    configure_log(options.log_format, level=options.log_level)
     try:
         gates = parse_gates(options.feature_gates, Compat.named(options.compat))
         config = _config(options, gates)
@@ -112,7 +115,7 @@ def controllers(options: Options) -> int:
         code = 1 if isinstance(error, AccessError) else USAGE_ERROR
         raise CommandError(str(error), code) from error
     warn_of_placement(options)
-    return _run(options, config, listen)
+    return _run(config, listen)
 
 
 def _config(options: Options, gates: Gates) -> "RemoteConfig":
@@ -136,13 +139,11 @@ def _config(options: Options, gates: Gates) -> "RemoteConfig":
     )
 
 
-def _run(options: Options, config: "RemoteConfig", listen: tuple[str, int] | None) -> int:
+def _run(config: "RemoteConfig", listen: tuple[str, int] | None) -> int:
     import uvloop
 
     from sully.domain.capabilities.duties import DutyError
-    from sully.runtime.log import configure as configure_log
 
-    configure_log(options.log_format, level=options.log_level)
     gc.set_threshold(50_000, 20, 100)  # as in `sully up`: objects here live long
     try:
         problem = uvloop.run(_work(config, listen))
@@ -160,12 +161,13 @@ async def _work(config: "RemoteConfig", listen: tuple[str, int] | None) -> str:
 
     async with remote(config) as running:
         manager = running.manager
-        manager.on_change(lambda: print(running.status(), flush=True))
+        manager.on_change(lambda: announce(running.status(), "status", status=running.status()))
         running.on_offer(lambda offer: _show(offer, config.evictor))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, manager.stop)
-        print(f"API server:  {config.access.server}", flush=True)
+        server = config.access.server
+        announce(f"API server:  {server}", "starting", server=server)
         await _discover(running)
         if listen is None:
             await manager.run()
@@ -173,9 +175,10 @@ async def _work(config: "RemoteConfig", listen: tuple[str, int] | None) -> str:
             protection = _protection(listen[0], running)
             async with serving(*listen, running.pages(), protection) as port:
                 scheme = "http" if protection is None else "https"
-                print(f"metrics:     {scheme}://{listen[0]}:{port}/metrics", flush=True)
+                url = f"{scheme}://{listen[0]}:{port}/metrics"
+                announce(f"metrics:     {url}", "serving metrics", url=url)
                 await manager.run()
-    print("stopped", flush=True)
+    announce("stopped", "stopped")
     return running.problem
 
 
@@ -204,8 +207,13 @@ async def _discover(running: "Remote") -> None:
 
 
 def _show(offer: "Offer", evictor: "Evictor") -> None:
-    from sully.cli.run.capabilities import show
+    from sully.cli.run.capabilities import document, show
+    from sully.runtime.log import get_logger, is_json
 
     # On Sully's server all controllers run: there is nothing to report.
-    if not offer.own:
+    if offer.own:
+        return
+    if is_json():
+        get_logger("sully").info("capabilities", **document(offer, evictor))
+    else:
         show(offer, evictor)

@@ -8,6 +8,7 @@ import click
 
 from sully.cli.client.options import (
     connection_options,
+    duration_option,
     evictor_option,
     feature_gates_option,
     namespace_option,
@@ -29,10 +30,18 @@ DEFINITIONS = "customresourcedefinitions"
 ESTABLISHED_SECONDS = 30.0
 """How long to wait until a server serves a new kind."""
 _SERVER_EVICTS = "--only eviction: the server evicts pods; use --evictor sully if it does not"
+_NO_IMAGE = """\
+required flag --image not set: there is no published image that nodes could pull
+  build and push one: podman build -f deploy/Containerfile -t REGISTRY/sully:TAG . \\
+      && podman push REGISTRY/sully:TAG
+  then: sully install --apply --image REGISTRY/sully:TAG"""
 _HELP = """\
 Install Sully in a Kubernetes cluster: custom resource definitions, RBAC with the least privileges
 that the controllers need, a Deployment with leader election, its disruption budget, and a Service
 for metrics.
+
+With --apply, the command waits until the controllers are ready, and shows why they are not, for
+example because the image cannot be pulled.
 
 The command can be repeated: it changes only the objects that it prints. The same objects are in
 deploy/ for kustomize.
@@ -48,7 +57,7 @@ sully install --dry-run --evictor server
 sully install --apply --image registry.example/sully:1
 
 # Install where the eviction controller of the cluster is disabled
-sully install --apply --evictor sully
+sully install --apply --image registry.example/sully:1 --evictor sully
 
 # Uninstall
 sully install --dry-run | kubectl delete -f -
@@ -60,7 +69,13 @@ sully install --dry-run | kubectl delete -f -
 @click.option("--apply", is_flag=True, help="Write the objects to the cluster.")
 @connection_options
 @namespace_option("Namespace for the controllers (default: sully-system).")
-@click.option("--image", default="", metavar="IMAGE", help="Image of the controllers.")
+@click.option(
+    "--image",
+    default="",
+    metavar="IMAGE",
+    help="Image of the controllers, which the nodes can pull. Required with --apply: there is no"
+    " published one.",
+)
 @click.option(
     "--replicas",
     type=whole_number(1),
@@ -80,10 +95,17 @@ sully install --dry-run | kubectl delete -f -
     show_default="those for devices that the server needs",
     help="Install only these controllers.",
 )
+@duration_option(
+    "--timeout",
+    default="2m",
+    help="With --apply, how long to wait until the controllers are ready. 0s does not wait.",
+)
 @feature_gates_option("For the controllers, which get the privileges that a feature needs.")
 def install(options: Options) -> int:
     if options.dry_run == options.apply:
         raise CommandError("exactly one of --dry-run and --apply is required", USAGE_ERROR)
+    if options.apply and not options.image:
+        raise CommandError(_NO_IMAGE, USAGE_ERROR)
     if options.dry_run and options.evictor != "auto":
         return _offline(options)
     return call(options, "install", _install)
@@ -111,7 +133,19 @@ async def _install(session: Session) -> int:
         sys.stdout.write(_text(settings))
     else:
         await _apply(session, settings, offered, served)
+        await _wait_ready(session, settings)
     return 0
+
+
+async def _wait_ready(session: Session, settings: "Settings") -> None:
+    from sully.cli.run.rollout import wait_ready
+    from sully.client.transport import Key
+    from sully.install.workload import LABELS, NAME
+
+    name, seconds = Key(settings.namespace, NAME), session.options.timeout
+    if seconds:
+        await wait_ready(session, name, LABELS, seconds)
+        print(f'deployment "{name}" is ready')
 
 
 def _settings(options: Options, evictor: "Evictor") -> "Settings":

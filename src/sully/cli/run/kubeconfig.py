@@ -83,7 +83,7 @@ def _issue(options: Options) -> bytes:
     # Late imports: `--help` does not need them.
     from sully.client.kubeconfig.writing import Login
     from sully.client.kubeconfig.writing import kubeconfig as with_login
-    from sully.machinery.codec import to_yaml
+    from sully.machinery.serialization.codec import to_yaml
     from sully.runtime.clock import SystemClock
     from sully.server.net.tls import Authority
     from sully.store.errors import OpenError

@@ -13,8 +13,9 @@ import click
 from sully.cli.client.formatting import number
 from sully.cli.client.options import connection_options, whole_number
 from sully.cli.client.session import Session, call
-from sully.cli.command import USAGE_ERROR, CommandError, Options, command
+from sully.cli.command import USAGE_ERROR, CommandError, Options, command, report_warning
 from sully.cli.process import INTERRUPTED
+from sully.cli.run.announce import announce
 from sully.cli.run.controller_options import log_options
 from sully.cli.run.simulated import DEVICES, non_negative_seconds
 
@@ -120,19 +121,19 @@ def simulate_nodes(options: Options) -> int:
     if options.keep and options.delete:
         raise CommandError("--keep and --delete cannot be used together", USAGE_ERROR)
     fleet = _fleet(options)
-    return call(options, "simulate-nodes", lambda each: _work(each, fleet), lasting=True)
+    return call(options, "simulate-nodes", lambda session: _work(session, fleet), lasting=True)
 
 
 async def _work(session: Session, fleet: "Fleet") -> int:
     # Late imports: `--help` does not need them.
     from sully.controllers.simulatednodes.admission import find_neighbors, try_fleet
     from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
-    from sully.domain.simulated.fleet import Pace
+    from sully.domain.simulated.fleet import PodDelays
     from sully.runtime.log import configure as configure_log
 
     options = session.options
     configure_log(options.log_format, level=options.log_level)
-    print(f"API server:  {session.server}", flush=True)
+    announce(f"API server:  {session.server}", "starting", server=session.server)
     if options.delete:
         await _delete(session, fleet)
         return 0
@@ -140,15 +141,15 @@ async def _work(session: Session, fleet: "Fleet") -> int:
     _check(others, confirmed=options.yes)
     fleet = replace(fleet, tainted=bool(others.names))
     await try_fleet(session.transport, fleet, session.clock)
-    pace = Pace(options.start_seconds, options.stop_seconds)
-    manager = _manager(session, SimulatedNodeSettings(fleet, pace))
+    delays = PodDelays(options.start_seconds, options.stop_seconds)
+    manager = _manager(session, SimulatedNodeSettings(fleet, delays))
     _stop_on_signals(manager.stop)
     try:
         await _run(manager, fleet, keep=options.keep)
         if not options.keep:
             await _delete(session, fleet)
     except asyncio.CancelledError:
-        session.warn(f"warning: interrupted; to delete the nodes, run: {_removal(options)}")
+        report_warning(f"interrupted; to delete the nodes, run: {_removal(options)}")
         return INTERRUPTED
     return 0
 
@@ -242,15 +243,21 @@ async def _announce(manager: "Manager", fleet: "Fleet", *, keep: bool) -> None:
     first, last = fleet.name(0), fleet.name(fleet.nodes - 1)
     names = first if first == last else f"{first} to {last}"
     devices = number(fleet.devices, "device")
-    print(f"nodes:       {names}, with {devices} each of {fleet.driver}")
-    print(f"ready: Ctrl-C {'stops, and keeps' if keep else 'deletes'} the nodes", flush=True)
+    announce(
+        f"nodes:       {names}, with {devices} each of {fleet.driver}\n"
+        f"ready: Ctrl-C {'stops, and keeps' if keep else 'deletes'} the nodes",
+        "ready",
+        nodes=fleet.nodes,
+        devices=fleet.devices,
+        driver=fleet.driver,
+    )
 
 
 async def _delete(session: Session, fleet: "Fleet") -> None:
     from sully.controllers.simulatednodes.removal import remove_fleet
 
     removed = await remove_fleet(session.transport, fleet)
-    print(f"{number(removed, 'simulated node')} deleted", flush=True)
+    announce(f"{number(removed, 'simulated node')} deleted", "nodes deleted", nodes=removed)
 
 
 def _removal(options: Options) -> str:

@@ -109,7 +109,7 @@ def simulated_nodes(options: Options) -> "SimulatedNodeSettings | None":
     """Return which nodes to simulate; None without the flags."""
     from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
     from sully.demo.filling import FAULTS
-    from sully.domain.simulated.fleet import Fleet, Pace
+    from sully.domain.simulated.fleet import Fleet, PodDelays
 
     nodes = options.simulated_nodes
     if nodes is None:
@@ -118,10 +118,12 @@ def simulated_nodes(options: Options) -> "SimulatedNodeSettings | None":
         nodes = DEMO_NODES
     devices = DEVICES if options.devices_per_node is None else options.devices_per_node
     start, stop = options.simulated_start_seconds, options.simulated_stop_seconds
-    default = Pace()
+    default = PodDelays()
     return SimulatedNodeSettings(
         Fleet(nodes, devices, FAULTS if options.demo else {}),
-        Pace(default.start if start is None else start, default.stop if stop is None else stop),
+        PodDelays(
+            default.start if start is None else start, default.stop if stop is None else stop
+        ),
     )
 
 

@@ -10,9 +10,9 @@ import time
 from typing import TYPE_CHECKING
 
 from sully.cli.client.options import data_dir_option, parse_address
-from sully.cli.command import USAGE_ERROR, CommandError, Options, command
+from sully.cli.command import USAGE_ERROR, CommandError, Options, command, report_error
 from sully.cli.data.etcd_options import etcd_address, etcd_options
-from sully.cli.process import discard_output
+from sully.cli.run.announce import announce
 from sully.cli.run.controller_options import (
     event_options,
     event_retention,
@@ -102,6 +102,9 @@ sully up --demo
 @limit_options
 @log_options
 def up(options: Options) -> int:
+    from sully.runtime.log import configure as configure_log
+
+    configure_log(options.log_format, level=options.log_level)
     try:
         host, port = parse_address("--listen", options.listen, 8443)
         check_simulation(options)
@@ -130,10 +133,8 @@ def _run(options: Options, host: str, port: int, gates: Gates) -> int:
 
     from sully.machinery.errors import ApiError
     from sully.runtime import descriptors
-    from sully.runtime.log import configure as configure_log
     from sully.store.errors import StoreError
 
-    configure_log(options.log_format, level=options.log_level)
     descriptors.raise_limit()
     # Fewer, larger collections: objects here live long, and young ones die by reference count.
     gc.set_threshold(50_000, 20, 100)
@@ -141,7 +142,7 @@ def _run(options: Options, host: str, port: int, gates: Gates) -> int:
     try:
         uvloop.run(_serve(_config(options, host, port, gates), demo=options.demo))
     except* (StoreError, ApiError, OSError) as group:
-        print(f"error: {_start_error(group, options)}", file=sys.stderr)
+        report_error(_start_error(group, options))
         code = 1
     return code
 
@@ -214,6 +215,7 @@ def _controllers(options: Options) -> frozenset[str] | None:
 async def _serve(config: "Config", *, demo: bool) -> None:
     from sully.app import running
     from sully.runtime.garbage import GarbageTuner
+    from sully.runtime.log import is_json
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -222,25 +224,23 @@ async def _serve(config: "Config", *, demo: bool) -> None:
     async with running(config) as plane:
         GarbageTuner().start()
         took = time.perf_counter() - _STARTED
-        _print(f"API server:  {plane.url}")
-        _print(f"kubeconfig:  {plane.kubeconfig}")
-        _print(f"ready after  {took:.2f} s  (pid {os.getpid()}; Ctrl-C stops)")
-        if sys.stdout.isatty() and not demo:
-            _print(f"\nIn another terminal:\n{exports(plane.kubeconfig)}\n")
+        announce(
+            f"API server:  {plane.url}\nkubeconfig:  {plane.kubeconfig}\n"
+            f"ready after  {took:.2f} s  (pid {os.getpid()}; Ctrl-C stops)",
+            "ready",
+            server=plane.url,
+            kubeconfig=str(plane.kubeconfig),
+            seconds=round(took, 2),
+            pid=os.getpid(),
+        )
+        if sys.stdout.isatty() and not demo and not is_json():
+            announce(f"\nIn another terminal:\n{exports(plane.kubeconfig)}\n", "")
         async with asyncio.TaskGroup() as tasks:
             filling = tasks.create_task(_fill(plane)) if demo else None
             await stop.wait()
             if filling is not None:
                 filling.cancel()
-        _print("stopping: closing watches, finishing writes")
-
-
-def _print(text: str) -> None:
-    """Print a line; the server continues if nobody reads it."""
-    try:
-        print(text, flush=True)
-    except OSError:
-        discard_output()
+        announce("stopping: closing watches, finishing writes", "stopping")
 
 
 async def _fill(plane: "ControlPlane") -> None:
@@ -248,5 +248,5 @@ async def _fill(plane: "ControlPlane") -> None:
     from sully.client.discovery.resources import of_scheme
     from sully.demo.filling import Filler
 
-    _print(demo_hints(plane.kubeconfig))
+    announce(demo_hints(plane.kubeconfig), "creating the demo")
     await Filler(DirectTransport(plane.direct()), of_scheme(plane.api.scheme)).fill()

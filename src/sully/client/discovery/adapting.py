@@ -19,10 +19,10 @@ from sully.client.discovery.capabilities import (
     converted_events,
     converted_object,
     converted_page,
-    foreign_control_plane,
     moved,
     probe,
 )
+from sully.client.discovery.control_plane import components, with_gates
 from sully.client.http.transport import HttpTransport
 from sully.client.kubeconfig.access import Access
 from sully.client.transport import Kind, Page, WatchEvent
@@ -48,7 +48,8 @@ class AdaptingTransport(HttpTransport):
         super().__init__(access)
         self._offer: Offer | None = None
         self._probing = asyncio.Lock()
-        self._control_plane: ControlPlane | None = None
+        self._components: ControlPlane | None = None
+        self._gated: ControlPlane | None = None
 
     async def _object(self, kind: Kind[T], call: Call) -> T:
         return await converted_object(super()._object, kind, await self._adapted(call))
@@ -65,15 +66,15 @@ class AdaptingTransport(HttpTransport):
             async for event in events:
                 yield event
 
-    async def control_plane(self) -> ControlPlane | None:
-        """Return who schedules and evicts; None on a server of Sully, whose kinds tell it."""
+    async def control_plane(self, *, gates: bool = True) -> ControlPlane:
+        """Return who schedules and evicts, with the feature gates that can be known."""
         server = await self._discover()
-        if server.own:
-            return None
         async with self._probing:
-            if self._control_plane is None:
-                self._control_plane = await foreign_control_plane(self.named("sully"), server)
-        return self._control_plane
+            if self._components is None:
+                self._components = await components(self.named("sully"), server)
+            if gates and self._gated is None:
+                self._gated = await with_gates(self.named("sully"), self._components)
+        return self._gated or self._components
 
     async def _discover(self) -> Offer:
         # Many kinds are requested concurrently, and one discovery serves them all.

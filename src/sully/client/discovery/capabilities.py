@@ -5,7 +5,6 @@ What follows from the answers is decided in `domain.capabilities`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
@@ -17,14 +16,12 @@ from sully.client.calls import Call, Calls
 from sully.client.discovery.conversion import shape_of
 from sully.client.discovery.resources import APIResource, discover
 from sully.client.transport import Key, Kind, Page, WatchEvent
-from sully.domain.capabilities.control_plane import ControlPlane
 from sully.domain.capabilities.duties import evictor
 from sully.domain.capabilities.offers import (
     DEVICES,
     RULE_VERSIONS,
     Answers,
     Fields,
-    Offer,
     is_own,
     offer,
     spoken,
@@ -37,8 +34,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Moves = Mapping[tuple[str, str], tuple[str, str]]
 
-_FEATURE = re.compile(r'^kubernetes_feature_enabled\{name="(\w+)"[^}]*\} (\S+)$', re.MULTILINE)
-_ROLES: Kind[dict[str, Any]] = Kind(
+ROLES: Kind[dict[str, Any]] = Kind(
     "rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", dict, namespaced=False
 )
 EVICTOR_ROLE = Key("", "system:controller:device-taint-eviction-controller")
@@ -60,7 +56,7 @@ async def probe(transport: HttpTransport, served: Iterable[APIResource] | None =
         schemas={
             version: fields for version in versions if (fields := await _schema(transport, version))
         },
-        evictor_role=not is_own(git_version) and await _has_role(transport),
+        evictor_role=not is_own(git_version) and await has_role(transport),
     )
 
 
@@ -96,35 +92,14 @@ def fields_of(document: Any) -> Fields:
 
 async def sully_evicts(transport: HttpTransport) -> bool:
     """Report whether it is Sully that evicts on a server, as far as that can be discovered."""
-    return await _evicts(transport, offer(await probe(transport)))
+    server = offer(await probe(transport))
+    return evictor(server).sully or await has_role(transport, OUR_EVICTOR_ROLE)
 
 
-async def _evicts(transport: HttpTransport, server: Offer) -> bool:
-    return evictor(server).sully or await _has_role(transport, OUR_EVICTOR_ROLE)
-
-
-async def foreign_control_plane(transport: HttpTransport, server: Offer) -> ControlPlane:
-    """Find out who evicts on a server that is not Sully's; its own scheduler schedules."""
-    return ControlPlane(
-        scheduler="Kubernetes",
-        evictor="Sully" if await _evicts(transport, server) else "Kubernetes",
-        version=server.version,
-        gates=await _gates(transport),
-    )
-
-
-async def _gates(transport: HttpTransport) -> dict[str, bool]:
-    """Return the feature gates that a server publishes as metrics; none where it does not."""
+async def has_role(transport: HttpTransport, name: Key = EVICTOR_ROLE) -> bool:
+    """Report whether a ClusterRole exists, as far as the user may know."""
     try:
-        metrics = await transport.text("/metrics")
-    except (Forbidden, NotFound, NotAcceptable):
-        return {}
-    return {gate: value != "0" for gate, value in _FEATURE.findall(metrics)}
-
-
-async def _has_role(transport: HttpTransport, name: Key = EVICTOR_ROLE) -> bool:
-    try:
-        await transport.get(_ROLES, name)
+        await transport.get(ROLES, name)
     except (NotFound, Forbidden):
         return False
     return True

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from sully.client.transport import UnreadableError
+from sully.client.transport import Kind, UnreadableError
 
 if TYPE_CHECKING:
     from sully.client.http.transport import HttpTransport
     from sully.machinery.scheme import Scheme
 
+T = TypeVar("T")
+
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+CUSTOM_VERBS = frozenset(
+    ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+)
 ALIASES = frozenset({("events.k8s.io", "events")})
 """Resources that show objects of another one; no document says so, so they are named here."""
 
@@ -37,16 +42,27 @@ class APIResource:
     parts: tuple[tuple[str, str], ...] = ()
     """Its subresources, as pairs of version and name."""
 
+    def as_kind(self, type_: type[T]) -> Kind[T]:
+        """Return the resource as a kind that is read as a type."""
+        return Kind(
+            self.group,
+            self.versions[0],
+            self.plural,
+            self.kind,
+            type_,
+            namespaced=self.namespaced,
+        )
+
 
 def of_scheme(scheme: Scheme) -> tuple[APIResource, ...]:
-    """Return the resources of the embedded server."""
+    """Return the resources of the embedded server, without those of definitions: they change."""
     return tuple(_served(scheme))
 
 
 def _served(scheme: Scheme) -> Iterable[APIResource]:
     for resource in scheme.resources():
         versions = tuple(version.name for version in resource.versions if version.enabled)
-        if versions:
+        if versions and resource.hub.custom is None:
             yield APIResource(
                 group=resource.group,
                 versions=versions,

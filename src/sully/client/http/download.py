@@ -11,7 +11,7 @@ from sully.client.http.connection_errors import describe_connection_error
 from sully.client.kubeconfig.access import Access, tls_context
 from sully.client.kubeconfig.credentials import AccessError
 from sully.client.transport import UnreachableError
-from sully.machinery.codec import from_json
+from sully.machinery.serialization.codec import from_json
 
 _CONNECT_SECONDS = 10.0
 _READ_SECONDS = 300.0

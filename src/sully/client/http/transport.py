@@ -37,7 +37,7 @@ from sully.client.transport import (
     WatchEvent,
     WatchStalledError,
 )
-from sully.machinery.codec import from_json, to_json
+from sully.machinery.serialization.codec import from_json, to_json
 
 if TYPE_CHECKING:
     import ssl

@@ -130,6 +130,8 @@ class Reflector(Generic[T]):
         self._observer: Observer | None = None
         self._version = ""
         self._failures = 0
+        self._expiries = 0
+        """How often the version had expired since the server last sent an event."""
         self._name = f"{kind.plural}.{kind.group}".rstrip(".")
         self._relist = asyncio.Event()
         self._listing = False
@@ -183,7 +185,7 @@ class Reflector(Generic[T]):
             return
         if self._version == before and self._clock.monotonic() - started < BRIEF_SECONDS:
             raise UnreachableError("the server ended the watch immediately")
-        self._failures = 0
+        self._failures = self._expiries = 0
 
     async def _list(self) -> None:
         self._version = ""
@@ -243,7 +245,7 @@ class Reflector(Generic[T]):
             self._sink.change(event)
         # Only now: an event that could not be applied must be delivered again.
         self._version = event.resource_version
-        self._failures = 0
+        self._failures = self._expiries = 0
         if self._observer:
             self._observer.event_received()
         self._succeeded()
@@ -270,8 +272,10 @@ class Reflector(Generic[T]):
         expired = isinstance(error, Gone)
         if self._observer:
             self._observer.failed(expired=expired)
-        if expired and self._failures == 1:
-            # Expected after a long pause.
+        self._expiries += expired
+        if expired and self._expiries == 1:
+            # Expected after a long pause, also of the server. Only if the version that was just
+            # listed has expired, too, something is wrong.
             log.debug("watch expired, relisting", resource=self._name)
             self.freshness.watch_ended(stalled=True)
             return 0.0

@@ -41,7 +41,15 @@ class Entry:
     def path(self, name: str) -> Path | None:
         """Return a path in the entry, relative to its file."""
         text = self.value.get(name)
-        return self.file.parent / Path(str(text)).expanduser() if text else None
+        return self.resolve(str(text)) if text else None
+
+    def resolve(self, text: str) -> Path:
+        """Return an absolute path, relative to the file.
+
+        Absolute also for a file that was named without a directory: a relative command without a
+        slash would be looked up in PATH.
+        """
+        return Path(os.path.abspath(self.file.parent / Path(text).expanduser()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +304,7 @@ def _command(user: Entry, command: str, origin: str) -> str:
     if not command:
         raise AccessError(f"{origin}: exec.command is missing")
     # A bare name is looked up in PATH; anything else is relative to the kubeconfig.
-    return str(user.file.parent / command) if os.sep in command else command
+    return str(user.resolve(command)) if os.sep in command else command
 
 
 def _impersonation(user: Mapping[str, Any]) -> dict[str, str | tuple[str, ...]]:

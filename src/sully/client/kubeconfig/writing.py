@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sully.machinery.codec import to_yaml
+from sully.machinery.serialization.codec import to_yaml
 from sully.runtime.files import write_private
 
 

@@ -20,7 +20,7 @@ from sully.controllers.clusters.permissions import AgentPermissions
 from sully.controllers.conditions import preconditions, write_conditions
 from sully.controllers.framework import DONE, REQUEUE, Result, Watch
 from sully.domain.clusters.hub import ADMITTED, DENIED, FINALIZER, is_accepted, troubled
-from sully.domain.placement.conditions import Finding
+from sully.domain.placement.results.conditions import Finding
 from sully.machinery.errors import NotFound
 from sully.runtime.clock import Clock
 from sully.views.fleet_kinds import CLUSTERS

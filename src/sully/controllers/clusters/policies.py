@@ -19,14 +19,13 @@ from sully.client.informers.informer import Informer, own_key
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Transport
 from sully.controllers.clusters.kinds import POLICIES, POLICY_CONTROLLER
-from sully.controllers.clusters.taints import encode_taints
-from sully.controllers.conditions import preconditions, write_conditions
+from sully.controllers.clusters.taint_times import TaintTimes
+from sully.controllers.conditions import write_conditions
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.sources import Filtered
 from sully.domain.clusters.policies import PolicyVerdict, policy_taints
 from sully.domain.clusters.policy_status import policy_finding
 from sully.runtime.clock import Clock
-from sully.views.fleet_kinds import CLUSTERS
 
 
 class PolicyTaintController:
@@ -39,11 +38,13 @@ class PolicyTaintController:
         *,
         clusters: Informer[ManagedCluster],
         policies: Informer[ClusterTaintPolicy],
+        times: TaintTimes,
         transport: Transport,
         clock: Clock,
     ) -> None:
         self._clusters = clusters
         self._policies = policies
+        self._times = times
         self._transport = transport
         self._clock = clock
         self._options = WriteOptions(field_manager=POLICY_CONTROLLER)
@@ -68,14 +69,17 @@ class PolicyTaintController:
         now = self._clock.now()
         verdict = policy_taints(cluster, self._policies.values(), owned, now)
         if verdict.taints != cluster.spec.taints or verdict.owned != owned:
-            await self._write(key, cluster, verdict)
+            await self._write(cluster, verdict)
         return Result(requeue_after=verdict.look_at - now) if verdict.look_at else DONE
 
-    async def _write(self, key: Key, cluster: ManagedCluster, verdict: PolicyVerdict) -> None:
-        patch = preconditions(cluster.metadata)
-        patch["metadata"]["annotations"] = {OWNED: write_taint_ids(verdict.owned) or None}
-        patch["spec"] = {"taints": encode_taints(verdict.taints)}
-        await self._transport.patch(CLUSTERS, key, patch, options=self._options)
+    async def _write(self, cluster: ManagedCluster, verdict: PolicyVerdict) -> None:
+        await self._times.write(
+            self._transport,
+            cluster,
+            verdict.taints,
+            self._options,
+            annotations={OWNED: write_taint_ids(verdict.owned) or None},
+        )
 
 
 INTERVAL = timedelta(seconds=1)

@@ -18,7 +18,7 @@ from sully.controllers.conditions import write_conditions
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.sources import Channel, InitialKeys, same_key
 from sully.domain.clusters.hub import BOUND, BUILT_IN_SETS, UNBOUND, is_astray, set_finding
-from sully.domain.placement.membership import Membership, membership
+from sully.domain.placement.incremental.membership import Membership, membership
 from sully.machinery.errors import AlreadyExists
 from sully.runtime.clock import Clock
 from sully.views.fleet_kinds import BINDINGS, SETS

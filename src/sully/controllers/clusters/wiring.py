@@ -19,6 +19,7 @@ from sully.controllers.clusters.sets import (
     Members,
     SetStatusController,
 )
+from sully.controllers.clusters.taint_times import TaintTimes
 from sully.controllers.clusters.taints import HealthTaintController
 from sully.controllers.kinds import CLUSTER_LEASES, LEASES_OF_CLUSTERS
 from sully.controllers.manager import Manager
@@ -39,6 +40,8 @@ class HubSettings:
     serving_since: datetime | None = None
     """When the server started, if it runs in this process."""
     compat: Compat = Compat.SULLY
+    sets_taint_times: bool | None = True
+    """Whether the server sets `timeAdded` of taints; None: not known."""
 
 
 WORKERS = 8
@@ -55,10 +58,15 @@ def add_hub(
 ) -> None:
     """Run the hub's controllers with the others; policies only where the server has them."""
     _add_acceptance(manager, client, clock, compat=settings.compat)
-    _add_health(manager, client, access, clock, settings)
+    times = TaintTimes(clock, set_by_server=settings.sets_taint_times)
+    _add_health(manager, client, clock, settings)
+    taints = HealthTaintController(
+        clusters=manager.informer(CLUSTERS), times=times, transport=access(kinds.TAINT_CONTROLLER)
+    )
+    manager.add(taints, workers=WORKERS)
     _add_sets(manager, access(kinds.SET_CONTROLLER), clock)
     if settings.policies:
-        _add_policies(manager, access(kinds.POLICY_CONTROLLER), clock)
+        _add_policies(manager, access(kinds.POLICY_CONTROLLER), times, clock)
 
 
 def _add_acceptance(manager: Manager, client: Client, clock: Clock, *, compat: Compat) -> None:
@@ -76,13 +84,7 @@ def _add_acceptance(manager: Manager, client: Client, clock: Clock, *, compat: C
     manager.add(acceptance, workers=WORKERS)
 
 
-def _add_health(
-    manager: Manager,
-    client: Client,
-    access: Callable[[str], Transport],
-    clock: Clock,
-    settings: HubSettings,
-) -> None:
+def _add_health(manager: Manager, client: Client, clock: Clock, settings: HubSettings) -> None:
     clusters = manager.informer(CLUSTERS)
     leases = manager.informer(CLUSTER_LEASES, LEASES_OF_CLUSTERS)
     transport, recorder = client(kinds.LEASE_CONTROLLER)
@@ -102,8 +104,6 @@ def _add_health(
         clusters=clusters, leases=leases, transport=transport, clock=clock
     )
     manager.add(clock_sync)
-    taints = HealthTaintController(clusters=clusters, transport=access(kinds.TAINT_CONTROLLER))
-    manager.add(taints, workers=WORKERS)
 
 
 def _add_sets(manager: Manager, transport: Transport, clock: Clock) -> None:
@@ -117,9 +117,15 @@ def _add_sets(manager: Manager, transport: Transport, clock: Clock) -> None:
     )
 
 
-def _add_policies(manager: Manager, transport: Transport, clock: Clock) -> None:
+def _add_policies(manager: Manager, transport: Transport, times: TaintTimes, clock: Clock) -> None:
     policies, clusters = manager.informer(kinds.POLICIES), manager.informer(CLUSTERS)
-    for controller in (PolicyTaintController, PolicyStatusController):
-        manager.add(
-            controller(policies=policies, clusters=clusters, transport=transport, clock=clock)
+    manager.add(
+        PolicyTaintController(
+            policies=policies, clusters=clusters, times=times, transport=transport, clock=clock
         )
+    )
+    manager.add(
+        PolicyStatusController(
+            policies=policies, clusters=clusters, transport=transport, clock=clock
+        )
+    )

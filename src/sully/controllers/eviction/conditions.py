@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from sully.api.resource.types import DeviceTaintRule
@@ -20,6 +20,9 @@ from sully.views.devices.exposures import Problem
 
 MAX_CONDITIONS = 8
 """How many conditions a rule can have, those of other writers included."""
+
+
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,14 @@ def fitting(
     others = sum(other.type not in (CONDITION, *OURS) for other in rule.status.conditions)
     ours = [(type_, report) for type_, report in reports if report is not None]
     return dict(ours[: max(1, MAX_CONDITIONS - others)])
+
+
+def crowding(rule: DeviceTaintRule) -> Condition | None:
+    """Return the condition of another writer that leaves no place for `EvictionInProgress`."""
+    others = [other for other in rule.status.conditions if other.type not in (CONDITION, *OURS)]
+    if len(others) < MAX_CONDITIONS:
+        return None
+    return min(others, key=lambda other: (other.last_transition_time or _LONG_AGO, other.type))
 
 
 def selector_problem(problems: list[Problem]) -> Report | None:

@@ -15,10 +15,12 @@ import msgspec
 
 from sully.api.policy.protection import TWO_BUDGETS
 from sully.client.events import EventRecorder, Reference
-from sully.client.options import DeleteOptions, PatchType, WriteOptions
+from sully.client.evictions import create_eviction
+from sully.client.options import DeleteOptions, PatchType
 from sully.client.transport import TRANSIENT, Key, Kind, Transport
 from sully.domain.claims.pods import PodMetadata
 from sully.domain.eviction.records import record
+from sully.domain.eviction.running_loops import EVENT_REASON
 from sully.evictor.effects import (
     Announce,
     DeletePod,
@@ -49,7 +51,6 @@ from sully.views.kinds import EVICTION_RECORDS
 
 log = get_logger("eviction")
 
-REASON = "DeviceTaintManagerEviction"
 CONDITION = {
     "type": "DisruptionTarget",
     "status": "True",
@@ -98,7 +99,6 @@ class MarkedPod(Wire, frozen=True, kw_only=True):
 
 
 PODS: Kind[MarkedPod] = Kind("", "v1", "pods", "Pod", MarkedPod)
-EVICTIONS: Kind[dict[str, Any]] = PODS.read_as(dict)
 
 
 class Executor:
@@ -112,7 +112,7 @@ class Executor:
     def announce(self, effect: Announce) -> None:
         """Record an Event."""
         about = Reference("v1", "Pod", effect.key, effect.uid)
-        self._recorder.event(about, "Normal", REASON, effect.message)
+        self._recorder.event(about, "Normal", EVENT_REASON, effect.message)
 
     async def read(self, effect: ReadPod) -> Event:
         """Read a pod."""
@@ -179,15 +179,8 @@ class Executor:
         """Evict a pod through the subresource, or try whether that is allowed."""
         key, dry_run = effect.key, isinstance(effect, TryEviction)
         read = effect.read or PodRead(key)
-        body = {
-            "apiVersion": "policy/v1",
-            "kind": "Eviction",
-            "metadata": {"name": key.name, "namespace": key.namespace},
-            "deleteOptions": {"preconditions": {"uid": effect.uid}},
-        }
         try:
-            options = WriteOptions(dry_run=dry_run)
-            await self._transport.create(EVICTIONS, body, "eviction", options)
+            await create_eviction(self._transport, key, effect.uid, dry_run=dry_run)
         except NotFound:
             return PodNotFound(key)
         except TooManyRequests:

@@ -17,10 +17,13 @@ from typing import Any
 
 from sully.api.resource.types import DeviceTaintRule
 from sully.client.events import EventRecorder, reference
+from sully.client.objects import key_of
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Transport
+from sully.controllers.conditions import encode_condition, preconditions
 from sully.controllers.eviction.conditions import (
     ReportedStatus,
+    crowding,
     encode_status,
     find,
     fitting,
@@ -252,6 +255,7 @@ class RuleStatuses:
         before = state.reported or reported(rule)
         new = ReportedStatus(rule.metadata.generation, fitting(rule, self._reports(rule, state)))
         if new != before:
+            await self._make_room(rule)
             body = {
                 "metadata": {"name": rule.metadata.name, "uid": rule.metadata.uid},
                 "status": {"conditions": encode_status(rule, new, before, state.times, now)},
@@ -259,6 +263,17 @@ class RuleStatuses:
             await self._transport.apply(RULES, body, self._options, "status")
             state.reported_at = now
         state.reported = new
+
+    async def _make_room(self, rule: DeviceTaintRule) -> None:
+        """Remove the oldest condition of other writers if theirs are all that a rule can have."""
+        removed = crowding(rule) if self._ours else None
+        if removed is None:
+            return
+        kept = [encode_condition(one) for one in rule.status.conditions if one is not removed]
+        patch = {**preconditions(rule.metadata), "status": {"conditions": kept}}
+        await self._transport.patch(RULES, key_of(rule), patch, subresource="status")
+        text = f"Removed condition {removed.type}: {CONDITION} must be reported"
+        self._recorder.event(reference(RULES, rule), "Warning", "TooManyConditions", text)
 
     def _reports(self, rule: DeviceTaintRule, state: _State) -> Iterator[tuple[str, Report | None]]:
         yield CONDITION, self._progress(rule, state)

@@ -1,10 +1,12 @@
-"""Constructs the two controllers of eviction."""
+"""Constructs the controllers of eviction."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+from sully.api.resource.types import DeviceTaintRule
 from sully.client.events import EventRecorder
 from sully.client.informers.informer import Informer
 from sully.client.transport import Transport
@@ -12,6 +14,7 @@ from sully.controllers.eviction.controller import NAME, EvictionController
 from sully.controllers.eviction.executor import Executor
 from sully.controllers.eviction.metrics import EvictionMetrics
 from sully.controllers.eviction.status import RuleStatuses
+from sully.controllers.eviction.unused_claims import UnusedClaimController
 from sully.controllers.manager import Manager
 from sully.controllers.workloads import BUDGETS, PODS
 from sully.domain.devices.taints import BUDGET_EFFECTS
@@ -34,6 +37,16 @@ class Access:
     recorder: EventRecorder
 
 
+class EvictionControllers(NamedTuple):
+    """The controllers of eviction."""
+
+    statuses: RuleStatuses
+    eviction: EvictionController
+    unused_claims: UnusedClaimController | None
+    describe: Callable[[DeviceTaintRule], str]
+    """Describes a rule that is about to be written; empty while caches are filling."""
+
+
 def make_eviction(
     manager: Manager,
     inventory: Inventory,
@@ -41,8 +54,8 @@ def make_eviction(
     options: EvictionOptions,
     clock: Clock,
     metrics: Metrics,
-) -> tuple[RuleStatuses, EvictionController]:
-    """Return both controllers; add the first one first: it reports before the other evicts."""
+) -> EvictionControllers:
+    """Return the controllers; add that of the status first: it reports before the other evicts."""
     pods, claims = manager.informer(PODS), manager.informer(CLAIMS)
     usage = Usage(
         pods=pods,
@@ -73,7 +86,13 @@ def make_eviction(
     )
     budgets = not BUDGET_EFFECTS.isdisjoint(options.policy.effects)
     controller.follow(caches, manager.informer(BUDGETS) if budgets else None)
-    return statuses, controller
+
+    def describe(rule: DeviceTaintRule) -> str:
+        return exposures.describe(rule) if all(cache.synced for cache in caches) else ""
+
+    unused = UnusedClaimController(claims, exposures, transport, recorder, clock)
+    deallocates = options.compat.deallocates_tainted_claims
+    return EvictionControllers(statuses, controller, unused if deallocates else None, describe)
 
 
 def _sources(manager: Manager, options: EvictionOptions) -> RecordSources:

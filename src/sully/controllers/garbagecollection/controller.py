@@ -11,6 +11,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
+from msgspec import to_builtins
+from msgspec.structs import replace
+
 from sully.client.events import EventRecorder, Reference
 from sully.client.options import DeleteOptions, ListOptions, PatchType
 from sully.client.transport import Key, Kind, Transport
@@ -26,7 +29,8 @@ from sully.domain.workloads.ownership import (
     Owned,
     judge,
 )
-from sully.machinery.errors import Conflict, NotFound
+from sully.machinery.errors import Conflict, NotFound, UnsupportedMediaType
+from sully.machinery.meta import OwnerReference
 from sully.runtime.log import get_logger
 
 log = get_logger("controllers")
@@ -165,8 +169,10 @@ class GarbageCollector:
         return latest if latest.uid == node.obj.uid else None
 
     async def _disown(self, node: Node, owners: Iterable[str]) -> None:
-        refs = [{"$patch": "delete", "uid": uid} for uid in owners]
-        await self._patch_owners(node, refs)
+        gone = {*owners}
+        refs = [{"$patch": "delete", "uid": uid} for uid in gone]
+        kept = [ref for ref in node.obj.owners if ref.uid not in gone]
+        await self._patch_owners(node, refs, kept)
 
     async def _unblock(self, node: Node, latest: Owned) -> None:
         refs = [
@@ -175,12 +181,23 @@ class GarbageCollector:
             if ref.block_owner_deletion
         ]
         if refs:
-            await self._patch_owners(node, refs)
+            unblocked = [replace(ref, block_owner_deletion=False) for ref in latest.owners]
+            await self._patch_owners(Node(node.kind, latest), refs, unblocked)
 
-    async def _patch_owners(self, node: Node, owners: list[dict[str, Any]]) -> None:
+    async def _patch_owners(
+        self, node: Node, owners: list[dict[str, Any]], all_owners: Iterable[OwnerReference]
+    ) -> None:
+        """Change owners by a patch; custom resources only merge the list as a whole."""
         change = {"metadata": {"uid": node.obj.uid, "ownerReferences": owners}}
         try:
             await self._transport.patch(node.kind, node.key, change, PatchType.STRATEGIC)
+        except UnsupportedMediaType:
+            whole = {
+                "uid": node.obj.uid,
+                "resourceVersion": node.obj.metadata.resource_version,
+                "ownerReferences": to_builtins(list(all_owners)),
+            }
+            await self._transport.patch(node.kind, node.key, {"metadata": whole}, PatchType.MERGE)
         except NotFound:
             log.debug("object already deleted", kind=node.kind.kind, name=str(node.key))
 

@@ -61,6 +61,11 @@ class Graph(Channel[str]):
 
         informer.on_change(changed)
 
+    def forget(self, kind: Kind[Owned]) -> None:
+        """Remove the objects of a kind that the server no longer has."""
+        for node in [node for node in self._nodes.values() if node.kind == kind]:
+            self.remove(node.obj)
+
     def __len__(self) -> int:
         """Return how many objects there are."""
         return len(self._nodes)

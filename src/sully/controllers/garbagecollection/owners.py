@@ -31,6 +31,18 @@ class Kinds:
         self._served = served
         self._by_name = {(kind.group, kind.kind): kind for kind in self.all}
 
+    def add(self, kind: Kind[Owned], versions: Iterable[str]) -> None:
+        """Collect another kind, or one in other versions."""
+        self.remove(kind)
+        self.all = (*self.all, kind)
+        self._served = {**self._served, f"{kind.group}/{kind.kind}": {*versions}}
+        self._by_name[kind.group, kind.kind] = kind
+
+    def remove(self, kind: Kind[Owned]) -> None:
+        """Stop collecting a kind that the server no longer has."""
+        self.all = tuple(known for known in self.all if known != kind)
+        self._by_name.pop((kind.group, kind.kind), None)
+
     def find(self, ref: OwnerReference) -> Kind[Owned] | None:
         """Return the kind of an owner, or None if the server does not have it in that version."""
         group, _, version = ref.api_version.rpartition("/")
@@ -48,16 +60,7 @@ def collected_kinds(served: Iterable[APIResource]) -> Kinds:
         if not usable or resource.alias or (resource.group, resource.plural) == ("", "events"):
             continue
         versions[f"{resource.group}/{resource.kind}"] = set(resource.versions)
-        kinds.append(
-            Kind(
-                resource.group,
-                resource.versions[0],
-                resource.plural,
-                resource.kind,
-                Owned,
-                namespaced=resource.namespaced,
-            )
-        )
+        kinds.append(resource.as_kind(Owned))
     return Kinds(kinds, versions)
 
 

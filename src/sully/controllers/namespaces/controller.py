@@ -11,7 +11,7 @@ Instead a namespace with remaining content is requeued with backoff (`BACKOFF`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from sully.client.discovery.resources import APIResource
@@ -44,13 +44,11 @@ def namespaced_kinds(served: Iterable[APIResource]) -> Iterable[Kind[PartialObje
     for resource in served:
         deletable = resource.verbs >= {"list", "deletecollection"}
         if resource.namespaced and not resource.alias and deletable:
-            yield Kind(
-                resource.group,
-                resource.versions[0],
-                resource.plural,
-                resource.kind,
-                PartialObjectMetadata,
-            )
+            yield resource.as_kind(PartialObjectMetadata)
+
+
+async def _no_kinds() -> Iterable[Kind[PartialObjectMetadata]]:
+    return ()
 
 
 class Content:
@@ -63,11 +61,14 @@ class Content:
         ]
         pods = [kind for kind in items if (kind.group, kind.plural) == ("", "pods")]
         self._stages = (pods, [kind for kind in items if kind not in pods])
+        self.custom: Callable[[], Awaitable[Iterable[Kind[PartialObjectMetadata]]]] = _no_kinds
+        """Returns the kinds of definitions, which change."""
 
     async def delete(self, namespace: str) -> Remainder:
         """Delete all objects, or start to, and return what remains."""
         remaining = Remainder()
-        for kinds in self._stages:
+        pods, others = self._stages
+        for kinds in (pods, [*others, *await self.custom()]):
             for kind in kinds:
                 remaining += await self._delete_kind(kind, namespace)
             if remaining:

@@ -1,7 +1,7 @@
 """Writes PlacementDecisions and the status of placements, and records events about decisions.
 
 Every change has the version it is based on, so that the server refuses a decision from an old cache
-instead of undoing a newer one. The texts of events are domain/placement/notes.py.
+instead of undoing a newer one. The texts of events are domain/placement/results/notes.py.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from sully.client.transport import Transport
 from sully.controllers.conditions import encode_condition, preconditions
 from sully.controllers.placement.plans import Plan, Write
 from sully.controllers.workloads import controller_ref
-from sully.domain.placement.conditions import SATISFIED, Finding
-from sully.domain.placement.notes import Verb, decision_note
-from sully.domain.placement.outcome import Outcome
-from sully.domain.placement.reporting import status_after
-from sully.domain.placement.status import SUCCESS, Status
+from sully.domain.placement.incremental.reporting import status_after
+from sully.domain.placement.results.conditions import SATISFIED, Finding
+from sully.domain.placement.results.notes import Verb, decision_note
+from sully.domain.placement.results.outcome import Outcome
+from sully.domain.placement.results.status import SUCCESS, Status
 from sully.machinery.errors import ApiError, Conflict, NotFound
 from sully.views.fleet_kinds import DECISIONS, PLACEMENTS
 from sully.views.mutation_cache import MutationCache

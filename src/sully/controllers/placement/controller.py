@@ -20,10 +20,10 @@ from sully.controllers.placement.binder import Binder, with_failure
 from sully.controllers.placement.metrics import PlacementMetrics
 from sully.controllers.placement.plans import Plan, by_name, make_plan
 from sully.controllers.sources import Channel, same_key
-from sully.domain.placement.membership import BrokenSetError
-from sully.domain.placement.notes import score_note
-from sully.domain.placement.outcome import Outcome, is_disabled
+from sully.domain.placement.incremental.membership import BrokenSetError
 from sully.domain.placement.rate_limiter import RateLimiter
+from sully.domain.placement.results.notes import score_note
+from sully.domain.placement.results.outcome import Outcome, is_disabled
 from sully.machinery.cel import COST_BUDGET, SLICE, CostBudget, UnfinishedError
 from sully.runtime.clock import Clock
 from sully.runtime.evaluation import Evaluator

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sully.api.cluster.types import PlacementDecision
-from sully.domain.placement.groups import DecisionSlice
-from sully.domain.placement.outcome import Outcome
+from sully.domain.placement.results.groups import DecisionSlice
+from sully.domain.placement.results.outcome import Outcome
 
 
 @dataclass(frozen=True, slots=True)

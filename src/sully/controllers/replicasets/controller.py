@@ -17,9 +17,9 @@ from sully.client.events import EventRecorder
 from sully.client.informers.informer import Informer, own_key
 from sully.client.transport import Key, Transport
 from sully.controllers.controller_refs import ControllerRefManager, Owners
+from sully.controllers.expectations import Expectations
 from sully.controllers.framework import DONE, Result, Watch
-from sully.controllers.replicasets.expectations import Expectations
-from sully.controllers.replicasets.pods import PodControl
+from sully.controllers.pod_control import PodControl, pod_of
 from sully.controllers.workloads import (
     PODS,
     REPLICA_SETS,
@@ -56,12 +56,11 @@ class ReplicaSetController:
         self._transport = transport
         self._clock = clock
         self._expectations = Expectations(clock)
-        self._pod_control = PodControl(transport, recorder, self._expectations)
+        self._expectations.follow(pods.informer)
+        self._pod_control = PodControl(transport, recorder, self._expectations, REPLICA_SETS)
         self._refs = ControllerRefManager(transport, REPLICA_SETS, PODS)
         self._owners = Owners(REPLICA_SETS, SelectorIndex(sets, _BY_NAMESPACE))
         sets.add_index(_BY_CONTROLLER, by_controller)
-        # Before a key is queued for the same event, so that its reconcile may count the pod.
-        pods.informer.on_change(self._observe)
         sets.on_change(self._forget)
 
     def watches(self) -> Iterable[Watch[Any]]:
@@ -93,7 +92,8 @@ class ReplicaSetController:
     async def _manage(self, owner: ReplicaSet, active: list[Pod]) -> ApiError | None:
         surplus = len(active) - owner.spec.replicas
         if surplus < 0:
-            return await self._pod_control.create(owner, -surplus)
+            body = pod_of(REPLICA_SETS, owner, owner.spec.template)
+            return await self._pod_control.create(owner, [body] * -surplus)
         if surplus == 0:
             return None
         to_delete = given_up(active, surplus, related=self._related(owner), now=self._clock.now())
@@ -130,16 +130,6 @@ class ReplicaSetController:
         return Result(requeue_after=min(delays)) if delays else DONE
 
     # -- event handlers ---------------------------------------------------------------------------
-
-    def _observe(self, old: Pod | None, new: Pod | None) -> None:
-        pod = new or old
-        controller = pod.metadata.controller() if pod is not None else None
-        if pod is None or controller is None:
-            return
-        if old is None:
-            self._expectations.creation_observed(controller.uid)
-        if new is None or new.is_terminating:
-            self._expectations.deletion_observed(controller.uid, pod.metadata.uid)
 
     def _forget(self, old: ReplicaSet | None, new: ReplicaSet | None) -> None:
         if new is None and old is not None:

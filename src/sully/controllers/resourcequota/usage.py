@@ -7,7 +7,7 @@ Caches are not enough: one may be ahead of the other.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -53,12 +53,14 @@ class UsageCalculator:
         self._kinds = tuple(kinds)
         self._classes = classes
         self._clock = clock
+        self.custom: Callable[[], Iterable[Kind[Any]]] = tuple
+        """Returns the kinds of definitions, which change."""
 
     async def used(self, quota: Obj) -> dict[str, str]:
         """Return `status.used` for a quota."""
         limited = (quota["spec"].get("hard") or {}).keys()
         used: Usage = {}
-        for kind in self._kinds:
+        for kind in (*self._kinds, *self.custom()):
             for name, amount in (await self._of_kind(kind, quota, limited)).items():
                 used[name] = used[name] + amount if name in used else amount
         return {name: str(amount) for name, amount in used.items()}

@@ -17,6 +17,11 @@ from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
 from sully.client.transport import TRANSIENT, Key, Transport
 from sully.controllers.framework import DONE, REQUEUE, Result, Watch
+from sully.controllers.scheduling.allocation_check import (
+    CONFLICT_INTERVAL,
+    AllocationCheck,
+    has_allocations,
+)
 from sully.controllers.scheduling.bind_queue import BindQueue, RemoveDiagnosis, Report, Requeue
 from sully.controllers.scheduling.claim_writer import ClaimChangedError, ClaimWriter
 from sully.controllers.scheduling.metrics import ERROR, SchedulerMetrics
@@ -33,7 +38,6 @@ from sully.machinery.errors import (
     Conflict,
     NotFound,
 )
-from sully.runtime.backoff import Backoff
 from sully.runtime.clock import Clock
 from sully.scheduler.binding_conditions import (
     Readiness,
@@ -45,7 +49,6 @@ from sully.scheduler.core import SchedulingCore
 from sully.scheduler.effects import Bind, ClaimReservation, ExtendedResourceClaim
 
 WORKERS = 32
-BACKOFF = Backoff(base=1.0, cap=10.0, jitter=0.0)
 
 
 class Binder:
@@ -65,6 +68,7 @@ class Binder:
         reporter: Reporter,
         clock: Clock,
         metrics: SchedulerMetrics,
+        check: AllocationCheck | None = None,
     ) -> None:
         self._core = core
         self._bind_queue = bind_queue
@@ -75,6 +79,8 @@ class Binder:
         self._reporter = reporter
         self._clock = clock
         self._metrics = metrics
+        self._check = check
+        """Where another scheduler may allocate the same devices."""
 
     def watches(self) -> Iterable[Watch[Any]]:
         """Wake for decisions, and for reports about devices that a pod waits for."""
@@ -99,7 +105,8 @@ class Binder:
                 return await self._pre_bind(write)
             case Report():
                 result = await self._report(write)
-                if result is not DONE:
+                # The next attempt writes what has to wait.
+                if result is not DONE and write.back_off is None:
                     return result
                 if write.back_off is not None and self._bind_queue.get(key) is write:
                     self._core.back_off(key)
@@ -124,8 +131,14 @@ class Binder:
     # -- binding ----------------------------------------------------------------------------------
 
     async def _pre_bind(self, bind: Bind) -> Result:
+        if self._check is not None and self._check.is_gone(bind):
+            return await self._unreserve(bind, PreBindFailed("pod got deleted"), reserved=())
         claims: list[ResourceClaim] = []
         try:
+            if self._check is not None and not self._check.is_written(bind):
+                if (delay := self._check.delay(bind)) is not None:
+                    return Result(requeue_after=delay)
+                await self._check.before(bind)
             for reservation in bind.claims:
                 claims.append(await self._reserve(bind.pod, reservation))  # noqa: PERF401 - a failure needs those before it
             if bind.extended is not None:
@@ -134,6 +147,8 @@ class Binder:
             raise
         except (ClaimChangedError, ApiError) as error:
             return await self._unreserve(bind, PreBindFailed(str(error)), reserved=claims)
+        if self._check is not None and (result := await self._verify(self._check, bind, claims)):
+            return result
         match readiness(claims):
             case Readiness.FAILED:
                 return await self._not_ready(bind, "device binding failed")
@@ -141,6 +156,31 @@ class Binder:
                 return await self._wait(bind, claims)
             case Readiness.READY:
                 return await self._bind(bind)
+
+    async def _verify(
+        self, check: AllocationCheck, bind: Bind, claims: Sequence[ResourceClaim]
+    ) -> Result | None:
+        """Return how to go on if a pod cannot be bound now; None if its devices are its own."""
+        if not has_allocations(bind):
+            return None
+        check.written(bind)
+        known = check.was_in_conflict(bind)
+        if not known and (delay := check.delay(bind)) is not None:
+            return Result(requeue_after=delay)
+        error = await check.after(bind, claims)
+        if error:
+            if not known:
+                self._metrics.conflicted()
+                await self._reporter.report(bind.key, bind.pod, FitError(PreBindFailed(error)))
+            return Result(requeue_after=CONFLICT_INTERVAL)
+        if not known:
+            return None
+        # The other scheduler considers the device as free: it has to see a new allocation.
+        for reservation, claim in zip(bind.claims, claims, strict=False):
+            if reservation.allocation is not None:
+                await self._writer.release(bind.pod, claim)
+        failure = PreBindFailed("device got released by another claim")
+        return await self._unreserve(bind, failure, reserved=claims)
 
     async def _reserve(self, pod: Pod, reservation: ClaimReservation) -> ResourceClaim:
         cached = self._claims.get(key_of(reservation.claim))
@@ -191,9 +231,14 @@ class Binder:
         self._metrics.bound(pod, bind.attempt, self._clock.monotonic())
         if key in self._bind_queue.diagnosed or pod.condition(CONDITION) is not None:
             await self._reporter.remove_diagnosis(key, pod)
+        self._forget(key)
         self._core.finish_binding(key)
         self._bind_queue.done(key, bind)
         return DONE
+
+    def _forget(self, key: Key) -> None:
+        if self._check is not None:
+            self._check.forget(key)
 
     async def _is_bound(self, bind: Bind) -> bool:
         """Report whether a pod is on its node: our call succeeded, but its response was lost."""
@@ -227,6 +272,7 @@ class Binder:
             await self._writer.unreserve(bind.pod, claim)
         if bind.extended is not None:
             await self._discard(bind.pod, bind.extended)
+        self._forget(bind.key)
         # In one step: a retry must not write again what was released.
         self._bind_queue.replace(bind.key, Requeue())
         self._core.forget(bind)

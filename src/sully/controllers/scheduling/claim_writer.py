@@ -227,6 +227,22 @@ class ClaimWriter:
             # The change activates its pod.
             return
 
+    async def release(self, pod: Pod, claim: ResourceClaim) -> None:
+        """Deallocate a claim that only one pod uses, also if it changed since the decision."""
+        for _ in range(RETRIES):
+            try:
+                current = await self._transport.get(CLAIMS, key_of(claim))
+                consumers = {consumer.uid for consumer in current.status.reserved_for}
+                if current.metadata.uid != claim.metadata.uid or consumers - {pod.metadata.uid}:
+                    return
+                released = replace(current, status=ResourceClaimStatus())
+                await self._transport.update(CLAIMS, released, "status")
+            except Conflict:
+                continue
+            except NotFound:
+                return
+            return
+
 
 def _with_record(annotations: Mapping[str, str], record: str) -> dict[str, str]:
     return {**annotations, **({ALLOCATED_ATTRIBUTES: record} if record else {})}

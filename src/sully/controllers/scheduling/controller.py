@@ -9,22 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any
 
 from sully.api.resource.types import DeviceClass, ResourceClaim
 from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.controllers.evaluation import BACKOFF, ExpressionEvaluation
+from sully.controllers.evaluation import ExpressionEvaluation
 from sully.controllers.framework import DONE, Result, Watch
-from sully.controllers.scheduling.bind_queue import BindQueue, RemoveDiagnosis, Report
+from sully.controllers.scheduling.bind_queue import BindQueue, RemoveDiagnosis, Report, Requeue
 from sully.controllers.scheduling.metrics import ERROR as FAILED
 from sully.controllers.scheduling.metrics import UNSCHEDULABLE, SchedulerMetrics
+from sully.controllers.scheduling.pod_backoff import PodBackoff
 from sully.controllers.sources import same_key
 from sully.domain.scheduling.decisions import ERROR
 from sully.domain.scheduling.diagnosis import CONDITION
 from sully.domain.scheduling.objects import Node, Pod
-from sully.machinery.memo import Memo
 from sully.runtime.clock import Clock
 from sully.runtime.evaluation import Evaluator
 from sully.runtime.log import get_logger
@@ -45,12 +45,10 @@ BATCH = 8
 """Attempts before yielding to other tasks: a yield costs as much as a quick attempt."""
 BATCH_SECONDS = 0.002
 """Seconds after which a batch ends early."""
-_MAX_PODS: Final = 4096
-"""Pods whose back-off is kept."""
 
 
 class Evaluations:
-    """The controllers that evaluate selectors, and the back-off of pods that exceed their budget.
+    """The controllers that evaluate selectors.
 
     Evaluations larger than a slice have a controller of their own, so that a pod with many small
     ones does not wait for them.
@@ -59,18 +57,11 @@ class Evaluations:
     def __init__(self, core: SchedulingCore, evaluator: Evaluator) -> None:
         self.light = ExpressionEvaluation("scheduler-evaluation", evaluator, core.evaluated)
         self.heavy = ExpressionEvaluation("scheduler-heavy-evaluation", evaluator, core.evaluated)
-        self._exceeded: Memo[str, int] = Memo(_MAX_PODS)
 
     def put(self, effect: WaitForEvaluation, seconds: float) -> None:
         """Evaluate what an attempt waits for; `seconds` is how long its last slice took."""
         evaluation = self.light if effect.unfinished.work is None else self.heavy
         evaluation.put(effect.key, effect.unfinished, seconds)
-
-    def back_off(self, pod: Pod) -> timedelta:
-        """Return how long a pod that exceeded its budget waits for its next attempt."""
-        uid = pod.metadata.uid
-        failures = self._exceeded.keep(uid, self._exceeded.get(uid, 0) + 1)
-        return timedelta(seconds=BACKOFF.delay(failures))
 
 
 class Scheduler:
@@ -96,6 +87,7 @@ class Scheduler:
         self._clock = clock
         self._metrics = metrics
         self._evaluations = evaluations
+        self._back_off = PodBackoff()
         handlers = core.handlers
         nodes.on_change(handlers.node_changed)
         claims.on_change(handlers.claim_changed)
@@ -116,11 +108,18 @@ class Scheduler:
         self._core.handlers.pod_changed(old, new)
         if new is None:
             if old is not None:
-                self._bind_queue.diagnosed.discard(key_of(old))
+                self._forget(key_of(old))
         elif new.spec.node_name and not self._core.is_in_progress(key := key_of(new)):
             self._bind_queue.drop(key)
             if new.condition(CONDITION) is not None:
                 self._bind_queue.put(key, RemoveDiagnosis(new))
+
+    def _forget(self, key: Key) -> None:
+        """Forget a pod, so that another one with its name does not back off."""
+        self._bind_queue.diagnosed.discard(key)
+        if isinstance(self._bind_queue.get(key), Requeue):
+            self._bind_queue.drop(key)
+            self._core.requeue(key)
 
     async def reconcile(self, _: Key) -> Result:
         """Schedule the first pods of the queue."""
@@ -158,5 +157,5 @@ class Scheduler:
             self._metrics.decided(seconds)
         result = FAILED if error.reason == ERROR else UNSCHEDULABLE
         self._metrics.attempted(pod, result, seconds)
-        back_off = self._evaluations.back_off(pod) if error.back_off else None
+        back_off = self._back_off.after(pod, error, self._clock.now())
         self._bind_queue.put(effect.key, Report(effect, back_off))

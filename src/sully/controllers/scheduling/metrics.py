@@ -58,6 +58,11 @@ class SchedulerMetrics:
             "Number of pending pods, by the queue type: active, backoff, unschedulable or gated.",
             ("queue",),
         )
+        self._conflicts = metrics.counter(
+            "sully_scheduler_device_conflicts_total",
+            "Number of pods that are not bound because another scheduler allocated the same device"
+            " at the same time.",
+        )
         self._claims = metrics.counter(
             "scheduler_resourceclaim_creates_total",
             "Number of ResourceClaims creation attempts for extended resources.",
@@ -84,6 +89,10 @@ class SchedulerMetrics:
         self._attempts.observe(attempt.attempts)
         attempts = str(min(attempt.attempts, _MAX_ATTEMPTS))
         self._since.labels(attempts).observe(now - attempt.queued)
+
+    def conflicted(self) -> None:
+        """Count a pod whose device another scheduler allocated at the same time."""
+        self._conflicts.inc()
 
     def created_claim(self, *, success: bool) -> None:
         """Count an attempt to create a claim."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from sully.client.events import EventRecorder
 from sully.client.transport import Kind, Transport
 from sully.controllers.manager import Manager
+from sully.controllers.scheduling.allocation_check import AllocationCheck, CurrentClaims
 from sully.controllers.scheduling.bind_queue import BindQueue
-from sully.controllers.scheduling.binder import BACKOFF, WORKERS, Binder
+from sully.controllers.scheduling.binder import WORKERS, Binder
 from sully.controllers.scheduling.claim_writer import ClaimWriter
 from sully.controllers.scheduling.controller import Evaluations, Scheduler
 from sully.controllers.scheduling.metrics import SchedulerMetrics
+from sully.controllers.scheduling.pod_backoff import BACKOFF
 from sully.controllers.scheduling.reporting import EventRepeater, Reporter
 from sully.controllers.workloads import PODS
 from sully.domain.devices.taints import EVICTING_EFFECTS, PREFERENCE_EFFECTS, enabled_effects
@@ -21,11 +23,13 @@ from sully.runtime.clock import Clock
 from sully.runtime.evaluation import Evaluator
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
+from sully.scheduler.constraint_sources import ConstraintSources
 from sully.scheduler.core import SchedulingCore
 from sully.scheduler.options import Options
 from sully.scheduler.queue import SchedulingQueue
 from sully.views.devices.inventory import Inventory
 from sully.views.kinds import CLAIMS, CLASSES
+from sully.views.snapshot.kinds import NAMESPACES, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
 
 NODES: Kind[Node] = Kind("", "v1", "nodes", "Node", Node, namespaced=False)
 COMPONENT = "default-scheduler"
@@ -59,8 +63,12 @@ def add_scheduler(  # noqa: PLR0913 - what it reads and writes, and what a test 
     metrics: Metrics | None = None,
     queue: SchedulingQueue | None = None,
     evaluator: Evaluator | None = None,
+    alone: bool = True,
 ) -> None:
-    """Run the scheduler with the other controllers of a manager."""
+    """Run the scheduler with the other controllers of a manager.
+
+    `alone`: no other scheduler allocates devices, or the server rejects a device in two claims.
+    """
     # With another scheduler in the cluster, events must not seem to come from that one.
     names = settings.schedulers
     component = COMPONENT if COMPONENT in names else min(names)
@@ -68,6 +76,7 @@ def add_scheduler(  # noqa: PLR0913 - what it reads and writes, and what a test 
     manager.add_runnable(recorder.run)
     queue = SchedulingQueue(clock.monotonic) if queue is None else queue
     core = SchedulingCore(inventory, queue, options=settings, ids=ids, sliced=True)
+    _follow_sources(manager, core.sources)
     claims, pods, bind_queue = manager.informer(CLAIMS), manager.informer(PODS), BindQueue()
     scheduler_metrics = SchedulerMetrics(metrics or Metrics())
     evaluations = Evaluations(core, evaluator or Evaluator(clock))
@@ -104,6 +113,15 @@ def add_scheduler(  # noqa: PLR0913 - what it reads and writes, and what a test 
         reporter=reporter,
         clock=clock,
         metrics=scheduler_metrics,
+        check=None
+        if alone
+        else AllocationCheck(
+            claims=CurrentClaims(transport),
+            pods=pods,
+            inventory=inventory,
+            schedulers=names,
+            clock=clock,
+        ),
     )
     repeater = EventRepeater(queue=queue, pods=pods, recorder=recorder, clock=clock)
     manager.add_runnable(repeater.run)
@@ -112,3 +130,11 @@ def add_scheduler(  # noqa: PLR0913 - what it reads and writes, and what a test 
     manager.add(evaluations.light, workers=1)
     manager.add(evaluations.heavy, workers=1)
     manager.add(binder, workers=WORKERS, backoff=BACKOFF)
+
+
+def _follow_sources(manager: Manager, sources: ConstraintSources) -> None:
+    """Keep what constraints of pods refer to up to date."""
+    manager.informer(NAMESPACES).on_change(sources.namespace_changed)
+    manager.informer(VOLUME_CLAIMS).on_change(sources.volume_claim_changed)
+    manager.informer(VOLUMES).on_change(sources.volume_changed)
+    manager.informer(STORAGE_CLASSES).on_change(sources.storage_class_changed)

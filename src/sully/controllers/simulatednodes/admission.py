@@ -26,7 +26,7 @@ async def find_neighbors(transport: Transport, fleet: Fleet) -> Neighbors:
     """Return the nodes of the cluster that are not simulated."""
     page = await transport.list(WHOLE_NODES)
     found = (node["metadata"] for node in page.items)
-    return neighbors(fleet, ((each["name"], each.get("labels") or {}) for each in found))
+    return neighbors(fleet, ((node["name"], node.get("labels") or {}) for node in found))
 
 
 async def try_fleet(transport: Transport, fleet: Fleet, clock: Clock) -> None:

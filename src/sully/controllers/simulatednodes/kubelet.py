@@ -23,7 +23,7 @@ from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.simulatednodes.nodes import USER_AGENT, Node
 from sully.domain.claims.reservations import reserved_for
 from sully.domain.simulated import statuses
-from sully.domain.simulated.fleet import Fleet, Pace, address_of, pod_network
+from sully.domain.simulated.fleet import Fleet, PodDelays, address_of, pod_network
 from sully.domain.simulated.kubelet import (
     Create,
     End,
@@ -44,13 +44,13 @@ PODS: Kind[Pod] = Kind("", "v1", "pods", "Pod", Pod)
 BOUND = ObjectSelector(field_selector="spec.nodeName!=")
 """Pods that have a node; the others belong to the scheduler."""
 _OPTIONS = WriteOptions(field_manager=USER_AGENT)
-_NODE, _CLAIM = "hollow/node", "hollow/claim"
+_NODE, _CLAIM = "simulated/node", "simulated/claim"
 
 
 class SimulatedKubelet:
     """Simulates the pods of simulated nodes."""
 
-    name = "hollow-kubelet"
+    name = "simulated-kubelet"
 
     def __init__(  # noqa: PLR0913 - what it reads, how it writes, and how fast it is
         self,
@@ -62,7 +62,7 @@ class SimulatedKubelet:
         transport: Transport,
         recorder: EventRecorder,
         clock: Clock,
-        pace: Pace,
+        delays: PodDelays,
     ) -> None:
         self._fleet = fleet
         self._pods = pods
@@ -71,7 +71,7 @@ class SimulatedKubelet:
         self._transport = transport
         self._recorder = recorder
         self._clock = clock
-        self._pace = pace
+        self._delays = delays
         self._addresses = Addresses()
         self._seen: dict[str, Seen] = {}
         self._processed: dict[str, str] = {}
@@ -96,7 +96,7 @@ class SimulatedKubelet:
         if number is None or self._processed.get(pod.metadata.uid) == pod.metadata.resource_version:
             return DONE
         now = self._clock.now()
-        step = next_step(pod, self._observe(pod), pace=self._pace, now=now)
+        step = next_step(pod, self._observe(pod), delays=self._delays, now=now)
         match step:
             case Rest():
                 return DONE
@@ -123,7 +123,7 @@ class SimulatedKubelet:
         if exit_ is not None and parse_exit(exit_) is None:
             text = f"{EXIT}: invalid value {exit_!r} is ignored (for example 0@5s)"
             about = Reference("v1", "Pod", key_of(pod), uid)
-            self._recorder.event(about, "Warning", "BadHollowExit", text)
+            self._recorder.event(about, "Warning", "InvalidSimulatedExit", text)
         patch = statuses.running(pod, host=host, address=address, now=self._clock.now())
         await self._write(pod, patch)
 
@@ -143,8 +143,8 @@ class SimulatedKubelet:
         seen, now = self._seen.get(pod.metadata.uid, Seen()), self._clock.now()
         if seen.startable is None and self._has_claims(pod):
             seen = replace(seen, startable=now)
-        if seen.leaving is None and pod.is_terminating:
-            seen = replace(seen, leaving=now)
+        if seen.terminating_since is None and pod.is_terminating:
+            seen = replace(seen, terminating_since=now)
         self._seen[pod.metadata.uid] = seen
         return seen
 

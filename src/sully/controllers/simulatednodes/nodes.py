@@ -42,9 +42,9 @@ from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger
 from sully.views import kinds
 
-log = get_logger("hollow")
+log = get_logger("simulated")
 
-USER_AGENT = "hollow-nodes"
+USER_AGENT = "simulated-nodes"
 """The name of the user, and of the field manager."""
 WORKERS = 16
 """Nodes that are created concurrently; concurrent writes share one flush of the store."""
@@ -54,7 +54,7 @@ RENEWAL_SECONDS = 10.0
 RENEWALS = 10
 """The most renewals in a second."""
 _OPTIONS = WriteOptions(field_manager=USER_AGENT)
-_INDEX = "hollow/node"
+_INDEX = "simulated/node"
 
 
 class NodeMetadata(Metadata, frozen=True, kw_only=True):
@@ -224,7 +224,7 @@ def interval(nodes: int) -> float:
 class SimulatedLeases:
     """Renews the leases of simulated nodes, spread over the interval."""
 
-    name = "hollow-leases"
+    name = "simulated-leases"
 
     def __init__(
         self, *, fleet: Fleet, nodes: Informer[Node], transport: Transport, clock: Clock

@@ -15,7 +15,7 @@ from sully.controllers.simulatednodes.nodes import (
     SimulatedLeases,
     SimulatedNodes,
 )
-from sully.domain.simulated.fleet import Fleet, Pace
+from sully.domain.simulated.fleet import Fleet, PodDelays
 from sully.runtime.clock import Clock
 from sully.views.kinds import CLAIMS, SLICES
 
@@ -25,7 +25,7 @@ class SimulatedNodeSettings:
     """How many simulated nodes there are, and how fast their pods start and stop."""
 
     fleet: Fleet
-    pace: Pace = field(default_factory=Pace)
+    delays: PodDelays = field(default_factory=PodDelays)
 
 
 def add_simulated_nodes(
@@ -53,7 +53,7 @@ def add_simulated_nodes(
         transport=transport,
         recorder=recorder,
         clock=clock,
-        pace=settings.pace,
+        delays=settings.delays,
     )
     manager.add(node_controller, workers=nodes.WORKERS)
     manager.add(SimulatedLeases(fleet=fleet, nodes=informer, transport=transport, clock=clock))

@@ -20,7 +20,9 @@ from sully.domain.devices.pools import Standing, current, standing
 from sully.domain.devices.selectors import Content
 from sully.machinery.quantity import Quantity, parse_quantity
 
-Cause = Literal["PoolIncomplete", "PoolInvalid", "CountersUsed", "CapacityUsed"]
+Cause = Literal[
+    "PoolIncomplete", "PoolInvalid", "CountersUsed", "CapacityUsed", "NodeUnschedulable"
+]
 MOST_NAMED = 3
 
 

@@ -326,6 +326,8 @@ def _blocking_taints(device: EffectiveDevice, shape: Shape) -> tuple[SourcedTain
     blocking = untolerated(device.taints, shape.tolerations, shape.blocking)
     if shape.expiries and shape.blocking:
         blocking += with_expired_toleration(device.taints, shape.tolerations, shape.expiries)
+    if shape.ignored_origins:
+        return tuple(taint for taint in blocking if taint.origin.kind not in shape.ignored_origins)
     return blocking
 
 

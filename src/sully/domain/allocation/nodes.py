@@ -75,6 +75,21 @@ def _matches(term: NodeSelectorTerm, node: Node) -> bool:
     )
 
 
+def named_nodes(selector: NodeSelector) -> frozenset[str] | None:
+    """Return the nodes that every term of a selector names; None if one term names none."""
+    names: set[str] = set()
+    for term in selector.node_selector_terms or ():
+        listed = [
+            set(required.values)
+            for required in term.match_fields
+            if required.key == NAME_FIELD and required.operator == "In"
+        ]
+        if not listed:
+            return None
+        names |= set.intersection(*listed)
+    return frozenset(names)
+
+
 def _is_met(required: NodeSelectorRequirement, labels: Mapping[str, str]) -> bool:
     operator = _OPERATORS.get(required.operator)
     if operator is None or (operator in ("gt", "lt") and not required.values):

@@ -55,6 +55,8 @@ class Shape:
     """Effects of taints that prevent the request from getting a device."""
     honors_preference: bool
     """Taints that only advise against a device decide which is tried first."""
+    ignored_origins: frozenset[str] = frozenset()
+    """The kinds of objects whose taints do not prevent it."""
     expiries: Expiries = ()
     """For which taints its tolerations expired; empty if none of them expires."""
     lasting: Shape | None = None
@@ -112,6 +114,8 @@ class HonoredTaints:
     """The effects that prevent a request from getting a device."""
     preference: bool = False
     """Devices with an untolerated PreferNoSchedule taint come last."""
+    ignored_origins: frozenset[str] = frozenset()
+    """The kinds of objects whose taints do not count."""
 
 
 HONORED_TAINTS = HonoredTaints()
@@ -258,6 +262,7 @@ def _shape(key: _Key) -> Shape:
         derived=key.derived,
         blocking=key.honored.blocking,
         honors_preference=key.honored.preference,
+        ignored_origins=key.honored.ignored_origins,
         expiries=key.expiries,
         lasting=_shape(key._replace(expiries=())) if key.expiries else None,
     )

@@ -5,8 +5,8 @@ pools; within a request in increasing order, so that sets are tried and not thei
 The result is that of Kubernetes in fewer steps: of equivalent devices only the first is tried again
 after a failure, and a request for which too few devices fit ends the search immediately.
 
-A long search is charged to the cost budget of the attempt (`machinery/cel/budget.py`). Where that
-has slices, the search stops between two choices, and continues when the attempt does.
+A long search is charged to the cost budget of the attempt (`machinery/cel/costs/budget.py`). Where
+that has slices, the search stops between two choices, and continues when the attempt does.
 """
 
 from __future__ import annotations

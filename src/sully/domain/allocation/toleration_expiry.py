@@ -20,7 +20,7 @@ from typing import Final, Protocol
 import msgspec
 
 from sully.api.resource.types import DeviceTaint, DeviceToleration
-from sully.domain.devices.taints import EVICTING_EFFECTS, SourcedTaint
+from sully.domain.devices.taints import SourcedTaint, expires
 from sully.domain.tolerations import tolerates
 
 Expiries = tuple[datetime | None, ...]
@@ -55,12 +55,6 @@ class AsOf(msgspec.Struct, frozen=True):
         except OverflowError:
             return NOT_YET
         return self.times.newest(over, toleration.key) or NOT_YET
-
-
-def expires(toleration: DeviceToleration) -> bool:
-    """Report whether a toleration expires; seconds mean nothing without an evicting effect."""
-    limited = toleration.toleration_seconds is not None
-    return limited and toleration.effect in EVICTING_EFFECTS
 
 
 def is_temporary(

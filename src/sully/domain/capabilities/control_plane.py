@@ -16,6 +16,13 @@ from sully.domain.eviction.judge import EvictionPolicy
 from sully.machinery.compat import Compat
 
 Component = Literal["Kubernetes", "Sully"]
+GateEvidence = Literal["", "metrics", "roles"]
+"""Where feature gates are known from: published as metrics, or inferred; empty: they are not."""
+TAINTS_GATE = "DRADeviceTaints"
+RULES_GATE = "DRADeviceTaintRules"
+PATCHES_GATE = "DRAAdminControlledDeviceAttributes"
+_RULE, _PATCH = "DeviceTaintRule", "ResourceSlicePatch"
+_EVIDENCE: tuple[GateEvidence, ...] = ("metrics", "roles")
 _COMPAT: Mapping[Component, Compat] = {"Kubernetes": Compat.KUBERNETES, "Sully": Compat.SULLY}
 
 
@@ -32,6 +39,7 @@ class ControlPlane:
     """The version of the API server, where it is known."""
     gates: Mapping[str, bool] = field(default_factory=dict)
     """The feature gates of the API server that are known."""
+    gates_from: GateEvidence = ""
 
     @property
     def scheduling(self) -> Compat:
@@ -41,15 +49,53 @@ class ControlPlane:
     @property
     def eviction(self) -> EvictionPolicy:
         """Return how pods are evicted."""
+        compat = _COMPAT[self.evictor]
+        if not self.honors_taints:
+            return EvictionPolicy(compat=compat, effects=frozenset())
         if self.evictor == "Kubernetes":
-            return EvictionPolicy(compat=Compat.KUBERNETES)
+            return EvictionPolicy(compat=compat)
         # Whoever stored a taint that honors budgets had them enabled, so all effects count.
         return EvictionPolicy(effects=EVICTING_EFFECTS)
+
+    @property
+    def is_mixed(self) -> bool:
+        """Report whether Sully evicts beside kube-scheduler, with feature gates of its own."""
+        return (self.scheduler, self.evictor) == ("Kubernetes", "Sully")
+
+    @property
+    def unscheduled_origins(self) -> frozenset[str]:
+        """Return the kinds of objects whose taints evict pods, but do not prevent scheduling."""
+        if not self.is_mixed:
+            return frozenset()
+        rules = self.is_enabled(TAINTS_GATE) and self.is_enabled(RULES_GATE)
+        return frozenset((_PATCH,) if rules else (_PATCH, _RULE))
+
+    @property
+    def honors_taints(self) -> bool:
+        """Report whether taints of devices have any effect."""
+        return self.is_mixed or self.is_enabled(TAINTS_GATE)
+
+    @property
+    def honors_rules(self) -> bool:
+        """Report whether DeviceTaintRules have any effect."""
+        return self.is_mixed or (self.is_enabled(TAINTS_GATE) and self.is_enabled(RULES_GATE))
 
     @property
     def honors_patches(self) -> bool:
         """Report whether a ResourceSlicePatch changes anything: Kubernetes does not know them."""
         return "Sully" in (self.scheduler, self.evictor)
+
+    def honors_patched_taint(self, effect: str) -> bool:
+        """Report whether a taint of a ResourceSlicePatch has any effect."""
+        # Beside kube-scheduler only evictions know it.
+        evicts = effect in EVICTING_EFFECTS or not self.is_mixed
+        return self.honors_patches and self.honors_taints and evicts
+
+    @property
+    def honors_patched_values(self) -> bool:
+        """Report whether attributes and capacity of a ResourceSlicePatch have any effect."""
+        # Only a scheduler reads them.
+        return self.scheduler == "Sully" and self.is_enabled(PATCHES_GATE)
 
     def is_enabled(self, gate: str) -> bool:
         """Report whether a feature gate is on, or not known to be off."""
@@ -62,6 +108,7 @@ class ControlPlane:
             "evictor": self.evictor,
             "version": self.version,
             "featureGates": dict(sorted(self.gates.items())),
+            "featureGatesFrom": self.gates_from,
         }
 
     @classmethod
@@ -71,7 +118,7 @@ class ControlPlane:
             return None
         scheduler = _component(document.get("scheduler"))
         evictor = _component(document.get("evictor"))
-        gates = document.get("featureGates")
+        gates, evidence = document.get("featureGates"), document.get("featureGatesFrom")
         if scheduler is None or evictor is None:
             return None
         return cls(
@@ -79,6 +126,7 @@ class ControlPlane:
             evictor=evictor,
             version=str(document.get("version") or ""),
             gates={str(k): bool(v) for k, v in gates.items()} if isinstance(gates, dict) else {},
+            gates_from=next((known for known in _EVIDENCE if known == evidence), ""),
         )
 
 

@@ -40,6 +40,9 @@ OF_KUBERNETES = frozenset(
         "resourcequota",
         "replicasets",
         "deployments",
+        "jobs",
+        "statefulsets",
+        "daemonsets",
         "disruption",
         "claims",
     )
@@ -50,6 +53,7 @@ BESIDE_KUBERNETES = (
     "history",
     "expiry",
     "patchstatus",
+    "deviceconflicts",
     "clusters",
     "scheduling",
     "placement",
@@ -147,7 +151,7 @@ def _own_kind_duty(server: Offer, name: str) -> ControllerChoice:
         return ControllerChoice(
             name, False, f"the server has no {' and no '.join(missing)}: sully install"
         )
-    if name != "patchstatus" and not server.rules:
+    if name in _NEED_RULES and not server.rules:
         return ControllerChoice(name, False, "the server has no taint rules")
     return ControllerChoice(name, True, "no other controller does")
 
@@ -156,7 +160,9 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "history": ("evictionrecords", "taintrecords"),
     "expiry": (),
     "patchstatus": (PATCHES,),
+    "deviceconflicts": (),
 }
+_NEED_RULES = ("history", "expiry")
 
 
 def no_devices(server: Offer) -> str:

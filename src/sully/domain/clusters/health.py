@@ -19,7 +19,7 @@ from sully.api.cluster.types import (
     ManagedCluster,
     Taint,
 )
-from sully.domain.placement.conditions import Finding
+from sully.domain.placement.results.conditions import Finding
 from sully.machinery.meta import Condition, find_condition
 from sully.machinery.timestamps import later
 

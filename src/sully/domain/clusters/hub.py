@@ -14,7 +14,7 @@ from sully.api.cluster.types import (
     ManagedClusterSet,
 )
 from sully.domain.clusters.health import ACCEPTED, condition
-from sully.domain.placement.conditions import Finding
+from sully.domain.placement.results.conditions import Finding
 
 FINALIZER = "cluster.open-cluster-management.io/api-resource-cleanup"
 AUTO_UPDATE = "cluster.open-cluster-management.io/autoupdate"

@@ -17,7 +17,7 @@ from sully.api.cluster.types import ManagedCluster, Taint
 from sully.api.sully.types import ClusterTaintPolicy, ClusterTaintPolicyRule
 from sully.domain.clusters.health import condition
 from sully.domain.placement.predicates import select_labels
-from sully.domain.placement.status import MisconfiguredError
+from sully.domain.placement.results.status import MisconfiguredError
 
 
 def taint_id(taint: Taint) -> TaintId:

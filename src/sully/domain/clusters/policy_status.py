@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from sully.api.cluster.policy_taints import OWNED, read_taint_ids
 from sully.api.cluster.types import ManagedCluster
 from sully.api.sully.types import ClusterTaintPolicy
-from sully.domain.placement.conditions import Finding
 from sully.domain.placement.predicates import select_labels
-from sully.domain.placement.status import MisconfiguredError
+from sully.domain.placement.results.conditions import Finding
+from sully.domain.placement.results.status import MisconfiguredError
 from sully.machinery.labels import Selector
 
 APPLIED = "sully.dev/Applied"

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
+from sully.api.resource.annotations import CREATED_AT
 from sully.api.resource.types import (
     DeviceAttribute,
     DeviceTaint,
@@ -23,17 +24,22 @@ from sully.api.resource.types import (
 from sully.domain.devices.device import EffectiveDevice, Published, driver_taints
 from sully.domain.devices.rules import YES, Choice, Classes, choose
 from sully.domain.devices.selectors import shared
-from sully.domain.devices.taints import Origin, SourcedTaint
+from sully.domain.devices.taints import EVICTING_EFFECTS, Origin, SourcedTaint
 
 T = TypeVar("T")
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
-def precedence(patch: ResourceSlicePatch) -> tuple[int, datetime, str]:
-    """Return what sorts patches: higher priority, then older, then by name."""
-    created = patch.metadata.creation_timestamp or _LONG_AGO
-    return -(patch.spec.devices.priority or 0), created, patch.metadata.name
+def precedence(patch: ResourceSlicePatch) -> tuple[int, datetime, str, str]:
+    """Return what sorts patches: higher priority, then older, then by name.
+
+    The exact time decides within a second; only our server records it.
+    """
+    metadata = patch.metadata
+    created = metadata.creation_timestamp or _LONG_AGO
+    exact = metadata.annotations.get(CREATED_AT, "")
+    return -(patch.spec.devices.priority or 0), created, exact, metadata.name
 
 
 def applies(filter_: DeviceTaintSelector | None, published: Published, classes: Classes) -> Choice:
@@ -48,15 +54,17 @@ def overlay(
     *,
     attributes: bool = True,
     taints: bool = True,
+    evictions_only: bool = False,
 ) -> EffectiveDevice:
     """Apply the patches that select a device.
 
     `slice_taints` are taints of the device that its driver publishes in slices of their own. The
-    flags omit what a feature gate disables.
+    flags omit what a feature gate disables, or what nobody reads.
     """
     ordered = sorted(patches, key=precedence) if patches else ()
     driver = (*driver_taints(published), *slice_taints) if taints else ()
-    merged = _merge_taints(driver, ordered) if taints and ordered else driver
+    effects = EVICTING_EFFECTS if evictions_only else None
+    merged = _merge_taints(driver, ordered, effects) if taints and ordered else driver
     if not attributes or not ordered:
         return EffectiveDevice(published, merged)
     return _patch(published, ordered, merged)
@@ -126,7 +134,9 @@ def _with_time(taint: DeviceTaint, patch: ResourceSlicePatch) -> DeviceTaint:
 
 
 def _merge_taints(
-    driver: tuple[SourcedTaint, ...], ordered: Sequence[ResourceSlicePatch]
+    driver: tuple[SourcedTaint, ...],
+    ordered: Sequence[ResourceSlicePatch],
+    effects: frozenset[str] | None,
 ) -> tuple[SourcedTaint, ...]:
     """Replace the driver's taints of the same key and effect; other taints accumulate."""
     added: dict[tuple[str, str], list[SourcedTaint]] = {}
@@ -134,6 +144,8 @@ def _merge_taints(
     for patch in ordered:
         for index, taint in enumerate(patch.spec.devices.taints):
             identity = (taint.key, taint.effect)
+            if effects is not None and taint.effect not in effects:
+                continue
             if owner.setdefault(identity, patch.metadata.name) == patch.metadata.name:
                 sourced = SourcedTaint(_with_time(taint, patch), _origin(patch, index))
                 added.setdefault(identity, []).append(sourced)
@@ -141,3 +153,8 @@ def _merge_taints(
         return driver
     kept = (sourced for sourced in driver if (sourced.taint.key, sourced.taint.effect) not in added)
     return (*kept, *(sourced for group in added.values() for sourced in group))
+
+
+def sets_values(patch: ResourceSlicePatch) -> bool:
+    """Report whether a patch sets attributes or capacity, not only taints."""
+    return bool(patch.spec.devices.attributes or patch.spec.devices.capacity)

@@ -14,6 +14,12 @@ from typing import Any
 import msgspec
 
 from sully.api.resource.annotations import ALLOCATED_ATTRIBUTES
+from sully.api.resource.eviction_rate import (
+    BURST_ANNOTATION,
+    RATE_ANNOTATION,
+    EvictionRate,
+    rate_of,
+)
 from sully.api.resource.types import (
     DeviceAttribute,
     DeviceCapacity,
@@ -45,6 +51,8 @@ class Choice:
     """The problem is in an expression of the rule or patch itself, not in the class it names."""
     over_budget: bool = False
     """The problem is what evaluating the expressions costs."""
+    compiles: bool = True
+    """False: the expression is invalid, so it fails for every device."""
 
 
 YES = Choice(selected=True)
@@ -115,13 +123,26 @@ def _choose(
     try:
         return YES if matches(selector.selectors, content, budget) else NO
     except SelectorError as error:
-        return Choice(selected=False, problem=str(error), own=True)
+        compiles = error.phase != "compile"
+        return Choice(selected=False, problem=str(error), own=True, compiles=compiles)
 
 
 def sourced(rule: DeviceTaintRule) -> SourcedTaint:
     """Return the taint of a rule, with the rule as its origin."""
     origin = Origin("DeviceTaintRule", rule.metadata.name, rule.metadata.uid)
-    return SourcedTaint(rule.spec.taint, origin, group_of(rule))
+    return SourcedTaint(rule.spec.taint, origin, group_of(rule), _annotated_rate(rule))
+
+
+def rule_rate(rule: DeviceTaintRule) -> EvictionRate | None:
+    """Return how fast a rule evicts pods; None: no limit."""
+    return rate_of(rule.spec.taint.evictions_per_second, rule.metadata.annotations)
+
+
+def _annotated_rate(rule: DeviceTaintRule) -> EvictionRate | None:
+    # Most rules have no such annotation, and then share what the field says.
+    annotations = rule.metadata.annotations
+    has_rate = RATE_ANNOTATION in annotations or BURST_ANNOTATION in annotations
+    return rule_rate(rule) if has_rate else None
 
 
 def group_of(rule: DeviceTaintRule) -> str:

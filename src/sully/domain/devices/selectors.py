@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Literal
 
 from sully.api.resource.types import Device, DeviceAttribute, DeviceCapacity, DeviceSelector
 from sully.machinery.cel import (
@@ -33,14 +34,17 @@ _MOST_INPUTS = 1024
 """Contents that are prepared for expressions; each takes a kilobyte."""
 
 
+Phase = Literal["compile", "runtime"]
+
+
 class SelectorError(Exception):
     """A selector that cannot be evaluated for a device."""
 
-    def __init__(self, index: int, phase: str, error: str) -> None:
+    def __init__(self, index: int, phase: Phase, error: str) -> None:
         super().__init__(f"selector #{index}: {phase} error: {error}")
         self.index = index
-        self.phase = phase
-        """`compile` or `runtime`; the first fails for every device."""
+        self.phase: Phase = phase
+        """An expression that does not compile fails for every device."""
         self.error = error
 
 

@@ -8,10 +8,11 @@ toleration with `tolerationSeconds` expires is decided in `domain/eviction/judge
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from sully.api.resource.eviction_rate import EvictionRate
 from sully.api.resource.types import DeviceTaint, DeviceToleration
 from sully.domain.tolerations import tolerates
 from sully.machinery.compat import Compat
@@ -61,6 +62,21 @@ PREFERENCE_EFFECTS: Final = frozenset(name for name in EFFECTS if EFFECTS[name].
 KUBERNETES_EFFECTS: Final = frozenset(name for name in EFFECTS if not EFFECTS[name].feature_gate)
 
 
+def strongest_effect(effects: Collection[str]) -> str:
+    """Return the effect with most consequences; of unknown ones the first, of none an empty one."""
+    known = (name for name in _BY_STRENGTH if name in effects)
+    return next(known, min(effects, default=""))
+
+
+def _strength(name: str) -> tuple[bool, ...]:
+    effect = EFFECTS[name]
+    forces = effect.evicts and not effect.honors_budgets
+    return forces, effect.evicts, effect.blocks_scheduling, effect.is_preference
+
+
+_BY_STRENGTH: Final = sorted(EFFECTS, key=_strength, reverse=True)
+
+
 def enabled_effects(effects: Iterable[str], gates: Gates) -> frozenset[str]:
     """Return those of these effects whose feature gate is on, or that have none."""
     return frozenset(
@@ -95,6 +111,16 @@ class SourcedTaint:
     origin: Origin
     group: str = ""
     """Taints of one group share an eviction rate: those of rules that were created together."""
+    annotated_rate: EvictionRate | None = None
+    """The rate of its rule, if annotations set more than `evictionsPerSecond`."""
+
+    @property
+    def rate(self) -> EvictionRate | None:
+        """Return how fast it evicts pods; None: no limit."""
+        if self.annotated_rate is not None:
+            return self.annotated_rate
+        per_second = self.taint.evictions_per_second
+        return EvictionRate(per_second) if per_second is not None else None
 
 
 def tolerates_eviction(
@@ -109,6 +135,12 @@ def tolerates_eviction(
     if not compat.tolerates_every_effect and toleration.effect != taint.effect:
         return False
     return tolerates(toleration, taint)
+
+
+def expires(toleration: DeviceToleration) -> bool:
+    """Report whether a toleration expires; seconds mean nothing without an evicting effect."""
+    limited = toleration.toleration_seconds is not None
+    return limited and toleration.effect in EVICTING_EFFECTS
 
 
 def blocks(taint: DeviceTaint) -> bool:

@@ -22,6 +22,7 @@ from sully.domain.devices.taints import (
     KUBERNETES_EFFECTS,
     Origin,
     SourcedTaint,
+    expires,
     tolerates_eviction,
 )
 from sully.machinery.compat import Compat
@@ -168,6 +169,16 @@ def eviction_time(
     return later(added, max(0, shortest))
 
 
+def evicts(
+    taint: DeviceTaint, tolerations: Sequence[DeviceToleration], policy: EvictionPolicy
+) -> bool:
+    """Report whether a taint evicts pods on a device, sooner or later."""
+    return taint.effect in policy.effects and not any(
+        tolerates_eviction(toleration, taint, policy.compat) and _seconds(toleration) is None
+        for toleration in tolerations
+    )
+
+
 def evicting_taints(
     allocation: AllocationResult,
     taints: Callable[[DeviceId], Iterable[SourcedTaint]],
@@ -208,5 +219,4 @@ def rules_in(reasons: Iterable[Reason]) -> Rules:
 
 
 def _seconds(toleration: DeviceToleration) -> int | None:
-    # Seconds are defined only for tolerations that name an evicting effect.
-    return toleration.toleration_seconds if toleration.effect else None
+    return toleration.toleration_seconds if expires(toleration) else None

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from sully.domain.eviction.status import Report, plural
+from sully.domain.eviction.status import Counts, Report, plural
 
 SHOWN = 20
 """How many namespaces and owners are listed; also with long names the message stays valid."""
@@ -35,6 +35,29 @@ class Preview:
     published: int = 0
     allocated: int = 0
     evictions: Collection[PreviewedPod] = ()
+
+
+SELECTED_BY_CRITERIA = (
+    "selects devices by class or expression: its status shows which, and their pods"
+)
+
+
+def selection_notice(counts: Counts, *, evicts: bool, paused: bool, counted: bool) -> str:
+    """Describe for a warning what a rule selects, and which pods it will evict.
+
+    Devices that are allocated but no longer published count for their pods only.
+    """
+    devices = plural(counts.published, "device") if counts.published else "no device"
+    text = f"selects {devices}"
+    if not evicts:
+        return text
+    if not counted:
+        return f"{text}; its status shows how many pods will be evicted"
+    when = "would be evicted if the rule were not paused" if paused else "will be evicted"
+    if not counts.pods:
+        return f"{text}; no pod {when}"
+    places = plural(counts.namespaces, "namespace")
+    return f"{text}; {plural(counts.pods, 'pod')} in {places} {when}"
 
 
 def preview(rule: Preview) -> Report:

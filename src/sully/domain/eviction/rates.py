@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
 
+from sully.api.resource.eviction_rate import BURST, EvictionRate
 from sully.domain.devices.taints import SourcedTaint
 
-BURST = 10
-"""How many pods may be evicted immediately after none were for a while."""
+__all__ = ["BURST", "EvictionRate"]
 MINUTE = timedelta(minutes=1)
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
@@ -43,10 +42,10 @@ class Source(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """A bucket, and how many tokens it gets per second."""
+    """A bucket, and how many tokens it gets."""
 
     source: Source
-    rate: int
+    rate: EvictionRate
 
 
 def source_of(taint: SourcedTaint) -> Source:
@@ -58,46 +57,40 @@ def source_of(taint: SourcedTaint) -> Source:
 
 
 def limits(taints: Iterable[SourcedTaint], *, default: int | None = None) -> tuple[Limit, ...]:
-    """Return the limits of which the fastest decides; none means immediately.
+    """Return the limits of which the fastest decides, and all are charged; none: immediately.
 
     A taint without a rate, and without a default for it, has its pods evicted at any rate, whatever
     else is on their devices.
     """
     limits: dict[Limit, None] = {}
     for taint in taints:
-        rate = taint.taint.evictions_per_second or default
+        rate = taint.rate or (EvictionRate(default) if default is not None else None)
         if rate is None:
             return ()
         limits[Limit(source_of(taint), rate)] = None
     return tuple(limits)
 
 
-@lru_cache
-def _interval(rate: int) -> timedelta:
-    # Pods that wait call this often, and there are few rates.
-    return timedelta(seconds=1) / rate
-
-
 class Bucket(msgspec.Struct, frozen=True):
-    """A token bucket that is refilled at an even rate, up to `BURST`.
+    """A token bucket that is refilled at an even rate, up to its burst.
 
     Its only state is when it will be full again: each token that was taken moves that time by the
     interval of the rate.
     """
 
-    rate: int
+    rate: EvictionRate
     full_at: datetime = _LONG_AGO
 
     @property
     def interval(self) -> timedelta:
         """Return the time between two tokens."""
-        return _interval(self.rate)
+        return self.rate.interval
 
     def opens_at(self) -> datetime:
         """Return when the next token is available."""
         if self.full_at == _LONG_AGO:
             return _LONG_AGO
-        return self.full_at - (BURST - 1) * self.interval
+        return self.full_at - (self.rate.burst - 1) * self.interval
 
     def take(self, now: datetime) -> Bucket:
         """Return the bucket with one token less."""
@@ -111,15 +104,15 @@ class Bucket(msgspec.Struct, frozen=True):
         """Report whether the bucket is full, as a new one is."""
         return self.full_at <= now
 
-    def at_rate(self, rate: int, now: datetime) -> Bucket:
+    def at_rate(self, rate: EvictionRate, now: datetime) -> Bucket:
         """Return the bucket with as many tokens as it has, but another rate."""
         if rate == self.rate or self.is_full(now) or not self.interval:
             return Bucket(rate, self.full_at)
         missing = (self.full_at - now) / self.interval
-        return Bucket(rate, now + missing * Bucket(rate).interval)
+        return Bucket(rate, now + missing * rate.interval)
 
 
-def bucket_after(rate: int, times: Iterable[datetime]) -> Bucket:
+def bucket_after(rate: EvictionRate, times: Iterable[datetime]) -> Bucket:
     """Return the bucket after evictions at these times, also by an earlier process.
 
     So a controller that restarts does not start with another burst.

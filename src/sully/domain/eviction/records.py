@@ -12,6 +12,7 @@ from datetime import datetime
 import msgspec
 
 from sully.api.resource.annotations import CREATED_BY, DESCRIPTION, EXPIRES_AT, pause_reason
+from sully.api.resource.eviction_rate import BURST_ANNOTATION, RATE_ANNOTATION
 from sully.api.resource.types import DeviceTaint, DeviceTaintRule, DeviceTaintSelector
 from sully.api.sully.types import (
     NODE_LABEL,
@@ -27,6 +28,7 @@ from sully.api.sully.types import (
     TaintRecordStatus,
 )
 from sully.api.sully.validation import CAUSES_MAX, CHANGES_MAX, CLAIMS_MAX, DEVICES_MAX, TEXT_MAX
+from sully.domain.devices.rules import rule_rate
 from sully.domain.eviction.judge import Reason
 from sully.machinery.meta import ObjectMeta
 from sully.machinery.names import label_value_problems
@@ -158,6 +160,7 @@ def _observe(status: TaintRecordStatus, rule: DeviceTaintRule) -> TaintRecordSta
         description=description(rule),
         expires_at=annotations.get(EXPIRES_AT, ""),
         paused=_cut(pause_reason(annotations) or ""),
+        rate=_annotated_rate(rule),
     )
 
 
@@ -165,6 +168,8 @@ def differences(old: TaintRecordStatus, new: TaintRecordStatus) -> Iterator[str]
     """Yield what changed in a rule, as text."""
     if old.taint is not None and new.taint is not None:
         yield from _taint_differences(old.taint, new.taint)
+        if _rate_text(old) != _rate_text(new):
+            yield f"rate {_rate_text(old)} -> {_rate_text(new)}"
     if old.device_selector != new.device_selector:
         yield f"devices {devices_text(old.device_selector)} -> {devices_text(new.device_selector)}"
     if old.paused != new.paused:
@@ -180,8 +185,6 @@ def _taint_differences(old: DeviceTaint, new: DeviceTaint) -> Iterator[str]:
         before, after = getattr(old, name), getattr(new, name)
         if before != after:
             yield f"{name} {before or 'none'} -> {after or 'none'}"
-    if old.evictions_per_second != new.evictions_per_second:
-        yield f"rate {_rate(old)} -> {_rate(new)}"
     if old.time_added != new.time_added and old.effect == new.effect:
         # A changed effect sets a new time, which then is no change of its own.
         yield f"time added {_moment(old.time_added)} -> {_moment(new.time_added)}"
@@ -189,9 +192,21 @@ def _taint_differences(old: DeviceTaint, new: DeviceTaint) -> Iterator[str]:
         yield "data changed"
 
 
-def _rate(taint: DeviceTaint) -> str:
-    rate = taint.evictions_per_second
-    return "unlimited" if rate is None else f"{rate} per second"
+def _rate_text(status: TaintRecordStatus) -> str:
+    """Return the eviction rate of a rule: of its annotations, or else of its taint."""
+    if status.rate:
+        return status.rate
+    rate = status.taint.evictions_per_second if status.taint is not None else None
+    return "default" if rate is None else f"{rate} per second"
+
+
+def _annotated_rate(rule: DeviceTaintRule) -> str:
+    """Return the rate of a rule whose annotations set it, or its burst."""
+    annotations = rule.metadata.annotations
+    rate = rule_rate(rule)
+    if rate is None or not {RATE_ANNOTATION, BURST_ANNOTATION} & annotations.keys():
+        return ""
+    return f"{rate}, burst {rate.burst}"
 
 
 def _moment(time: datetime | None) -> str:

@@ -69,32 +69,61 @@ class EvictedCount:
         return self.count if self.ours else max(self.count, terminating)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportedCounts:
+    """The numbers of pods in the conditions of a rule."""
+
+    pending: int = 0
+    """Pods that have yet to be evicted."""
+    since_start: int = 0
+    """Pods evicted since the controller that evicts was started."""
+    ever: int | None = None
+    """Pods that Sully's evictor ever evicted; None: it has reported none."""
+
+    @property
+    def evicted(self) -> int:
+        return self.since_start if self.ever is None else self.ever
+
+
 def evicted_count(
     conditions: Iterable[Condition], recorded: int = 0, *, has_records: bool = True
 ) -> EvictedCount:
     """Return how many pods a rule evicted: what is recorded, if Sully's evictor does it.
 
-    `has_records`: the server serves records. Only for an evictor that writes none the count is read
-    from a condition.
+    `has_records`: whoever evicts keeps records. Only for an evictor that writes none the count is
+    read from a condition. Kubernetes writes that up to ten seconds late, so until it reports a
+    number, none is known.
     """
-    messages = {condition.type: condition.message for condition in conditions}
-    ours = EVICTED in messages
+    reported = reported_counts(conditions)
+    ours = reported.ever is not None
     if ours and has_records:
         return EvictedCount(recorded, complete=True, ours=True)
-    unrecorded = count_without_records(messages.get(CONDITION, ""))
+    unrecorded = reported.since_start
     complete = ours or (has_records and not unrecorded)
     return EvictedCount(max(recorded, unrecorded), complete, ours)
 
 
-def count_without_records(message: str) -> int:
-    """Read how many pods an evictor without records evicted since it started.
+def reported_counts(conditions: Iterable[Condition]) -> ReportedCounts:
+    """Read the numbers of pods from the conditions of a rule.
 
     The evictor of Kubernetes writes no records, so the message of its condition
     `EvictionInProgress` is the only source. Nothing else reads a count from a message.
     """
-    before, separator, _ = message.partition(_SINCE)
-    number = before.split()[-2:-1]
-    return int(number[0]) if separator and number and number[0].isdecimal() else 0
+    by_type = {condition.type: condition for condition in conditions}
+    progress, ever = by_type.get(CONDITION), by_type.get(EVICTED)
+    if progress is None:
+        return ReportedCounts(ever=_first_number(ever.message) if ever is not None else None)
+    before, separator, _ = progress.message.partition(_SINCE)
+    return ReportedCounts(
+        pending=_first_number(progress.message) if progress.status == "True" else 0,
+        since_start=_first_number(" ".join(before.split()[-2:])) if separator else 0,
+        ever=_first_number(ever.message) if ever is not None else None,
+    )
+
+
+def _first_number(message: str) -> int:
+    number = message.partition(" ")[0]
+    return int(number) if number.isdecimal() else 0
 
 
 def count_pods(pods: Iterable[tuple[str, str]]) -> tuple[int, int]:
@@ -118,12 +147,6 @@ def evicted(number: int) -> Report | None:
     if not number:
         return None
     return Report("True", "PodsEvicted", f"{plural(number, 'pod')} evicted.")
-
-
-def evicted_before(message: str) -> int:
-    """Read the number at the start of a message: of `evicted`, or of pods that are pending."""
-    number = message.partition(" ")[0]
-    return int(number) if number.isdecimal() else 0
 
 
 def paused(reason: str | None) -> Report | None:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from sully.api.cluster.types import AddOnPlacementScore, ManagedCluster
-from sully.machinery.cel.clusters import ClusterValue, cluster_input
+from sully.machinery.cel.environments.clusters import ClusterValue, cluster_input
 from sully.machinery.quantity import QuantityError, parse_quantity
 
 NO_SCORES: Mapping[str, AddOnPlacementScore] = {}

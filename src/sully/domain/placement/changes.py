@@ -17,8 +17,8 @@ from sully.api.cluster.types import (
     Taint,
 )
 from sully.domain.clusters.health import health_taints
-from sully.domain.placement.counting import PlacementKey
-from sully.domain.placement.fleet import Fleet, PlacementKeys
+from sully.domain.placement.incremental.counting import PlacementKey
+from sully.domain.placement.incremental.fleet import Fleet, PlacementKeys
 from sully.machinery.labels import Selector
 
 IMMEDIATELY = timedelta(0)

@@ -15,7 +15,7 @@ import msgspec
 
 from sully.api.cluster.types import ClusterClaimSelector, ClusterPredicate, LabelSelector
 from sully.domain.placement.candidates import Candidate
-from sully.domain.placement.status import MisconfiguredError
+from sully.domain.placement.results.status import MisconfiguredError
 from sully.machinery import labels
 from sully.machinery.cel import (
     CompileError,
@@ -25,7 +25,11 @@ from sully.machinery.cel import (
     Programs,
     Spending,
 )
-from sully.machinery.cel.clusters import EXPRESSION_LIMIT, SELECTOR_LIMIT, cluster_environment
+from sully.machinery.cel.environments.clusters import (
+    EXPRESSION_LIMIT,
+    SELECTOR_LIMIT,
+    cluster_environment,
+)
 from sully.machinery.labels import Selector
 
 PLUGIN = "Predicate"

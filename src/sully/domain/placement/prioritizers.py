@@ -19,7 +19,7 @@ from sully.api.cluster.types import (
 )
 from sully.domain.placement.candidates import Candidate
 from sully.domain.placement.options import PlacementOptions
-from sully.domain.placement.status import MisconfiguredError
+from sully.domain.placement.results.status import MisconfiguredError
 
 BALANCE = "Balance"
 STEADY = "Steady"

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sully.domain.eviction.rates import Bucket
-from sully.domain.placement.counting import PlacementKey
+from sully.domain.eviction.rates import Bucket, EvictionRate
+from sully.domain.placement.incremental.counting import PlacementKey
 
-_PER_SECOND = 1
+_RATE = EvictionRate(1)
 
 
 class RateLimiter:
@@ -24,7 +24,7 @@ class RateLimiter:
 
     def hold(self, key: PlacementKey, now: datetime) -> datetime | None:
         """Note that a placement changes; if it has to wait, return until when instead."""
-        bucket = self._buckets.get(key, Bucket(_PER_SECOND))
+        bucket = self._buckets.get(key, Bucket(_RATE))
         if bucket.opens_at() > now:
             return bucket.opens_at()
         self._buckets[key] = bucket.take(now)

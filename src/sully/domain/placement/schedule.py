@@ -14,7 +14,6 @@ from functools import cached_property, partial
 from sully.api.cluster.types import Placement, Toleration
 from sully.domain.placement.candidates import Candidate
 from sully.domain.placement.options import OCM, PlacementOptions
-from sully.domain.placement.outcome import Outcome, Reach, Selection, conclude, keep
 from sully.domain.placement.predicates import (
     Predicate,
     compile_expressions,
@@ -31,8 +30,9 @@ from sully.domain.placement.prioritizers import (
     prioritizers,
     resource_score,
 )
-from sully.domain.placement.status import SUCCESS, MisconfiguredError, Status
-from sully.domain.placement.tolerations import TaintVerdict, effective, judge, problem
+from sully.domain.placement.results.outcome import Outcome, Reach, Selection, conclude, keep
+from sully.domain.placement.results.status import SUCCESS, MisconfiguredError, Status
+from sully.domain.placement.tolerations import TaintVerdict, effective, judge, problem, tier
 from sully.machinery.cel import CostBudget
 
 TAINTS = "TaintToleration"
@@ -236,11 +236,9 @@ def _add_on_scores(
 
 
 def _select(inputs: Inputs, result: Trace) -> None:
-    prefer = inputs.options.compat.honors_prefer_no_select
-    verdicts, totals = result.verdicts, result.totals
-    result.ranked = sorted(
-        totals, key=lambda name: (prefer and verdicts[name].disliked, -totals[name], name)
-    )
+    compat, verdicts, totals = inputs.options.compat, result.verdicts, result.totals
+    tiers = {name: tier(verdicts[name], compat, selected=name in inputs.decided) for name in totals}
+    result.ranked = sorted(totals, key=lambda name: (tiers[name], -totals[name], name))
     want = inputs.placement.spec.number_of_clusters
     # OCM crashes on a negative number; it can only mean none.
     result.selected = result.ranked if want is None else result.ranked[: max(want, 0)]

@@ -22,6 +22,7 @@ from sully.api.cluster.types import (
 )
 from sully.domain.placement.options import PlacementOptions
 from sully.domain.tolerations import TolerationField, mismatched_field, tolerates
+from sully.machinery.compat import Compat
 
 _END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 _NANO = 10**9
@@ -62,16 +63,21 @@ def _speaks_of(toleration: Toleration, key: str) -> bool:
     return toleration.key in ("", key) and toleration.effect in ("", NO_SELECT)
 
 
-def expiry(toleration: Toleration, taint: Taint, *, exact: bool = False) -> datetime | None:
+def expiry(toleration: Toleration, taint: Taint, compat: Compat) -> datetime | None:
     """Return when a toleration of a taint expires; None if never.
 
-    A taint without a time was added at the beginning of time: any number of seconds is over.
+    Seconds are ignored with the effect NoSelectIfNew, as documented; OCM counts them.
+    A taint without a time counts as just added, until its time is set. For OCM it was added at the
+    beginning of time, so any number of seconds is over.
     """
     seconds = toleration.toleration_seconds
-    if seconds is None:
+    ignored = toleration.effect == NO_SELECT_IF_NEW and compat.ignores_seconds_if_new
+    if seconds is None or ignored:
         return None
     if taint.time_added is None:
-        return datetime.min.replace(tzinfo=UTC)
+        waits = compat.tolerates_taints_without_time and seconds > 0
+        return None if waits else datetime.min.replace(tzinfo=UTC)
+    exact = compat.exact_toleration_seconds
     try:
         return taint.time_added + timedelta(microseconds=_microseconds(seconds, exact=exact))
     except OverflowError:
@@ -100,12 +106,26 @@ class TaintVerdict:
     stays_until: datetime | None = None
     disliked: bool = False
     """A PreferNoSelect taint is there that nothing tolerates."""
+    temporary: bool = False
+    """A taint is tolerated that will remove the cluster."""
     unhealthy: bool = False
     """Only health taints remove the cluster."""
     expires: datetime | None = None
 
 
 CLEAN = TaintVerdict()
+LAST_TIER = 2
+"""From this tier on are clusters that will be removed."""
+
+
+def tier(verdict: TaintVerdict, compat: Compat, *, selected: bool) -> int:
+    """Return the tier in which a cluster is ranked; a lower one comes first.
+
+    A cluster that will be removed is the last choice, but it stays where it is selected: that is
+    what its toleration is for.
+    """
+    last = verdict.temporary and not selected and compat.prefers_lasting_clusters
+    return LAST_TIER * last + (verdict.disliked and compat.honors_prefer_no_select)
 
 
 def judge(
@@ -120,19 +140,18 @@ def judge(
     blocks: list[Taint] = []
     ends: list[datetime] = []
     stays_until: list[datetime] = []
-    disliked = False
+    disliked = temporary = False
     for taint in taints:
         soft = taint.effect == PREFER_NO_SELECT
         if soft and not options.compat.honors_prefer_no_select:
             continue
-        tolerated, end = _tolerated(
-            taint, tolerations, now, exact=options.compat.exact_toleration_seconds
-        )
+        tolerated, end = _tolerated(taint, tolerations, now, options.compat)
         if not tolerated:
             disliked = disliked or soft
             blocks += () if soft else (taint,)
         elif end is not None:
             ends.append(end)
+            temporary = temporary or taint.effect == NO_SELECT
             if taint.effect != NO_SELECT_IF_NEW:
                 stays_until.append(end)
     expels = [taint for taint in blocks if taint.effect != NO_SELECT_IF_NEW]
@@ -141,18 +160,19 @@ def judge(
         expels=expels[0] if expels else None,
         stays_until=min(stays_until, default=None),
         disliked=disliked,
+        temporary=temporary,
         unhealthy=bool(expels) and all(taint.key in HEALTH_KEYS for taint in expels),
         expires=min(ends, default=None),
     )
 
 
 def _tolerated(
-    taint: Taint, tolerations: Sequence[Toleration], now: datetime, *, exact: bool
+    taint: Taint, tolerations: Sequence[Toleration], now: datetime, compat: Compat
 ) -> tuple[bool, datetime | None]:
     """Find the first toleration that covers a taint now; one that lasts longer may follow it."""
     for toleration in tolerations:
         if tolerates(toleration, taint):
-            end = expiry(toleration, taint, exact=exact)
+            end = expiry(toleration, taint, compat)
             if end is None or now < end:
                 return True, end
     return False, None
@@ -176,13 +196,13 @@ _NEARNESS: dict[Failure, int] = {"key": 0, "effect": 1, "operator": 2, "value": 
 
 
 def explain(
-    taint: Taint, tolerations: Sequence[Toleration], now: datetime, *, exact: bool
+    taint: Taint, tolerations: Sequence[Toleration], now: datetime, compat: Compat
 ) -> TaintFinding:
     """Say by what a taint is tolerated, or which toleration comes nearest and what it lacks."""
     nearest = TaintFinding(taint, tolerated=False)
     for toleration in tolerations:
         failure = mismatched_field(toleration, taint)
-        end = expiry(toleration, taint, exact=exact) if failure is None else None
+        end = expiry(toleration, taint, compat) if failure is None else None
         if failure is None and (end is None or now < end):
             return TaintFinding(taint, tolerated=True, toleration=toleration, until=end)
         finding = TaintFinding(taint, False, toleration, end, failure or "expired")

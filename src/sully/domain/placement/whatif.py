@@ -19,14 +19,14 @@ from heapq import heapify, heappop, heappush
 from msgspec.structs import replace
 
 from sully.domain.placement.changes import Change
-from sully.domain.placement.counting import Entry, PlacementKey
-from sully.domain.placement.deciding import decide
-from sully.domain.placement.fleet import Fleet, PlacementKeys
-from sully.domain.placement.groups import DecisionSlice
-from sully.domain.placement.membership import BrokenSetError
-from sully.domain.placement.outcome import Outcome
+from sully.domain.placement.incremental.counting import Entry, PlacementKey
+from sully.domain.placement.incremental.deciding import decide
+from sully.domain.placement.incremental.fleet import Fleet, PlacementKeys
+from sully.domain.placement.incremental.membership import BrokenSetError
+from sully.domain.placement.incremental.reporting import status_after
 from sully.domain.placement.rate_limiter import RateLimiter
-from sully.domain.placement.reporting import status_after
+from sully.domain.placement.results.groups import DecisionSlice
+from sully.domain.placement.results.outcome import Outcome
 from sully.machinery.cel import CostBudget, CostBudgetExceededError
 
 _MOST_LOOKS = 100_000

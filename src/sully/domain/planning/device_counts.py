@@ -51,7 +51,7 @@ class DeviceCounter:
         counts = {name: DeviceCounts() for name in sorted(self.classes)}
         for device, used, unavailable in devices:
             tainted = bool(device.taints) and any(blocks(taint.taint) for taint in device.taints)
-            for name in self._classes_of(device):
+            for name in self.classes_of(device):
                 count = counts[name]
                 count.devices += 1
                 count.tainted += tainted
@@ -59,7 +59,8 @@ class DeviceCounter:
                 count.free += not tainted and not used and not unavailable
         return counts
 
-    def _classes_of(self, device: EffectiveDevice) -> tuple[str, ...]:
+    def classes_of(self, device: EffectiveDevice) -> tuple[str, ...]:
+        """Return the classes that select a device, by name."""
         content = device.content
         names = self._by_content.get(content)
         if names is None:

@@ -6,7 +6,7 @@ terminated; those whose pods have fixed names, or that run one pod per node, do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from datetime import datetime
 from operator import itemgetter
 from typing import Final, TypeVar
@@ -18,15 +18,14 @@ from sully.api.resource.types import ResourceClaim, ResourceClaimSpec, ResourceC
 from sully.domain.claims.lifecycle import POD_CLAIM
 from sully.domain.claims.pods import PodClaimStatus
 from sully.domain.planning.objects import PlannedPod
+from sully.domain.planning.owners import Recreation, behavior_of
 from sully.domain.scheduling.objects import PodMetadata, PodStatus
 from sully.machinery.meta import ObjectMeta, OwnerReference
 
 T = TypeVar("T")
 
-REPLACED_WHILE_TERMINATING: Final = frozenset(("ReplicaSet", "ReplicationController", "Job"))
-"""The controllers that do not count terminating pods."""
-NOT_REPLACED: Final = frozenset(("Node",))
-"""A static pod is recreated on its node, without the scheduler."""
+_NEW_NAMES: Final = frozenset((Recreation.NEVER, Recreation.WHILE_TERMINATING, Recreation.AS_JOB))
+"""Owners that do not wait until the pod is deleted before they create one with another name."""
 SIMULATED_MARK: Final = "~"
 """Part of the names and uids of objects that exist only in a plan; no real name has it."""
 
@@ -44,15 +43,13 @@ class ReplacementPod(msgspec.Struct, frozen=True):
 
 
 def is_replaced(pod: PlannedPod) -> bool:
-    """Report whether a controller creates another pod when this one is evicted."""
-    owner = pod.owner
-    return owner is not None and owner.kind not in NOT_REPLACED
+    """Report whether a controller may create another pod when this one is evicted."""
+    return behavior_of(pod).recreation is not Recreation.NEVER
 
 
 def is_replaced_after_deletion(pod: PlannedPod) -> bool:
     """Report whether its controller creates another pod only when this one has terminated."""
-    owner = pod.owner
-    return owner is not None and owner.kind not in REPLACED_WHILE_TERMINATING
+    return behavior_of(pod).recreation not in _NEW_NAMES
 
 
 def slow_start_order(items: Iterable[T], owner: Callable[[T], Hashable]) -> list[T]:
@@ -70,21 +67,34 @@ def slow_start_order(items: Iterable[T], owner: Callable[[T], Hashable]) -> list
 
 
 def replacement_pod(
-    pod: PlannedPod, now: datetime, *, spec_of: ClaimSpecLookup, number: int = 1
+    pod: PlannedPod,
+    now: datetime,
+    *,
+    spec_of: ClaimSpecLookup,
+    number: int = 1,
+    name: str = "",
+    annotations: Mapping[str, str] | None = None,
 ) -> ReplacementPod:
-    """Return the replacement of a pod: the same spec, no node, and new claims from templates."""
-    name = pod.metadata.name
-    if not is_replaced_after_deletion(pod):
-        name = f"{name}{SIMULATED_MARK}{number}"
+    """Return the replacement of a pod: the same spec, no node, and new claims from templates.
+
+    With a name it is another pod of the same owner.
+    """
+    uid = f"{pod.metadata.uid}{SIMULATED_MARK}{name or number}"
+    if not name:
+        name = pod.metadata.name
+        if not is_replaced_after_deletion(pod):
+            name = f"{name}{SIMULATED_MARK}{number}"
     metadata = replace(
         pod.metadata,
         name=name,
-        uid=f"{pod.metadata.uid}{SIMULATED_MARK}{number}",
+        uid=uid,
         resource_version="",
         # JSON has whole seconds, and the queue sorts by them.
         creation_timestamp=now.replace(microsecond=0),
         deletion_timestamp=None,
     )
+    if annotations:
+        metadata = replace(metadata, annotations={**pod.metadata.annotations, **annotations})
     claims, missing_template = [], ""
     for entry, template in _templates(pod):
         spec = spec_of(entry, template)

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from sully.domain.eviction.loops import LoopCause
 from sully.domain.scheduling.diagnosis import Diagnosis
 
 
@@ -30,7 +31,9 @@ class ReplacementOutcome(Enum):
     EVICTED_AGAIN = "EvictedAgain"
     """It is rescheduled, and evicted again."""
     NOT_REPLACED = "NotReplaced"
-    """There is none: no controller manages the pod."""
+    """There is none: no controller manages the pod, or its controller creates none."""
+    UNKNOWN = "Unknown"
+    """Whether its owner recreates it, or what the scheduler does with it, is not known."""
 
 
 class EvictionReason(_Part, frozen=True, kw_only=True):
@@ -47,9 +50,18 @@ class Replacement(_Part, frozen=True, kw_only=True):
     outcome: ReplacementOutcome
     scheduled_time: datetime | None = None
     node: str = ""
+    """Where it is scheduled in the simulation; with several `candidates` that is a guess."""
+    candidates: tuple[str, ...] = ()
+    """Nodes that fit when it is scheduled, `node` first, at most 10; the scheduler selects one."""
+    candidate_count: int = 0
+    """How many nodes fit; 1: `node` is certain."""
+    evicting_candidates: tuple[str, ...] = ()
+    """Nodes that fit, and where the taints of the devices would evict it again."""
     devices: tuple[str, ...] = ()
     message: str = ""
     """Why it is not rescheduled; if it is unschedulable, as the scheduler reports it."""
+    expected: str = ""
+    """What its owner is expected to do, if no controller of Kubernetes decides that."""
     diagnosis: Diagnosis | None = None
     """Why devices were not available."""
 
@@ -71,6 +83,12 @@ class PlannedEviction(_Part, frozen=True, kw_only=True):
     """It would be evicted as early without the change."""
     replacement: Replacement
 
+    @property
+    def delay(self) -> float:
+        """Return how many seconds after the eviction the replacement is scheduled; 0 if never."""
+        time = self.replacement.scheduled_time
+        return (time - self.eviction_time).total_seconds() if time is not None else 0.0
+
 
 class BlockedEviction(_Part, frozen=True, kw_only=True):
     """A pod that is not evicted: the rules are paused, or a budget prevents it."""
@@ -79,6 +97,42 @@ class BlockedEviction(_Part, frozen=True, kw_only=True):
     name: str
     owner: str
     message: str
+
+
+class BrokenBudget(_Part, frozen=True, kw_only=True):
+    """A PodDisruptionBudget that evictions do not honor."""
+
+    namespace: str
+    name: str
+    pods: int
+    """How many of its pods are evicted."""
+    allowed: int
+    """How many disruptions it allows before the change."""
+    missing: int
+    """How many healthy pods it then lacks, at most."""
+
+
+class DeletedPod(_Part, frozen=True, kw_only=True):
+    """A pod that is not evicted, but deleted by its owner because others are."""
+
+    namespace: str
+    name: str
+    owner: str
+    node: str
+    deletion_time: datetime
+    after_seconds: float
+    message: str
+
+
+class CreatedPod(_Part, frozen=True, kw_only=True):
+    """A pod that its owner creates after the change, and that replaces no evicted pod."""
+
+    namespace: str
+    name: str
+    owner: str
+    node: str
+    """Empty: it stays Pending."""
+    evicted_again: bool
 
 
 class ScheduledPod(_Part, frozen=True, kw_only=True):
@@ -91,6 +145,29 @@ class ScheduledPod(_Part, frozen=True, kw_only=True):
     devices: tuple[str, ...]
     scheduled_time: datetime
     evicted_again: bool
+
+
+class EvictionLoop(_Part, frozen=True, kw_only=True):
+    """Pods of one owner that would be evicted again and again."""
+
+    namespace: str
+    owner: str
+    """Kind and name of the owner; of a ReplicaSet, its Deployment."""
+    pods: int
+    cause: LoopCause
+    message: str
+    """Why replacements are evicted again."""
+    remedies: tuple[str, ...]
+    evictions_per_minute: int | None
+    """At most; None: nothing limits them."""
+    after_seconds: float
+    """Seconds from the start of the plan until the first replacement is evicted."""
+    claim: str
+    """Kind and name of the ResourceClaim or ResourceClaimTemplate of the tainted devices."""
+    devices: tuple[str, ...]
+    """Some of the devices that replacements are evicted from."""
+    taints: tuple[str, ...]
+    """The taints that evict them, with their sources."""
 
 
 class DeviceChange(_Part, frozen=True, kw_only=True):
@@ -120,6 +197,41 @@ class ClassCounts(_Part, frozen=True, kw_only=True):
     free_after: int
 
 
+class UnschedulableOwner(_Part, frozen=True, kw_only=True):
+    """An owner whose next pod would be unschedulable, although no pod is evicted."""
+
+    namespace: str
+    owner: str
+    """Kind and name of the owner; of a ReplicaSet, its Deployment."""
+    pods: int
+    """How many of its pods have such devices."""
+    next_pod: Literal["Replacement", "Additional"]
+    """A pod that replaces one on a device that changes, or one more than there are."""
+    message: str
+    """Why it would be unschedulable, as the scheduler reports it."""
+
+
+class UnmatchedRequest(_Part, frozen=True, kw_only=True):
+    """A request that matches devices, and would match none."""
+
+    kind: Literal["ResourceClaimTemplate", "ResourceClaim"]
+    namespace: str
+    name: str
+    request: str
+    device_classes: tuple[str, ...]
+
+
+class LatentEffects(_Part, frozen=True, kw_only=True):
+    """What a change does to pods that are created later."""
+
+    owners: tuple[UnschedulableOwner, ...] = ()
+    owners_not_evaluated: int = 0
+    """How many more owners have pods on devices that change."""
+    requests: tuple[UnmatchedRequest, ...] = ()
+    total_requests: int = 0
+    """How many requests would match no device; some may not be listed."""
+
+
 class DecisionChange(_Part, frozen=True, kw_only=True):
     """Clusters that a placement loses and gets at one time."""
 
@@ -145,6 +257,7 @@ class Plan(_Part, frozen=True, kw_only=True):
 
     start_time: datetime
     subject: Literal["devices", "clusters"] = "devices"
+    eviction_loops: tuple[EvictionLoop, ...] = ()
     changes: tuple[str, ...]
     devices: tuple[DeviceChange, ...] = ()
     total_devices: int = 0
@@ -153,10 +266,16 @@ class Plan(_Part, frozen=True, kw_only=True):
     evictions: tuple[PlannedEviction, ...] = ()
     """In order of time."""
     blocked_evictions: tuple[BlockedEviction, ...] = ()
+    broken_budgets: tuple[BrokenBudget, ...] = ()
     scheduled_pods: tuple[ScheduledPod, ...] = ()
+    latent_effects: LatentEffects = LatentEffects()
+    deleted_pods: tuple[DeletedPod, ...] = ()
+    created_pods: tuple[CreatedPod, ...] = ()
     classes: tuple[ClassCounts, ...] = ()
     decision_changes: tuple[DecisionChange, ...] = ()
     placements: tuple[PlacementChange, ...] = ()
+    no_effects: tuple[str, ...] = ()
+    """What of the change has no effect on this server, why, and what to do."""
     notes: tuple[str, ...] = ()
     """What the plan does not consider."""
 
@@ -168,9 +287,29 @@ class Plan(_Part, frozen=True, kw_only=True):
     @property
     def not_rescheduled(self) -> tuple[PlannedEviction, ...]:
         """Return the evictions caused by the change whose pods are not rescheduled for good."""
+        known = (ReplacementOutcome.RESCHEDULED, ReplacementOutcome.UNKNOWN)
+        return tuple(
+            eviction for eviction in self.caused if eviction.replacement.outcome not in known
+        )
+
+    @property
+    def unknown(self) -> tuple[PlannedEviction, ...]:
+        """Return the evictions caused by the change of which it is not known what follows."""
+        unknown = ReplacementOutcome.UNKNOWN
+        return tuple(x for x in self.caused if x.replacement.outcome is unknown)
+
+    @property
+    def at_risk(self) -> tuple[PlannedEviction, ...]:
+        """Return the evictions whose pods are rescheduled, but perhaps to be evicted again.
+
+        The scheduler selects one of several nodes, and some of them have tainted devices.
+        """
         rescheduled = ReplacementOutcome.RESCHEDULED
         return tuple(
-            eviction for eviction in self.caused if eviction.replacement.outcome is not rescheduled
+            eviction
+            for eviction in self.caused
+            if eviction.replacement.outcome is rescheduled
+            and eviction.replacement.evicting_candidates
         )
 
     @property
@@ -180,8 +319,9 @@ class Plan(_Part, frozen=True, kw_only=True):
 
     @property
     def has_unscheduled(self) -> bool:
-        """Report whether a pod is not rescheduled, or a placement lacks clusters."""
-        return bool(self.not_rescheduled or self.unsatisfied_placements)
+        """Report whether a pod may not be rescheduled, or a placement lacks clusters."""
+        pods = self.not_rescheduled or self.unknown or self.at_risk
+        return bool(pods or self.unsatisfied_placements)
 
     @property
     def last_eviction_time(self) -> datetime | None:
@@ -192,11 +332,14 @@ class Plan(_Part, frozen=True, kw_only=True):
 def document(plan: Plan) -> dict[str, Any]:
     """Return a plan as JSON has it, with the most important fields first."""
     body: dict[str, Any] = msgspec.to_builtins(plan)
+    loops = {"evictionLoops": body.pop("evictionLoops")}
     counts = {
         "notRescheduled": len(plan.not_rescheduled),
+        "unknown": len(plan.unknown),
+        "mayBeEvictedAgain": len(plan.at_risk),
         "unsatisfiedPlacements": len(plan.unsatisfied_placements),
     }
-    return {"kind": "Plan", **counts, **body}
+    return {"kind": "Plan", **loops, **counts, **body}
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +372,14 @@ class OwnerEvictions:
         replacements = (eviction.replacement for eviction in self.evictions)
         rescheduled = ReplacementOutcome.RESCHEDULED
         return tuple(sorted({pod.node for pod in replacements if pod.outcome is rescheduled}))
+
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """Return the nodes that pods may be rescheduled to, those of the simulation first."""
+        replacements = (eviction.replacement for eviction in self.evictions)
+        rescheduled = ReplacementOutcome.RESCHEDULED
+        names = {x for pod in replacements if pod.outcome is rescheduled for x in pod.candidates}
+        return (*self.nodes, *sorted(names.difference(self.nodes)))
 
 
 def group_by_owner(evictions: Iterable[PlannedEviction]) -> tuple[OwnerEvictions, ...]:

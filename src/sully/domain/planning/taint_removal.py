@@ -103,8 +103,8 @@ def remedy(taint: RemainingTaint) -> str:
         case "DeviceTaintRule":
             return (
                 f"{taint.device} is tainted by DeviceTaintRule {origin.name}, which also selects"
-                f" other devices\n  untaint all of them, or: kubectl delete devicetaintrule"
-                f" {origin.name}"
+                f" other devices\n  'sully untaint' replaces it by rules for the others;"
+                f" to delete it: sully untaint rule {origin.name}"
             )
         case "ResourceSlicePatch":
             return (

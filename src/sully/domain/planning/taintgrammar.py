@@ -18,6 +18,10 @@ class TaintSyntaxError(ValueError):
     """A text that is not a taint."""
 
 
+class TaintEffectError(TaintSyntaxError):
+    """A taint without an effect, or with one that does not exist."""
+
+
 @dataclass(frozen=True, slots=True)
 class TaintToAdd:
     """A taint to set."""
@@ -63,9 +67,8 @@ def parse_taint(text: str, effects: tuple[str, ...] = DEVICE_EFFECTS) -> TaintTo
         return TaintToRemove(key, effect)
     key_value, colon, effect = text.rpartition(":")
     if not colon:
-        raise TaintSyntaxError(
-            f'invalid taint "{text}": no effect (KEY[=VALUE]:EFFECT, or KEY- to remove;'
-            f" effects: {', '.join(effects)})"
+        raise TaintEffectError(
+            f'invalid taint "{text}": no effect (KEY[=VALUE]:EFFECT, or KEY- to remove)'
         )
     key, _, value = key_value.partition("=")
     _check(text, key, effect, effects)
@@ -82,5 +85,5 @@ def _check(text: str, key: str, effect: str, effects: tuple[str, ...]) -> None:
         raise TaintSyntaxError(f'invalid taint "{text}": no key (KEY[=VALUE]:EFFECT)')
     if effect not in effects:
         similar = next((known for known in effects if known.lower() == effect.lower()), "")
-        remedy = f'did you mean "{similar}"?' if similar else f"one of: {', '.join(effects)}"
-        raise TaintSyntaxError(f'invalid taint "{text}": unknown effect "{effect}" ({remedy})')
+        hint = f' (did you mean "{similar}"?)' if similar else ""
+        raise TaintEffectError(f'invalid taint "{text}": unknown effect "{effect}"{hint}')

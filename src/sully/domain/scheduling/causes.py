@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sully.domain.allocation.verdicts import FailureCause, Unresolved
+from sully.domain.scheduling.volumes import Provisioning, VolumeProblem
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,18 @@ class ClaimTainted:
     claim: str
 
 
-PreFilterReason = UnsupportedField | ClaimInProgress | ClaimTainted | Unresolved
+PreFilterReason = UnsupportedField | ClaimInProgress | ClaimTainted | Unresolved | VolumeProblem
+
+
+@dataclass(frozen=True, slots=True)
+class NotReadable:
+    """Objects that decide as well, and that could not be listed."""
+
+    plural: str
+
+
+Unknown = Provisioning | NotReadable | UnsupportedField
+"""What decides about a pod as well, and cannot be evaluated here."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
-from enum import Flag, auto
 from typing import Final, Protocol
 
 import msgspec
@@ -26,30 +25,14 @@ from sully.domain.scheduling.causes import (
     PodRejected,
     PreFilterReason,
 )
-from sully.domain.scheduling.filters import NodeInfo, Rejection, rejects
+from sully.domain.scheduling.cluster_events import ANY_EVENT, ClusterEvent
+from sully.domain.scheduling.filters import NodeInfo, PodConstraints, Rejection, rejects
 from sully.domain.scheduling.messages import message
 from sully.domain.scheduling.objects import Pod
 from sully.domain.scheduling.resources import Amounts
 
 UNSCHEDULABLE: Final = "Unschedulable"
 ERROR: Final = "SchedulerError"
-
-
-class ClusterEvent(Flag):
-    """Events that may make an unschedulable pod schedulable."""
-
-    NONE = 0
-    NODE_UPDATE = auto()
-    """A node was added, or changed what it takes."""
-    ASSIGNED_POD_DELETE = auto()
-    DEVICE_RELEASE = auto()
-    """Devices were published or released."""
-    DEVICE_CLASS_UPDATE = auto()
-    DEVICE_TAINT_UPDATE = auto()
-    """Of devices that a claim of the pod holds; devices released by others do not help it."""
-
-
-ANY_EVENT: Final = ~ClusterEvent.NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +42,8 @@ class FitError:
     cause: Cause | None
     """None if the caller did not ask for it."""
     retry_on: ClusterEvent = ClusterEvent.NONE
-    back_off: bool = False
-    """Another attempt may succeed although nothing changes, but not immediately."""
+    over_budget: bool = False
+    """The attempt ended because it was too expensive."""
 
     @property
     def reason(self) -> str:
@@ -78,6 +61,8 @@ class Fit(msgspec.Struct, frozen=True):
 
     node: str
     allocated: Allocated
+    candidates: tuple[str, ...] = ()
+    """All nodes that fit, if all were evaluated; kube-scheduler may select another of them."""
 
 
 NO_DEVICES = Allocated((), ())
@@ -109,14 +94,16 @@ def decide(
     nodes: Iterable[NodeInfo],
     devices: Devices,
     unfit: set[str] | None = None,
+    constraints: PodConstraints | None = None,
 ) -> Fit | FitError:
     """Select a node for a pod; nodes that rejected it are added to `unfit`."""
     unfit = set() if unfit is None else unfit
     rejections: list[Rejection] = []
     retry_on, no_devices = ClusterEvent.NODE_UPDATE, False
     best: tuple[tuple[int, int], Fit] | None = None
+    fitting: list[str] = []
     for node in nodes:
-        rejection = rejects(node, pod, requests, devices.backed)
+        rejection = rejects(node, pod, requests, devices.backed, constraints)
         if rejection is not None:
             retry_on |= _retry_on(rejection)
             rejections.append(rejection)
@@ -127,6 +114,7 @@ def decide(
                 fit = Fit(node.name, allocated)
                 if devices.settles(allocated):
                     return fit
+                fitting.append(node.name)
                 rank = (devices.penalty(allocated), -allocated.preference)
                 best = (rank, fit) if best is None or rank < best[0] else best
             case Unallocatable(reason):
@@ -134,16 +122,16 @@ def decide(
                 rejections.append(Rejection((reason,)))
                 unfit.add(node.name)
             case Failed(error, over_budget, cause):
-                return FitError(FilterFailed(error, cause), ANY_EVENT, back_off=over_budget)
+                return FitError(FilterFailed(error, cause), ANY_EVENT, over_budget)
     if best is not None:
-        return best[1]
+        return msgspec.structs.replace(best[1], candidates=tuple(fitting))
     if no_devices:
         retry_on |= ClusterEvent.DEVICE_RELEASE | ClusterEvent.DEVICE_CLASS_UPDATE
     return _nodes_rejected(pod, rejections, devices, retry_on)
 
 
 def _retry_on(rejection: Rejection) -> ClusterEvent:
-    retry_on = ClusterEvent.NONE
+    retry_on = rejection.retry_on
     if rejection.preemptible:
         retry_on |= ClusterEvent.ASSIGNED_POD_DELETE
     if rejection.helped_by_classes:

@@ -1,18 +1,20 @@
-"""Which nodes fit a pod, apart from devices, and which fields of a pod are not supported.
+"""Which nodes fit a pod, apart from devices.
 
-The first constraint that is not met is the reason, in the order of Kubernetes.
+The first constraint that is not met is the reason, in the order of Kubernetes. Constraints that few
+pods have are evaluated by the filters in `PodConstraints`, which constraints.py builds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from sully.domain.allocation import nodes
-from sully.domain.scheduling.objects import Affinity, Node, NodeTaint, Pod, Toleration
+from sully.domain.scheduling.cluster_events import ClusterEvent
+from sully.domain.scheduling.objects import Node, NodeTaint, Pod, Toleration
 from sully.domain.scheduling.resources import Amounts, NodeResources, may_be_backed, shortages
 from sully.domain.tolerations import tolerates
 
@@ -21,16 +23,8 @@ UNTOLERATED: Final = "node(s) had untolerated taint(s)"
 NOT_CHOSEN: Final = "node(s) didn't match Pod's node affinity/selector"
 CORDONED: Final = NodeTaint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 _BLOCKING: Final = frozenset(("NoSchedule", "NoExecute"))
-_PLACED_VOLUMES: Final = (
-    "persistentVolumeClaim",
-    "ephemeral",
-    # These four can be mounted by one node or pod at a time.
-    "gcePersistentDisk",
-    "awsElasticBlockStore",
-    "iscsi",
-    "rbd",
-)
-_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_LIFECYCLE: Final = "node.kubernetes.io/"
+"""The prefix of taints that Kubernetes itself sets, for example on nodes that are not ready."""
 
 
 class Rejection(msgspec.Struct, frozen=True):
@@ -41,6 +35,8 @@ class Rejection(msgspec.Struct, frozen=True):
     """The node would fit if other pods were deleted."""
     helped_by_classes: bool = False
     """The node would fit if a device class provided what it lacks."""
+    retry_on: ClusterEvent = ClusterEvent.NONE
+    """Further events after which the node may fit."""
 
 
 @dataclass(slots=True)
@@ -58,8 +54,24 @@ class NodeInfo:
         return self.target.name
 
 
+NodeFilter = Callable[[NodeInfo], Rejection | None]
+"""Returns why a node does not fit one pod; None if it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodConstraints:
+    """Filters for one pod, in one state of the cluster."""
+
+    before_resources: tuple[NodeFilter, ...] = ()
+    after_resources: tuple[NodeFilter, ...] = ()
+
+
 def rejects(
-    info: NodeInfo, pod: Pod, requests: Amounts, backed: Container[str] = ()
+    info: NodeInfo,
+    pod: Pod,
+    requests: Amounts,
+    backed: Container[str] = (),
+    constraints: PodConstraints | None = None,
 ) -> Rejection | None:
     """Return why a node does not fit a pod, apart from devices; None if it does.
 
@@ -71,6 +83,10 @@ def rejects(
         return Rejection((UNTOLERATED,))
     if not chooses(pod, info.target):
         return Rejection((NOT_CHOSEN,))
+    if constraints is not None and constraints.before_resources:
+        rejection = _first(constraints.before_resources, info)
+        if rejection is not None:
+            return rejection
     lacking = shortages(requests, info.resources, backed)
     if lacking:
         return Rejection(
@@ -78,7 +94,11 @@ def rejects(
             preemptible=all(shortage.could_fit for shortage in lacking),
             helped_by_classes=any(may_be_backed(shortage.resource) for shortage in lacking),
         )
-    return None
+    return _first(constraints.after_resources, info) if constraints is not None else None
+
+
+def _first(filters: Iterable[NodeFilter], info: NodeInfo) -> Rejection | None:
+    return next((found for evaluate in filters if (found := evaluate(info)) is not None), None)
 
 
 def is_cordoned(node: Node, pod: Pod) -> bool:
@@ -93,6 +113,17 @@ def untolerated(node: Node, pod: Pod) -> Iterator[NodeTaint]:
             yield taint
 
 
+def lifecycle_taint(node: Node) -> NodeTaint | None:
+    """Return the taint by which Kubernetes prevents scheduling on a node, for any pod.
+
+    Taints of others do not count: they reserve a node for pods that tolerate them.
+    """
+    return next(
+        (x for x in node.spec.taints if x.effect in _BLOCKING and x.key.startswith(_LIFECYCLE)),
+        None,
+    )
+
+
 def chooses(pod: Pod, node: nodes.Node) -> bool:
     """Report whether a pod's own selector and affinity allow a node."""
     required_labels = pod.spec.node_selector
@@ -105,44 +136,17 @@ def chooses(pod: Pod, node: nodes.Node) -> bool:
     return required is None or nodes.selects_node(required, node)
 
 
+def named_nodes(pod: Pod) -> frozenset[str] | None:
+    """Return the nodes that a pod's affinity names, as that of a DaemonSet's pod; None for all.
+
+    Other nodes do not count for such a pod, whatever labels they get.
+    """
+    affinity = pod.spec.affinity
+    if affinity is None or affinity.node_affinity is None:
+        return None
+    required = affinity.node_affinity.required_during_scheduling_ignored_during_execution
+    return nodes.named_nodes(required) if required is not None else None
+
+
 def _tolerated(taint: NodeTaint, tolerations: Iterable[Toleration]) -> bool:
     return any(tolerates(toleration, taint) for toleration in tolerations)
-
-
-def not_evaluated(pod: Pod) -> str:
-    """Return the first field of a pod that constrains its node and that we do not evaluate."""
-    return next(_not_evaluated(pod), "")
-
-
-def _not_evaluated(pod: Pod) -> Iterator[str]:
-    if pod.spec.affinity is not None:
-        yield from _pod_affinity(pod.spec.affinity)
-    for index, spread in enumerate(pod.spec.topology_spread_constraints):
-        if spread.when_unsatisfiable != "ScheduleAnyway":
-            yield f"spec.topologySpreadConstraints[{index}]"
-    if pod.spec.scheduling_group is not None:
-        yield "spec.schedulingGroup"
-    for index, volume in enumerate(pod.spec.volumes):
-        # Nearly every pod has a volume, and of a kind that can be mounted anywhere.
-        for kind in () if volume.keys().isdisjoint(_PLACED_VOLUMES) else _PLACED_VOLUMES:
-            if volume.get(kind) is not None:
-                yield f"spec.volumes[{index}].{kind}"
-    yield from _host_ports("containers", pod.spec.containers)
-    if pod.spec.init_containers:
-        yield from _host_ports("initContainers", pod.spec.init_containers)
-
-
-def _pod_affinity(affinity: Affinity) -> Iterator[str]:
-    for name, terms in (
-        ("podAffinity", affinity.pod_affinity),
-        ("podAntiAffinity", affinity.pod_anti_affinity),
-    ):
-        if terms is not None and terms.required_during_scheduling_ignored_during_execution:
-            yield f"spec.affinity.{name}.{_REQUIRED}"
-
-
-def _host_ports(name: str, containers: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    for index, container in enumerate(containers):
-        for number, port in enumerate(container.get("ports") or ()):
-            if port.get("hostPort"):
-                yield f"spec.{name}[{index}].ports[{number}].hostPort"

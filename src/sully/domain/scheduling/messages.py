@@ -15,11 +15,14 @@ from sully.domain.scheduling.causes import (
     LeftoverClaim,
     NodesRejected,
     NoNodes,
+    NotReadable,
     PodRejected,
     PreBindFailed,
     PreFilterReason,
+    Unknown,
     UnsupportedField,
 )
+from sully.domain.scheduling.volumes import Provisioning, VolumeProblem, VolumeState
 
 _NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 _NO_VICTIMS: Final = "No preemption victims found for incoming pod"
@@ -33,6 +36,9 @@ def message(cause: Cause) -> str:
             return "no nodes available to schedule pods"
         case NodesRejected():
             return _nodes_rejected(cause)
+        case PodRejected(nodes, VolumeProblem() as reason):
+            # kube-scheduler looks for devices after that, and finds no state of an attempt.
+            return f"{_head(nodes)}{pre_filter_reason(reason)}. not found"
         case PodRejected(nodes, reason, never):
             preemption = _preemption(nodes, 0, never=never)
             return f"{_head(nodes)}{pre_filter_reason(reason)}. {preemption}"
@@ -59,6 +65,44 @@ def pre_filter_reason(reason: PreFilterReason) -> str:
             return f"resourceclaim {claim} holds a device with an untolerated NoExecute taint"
         case Unresolved(text):
             return text
+        case VolumeProblem():
+            return _volume_problem(reason)
+
+
+def _volume_problem(problem: VolumeProblem) -> str:
+    name, other = problem.name, problem.other
+    match problem.state:
+        case VolumeState.CLAIM_NOT_FOUND:
+            return f'persistentvolumeclaim "{name}" not found'
+        case VolumeState.NOT_CREATED:
+            return (
+                "waiting for ephemeral volume controller to create the persistentvolumeclaim"
+                f' "{name}"'
+            )
+        case VolumeState.LOST:
+            return (
+                f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{other}"'
+            )
+        case VolumeState.DELETING:
+            return f'persistentvolumeclaim "{name}" is being deleted'
+        case VolumeState.NOT_OWNED:
+            return f"PVC {name} was not created for pod {other} (pod is not owner)"
+        case VolumeState.UNBOUND:
+            return "pod has unbound immediate PersistentVolumeClaims"
+        case VolumeState.VOLUME_NOT_FOUND:
+            return f'persistentvolume "{name}" not found'
+
+
+def unknown(what: Unknown) -> str:
+    """Return what cannot be evaluated here, for people."""
+    match what:
+        case Provisioning(claim, provisioner):
+            by = f" by {provisioner}" if provisioner else ""
+            return f'a volume for persistentvolumeclaim "{claim}" has to be provisioned{by}'
+        case NotReadable(plural):
+            return f"{plural} could not be read"
+        case UnsupportedField(field):
+            return f"{field} is not evaluated"
 
 
 def in_filter(error: str) -> str:

@@ -41,10 +41,22 @@ class NodeAffinity(Wire, frozen=True, kw_only=True):
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
 
 
-class PodAffinity(Wire, frozen=True, kw_only=True):
-    """Other pods near which a pod must, or must not, run."""
+class PodAffinityTerm(Wire, frozen=True, kw_only=True):
+    """Pods, and the topology in which they are near.
 
-    required_during_scheduling_ignored_during_execution: tuple[Any, ...] = ()
+    The API server has merged `matchLabelKeys` and `mismatchLabelKeys` into the selector.
+    """
+
+    label_selector: dict[str, Any] | None = None
+    namespaces: tuple[str, ...] = ()
+    topology_key: str = ""
+    namespace_selector: dict[str, Any] | None = None
+
+
+class PodAffinity(Wire, frozen=True, kw_only=True):
+    """Other pods near which a pod must, or must not, run; preferences are not evaluated."""
+
+    required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
 
 
 class Affinity(Wire, frozen=True, kw_only=True):
@@ -58,7 +70,14 @@ class Affinity(Wire, frozen=True, kw_only=True):
 class TopologySpread(Wire, frozen=True, kw_only=True):
     """How pods should be spread."""
 
+    max_skew: int = 1
+    topology_key: str = ""
     when_unsatisfiable: str = ""
+    label_selector: dict[str, Any] | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str = ""
+    node_taints_policy: str = ""
+    match_label_keys: tuple[str, ...] = ()
 
 
 class PodSpec(pods.PodSpec, frozen=True, kw_only=True):
@@ -105,10 +124,25 @@ class ExtendedClaimStatus(pods.ExtendedClaimStatus, frozen=True, kw_only=True):
     request_mappings: tuple[RequestMapping, ...] | None = None
 
 
-class ContainerStatus(Wire, frozen=True, kw_only=True):
-    """How often a container was restarted."""
+class ContainerTerminated(Wire, frozen=True, kw_only=True):
+    """How a container ended."""
 
+    exit_code: int = 0
+    finished_at: datetime | None = None
+
+
+class ContainerState(Wire, frozen=True, kw_only=True):
+    """The state of a container; only whether it has ended matters here."""
+
+    terminated: ContainerTerminated | None = None
+
+
+class ContainerStatus(Wire, frozen=True, kw_only=True):
+    """How often a container was restarted, and how it ended."""
+
+    name: str = ""
     restart_count: int = 0
+    state: ContainerState = ContainerState()
 
 
 class PodStatus(pods.PodStatus, frozen=True, kw_only=True):
@@ -116,6 +150,7 @@ class PodStatus(pods.PodStatus, frozen=True, kw_only=True):
 
     conditions: tuple[PodCondition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
     extended_resource_claim_status: ExtendedClaimStatus | None = None
 
 
@@ -126,6 +161,7 @@ class PodMetadata(pods.PodMetadata, frozen=True, kw_only=True):
     deletion_grace_period_seconds: int | None = None
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
+    finalizers: tuple[str, ...] = ()
 
 
 class Pod(pods.Pod, frozen=True, kw_only=True):
@@ -199,6 +235,22 @@ class Pod(pods.Pod, frozen=True, kw_only=True):
             return self.ready
         at = self.available_at(min_ready_seconds)
         return at is not None and at <= now
+
+
+class NamespaceMetadata(Wire, frozen=True, kw_only=True):
+    """The metadata of a namespace."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    labels: dict[str, str] = field(default_factory=dict)
+
+
+class Namespace(Wire, frozen=True, kw_only=True):
+    """A namespace, by whose labels terms of pod affinity select it."""
+
+    metadata: NamespaceMetadata = NamespaceMetadata()
 
 
 class NodeSpec(Wire, frozen=True, kw_only=True):

@@ -20,7 +20,7 @@ from sully.domain.clusters.health import (
     condition,
 )
 from sully.domain.clusters.hub import is_accepted
-from sully.domain.placement.conditions import Finding
+from sully.domain.placement.results.conditions import Finding
 from sully.domain.simulated.fleet import SIMULATED
 
 SILENT = "sully.dev/unreachable"
@@ -40,7 +40,7 @@ _VERSIONS = ("v1.36.4", "v1.37.0")
 _GOLDEN = 0.6180339887498949
 """Multiples of it, without their whole parts, are spread evenly whatever their number."""
 
-AT_WORK = Finding(JOINED, "True", "ManagedClusterJoined", "Managed cluster joined")
+JOINED_CONDITION = Finding(JOINED, "True", "ManagedClusterJoined", "Managed cluster joined")
 HEALTHY = Finding(AVAILABLE, "True", "ManagedClusterAvailable", "Managed cluster is available")
 
 
@@ -140,7 +140,7 @@ def is_silent(cluster: ManagedCluster) -> bool:
     return silenced or terminating or not is_accepted(cluster)
 
 
-def is_unheard(cluster: ManagedCluster) -> bool:
+def is_unreachable(cluster: ManagedCluster) -> bool:
     """Report whether the hub has never seen the lease renewed, or considers it expired."""
     available = condition(cluster, AVAILABLE)
     return available is None or available.status == "Unknown"
@@ -166,7 +166,7 @@ def health(cluster: ManagedCluster) -> Finding:
     )
 
 
-def health_news(cluster: str, finding: Finding) -> tuple[str, str]:
+def health_event(cluster: str, finding: Finding) -> tuple[str, str]:
     """Return reason and note of the event about a change of health."""
     if finding.status == "True":
         # Written so by those whose event it is.

@@ -78,7 +78,7 @@ class Fleet:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class PodDelays:
     """How long pods take to start and to stop, in seconds."""
 
     start: float = 0.5

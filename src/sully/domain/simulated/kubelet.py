@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sully.domain.simulated.fleet import Pace
+from sully.domain.simulated.fleet import PodDelays
 from sully.domain.simulated.pods import Pod
 
 TERMINATED = 143
@@ -25,7 +25,7 @@ class Seen:
 
     startable: datetime | None = None
     """Since when its claims are there."""
-    leaving: datetime | None = None
+    terminating_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,19 +72,19 @@ Step = Rest | Look | Create | Run | Judge | End | Remove
 REST = Rest()
 
 
-def next_step(pod: Pod, seen: Seen, *, pace: Pace, now: datetime) -> Step:
+def next_step(pod: Pod, seen: Seen, *, delays: PodDelays, now: datetime) -> Step:
     """Return the next step for a pod."""
     if pod.is_terminating:
-        return _leave(pod, seen, pace, now)
+        return _leave(pod, seen, delays, now)
     if pod.finished:
         return REST
     if pod.running:
         return _run(pod, now)
-    if pod.status.start_time is None and (seen.startable is None or pace.start >= NOTICEABLE):
+    if pod.status.start_time is None and (seen.startable is None or delays.start >= NOTICEABLE):
         return Create()
     if seen.startable is None:
         return REST
-    at = seen.startable + timedelta(seconds=pace.start)
+    at = seen.startable + timedelta(seconds=delays.start)
     return Run() if at <= now else Look(at)
 
 
@@ -103,23 +103,23 @@ def _differs(status: str, ready: bool) -> bool:
     return (status == "True") != ready
 
 
-def _leave(pod: Pod, seen: Seen, pace: Pace, now: datetime) -> Step:
+def _leave(pod: Pod, seen: Seen, delays: PodDelays, now: datetime) -> Step:
     if not pod.running:
         let_go = pod.finished and pod.metadata.deletion_grace_period_seconds == 0
         # Without a finalizer it should be deleted: an earlier deletion was interrupted.
         return REST if let_go and pod.metadata.finalizers else Remove()
-    at = _stopped_at(pod, seen, pace)
+    at = _stopped_at(pod, seen, delays)
     return End(TERMINATED, remove=True) if at <= now else Look(at)
 
 
-def _stopped_at(pod: Pod, seen: Seen, pace: Pace) -> datetime:
+def _stopped_at(pod: Pod, seen: Seen, delays: PodDelays) -> datetime:
     """Return when the containers have stopped: in their own time, or when patience is over."""
     deadline = pod.metadata.deletion_timestamp
-    since = seen.leaving
+    since = seen.terminating_since
     if deadline is None or since is None:
         raise ValueError("a pod that is not deleted does not stop")
     grace = pod.metadata.deletion_grace_period_seconds
-    seconds = pace.stop if grace is None else min(pace.stop, grace)
+    seconds = delays.stop if grace is None else min(delays.stop, grace)
     # The deadline counts too: a restart must not repeat the whole grace period.
     return min(since + timedelta(seconds=seconds), max(deadline, since))
 

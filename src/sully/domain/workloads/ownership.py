@@ -25,13 +25,16 @@ Policy = Literal["Background", "Foreground", "Orphan"]
 _FINALIZERS = {"Orphan": ORPHAN, "Foreground": FOREGROUND}
 
 
-def deletion_finalizers(finalizers: Sequence[str], options: Mapping[str, Any]) -> list[str]:
+def deletion_finalizers(
+    finalizers: Sequence[str], options: Mapping[str, Any], default: Policy = "Background"
+) -> list[str]:
     """Return the finalizers of an object whose deletion is asked for.
 
-    What the request says counts; if it says nothing, a finalizer that is there already does.
+    What the request says counts; if it says nothing, a finalizer that is there already does, and
+    then the default of the kind.
     """
     policy = _asked_policy(options) or next(
-        (name for name, finalizer in _FINALIZERS.items() if finalizer in finalizers), "Background"
+        (name for name, finalizer in _FINALIZERS.items() if finalizer in finalizers), default
     )
     wanted = _FINALIZERS.get(policy, "")
     if {name for name in finalizers if name in _FINALIZERS.values()} == {wanted} - {""}:

@@ -7,7 +7,7 @@ rollout.py, progress.py and budgets.py; a pod is `domain/scheduling/objects.py`.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -180,7 +180,19 @@ class Budget(Wire, frozen=True, kw_only=True):
     status: BudgetStatus = msgspec.field(default_factory=BudgetStatus)
 
 
-def selector_of(obj: ReplicaSet | Deployment | Budget) -> Selector:
+class _HasSelector(Protocol):
+    @property
+    def selector(self) -> dict[str, Any] | None: ...
+
+
+class Selecting(Protocol):
+    """An object with a label selector in its spec."""
+
+    @property
+    def spec(self) -> _HasSelector: ...
+
+
+def selector_of(obj: Selecting) -> Selector:
     """Return which pods an object is about; one that cannot be read is about none."""
     try:
         return from_object(obj.spec.selector)

@@ -10,7 +10,7 @@ from typing import Protocol
 from sully.api.resource.types import DeviceToleration
 from sully.api.sully.types import EvictionCause, EvictionRecord
 from sully.domain.devices.pools import DeviceId
-from sully.domain.devices.taints import SourcedTaint, blocks
+from sully.domain.devices.taints import SourcedTaint
 from sully.domain.eviction.judge import EvictionPolicy, eviction_time
 from sully.explain.causes import Note, Source, note
 from sully.explain.explanation import Table
@@ -30,6 +30,9 @@ class Context(Protocol):
 
     @property
     def sources(self) -> Sources: ...
+
+    def prevents_scheduling(self, taint: SourcedTaint) -> bool:
+        """Report whether the scheduler honors a taint."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +69,7 @@ class AllocatedDevice:
     def effect_text(self, taint: SourcedTaint, context: Context) -> str:
         """Write what a taint does to the pods that have the device already."""
         if taint.taint.effect not in context.policy.effects:
-            return unused_text(taint)
+            return unused_text(taint, context)
         at = self.evicted_at(taint, context)
         if at is None:
             return "tolerated"
@@ -75,9 +78,9 @@ class AllocatedDevice:
         )
 
 
-def unused_text(taint: SourcedTaint) -> str:
+def unused_text(taint: SourcedTaint, context: Context) -> str:
     """Write what a taint does to a device that no pod has."""
-    return "prevents scheduling" if blocks(taint.taint) else "has no effect"
+    return "prevents scheduling" if context.prevents_scheduling(taint) else "has no effect"
 
 
 def device_table(devices: Iterable[AllocatedDevice], context: Context) -> Table:

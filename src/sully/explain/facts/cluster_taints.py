@@ -10,9 +10,9 @@ from sully.api.sully.types import ClusterTaintPolicy, ClusterTaintPolicyRule
 from sully.domain.clusters.health import AVAILABLE, condition, is_health
 from sully.domain.clusters.policies import taint_id
 from sully.domain.placement.predicates import select_labels
-from sully.domain.placement.status import MisconfiguredError
+from sully.domain.placement.results.status import MisconfiguredError
 from sully.explain.causes import ClusterTaint, Note, note
-from sully.explain.sources import manager
+from sully.explain.sources import program
 from sully.explain.text import taint_text
 
 
@@ -24,10 +24,12 @@ class ClusterTaints:
         """Return a taint with who added it, and for which condition."""
         type_ = self._condition_type(cluster, taint)
         reported = condition(cluster, type_) if type_ else None
+        by = self._source(cluster, taint)
         return ClusterTaint(
             taint=taint_text(taint),
             added=taint.time_added,
-            by=self._source(cluster, taint),
+            by=by,
+            program="" if by else program(cluster.metadata, "f:spec", "f:taints"),
             condition=type_,
             status=reported.status if reported is not None else "",
         )
@@ -39,7 +41,7 @@ class ClusterTaints:
             return f"policy {rule[0].metadata.name}"
         if _is_owned(cluster, taint):
             return "a policy that was deleted or changed"
-        return manager(cluster.metadata, "f:spec", "f:taints")
+        return ""
 
     def condition(self, cluster: ManagedCluster, taint: Taint, *, named: bool) -> Note | None:
         """Return the condition behind a taint; None if a user added it."""

@@ -13,9 +13,9 @@ from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.clusters.health import ACCEPTED, AVAILABLE, CLOCK_SYNCED, condition, is_health
 from sully.domain.clusters.hub import TROUBLED
-from sully.domain.placement.membership import BrokenSetError
-from sully.domain.placement.outcome import is_disabled
-from sully.domain.placement.verdicts import ClusterVerdict, sentence
+from sully.domain.placement.incremental.membership import BrokenSetError
+from sully.domain.placement.results.outcome import is_disabled
+from sully.domain.placement.results.verdicts import ClusterVerdict, sentence
 from sully.explain.causes import ClusterFacts, ClusterTaint, Finding, Note, note
 from sully.explain.explanation import Table, tables
 from sully.explain.facts.placements import trials_of
@@ -188,7 +188,12 @@ class _Cluster:
         taints = self.cluster.spec.taints
         facts = [self.reader.cluster_taints.of(self.cluster, taint) for taint in taints]
         rows = tuple(
-            (x.taint, format_time(x.added) if x.added is not None else "", x.by, x.condition)
+            (
+                x.taint,
+                format_time(x.added) if x.added is not None else "",
+                _added_by(x),
+                x.condition,
+            )
             for x in facts
         )
         return Table("Taints", ("taint", "added", "source", "condition"), rows)
@@ -201,6 +206,10 @@ class _Cluster:
         conditions = self.cluster.status.conditions
         rows = tuple((x.type, x.status, x.reason, x.message) for x in conditions)
         return Table("Conditions", ("type", "status", "reason", "message"), rows)
+
+
+def _added_by(taint: ClusterTaint) -> str:
+    return taint.by or (f"with {taint.program}" if taint.program else "")
 
 
 def _reported(reported: Condition) -> ClusterFacts:

@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from sully.api.sully.types import EvictionRecord
 from sully.client.transport import Key
 from sully.domain.allocation.availability import Availability, Obstacle
+from sully.domain.allocation.conflicts import DeviceConflict
 from sully.domain.devices.device import EffectiveDevice, Published
 from sully.domain.devices.pools import DeviceId
-from sully.domain.devices.taints import SourcedTaint, blocks
+from sully.domain.devices.taints import SourcedTaint
 from sully.explain.causes import DeviceFacts, Finding, Note, Source, note
 from sully.explain.explanation import Table, tables
 from sully.explain.facts.allocations import (
@@ -22,15 +23,23 @@ from sully.explain.facts.allocations import (
     record_table,
     unused_text,
 )
+from sully.explain.facts.inactive import inactive_notes
 from sully.explain.reader import Reader
 from sully.explain.sources import origins_of
 from sully.explain.text import attribute_text, enumerate_names, taint_text, toleration_text
-from sully.views.devices.device_views import ALL_NODES, SOME_NODES, node_of
+from sully.views.devices.device_views import ALL_NODES, SOME_NODES, conflict_between, node_of
 from sully.views.devices.name_index import Names
 from sully.views.kinds import RULES
 
 T = TypeVar("T", DeviceId, str)
-_IN_USE = ("InUse", "PodsNotEvicted", "PodsTerminating", "PodsToBeEvicted")
+_IN_USE = (
+    "AllocatedTwice",
+    "CapacityExceeded",
+    "InUse",
+    "PodsNotEvicted",
+    "PodsTerminating",
+    "PodsToBeEvicted",
+)
 
 
 class AmbiguousNameError(ValueError):
@@ -103,19 +112,20 @@ class _Device:
         self.obstacle = _obstacle(reader, published)
         self.taints = reader.taints(id_, [allocation.claim for allocation in allocations])
         self.allocated = tuple(reader.allocation(x.claim, x.result) for x in allocations)
+        self.conflict = conflict_between(allocations, self.device)
         self.facts = DeviceFacts(
             node=node if node not in (ALL_NODES, SOME_NODES) else "",
             all_nodes=node == ALL_NODES,
             some_nodes=node == SOME_NODES,
             claims=tuple(allocated.claim for allocated in self.allocated),
             users=tuple(self._users()),
-            taints=tuple(self._has_taints()),
+            taints=tuple(self._taint_notes()),
         )
 
     def find(self) -> Finding:
-        finding = self._cause()
+        finding = self._find_cause()
         details = tables(self._taint_table(), self._user_table(), _attributes(self.device))
-        also = tuple(self._also(in_use=finding.cause in _IN_USE))
+        also = tuple(self._further_notes(in_use=finding.cause in _IN_USE))
         return replace(finding, also=also, details=details)
 
     def _finding(
@@ -132,9 +142,11 @@ class _Device:
             remedies=remedies,
         )
 
-    def _cause(self) -> Finding:
+    def _find_cause(self) -> Finding:
         origins, sources = origins_of(self.taints), self.reader.sources
         claims = tuple(f"ResourceClaim/{claim}" for claim in self.facts.claims)
+        if self.conflict is not None:
+            return self._in_conflict(self.conflict)
         if self.device is None:
             return self._finding("StillAllocated", claims)
         due = [due for allocated in self.allocated for due in allocated.evicting(self.reader)]
@@ -148,13 +160,26 @@ class _Device:
             reason = self.obstacle.cause
             cause = reason if reason == "CountersUsed" else "Unusable"
             return self._finding(cause, (), reason, text=self.obstacle.text)
-        blocking = [taint for taint in self.taints if blocks(taint.taint)]
+        blocking = [taint for taint in self.taints if self.reader.prevents_scheduling(taint)]
         if not blocking:
-            reason_ = "TaintWithoutEffect" if self.taints else "NotTainted"
-            return self._finding("Free", origins, reason_)
+            return self._finding(
+                "Free", origins, "TaintWithoutEffect" if self.taints else "NotTainted"
+            )
         origins = origins_of(blocking)
-        remedies, blamed = (self._remove(blocking),), sources.of_all(origins)
-        return self._finding("PreventsScheduling", origins, sources=blamed, remedies=remedies)
+        remedies, taint_sources = (self._removal_remedy(blocking),), sources.of_all(origins)
+        return self._finding(
+            "PreventsScheduling", origins, sources=taint_sources, remedies=remedies
+        )
+
+    def _in_conflict(self, conflict: DeviceConflict) -> Finding:
+        because = tuple(f"ResourceClaim/{claim}" for claim in conflict.claims)
+        held = tuple(x.claim for x in self.allocated if x.claim in conflict.claims)
+        return self._finding(
+            conflict.cause,
+            because,
+            claims=tuple(dict.fromkeys(held)),
+            text=" and ".join(conflict.exceeded),
+        )
 
     def _evicting(self, due: Sequence[tuple[datetime, SourcedTaint]]) -> Finding:
         origins = origins_of(self.taints)
@@ -163,7 +188,10 @@ class _Device:
         if all(set(x.pods) == set(x.terminating) for x in evicted):
             return self._finding("PodsTerminating", origins, sources=sources)
         first = min(at for at, _ in due)
-        at, remedies = first if first > self.reader.now else None, (self._remove(self.taints),)
+        at, remedies = (
+            first if first > self.reader.now else None,
+            (self._removal_remedy(self.taints),),
+        )
         return self._finding("PodsToBeEvicted", origins, sources=sources, at=at, remedies=remedies)
 
     def _users(self) -> Iterator[Note]:
@@ -171,7 +199,7 @@ class _Device:
             if not x.admin_access:
                 yield note("PodUser", pods=x.pods) if x.pods else note("ClaimUser", claim=x.claim)
 
-    def _remove(self, taints: Iterable[SourcedTaint]) -> Note:
+    def _removal_remedy(self, taints: Iterable[SourcedTaint]) -> Note:
         sources = self.reader.sources.of_all(origins_of(taints))
         rules = [x for x in sources if x.origin.startswith(f"{RULES.kind}/")]
         steps = [note("DeleteRule", rule=x.origin.partition("/")[2]) for x in rules]
@@ -180,34 +208,40 @@ class _Device:
 
     # -- further notes ----------------------------------------------------------------------------
 
-    def _has_taints(self) -> Iterator[Note]:
+    def _taint_notes(self) -> Iterator[Note]:
         for taint in self.taints:
             evicts = taint.taint.effect in self.reader.policy.effects
             fact = self.reader.sources.sourced(taint)
             paused = evicts and fact.source.paused is not None
             yield note("ItHasTaint", taint=fact, paused=paused)
 
-    def _also(self, *, in_use: bool) -> Iterator[Note]:
+    def _further_notes(self, *, in_use: bool) -> Iterator[Note]:
         if self.obstacle is not None and in_use:
             yield note("NotAllocatable", text=self.obstacle.text)
         if claims := [x.claim for x in self.allocated if x.admin_access]:
             yield note("AdminAccess", claims=claims)
-        changed: dict[str, list[str]] = {}
+        yield from self._patch_notes()
+        yield from inactive_notes(self.reader, (self.id,), named=False)
+
+    def _patch_notes(self) -> Iterator[Note]:
         device = self.device
+        changed: dict[tuple[str, str], list[str]] = {}
         for origins in (device.attribute_origins, device.capacity_origins) if device else ():
             for name, origin in origins.items():
-                changed.setdefault(str(origin), []).append(name)
-        for patch, names in sorted(changed.items()):
-            yield note("Patched", names=sorted(names), patch=self.reader.sources.of(patch))
+                removed = device is not None and name in _removed(device)
+                key = str(origin), "RemovedByPatch" if removed else "Patched"
+                changed.setdefault(key, []).append(name)
+        for (patch, kind), names in sorted(changed.items()):
+            yield note(kind, names=sorted(names), patch=self.reader.sources.of(patch))
 
     # -- details ----------------------------------------------------------------------------------
 
     def _taint_table(self) -> Table:
         rows = []
         for taint in self.taints:
-            of = taint_text(taint.taint), str(taint.origin)
+            columns = taint_text(taint.taint), str(taint.origin)
             users = [(x.claim, x.effect_text(taint, self.reader)) for x in self.allocated]
-            rows += [(*of, *user) for user in users or [("", unused_text(taint))]]
+            rows += [(*columns, *user) for user in users or [("", unused_text(taint, self.reader))]]
         return Table("Taints", ("taint", "origin", "claim", "effect"), tuple(rows))
 
     def _user_table(self) -> Table:
@@ -245,8 +279,12 @@ def _attributes(device: EffectiveDevice | None) -> Table:
             for name, amount in sorted(device.capacity.items())
         ]
         rows += [
-            (name, "(removed)", str(origin))
-            for name, origin in sorted(device.attribute_origins.items())
-            if name not in device.attributes
+            (name, "removed by patch", str(device.attribute_origins[name]))
+            for name in sorted(_removed(device))
         ]
     return Table("Attributes", ("name", "value", "origin"), tuple(rows))
+
+
+def _removed(device: EffectiveDevice) -> set[str]:
+    """Return the attributes that patches remove."""
+    return device.attribute_origins.keys() - device.attributes.keys()

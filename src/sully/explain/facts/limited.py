@@ -13,7 +13,7 @@ from sully.api.cluster.types import PLACEMENT_LABEL
 from sully.api.sully.types import EvictionRecord
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.domain.placement.conditions import SATISFIED
+from sully.domain.placement.results.conditions import SATISFIED
 from sully.explain.causes import Finding, LimitedFacts, Note, note
 from sully.explain.explanation import tables
 from sully.explain.facts.allocations import record_table
@@ -26,7 +26,7 @@ from sully.views.fleet_kinds import DECISIONS, PLACEMENTS
 from sully.views.kinds import RULES
 
 
-def _not_allowed(
+def _forbidden_finding(
     kind: str, key: Key, namespace: str, resources: str, notes: list[Note], **more: Any
 ) -> Finding:
     """Return what is known of an object that the caller is not allowed to see."""
@@ -37,7 +37,7 @@ def _not_allowed(
     return Finding(kind=kind, name=key.name, cause="NotAllowed", facts=facts, **more)
 
 
-def _evicted(name: str, records: Sequence[EvictionRecord]) -> list[Note]:
+def _eviction_notes(name: str, records: Sequence[EvictionRecord]) -> list[Note]:
     if not records:
         return []
     spec = records[-1].spec
@@ -52,9 +52,14 @@ def limited_rule(reader: Reader, key: Key, namespace: str) -> Finding:
         lambda record: any((cause.kind, cause.name) == origin for cause in record.spec.causes)
     )
     pods = list(blocked_pods(reader, key.name))
-    notes = [*([note("BlocksPods", pods=pods)] if pods else ()), *_evicted("HasEvicted", records)]
+    notes = [
+        *([note("BlocksPods", pods=pods)] if pods else ()),
+        *_eviction_notes("HasEvicted", records),
+    ]
     details = tables(record_table(records))
-    return _not_allowed(RULES.kind, key, namespace, "devicetaintrules", notes, details=details)
+    return _forbidden_finding(
+        RULES.kind, key, namespace, "devicetaintrules", notes, details=details
+    )
 
 
 def limited_device(reader: Reader, key: Key, namespace: str) -> Finding:
@@ -64,19 +69,21 @@ def limited_device(reader: Reader, key: Key, namespace: str) -> Finding:
     _, records = evictions_from(reader, str(device) if device is not None else key.name)
     allocated = [reader.allocation(x.claim, x.result) for x in allocations if x.device == device]
     notes = [note("HeldByClaim", claim=x.claim, pods=x.pods) for x in allocated]
-    notes += _evicted("EvictedFrom", records)
+    notes += _eviction_notes("EvictedFrom", records)
     because = tuple(f"ResourceClaim/{x.claim}" for x in allocated)
     more = {"because": because, "details": tables(record_table(records))}
     resources = "resourceslices and devicetaintrules"
-    return _not_allowed("Device", key, namespace, resources, notes, **more)
+    return _forbidden_finding("Device", key, namespace, resources, notes, **more)
 
 
 def limited_cluster(reader: Reader, key: Key, namespace: str) -> Finding:
     """Find which placements of a namespace select a cluster."""
     keys = sorted(map(key_of, reader.snapshot.of(PLACEMENTS).values()))
-    placements = [str(placement) for placement in keys if key.name in _decided(reader, placement)]
+    placements = [
+        str(placement) for placement in keys if key.name in _selected_clusters(reader, placement)
+    ]
     notes = [note("HeldByPlacements", placements=placements)] if placements else []
-    return _not_allowed("ManagedCluster", key, namespace, "managedclusters", notes)
+    return _forbidden_finding("ManagedCluster", key, namespace, "managedclusters", notes)
 
 
 def limited_placement(reader: Reader, key: Key, _: str) -> Finding | None:
@@ -93,19 +100,19 @@ def limited_placement(reader: Reader, key: Key, _: str) -> Finding | None:
         reason=condition.reason if condition is not None else "",
         facts=LimitedFacts(
             resources="managedclusters, managedclustersets and their bindings",
-            clusters=_decided(reader, key),
+            clusters=_selected_clusters(reader, key),
             at=condition.last_transition_time if condition is not None else None,
             message=condition.message if condition is not None else "",
         ),
     )
 
 
-def _decided(reader: Reader, placement: Key) -> tuple[str, ...]:
+def _selected_clusters(reader: Reader, placement: Key) -> tuple[str, ...]:
     names = [
         decision.cluster_name
-        for page in reader.snapshot.of(DECISIONS).values()
-        if page.metadata.namespace == placement.namespace
-        and page.metadata.labels.get(PLACEMENT_LABEL) == placement.name
-        for decision in page.status.decisions
+        for decisions in reader.snapshot.of(DECISIONS).values()
+        if decisions.metadata.namespace == placement.namespace
+        and decisions.metadata.labels.get(PLACEMENT_LABEL) == placement.name
+        for decision in decisions.status.decisions
     ]
     return tuple(sorted(names))

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from sully.api.resource.types import ResourceSlicePatch
 from sully.client.transport import Key
+from sully.domain.capabilities.inaction import Inaction, Subject, inaction_of
 from sully.domain.devices.device import EffectiveDevice
+from sully.domain.devices.patches import sets_values
 from sully.domain.eviction.judge import Evict, Wait
 from sully.explain.causes import Finding, Note, RuleFacts, note
 from sully.explain.explanation import Table, tables
+from sully.explain.facts.inactive import advice
 from sully.explain.facts.selectors import mismatch, undecided
 from sully.explain.reader import Reader
 from sully.explain.sources import of_patch
@@ -29,11 +34,12 @@ def find_patch(reader: Reader, key: Key) -> Finding | None:
         winner
         for device in map(inventory.device, selected)
         if device is not None
-        for winner in _winners(patch, device)
+        for winner in _overriding_patches(patch, device)
     )
     failing, selector = undecided(choices), devices.filter
     facts = RuleFacts(
         by=source.by,
+        program=source.program,
         created=source.since,
         why=source.why,
         selector="all devices" if selector is None else selector_text(selector),
@@ -42,8 +48,13 @@ def find_patch(reader: Reader, key: Key) -> Finding | None:
         values=winners.total(),
         winners=tuple(note("Overrides", patch=x, values=winners[x]) for x in sorted(winners)),
     )
+    inactive = _inactive(reader, patch)
+    if inactive is not None:
+        facts = replace(facts, inactive=inactive.reason, enable=advice(inactive))
     if patch.metadata.deletion_timestamp is not None:
         cause = "Deleted"
+    elif inactive is not None:
+        cause = "FeatureDisabled" if inactive.gates else "NotSupported"
     elif selected:
         total = len(devices.attributes) + len(devices.capacity) + len(devices.taints)
         entirely = winners.total() >= total * len(selected)
@@ -62,15 +73,36 @@ def find_patch(reader: Reader, key: Key) -> Finding | None:
     )
 
 
+def _inactive(reader: Reader, patch: ResourceSlicePatch) -> Inaction | None:
+    """Return why nothing of a patch has an effect; None if something has."""
+    plane, taints = reader.snapshot.control_plane, patch.spec.devices.taints
+    values = sets_values(patch) and plane.honors_patched_values
+    if values or any(plane.honors_patched_taint(taint.effect) for taint in taints):
+        return None
+    subjects = (Subject.PATCHES, Subject.PATCHED_VALUES, Subject.TAINTS)
+    return next(filter(None, (inaction_of(plane, subject) for subject in subjects)), None)
+
+
 def _also(reader: Reader, patch: ResourceSlicePatch, failing: tuple[Note, ...]) -> Iterator[Note]:
     yield from failing
+    if _inactive(reader, patch) is None:
+        yield from _partly_inactive(reader, patch)
     if pods := list(_evicted(reader, patch)):
         yield note("EvictedPods", pods=pods)
     if (until := of_patch(patch).until) is not None:
         yield note("Expires", at=until, overdue=False)
 
 
-def _winners(patch: ResourceSlicePatch, device: EffectiveDevice) -> Iterator[str]:
+def _partly_inactive(reader: Reader, patch: ResourceSlicePatch) -> Iterator[Note]:
+    plane, devices = reader.snapshot.control_plane, patch.spec.devices
+    subjects = [Subject.PATCHES]
+    subjects += [Subject.PATCHED_VALUES] if sets_values(patch) else []
+    subjects += [Subject.TAINTS] if devices.taints else []
+    for inaction in filter(None, (inaction_of(plane, subject) for subject in subjects)):
+        yield note("PartlyInactive", why=inaction.text)
+
+
+def _overriding_patches(patch: ResourceSlicePatch, device: EffectiveDevice) -> Iterator[str]:
     """Yield the patches that take precedence, once for each value that this one would set."""
     spec, name = patch.spec.devices, patch.metadata.name
     for origins, values in (

@@ -16,11 +16,14 @@ from sully.api.resource.types import DeviceTaintSelector
 from sully.client.objects import key_of
 from sully.domain.planning.objects import PlannedPod
 from sully.domain.scheduling.diagnosis import CONDITION, Diagnosis, RequestAccount, decode
-from sully.domain.scheduling.filters import not_evaluated
+from sully.domain.scheduling.filters import named_nodes
+from sully.domain.scheduling.messages import unknown
 from sully.domain.scheduling.objects import Pod
+from sully.domain.scheduling.volumes import Provisioning
 from sully.explain.causes import Finding, Note, PendingFacts, note
 from sully.explain.explanation import Table, tables
 from sully.explain.facts.pending_claims import find_claim_problem, pending_finding
+from sully.explain.facts.rejections import other_rejections, rejected_nodes, rejection_note
 from sully.explain.facts.solutions import SolutionWriter
 from sully.explain.kinds import LABELED_PODS
 from sully.explain.reader import Reader
@@ -32,14 +35,17 @@ from sully.explain.shortages import (
 from sully.explain.text import enumerate_names
 from sully.explain.trials.changes import Change, LargestNode, Solution
 from sully.explain.trials.scheduler import (
+    CONSTRAINTS,
     Attempt,
     Rejection,
+    SchedulerCopy,
     resolve_claims,
     unallocated,
 )
 from sully.explain.trials.search import remaining, solutions, too_large
 from sully.explain.trials.what_if import PodTrials, key_from
 from sully.views.kinds import CLAIMS, CLASSES
+from sully.views.snapshot.kinds import NODES
 
 SCHEDULED: Final = "PodScheduled"
 _MAX_REASONS: Final = 3
@@ -55,8 +61,27 @@ def find_pending(reader: Reader, pod: PlannedPod, previous: tuple[Note, ...]) ->
     return replace(
         finding,
         since=since or pod.metadata.creation_timestamp,
-        also=(*finding.also, *previous),
+        also=(*finding.also, *_named_nodes(pod), *_quoted(reader, pod, finding), *previous),
     )
+
+
+def _quoted(reader: Reader, pod: PlannedPod, finding: Finding) -> Iterator[Note]:
+    """Yield what the scheduler reports that acts there, if it is not ours."""
+    condition, ours = pod.condition(SCHEDULED), pod.asks_for()
+    if condition is None or not condition.message or condition.reason == "SchedulingGated":
+        return
+    if ours and reader.snapshot.control_plane.scheduler == "Sully":
+        return
+    if finding.cause != "Unschedulable":
+        name = "kube-scheduler" if ours else pod.spec.scheduler_name
+        yield note("SchedulerReports", scheduler=name, message=condition.message)
+
+
+def _named_nodes(pod: PlannedPod) -> Iterator[Note]:
+    if names := named_nodes(pod):
+        owner = pod.metadata.controller()
+        by = f"{owner.kind} {owner.name}" if owner is not None else ""
+        yield note("NamedNodes", names=sorted(names), owner=by)
 
 
 def current_diagnosis(reader: Reader, pod: Pod) -> Diagnosis | None:
@@ -78,16 +103,39 @@ class _PendingPod:
         self.reader = reader
         self.pod = pod
         self.resolved = resolve_claims(pod, reader.snapshot)
+        self.named = tuple(sorted(named_nodes(pod) or ()))
+        """The only nodes that count, if its affinity names them."""
+
+    @cached_property
+    def scheduler(self) -> SchedulerCopy | None:
+        """Return a scheduler that knows the nodes that count for the pod."""
+        if self.reader.scheduler is None or not self.named:
+            return self.reader.scheduler
+        snapshot = self.reader.snapshot
+        keys = map(key_of, snapshot.of(NODES).values())
+        others = [key for key in keys if key.name not in self.named]
+        return SchedulerCopy(snapshot.without(NODES, *others))
 
     def find(self) -> Finding:
-        return (
+        finding = (
             self._of_pod()
             or find_claim_problem(self.reader, self.pod, self.resolved)
-            or self._unsupported()
             or self._of_attempt()
             or self._of_devices(recorded_diagnosis(self.pod))
             or self._unknown()
         )
+        return replace(finding, also=(*finding.also, *self._not_decided()))
+
+    def _not_decided(self) -> Iterator[Note]:
+        """Yield what else decides, and what the scheduler may do besides."""
+        attempt = self.attempt if not self.resolved.message else None
+        if attempt is None:
+            return
+        told = _to_provision(attempt)
+        if more := [text for text in map(unknown, attempt.unknown) if text not in told]:
+            yield note("NotEvaluated", what=more)
+        for preemption in attempt.preemptions:
+            yield note("MayPreempt", pods=preemption.victims, node=preemption.node)
 
     def _finding(
         self,
@@ -102,26 +150,32 @@ class _PendingPod:
         """Find what excludes every scheduler, or ours."""
         spec = self.pod.spec
         if not self.pod.asks_for():
-            return self._finding("OtherScheduler", PendingFacts(scheduler=spec.scheduler_name))
+            facts = PendingFacts(scheduler=spec.scheduler_name)
+            return self._finding("OtherScheduler", facts, also=tuple(self._evaluated()))
         if spec.scheduling_gates:
             gates = tuple(str(gate.get("name", "")) for gate in spec.scheduling_gates)
-            return self._finding("SchedulingGated", PendingFacts(gates=gates))
+            facts = PendingFacts(gates=gates)
+            return self._finding("SchedulingGated", facts, also=tuple(self._evaluated()))
         return None
 
-    def _unsupported(self) -> Finding | None:
-        field = not_evaluated(self.pod)
-        return self._finding("UnsupportedConstraint", PendingFacts(field=field)) if field else None
+    def _evaluated(self) -> Iterator[Note]:
+        """Yield whether nodes and devices would do, whoever decides."""
+        attempt = self.attempt if not self.resolved.message else None
+        if attempt is not None and attempt.node:
+            yield note("WouldFit", node=attempt.node)
+        elif attempt is not None and attempt.message:
+            yield note("WouldNotFit", message=attempt.message.partition(" preemption:")[0])
 
     # -- the scheduler ----------------------------------------------------------------------------
 
     @cached_property
     def attempt(self) -> Attempt | None:
-        scheduler = self.reader.scheduler
+        scheduler = self.scheduler
         return scheduler.attempt(self.pod, self.resolved.claims) if scheduler is not None else None
 
     @cached_property
     def trials(self) -> PodTrials | None:
-        scheduler = self.reader.scheduler
+        scheduler = self.scheduler
         return PodTrials(scheduler, self.pod, self.resolved.claims) if scheduler else None
 
     @cached_property
@@ -145,7 +199,13 @@ class _PendingPod:
             facts = PendingFacts(message=attempt.error, failure=attempt.failure)
             return self._finding("SchedulerError", facts)
         if not attempt.nodes:
-            return self._finding("NoNodes")
+            return self._finding("NoNodes", PendingFacts(named=self.named))
+        if attempt.unsupported:
+            return self._finding("UnsupportedConstraint", PendingFacts(field=attempt.unsupported))
+        # A pod whose volumes are provisioned has a node already, and is bound when they are.
+        volumes = attempt.volumes or (attempt.node and "; ".join(_to_provision(attempt)))
+        if volumes:
+            return self._finding("VolumesNotReady", PendingFacts(message=volumes))
         if attempt.node:
             return self._finding("NotScheduledYet", PendingFacts(node=attempt.node))
         return (
@@ -194,14 +254,15 @@ class _PendingPod:
         shown = rejections[:_MAX_REASONS]
         facts = PendingFacts(
             nodes=attempt.nodes,
+            node=rejections[0].names[0] if self.named and attempt.nodes == 1 else "",
             same=len(shown) == 1 and len(shown[0].names) == attempt.nodes,
-            reasons=tuple(map(_rejecting, shown)),
+            reasons=tuple(map(rejection_note, shown)),
             notes=tuple(note("NodeMessage", names=x.names, message=x.message) for x in rejections),
         )
         return self._finding(
             "NodesUnsuitable",
             facts,
-            [f"Node/{name}" for name in _names(rejections)][:_MAX_NODES],
+            [f"Node/{name}" for name in rejected_nodes(rejections)][:_MAX_NODES],
             also=also,
             remedies=remedies,
             details=self._tables(diagnosis, rejections),
@@ -209,12 +270,17 @@ class _PendingPod:
 
     def _node_advice(self, rejections: Sequence[Rejection]) -> _Advice:
         """Find what to look at, and what devices would lack if the first node fit the pod."""
-        advice, trials = tuple(replace(_rejecting(x), remedy=True) for x in rejections), self.trials
-        if trials is None:
+        advice, trials = (
+            tuple(replace(rejection_note(x), remedy=True) for x in rejections),
+            self.trials,
+        )
+        if trials is None or any(x.message in CONSTRAINTS for x in rejections):
             return (), advice
         first = next(iter(trials.obstacles()), None)
         if first is None:
-            exceeding = tuple(Note("ExceedsNodes", x._asdict()) for x in trials.exceeding())
+            exceeding = tuple(
+                note("ExceedsNodes", named=self.named, **x._asdict()) for x in trials.exceeding()
+            )
             remedies = tuple(replace(excess, remedy=True) for excess in exceeding)
             return exceeding, remedies or (note("NoNodeHasAll"),)
         change = Change(remove=tuple(trials.pods_on(first.node)), obstacles=first)
@@ -243,7 +309,7 @@ class _PendingPod:
             *read.notes(),
             *also,
             *(self._out_of_reach() if reason == "NoDevices" else ()),
-            *_other_rejections(rejections),
+            *other_rejections(rejections),
             *(self._ahead() if tried else ()),
         )
         return self._finding(
@@ -310,7 +376,10 @@ class _PendingPod:
     def _out_of_reach(self) -> Iterator[Note]:
         """Yield the number of devices that are published for no node that exists."""
         if published := self.reader.snapshot.inventory.count_named(DeviceTaintSelector()):
-            yield note("OutOfReach", devices=published)
+            if self.named:
+                yield note("OnOtherNodes", devices=published, names=self.named)
+            else:
+                yield note("OutOfReach", devices=published)
 
     def _ahead(self) -> Iterator[Note]:
         """Yield the pods before this one in the queue that request devices of the same classes."""
@@ -349,25 +418,15 @@ class _PendingPod:
         return tables(*(self._read(diagnosis).tables() if diagnosis is not None else ()), nodes)
 
 
+def _to_provision(attempt: Attempt) -> list[str]:
+    """Return the volumes that have to be provisioned, in words."""
+    return [unknown(what) for what in attempt.unknown if isinstance(what, Provisioning)]
+
+
 def _queue_order(pod: Pod) -> tuple[int, datetime]:
     """Return what the scheduling queue is ordered by; pods of one second are equal."""
     created = pod.metadata.creation_timestamp or datetime.min.replace(tzinfo=UTC)
     return -(pod.spec.priority or 0), created
-
-
-def _rejecting(rejection: Rejection) -> Note:
-    name = f"Nodes/{rejection.kind}"
-    return note(name, names=rejection.names, resource=rejection.resource)
-
-
-def _names(rejections: Iterable[Rejection]) -> tuple[str, ...]:
-    """Return the nodes that do not fit, each once: one may have several reasons."""
-    return tuple(dict.fromkeys(name for nodes in rejections for name in nodes.names))
-
-
-def _other_rejections(rejections: Sequence[Rejection]) -> Iterator[Note]:
-    if nodes := len(_names(rejections)):
-        yield note("OtherRejections", nodes=nodes, messages=[x.message for x in rejections])
 
 
 def _reason(diagnosis: Diagnosis, tried: Sequence[Solution]) -> str:

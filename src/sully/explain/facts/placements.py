@@ -1,7 +1,7 @@
 """Placements: why they select these clusters and not others.
 
-The verdicts are those of `domain/placement/verdicts.py`. What prevents the whole placement from
-working comes first, then what excludes most clusters.
+The verdicts are those of `domain/placement/results/verdicts.py`. What prevents the whole placement
+from working comes first, then what excludes most clusters.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from msgspec.structs import replace
 from sully.api.cluster.types import PREFER_NO_SELECT, Placement
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.domain.placement.conditions import REMOVALS_DELAYED, SATISFIED
-from sully.domain.placement.membership import BrokenSetError
-from sully.domain.placement.outcome import DISABLED, Outcome
+from sully.domain.placement.incremental.membership import BrokenSetError
 from sully.domain.placement.predicates import Mismatch
-from sully.domain.placement.verdicts import ClusterVerdict, sentence
-from sully.explain.causes import Finding, Note, PlacementFacts, note
+from sully.domain.placement.results.conditions import REMOVALS_DELAYED, SATISFIED
+from sully.domain.placement.results.outcome import DISABLED, Outcome
+from sully.domain.placement.results.verdicts import ClusterVerdict, sentence
+from sully.explain.causes import ClusterTaint, Finding, Note, PlacementFacts, note
 from sully.explain.explanation import Table, tables
 from sully.explain.reader import Reader
 from sully.explain.text import enumerate_names, taint_text
@@ -181,18 +181,20 @@ class _Placement:
         )
         if texts:
             text, count = texts.most_common(1)[0]
-            return note("ClustersTaint", taint=text, by=self._added_by(text), clusters=count)
+            added = self._first_with(text)
+            by, program = (added.by, added.program) if added is not None else ("", "")
+            return note("ClustersTaint", taint=text, by=by, program=program, clusters=count)
         unmatched = sum(verdict.stage == "Predicate" for verdict in self.verdicts)
         if unmatched:
             return note("ClustersUnmatched", clusters=unmatched)
         return note("NoMoreClusters")
 
-    def _added_by(self, text: str) -> str:
+    def _first_with(self, text: str) -> ClusterTaint | None:
         for verdict in self.verdicts:
             cluster, blocked = self.reader.clusters.get(verdict.cluster), verdict.blocked_by
             if cluster is not None and blocked is not None and taint_text(blocked.taint) == text:
-                return self.reader.cluster_taints.of(cluster, blocked.taint).by
-        return ""
+                return self.reader.cluster_taints.of(cluster, blocked.taint)
+        return None
 
     def _excluded(self) -> Iterator[Note]:
         """Yield the clusters that are not selected, by reason."""

@@ -22,6 +22,13 @@ from sully.explain.facts.allocations import (
     had_taints,
     record_table,
 )
+from sully.explain.facts.inactive import inactive_notes
+from sully.explain.facts.loops import (
+    evicted_in_loop,
+    loop_membership,
+    loop_origins,
+    loops_with_pod,
+)
 from sully.explain.facts.pending import find_pending
 from sully.explain.kinds import BUDGETS, LABELED_PODS
 from sully.explain.reader import Reader
@@ -39,8 +46,8 @@ def find_pod(reader: Reader, key: Key) -> Finding | None:
     pod = reader.snapshot.get(LABELED_PODS, key)
     if pod is None:
         records = reader.evictions(lambda x: (x.spec.pod.namespace, x.spec.pod.name) == key)
-        return _evicted(reader, records) if records else None
-    previous = tuple(_previous(reader, pod))
+        return _evicted(reader, records) if records else _evicted_in_loop(reader, key)
+    previous = (*loops_with_pod(reader, pod), *_previous(reader, pod))
     if pod.spec.node_name or pod.finished or pod.metadata.deletion_timestamp is not None:
         return _BoundPod(reader, pod).find(previous)
     return find_pending(reader, pod, previous)
@@ -65,6 +72,24 @@ def _evicted(reader: Reader, records: Sequence[EvictionRecord]) -> Finding:
         ),
         because=tuple(f"{cause.kind}/{cause.name}" for cause in spec.causes),
         details=tables(record_table(reversed(records))),
+    )
+
+
+def _evicted_in_loop(reader: Reader, key: Key) -> Finding | None:
+    """Return that a pod was evicted in a loop, where only events show it."""
+    found = evicted_in_loop(reader, key)
+    if found is None:
+        return None
+    eviction, loop = found
+    return Finding(
+        kind="Pod",
+        namespace=key.namespace,
+        name=key.name,
+        cause="EvictedInLoop",
+        reason="EvictedByTaint",
+        facts=PodFacts(owner=loop.owner.replace("/", " "), at=eviction.time),
+        also=(loop_membership(reader, loop, loop.owner),),
+        because=loop_origins(reader, loop),
     )
 
 
@@ -118,7 +143,8 @@ class _BoundPod:
         record, finding = self.record, self._cause()
         evictions = (record_table((record,)),) if record is not None else ()
         details = tables(device_table(self.allocated, self.reader), *evictions)
-        return replace(finding, also=previous, details=details)
+        inactive = inactive_notes(self.reader, (x.device for x in self.allocated))
+        return replace(finding, also=(*previous, *inactive), details=details)
 
     def _finding(self, cause: str, facts: PodFacts | None = None, **more: Any) -> Finding:
         metadata = self.pod.metadata
@@ -216,7 +242,7 @@ class _BoundPod:
         rules = [reason.taint.origin.name for reason in because if reason.rule is not None]
         if len(rules) < len(because):
             rules = []
-        pausable = bool(rules) and self.reader.snapshot.has_records
+        pausable = bool(rules) and self.reader.snapshot.control_plane.evictor == "Sully"
         return note("StopEviction", rules=list(dict.fromkeys(rules)), pausable=pausable)
 
     def _paused(self, because: Sequence[Reason]) -> Finding:
@@ -245,10 +271,11 @@ class _BoundPod:
             budgets = dict(self._budgets())
             facts |= {"budgets": tuple(budgets), "allowed": any(budgets.values())}
             return self._evicting("WaitingForDisruptionBudget", because, **facts)
-        rates = [reason.taint.taint.evictions_per_second for reason in because]
+        rates = [reason.taint.rate for reason in because]
         limits = [rate for rate in rates if rate is not None]
         if limits and len(limits) == len(rates):
-            return self._evicting("EvictionRateLimited", because, **facts, rate=max(limits))
+            fastest = max(limits, key=lambda rate: rate.per_second)
+            return self._evicting("EvictionRateLimited", because, **facts, rate=str(fastest))
         return self._evicting("EvictionDue", because, **facts)
 
     def _budgets(self) -> Iterator[tuple[str, bool]]:

@@ -13,19 +13,25 @@ from sully.api.resource.types import DeviceTaintRule
 from sully.api.sully.types import EvictionRecord, TaintRecord, rules_of
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.domain.devices.rules import UNKNOWN
+from sully.domain.capabilities.inaction import Subject, inaction_of
+from sully.domain.devices.rules import UNKNOWN, rule_rate
 from sully.domain.devices.taints import BUDGET_EFFECTS, NONE, PREFERENCE_EFFECTS, blocks
 from sully.domain.eviction.preview import preview
 from sully.domain.eviction.records import EXPIRY
 from sully.domain.eviction.status import evicted_count
+from sully.domain.scheduling.diagnosis import Diagnosis
+from sully.domain.scheduling.objects import Pod
 from sully.explain.causes import Finding, Note, RuleFacts, note
 from sully.explain.explanation import Table, tables
+from sully.explain.facts.inactive import advice, stale_status, whole_inaction
+from sully.explain.facts.loops import LOOP, loop_note, loop_remedies, loops_of_rule
 from sully.explain.facts.pending import current_diagnosis, recorded_diagnosis
 from sully.explain.facts.selectors import mismatch, undecided
 from sully.explain.kinds import LABELED_PODS
 from sully.explain.reader import Reader
 from sully.explain.sources import of_rule
 from sully.explain.text import selector_text, taint_text, time_text
+from sully.explain.trials.scheduler import SchedulerCopy, resolve_claims
 from sully.machinery.timestamps import format_time
 from sully.views.kinds import RULES
 
@@ -58,17 +64,50 @@ def blocked_pods(reader: Reader, name: str) -> Iterator[str]:
     """Yield the Pending pods that a rule prevents scheduling of.
 
     What the scheduler wrote down may be half a minute old, so the pods are judged again, unless
-    there are too many.
+    there are too many. Devices with the taint may be only a part of what a pod lacks, so it is
+    judged once more without the rule.
     """
-    origin = f"{RULES.kind}/{name}"
     pods = sorted(reader.snapshot.of(LABELED_PODS).values(), key=key_of)
     pending = [pod for pod in pods if not pod.spec.node_name and not pod.finished]
+    trial = _RemovalTrial(reader, name)
     for index, pod in enumerate(pending):
         judged = index < _MAX_JUDGED
         diagnosis = current_diagnosis(reader, pod) if judged else recorded_diagnosis(pod)
-        requests = diagnosis.short if diagnosis is not None else ()
-        if any(taint.origin == origin for request in requests for taint in request.taints):
+        if diagnosis is not None and trial.blocks(pod, diagnosis, judged=judged):
             yield pod.label
+
+
+class _RemovalTrial:
+    """Whether Pending pods would be scheduled without a rule."""
+
+    def __init__(self, reader: Reader, name: str) -> None:
+        self._reader = reader
+        self._origin = f"{RULES.kind}/{name}"
+        self._copies: dict[frozenset[str], SchedulerCopy] = {}
+
+    def blocks(self, pod: Pod, diagnosis: Diagnosis, *, judged: bool) -> bool:
+        """Report whether a pod is Pending because of the rule, alone or together with others."""
+        origins = {taint.origin for request in diagnosis.short for taint in request.taints}
+        if self._origin not in origins:
+            return False
+        if self._reader.scheduler is None or not judged:
+            # It cannot be tried, so what the scheduler wrote down has to do.
+            return True
+        if self._is_scheduled(pod, {self._origin}):
+            return True
+        rules = {origin for origin in origins if origin.startswith(f"{RULES.kind}/")}
+        if not self._is_scheduled(pod, rules):
+            return False
+        # Several rules taint its devices. One that is enough by itself is the cause.
+        return not any(self._is_scheduled(pod, {other}) for other in rules - {self._origin})
+
+    def _is_scheduled(self, pod: Pod, rules: set[str]) -> bool:
+        names = frozenset(rules)
+        if names not in self._copies:
+            keys = [Key("", origin.partition("/")[2]) for origin in names]
+            self._copies[names] = SchedulerCopy(self._reader.snapshot.without(RULES, *keys))
+        copy = self._copies[names]
+        return bool(copy.attempt(pod, resolve_claims(pod, copy.snapshot).claims).node)
 
 
 class _Rule:
@@ -79,16 +118,18 @@ class _Rule:
         uid = rule.metadata.uid
         self.record = next((x for x in records if x.spec.rule.uid == uid), None)
         self.evictions = reader.evictions(lambda record: uid in rules_of(record))
-        self.pods, self.terminating = self._affected()
+        self.inactive = whole_inaction(reader, Subject.RULES)
+        self.pods, self.terminating = ([], []) if self.inactive else self._affected()
         recorded = max(len(self.evictions), self.record.status.evicted if self.record else 0)
         counted = evicted_count(
-            rule.status.conditions, recorded, has_records=reader.snapshot.has_records
+            rule.status.conditions, recorded, has_records=reader.snapshot.records_evictions
         )
         self.complete = counted.complete
         """False: more pods may have been evicted than are recorded."""
         evicted = counted.at_least(len(self.terminating))
         self.counts = reader.exposures.counts(rule, evicted=evicted)
         problems = [(x.device, x.choice) for x in reader.exposures.problems(rule)]
+        self.loops = tuple(loops_of_rule(reader, rule))
         self.undecided = undecided(problems)
         self.unrecorded = any(choice == UNKNOWN for _, choice in problems)
 
@@ -98,6 +139,7 @@ class _Rule:
         facts = RuleFacts(
             name=rule.metadata.name,
             by=source.by,
+            program=source.program,
             created=source.since,
             why=source.why,
             taint=taint_text(rule.spec.taint),
@@ -107,7 +149,7 @@ class _Rule:
             devices=counts.published,
             allocated=counts.allocated,
             effect=rule.spec.taint.effect,
-            pausable=self.complete,
+            pausable=has_pauses(self.reader),
             terminating=len(self.terminating),
             evicted=counts.evicted,
             complete=self.complete,
@@ -119,9 +161,10 @@ class _Rule:
             facts=replace(facts, **more),
             since=rule.metadata.deletion_timestamp,
             also=tuple(self._also(cause)),
+            remedies=loop_remedies(self.loops) if cause == LOOP else (),
             details=tables(
                 self._selection(),
-                self._pod_table("Pods to be evicted", "due", self.pods),
+                self._pending_table(),
                 self._pod_table("Terminating pods", "grace ends", self.terminating),
                 _changes(self.record),
                 _evictions(self.evictions),
@@ -148,6 +191,8 @@ class _Rule:
         rule, counts, effect = self.rule, self.counts, self.rule.spec.taint.effect
         if rule.metadata.deletion_timestamp is not None:
             return "Deleted", {}
+        if (inactive := self.inactive) is not None:
+            return "FeatureDisabled", {"inactive": inactive.reason, "enable": advice(inactive)}
         if rule.spec.device_selector is None:
             return "NoSelector", {}
         if not counts.published and not counts.allocated:
@@ -166,6 +211,8 @@ class _Rule:
         if paused is not None:
             why = paused if paused != "true" else ""
             return "EvictionPaused", {"paused": why, "pods": self.counts.pods}
+        if self.loops:
+            return LOOP, {"loops": tuple(map(loop_note, self.loops))}
         pods = [pod for pod in self.pods if until is None or until > pod.due]
         if self.pods and not pods:
             return "TaintExpiresFirst", {"pods": len(self.pods)}
@@ -175,7 +222,7 @@ class _Rule:
             return "PodsToBeEvicted", {
                 "pods": len(pods),
                 "due": 0 if due == len(pods) else due,
-                "rate": taint.evictions_per_second,
+                "rate": str(rate) if (rate := rule_rate(self.rule)) is not None else None,
                 "budgets": taint.effect in BUDGET_EFFECTS,
             }
         first = min(pods)
@@ -192,6 +239,12 @@ class _Rule:
         return "AllPodsTolerate" if self.counts.allocated else "NoPodsAffected", {}
 
     def _also(self, cause: str) -> Iterator[Note]:
+        if self.inactive is not None:
+            yield from stale_status(self.rule)
+            return
+        partly = inaction_of(self.reader.snapshot.control_plane, Subject.RULES)
+        if partly is not None:
+            yield note("PartlyInactive", why=partly.text)
         if not self.complete and cause in _DONE:
             yield note("NotRecorded")
         yield from self.undecided
@@ -203,16 +256,38 @@ class _Rule:
     # -- details ----------------------------------------------------------------------------------
 
     def _selection(self) -> Table:
+        if self.inactive is not None:
+            return Table("Selection", ("what", "number"), ())
         counts, terminating = self.counts, len(self.terminating)
-        evicted = str(counts.evicted) if self.complete else f"at least {counts.evicted}"
         rows = (
             ("published devices", str(counts.published)),
             ("allocated devices", str(counts.allocated)),
-            ("pods to be evicted", str(counts.pods)),
+            *self._pending_rows(),
             *((("terminating pods", str(terminating)),) if terminating else ()),
-            ("pods evicted", evicted),
+            ("pods evicted", self._evicted()),
         )
         return Table("Selection", ("what", "number"), rows)
+
+    def _pending_rows(self) -> Iterator[tuple[str, str]]:
+        effect, pods = self.rule.spec.taint.effect, str(self.counts.pods)
+        if effect == NONE:
+            yield "pods that NoExecute would evict", pods
+        elif effect in self.reader.policy.effects:
+            paused = self.source.paused is not None
+            yield "pods to be evicted when resumed" if paused else "pods to be evicted", pods
+
+    def _evicted(self) -> str:
+        evicted = self.counts.evicted
+        if self.complete:
+            return str(evicted)
+        return f"at least {evicted}" if evicted else "unknown"
+
+    def _pending_table(self) -> Table:
+        if self.source.paused is None:
+            return self._pod_table("Pods to be evicted", "due", self.pods)
+        # No pod is due while the rule is paused.
+        pods = self._pod_table("Pods to be evicted when resumed", "due", self.pods)
+        return Table(pods.title, pods.columns[:-1], tuple(row[:-1] for row in pods.rows))
 
     def _pod_table(self, title: str, when: str, pods: Iterable[AffectedPod]) -> Table:
         now = self.reader.now
@@ -221,6 +296,11 @@ class _Rule:
         if len(rows) > _MAX_ROWS:
             shown.append((f"and {len(rows) - _MAX_ROWS} more", "", "", ""))
         return Table(title, ("pod", "node", "device", when), tuple(shown))
+
+
+def has_pauses(reader: Reader) -> bool:
+    """Report whether evictions can be paused: only Sully's evictor honors it."""
+    return reader.snapshot.control_plane.evictor == "Sully"
 
 
 def _deleted(reader: Reader, record: TaintRecord) -> Finding:
@@ -242,6 +322,7 @@ def _deleted(reader: Reader, record: TaintRecord) -> Finding:
             deleted_by=status.deleted_by,
             at=status.deleted_time,
             evicted=max(status.evicted, len(evictions)),
+            complete=reader.snapshot.records_evictions,
         ),
         because=(f"TaintRecord/{record.metadata.name}",),
         details=tables(_changes(record), _evictions(evictions)),

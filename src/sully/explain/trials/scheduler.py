@@ -17,21 +17,42 @@ from sully.domain.allocation.requests import Demand, prepare
 from sully.domain.allocation.toleration_expiry import AsOf
 from sully.domain.allocation.verdicts import Failed, FailureCause, Reason, Unresolved
 from sully.domain.planning.objects import PlannedPod
-from sully.domain.scheduling.causes import FilterFailed
+from sully.domain.scheduling.causes import FilterFailed, PodRejected, Unknown, UnsupportedField
 from sully.domain.scheduling.diagnosis import Diagnosis
 from sully.domain.scheduling.extended import Backings, Extension, extend
-from sully.domain.scheduling.filters import NodeInfo, chooses, is_cordoned, rejects, untolerated
+from sully.domain.scheduling.filters import (
+    NodeInfo,
+    PodConstraints,
+    chooses,
+    is_cordoned,
+    rejects,
+    untolerated,
+)
+from sully.domain.scheduling.host_ports import PORTS_IN_USE
+from sully.domain.scheduling.messages import pre_filter_reason
 from sully.domain.scheduling.objects import Pod
+from sully.domain.scheduling.pod_affinity import AFFINITY, ANTI_AFFINITY, EXISTING_ANTI_AFFINITY
 from sully.domain.scheduling.resources import Amounts, requests_of, shortages
+from sully.domain.scheduling.topology_spread import NO_LABEL, SKEWED
+from sully.domain.scheduling.volume_filter import (
+    DISK_IN_USE,
+    NOT_USABLE,
+    NOTHING_TO_BIND,
+    ONE_POD_IN_USE,
+    OTHER_ZONE,
+)
+from sully.domain.scheduling.volumes import VolumeProblem
 from sully.explain.kinds import LABELED_PODS
 from sully.explain.trials.changes import LargestNode, RequestName
 from sully.machinery.cel import CostBudgetExceededError
 from sully.scheduler.binding_conditions import deadline, unready
 from sully.scheduler.claim_resolution import ClaimsNotReady, claim_keys, resolve, unallocated
+from sully.scheduler.constraint_sources import ConstraintSources
 from sully.scheduler.device_cache import DeviceCache
 from sully.scheduler.judge import Judge, ScheduleResult, Unschedulable
 from sully.scheduler.node_cache import NodeCache
 from sully.scheduler.options import options_for
+from sully.scheduler.preemption import Preemption
 from sully.views.kinds import CLAIMS, CLASSES
 from sully.views.snapshot.kinds import NODES
 from sully.views.snapshot.snapshot import Snapshot
@@ -42,10 +63,38 @@ _RIGHT_KIND = (Reason.TAINT, Reason.IN_USE, Reason.COUNTERS, Reason.CONSTRAINT)
 """Why a request cannot have a device that is of the right kind."""
 
 
+RejectionKind = Literal[
+    "Cordoned",
+    "Untolerated",
+    "NotSelected",
+    "TooManyPods",
+    "Insufficient",
+    "PortsInUse",
+    "VolumesElsewhere",
+    "NotSpread",
+    "NotNear",
+    "NotApart",
+]
+CONSTRAINTS: Mapping[str, RejectionKind] = {
+    PORTS_IN_USE: "PortsInUse",
+    DISK_IN_USE: "VolumesElsewhere",
+    ONE_POD_IN_USE: "VolumesElsewhere",
+    NOT_USABLE: "VolumesElsewhere",
+    NOTHING_TO_BIND: "VolumesElsewhere",
+    OTHER_ZONE: "VolumesElsewhere",
+    SKEWED: "NotSpread",
+    NO_LABEL: "NotSpread",
+    AFFINITY: "NotNear",
+    ANTI_AFFINITY: "NotApart",
+    EXISTING_ANTI_AFFINITY: "NotApart",
+}
+"""Kinds of rejections, by what Kubernetes says."""
+
+
 class Rejection(NamedTuple):
     """Nodes that do not fit a pod for one reason."""
 
-    kind: Literal["Cordoned", "Untolerated", "NotSelected", "TooManyPods", "Insufficient"]
+    kind: RejectionKind
     message: str
     """What Kubernetes says."""
     resource: str = ""
@@ -67,6 +116,15 @@ class Attempt:
     rejections: tuple[Rejection, ...] = ()
     """Nodes that do not fit the pod, devices aside, those first that are the most."""
     nodes: int = 0
+    message: str = ""
+    """What the scheduler would report."""
+    unsupported: str = ""
+    """A field that this scheduler does not evaluate."""
+    volumes: str = ""
+    """Why the volumes of the pod prevent scheduling."""
+    unknown: tuple[Unknown, ...] = ()
+    """What decides as well, and was not evaluated."""
+    preemptions: tuple[Preemption, ...] = ()
 
 
 class ResolvedClaims(NamedTuple):
@@ -107,31 +165,40 @@ class SchedulerCopy:
         for claim in snapshot.of(CLAIMS).values():
             self.devices.claim_changed(None, claim)
         self._options = options_for(snapshot.control_plane)
-        self._all = self._stage(*snapshot.of(NODES).keys())
+        self._sources = ConstraintSources()
+        self._sources.read(snapshot)
+        self._all = self._stage(None, *snapshot.of(NODES).keys())
         self._single: dict[str, Stage] = {}
 
-    def _stage(self, *nodes: Key) -> Stage:
+    def _stage(self, every: NodeCache | None, *nodes: Key) -> Stage:
         cluster = NodeCache()
         for key in nodes:
             node = self.snapshot.get(NODES, key)
             if node is not None:
                 cluster.update_node(node)
             for pod in self.pods_on(key.name):
-                cluster.add_pod(pod.metadata.uid, key.name, requests_of(pod))
+                cluster.add_pod(pod, key.name, requests_of(pod))
         judge = Judge(
             devices=self.devices,
             nodes=cluster,
             backings=self.backings,
             options=self._options,
+            sources=self._sources,
+            cluster=every,
         )
         return Stage(cluster, judge)
+
+    @property
+    def every_node(self) -> NodeCache:
+        """Return all nodes and pods."""
+        return self._all.cluster
 
     def stage(self, node: str) -> Stage:
         """Return one node, or all."""
         if not node:
             return self._all
         if node not in self._single:
-            self._single[node] = self._stage(Key("", node))
+            self._single[node] = self._stage(self._all.cluster, Key("", node))
         return self._single[node]
 
     def pods_on(self, node: str) -> Sequence[PlannedPod]:
@@ -154,10 +221,15 @@ class SchedulerCopy:
                 pass
         verdict = self._all.judge.judge(pod, claims, self.snapshot.taken)
         if isinstance(verdict, ScheduleResult):
-            return Attempt(node=verdict.node, nodes=nodes)
+            return Attempt(node=verdict.node, nodes=nodes, unknown=verdict.unknown)
         reason = verdict.error.cause
         failed = reason if isinstance(reason, FilterFailed) else None
+        rejected = reason.reason if isinstance(reason, PodRejected) else None
         return Attempt(
+            message=verdict.error.message,
+            unsupported=rejected.field if isinstance(rejected, UnsupportedField) else "",
+            volumes=pre_filter_reason(rejected) if isinstance(rejected, VolumeProblem) else "",
+            preemptions=verdict.preemptions,
             # Which plugin of the scheduler met the error does not matter here.
             error=failed.error if failed is not None else "",
             failure=failed.failure if failed is not None else None,
@@ -210,24 +282,34 @@ class SchedulerCopy:
         return largest
 
     def _rejections(self, pod: Pod) -> list[Rejection]:
+        constraints = self._all.judge.constraints(pod)
+        if isinstance(constraints, UnsupportedField | VolumeProblem):
+            return []
+        filters = constraints.filters if constraints is not None else None
         requests = requests_of(pod)
         backed = self.backings.backed(requests)
         nodes: dict[Rejection, list[str]] = {}
         for state in self.states():
-            for why in _rejections(state, pod, requests, backed):
+            for why in _rejections(state, pod, requests, backed, filters):
                 nodes.setdefault(why, []).append(state.node.metadata.name)
         rejections = [why._replace(names=tuple(sorted(names))) for why, names in nodes.items()]
         return sorted(rejections, key=lambda rejection: (-len(rejection.names), rejection.message))
 
 
 def _rejections(
-    state: NodeInfo, pod: Pod, requests: Amounts, backed: Container[str]
+    state: NodeInfo,
+    pod: Pod,
+    requests: Amounts,
+    backed: Container[str],
+    filters: PodConstraints | None,
 ) -> Iterator[Rejection]:
     """Yield why a node does not fit a pod, as the scheduler finds it, by kind."""
-    rejection = rejects(state, pod, requests, backed)
+    rejection = rejects(state, pod, requests, backed, filters)
     if rejection is None:
         return
-    if is_cordoned(state.node, pod):
+    if rejection.reasons[0] in CONSTRAINTS:
+        yield from (Rejection(CONSTRAINTS[reason], reason) for reason in rejection.reasons)
+    elif is_cordoned(state.node, pod):
         yield Rejection("Cordoned", rejection.reasons[0])
     elif any(untolerated(state.node, pod)):
         yield Rejection("Untolerated", rejection.reasons[0])

@@ -205,7 +205,9 @@ class PodTrials:
     def _without(
         self, stage: Stage, pods: Sequence[PlannedPod], claims: Sequence[ResourceClaim]
     ) -> Iterator[None]:
-        vacated = [pod for pod in pods if stage.cluster.remove_pod(pod.metadata.uid)]
+        # One node alone does not show which pods are near.
+        clusters = dict.fromkeys((stage.cluster, self._copy.every_node))
+        vacated = [(x, pod) for x in clusters for pod in pods if x.remove_pod(pod.metadata.uid)]
         devices = self._copy.devices
         for claim in claims:
             devices.claim_changed(claim, None)
@@ -214,8 +216,8 @@ class PodTrials:
         finally:
             for claim in claims:
                 devices.claim_changed(None, claim)
-            for pod in vacated:
-                stage.cluster.add_pod(pod.metadata.uid, pod.spec.node_name, requests_of(pod))
+            for cluster, pod in vacated:
+                cluster.add_pod(pod, pod.spec.node_name, requests_of(pod))
 
     @contextmanager
     def _uncordoned(self, stage: Stage, obstacles: NodeObstacles | None) -> Iterator[None]:

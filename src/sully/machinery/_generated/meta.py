@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import field
 
-from sully.machinery.wire import HasController, Wire
+from sully.machinery.serialization.wire import HasController, Wire
 
 __all__ = ["Condition", "LabelSelector", "LabelSelectorRequirement", "ObjectMeta", "OwnerReference"]
 

@@ -1,13 +1,13 @@
 """Owns expressions in the Common Expression Language: parse, check, estimate, evaluate.
 
 Never knows a kind of the API, keeps a clock or does I/O: what an expression sees is an argument.
-Start at `environment.py`; `devices.py` and `clusters.py` have the environments of selectors,
-`budget.py` bounds what many evaluations cost together.
+Start at `environment.py`; `environments/` has those of selectors, `costs/budget.py` bounds what
+many evaluations cost together.
 """
 
 from __future__ import annotations
 
-from sully.machinery.cel.budget import (
+from sully.machinery.cel.costs.budget import (
     COST_BUDGET,
     SLICE,
     CostBudget,
@@ -15,11 +15,16 @@ from sully.machinery.cel.budget import (
     Spending,
     UnfinishedError,
 )
-from sully.machinery.cel.devices import DeviceInput, as_bool, device_environment, selects
 from sully.machinery.cel.environment import (
     DEFAULT_LIMIT,
     Environment,
     Program,
+)
+from sully.machinery.cel.environments.devices import (
+    DeviceInput,
+    as_bool,
+    device_environment,
+    selects,
 )
 from sully.machinery.cel.errors import CompileError, CostLimitError, EvaluationError
 from sully.machinery.cel.programs import Programs

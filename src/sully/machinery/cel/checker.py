@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from sully.machinery.cel import types
 from sully.machinery.cel.declarations import Library, Overload
 from sully.machinery.cel.errors import Issue
-from sully.machinery.cel.nodes import (
+from sully.machinery.cel.syntax.nodes import (
     Call,
     Comprehension,
     Entry,

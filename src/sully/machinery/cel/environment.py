@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sully.machinery.cel import regex, temporal
-from sully.machinery.cel.checker import Checked, Resolution, check
+from sully.machinery.cel.checker import Checked, Resolution, Variable, check
+from sully.machinery.cel.costs.estimate import estimate
+from sully.machinery.cel.costs.metering import Meter, metered
 from sully.machinery.cel.declarations import Library, Shape
-from sully.machinery.cel.errors import CompileError, EvaluationError, Issue, render
-from sully.machinery.cel.estimate import estimate
-from sully.machinery.cel.metering import Meter, metered
-from sully.machinery.cel.nodes import Call, Literal, Node
-from sully.machinery.cel.parser import MAX_DEPTH, parse
+from sully.machinery.cel.errors import CompileError, EvaluationError, Issue, ProgramError, render
 from sully.machinery.cel.planner import Plan, plan
+from sully.machinery.cel.syntax.nodes import Call, Literal, Node
+from sully.machinery.cel.syntax.parser import MAX_DEPTH, parse
 from sully.machinery.cel.types import Type
 
 DEFAULT_LIMIT: Final = 1_000_000
@@ -69,6 +69,8 @@ class Environment:
             checked = self._checked(root, expression, lenient=lenient)
             if not lenient:
                 self._check_result(checked)
+            if self.validated:
+                _check_patterns(checked)
             return Program(expression, checked, estimate(checked, self.shapes), self.limit)
         except RecursionError:
             deep = Issue(-1, f"expression recursion limit exceeded: {MAX_DEPTH}")
@@ -97,10 +99,23 @@ def _literal_issues(checked: Checked) -> Iterator[Issue]:
     for node, reference in checked.references.items():
         if isinstance(node, Call) and isinstance(reference, Resolution):
             test = _LITERAL_CHECKS.get(node.function)
-            argument = node.args[-1] if node.args else None
+            # Of a function, Kubernetes looks at the first argument, even if another is the pattern.
+            argument = node.args[0] if node.args else None
             if test is not None and _is_invalid(argument, test):
                 assert argument is not None
                 yield Issue(argument.pos, f"invalid {node.function} argument")
+
+
+def _check_patterns(checked: Checked) -> None:
+    """Reject patterns that are only read when the program is made; raises ProgramError."""
+    for node in checked.references:
+        if isinstance(node, Call) and node.function == "matches" and len(node.args) == 2:
+            pattern = node.args[1]
+            if isinstance(pattern, Literal) and isinstance(pattern.value, str):
+                try:
+                    regex.compiled(pattern.value)
+                except EvaluationError as error:
+                    raise ProgramError(str(error)) from None
 
 
 def _is_invalid(argument: Node | None, test: Callable[[str], object]) -> bool:
@@ -140,6 +155,13 @@ class Program:
     def type(self) -> Type:
         """Return the type of the result, as far as it is known beforehand."""
         return self._checked.types[self._checked.root]
+
+    def refers_to(self, name: str) -> bool:
+        """Report whether the expression reads a variable of the environment."""
+        return any(
+            isinstance(reference, Variable) and reference.name == name and not reference.local
+            for reference in self._checked.references.values()
+        )
 
     def _evaluate_counted(self, activation: dict[str, Any]) -> Any:
         return self.evaluate_counted(activation, self.limit)[0]

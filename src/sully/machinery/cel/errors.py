@@ -31,6 +31,15 @@ class CompileError(ValueError):
         return f"compilation failed: {self}" if self.syntax else str(self)
 
 
+class ProgramError(CompileError):
+    """An expression that has no program although it compiles; Kubernetes calls that internal."""
+
+    @property
+    def detail(self) -> str:
+        """Return the text of the field error in an API answer."""
+        return f"program instantiation failed: {self}"
+
+
 class EvaluationError(Exception):
     """An expression that failed on these inputs; `&&` and `||` may absorb it."""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from sully.machinery.cel.errors import CostLimitError, EvaluationError, no_such_overload
-from sully.machinery.cel.nodes import Call, Comprehension, ListNode, Node
+from sully.machinery.cel.syntax.nodes import Call, Comprehension, ListNode, Node
 from sully.machinery.cel.values import Value, as_key, keys
 
 Scope = dict[str, Any]

@@ -14,7 +14,7 @@ from sully.machinery.cel import access, loops, operators, types
 from sully.machinery.cel.checker import Checked, Constant, Resolution, Variable
 from sully.machinery.cel.declarations import Implementation, Overload
 from sully.machinery.cel.errors import EvaluationError, no_such_overload
-from sully.machinery.cel.nodes import (
+from sully.machinery.cel.syntax.nodes import (
     Call,
     Comprehension,
     Entry,

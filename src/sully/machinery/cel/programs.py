@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
 
-from sully.machinery.cel.budget import CostBudget, CostBudgetExceededError, Spending
+from sully.machinery.cel.costs.budget import CostBudget, CostBudgetExceededError, Spending
 from sully.machinery.cel.environment import Environment, Program
 from sully.machinery.cel.errors import CompileError
 

@@ -19,12 +19,27 @@ def compiled(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options)
     except (re2.error, ValueError) as error:
-        raise EvaluationError(f"error parsing regexp: {_reason(error)}: `{pattern}`") from None
+        raise EvaluationError(f"error parsing regexp: {_reason(error)}") from None
+
+
+# The words of Go, where RE2 has others.
+_REASONS = {
+    "missing ]": "missing closing ]",
+    "missing )": "missing closing )",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid named capture group": "invalid named capture",
+    "trailing \\": "trailing backslash at end of expression",
+}
 
 
 def _reason(error: Exception) -> str:
+    """Return what is wrong with a pattern, and which part of it."""
     reason = error.args[0] if error.args else ""
-    return reason.decode() if isinstance(reason, bytes) else str(reason)
+    text, _, part = (reason.decode() if isinstance(reason, bytes) else str(reason)).partition(": ")
+    return f"{_REASONS.get(text, text)}: `{part}`"
 
 
 def matches(text: str, pattern: str) -> bool:

@@ -13,7 +13,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from sully.machinery.errors import ApiError, BadRequest, Conflict
-from sully.machinery.gotext import quote
 from sully.machinery.patch.checking import TypedError, check
 from sully.machinery.patch.entries import Entry, Holding, Managed, Owner, decode, encode, entries_of
 from sully.machinery.patch.errors import check_depth
@@ -39,6 +38,7 @@ from sully.machinery.patch.merging import merge
 from sully.machinery.patch.pruning import prune
 from sully.machinery.patch.shapes import ElementError
 from sully.machinery.patch.typed import Comparison, compare, to_field_set
+from sully.machinery.serialization.gotext import quote
 
 Obj = dict[str, Any]
 Conflicts = dict[Owner, Tree]

@@ -12,6 +12,7 @@ from sully.machinery.patch.errors import MAX_DEPTH
 from sully.machinery.patch.fieldset import path_text
 from sully.machinery.patch.gotext import plain, syntax, type_name
 from sully.machinery.patch.shapes import (
+    DEDUCED,
     ITEMS,
     MAP,
     SCALAR,
@@ -49,7 +50,7 @@ def _fits(value: Any, shape: Shape, depth: int) -> bool:
     """Report whether it is plain that nothing is wrong: most often so, and much quicker to see."""
     if depth > MAX_DEPTH:
         return False
-    if value is None:
+    if value is None or shape.kind == DEDUCED:
         return True
     if shape.kind == SCALAR:
         return not _scalar_problem(value, shape.scalar)
@@ -81,7 +82,7 @@ def _differ(items: list[Any], shape: Shape) -> bool:
 def _check(value: Any, shape: Shape, at: str, depth: int) -> Iterator[Problem]:
     if depth > MAX_DEPTH:
         yield at, f"nests deeper than {MAX_DEPTH} levels"
-    elif value is None:
+    elif value is None or shape.kind == DEDUCED:
         return
     elif shape.kind == SCALAR:
         what = _scalar_problem(value, shape.scalar)

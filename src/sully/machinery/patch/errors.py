@@ -39,7 +39,7 @@ class TooManyOperationsError(PatchError):
 
     def answer(self) -> ApiError:
         """Return a 413 with the text."""
-        return RequestEntityTooLarge(str(self))
+        return RequestEntityTooLarge(f"Request entity too large: {self}")
 
 
 class TooManyValuesError(PatchError):

@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from sully.machinery.codec import from_json
-from sully.machinery.gotext import compact_json, quote
 from sully.machinery.patch.errors import MAX_DEPTH
+from sully.machinery.serialization.codec import from_json
+from sully.machinery.serialization.gotext import compact_json, quote
 
 Tree = dict[str, Any]
 SELF = "."

@@ -1,12 +1,12 @@
 """How Go prints any value: merge errors put whole maps and lists into their texts.
 
-The neighbour machinery/gotext.py has the quoting that field errors use.
+The neighbour machinery/serialization/gotext.py has the quoting that field errors use.
 """
 
 import math
 from typing import Any
 
-from sully.machinery.gotext import quote
+from sully.machinery.serialization.gotext import quote
 
 
 def plain(value: Any) -> str:

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sully.machinery.codec import MAX_VALUES, copy, count_values, has_more_values, to_json
 from sully.machinery.patch.errors import (
     MAX_DEPTH,
     FailedPatchError,
@@ -19,19 +18,26 @@ from sully.machinery.patch.errors import (
     check_depth,
 )
 from sully.machinery.patch.merge_patch import go_kind
+from sully.machinery.serialization.codec import (
+    MAX_VALUES,
+    copy,
+    count_values,
+    has_more_values,
+    to_json,
+)
 
 MAX_OPERATIONS = 10_000
 # `copy` can double a document with every operation; this bounds what all copies add together.
 MAX_COPIED_BYTES = 3 * 1024 * 1024
 
-_INDEX = re.compile(r"0|[1-9][0-9]*")
-_BAD_ESCAPE = re.compile(r"~(?![01])")
+_INDEX = re.compile(r"[+-]?[0-9]{1,9}")
 
 Change = Callable[[Any, str, Any], None]  # changes a container at its last token
 
 
 def apply_json_patch(document: Any, operations: Any) -> Any:
     """Return the document after all operations, or raise and have done nothing."""
+    operations = [] if operations is None else operations
     if not isinstance(operations, list):
         raise MalformedPatchError(
             f"error decoding patch: json: cannot unmarshal {go_kind(operations)} "
@@ -47,7 +53,7 @@ def apply_json_patch(document: Any, operations: Any) -> Any:
     check_depth(operations)
     patched = _Patched(document)
     for operation in operations:
-        patched.run(operation)
+        patched.run(operation or {})
     if has_more_values(patched.document, MAX_VALUES):
         # Copies of a list multiply what it holds.
         raise TooManyValuesError(f"the patched object has more than {MAX_VALUES} values")
@@ -67,27 +73,42 @@ class _Patched:
         self._copied_values = 0
 
     def run(self, operation: dict[str, Any]) -> None:
-        """Carry out one operation."""
-        if operation.get("op") == "copy":
-            # Before the path is looked at, as Kubernetes.
-            value = self._copy(_get(self.document, _tokens(operation, "from")))
-            self._put(_tokens(operation, "path"), _add, value)
-            return
-        path = _tokens(operation, "path")
+        """Carry out one operation; what it lacks is read when it is needed, as in Kubernetes."""
         match operation.get("op"):
             case "add":
-                self._put(path, _add, _value(operation))
+                self._put(_tokens(operation, "path"), _add, operation.get("value"))
             case "remove":
-                self._put(path, _remove, None)
+                self._put(_tokens(operation, "path"), _remove, None)
             case "replace":
-                self._put(path, _replace, _value(operation))
+                self._replace(operation)
             case "move":
-                self._move(_tokens(operation, "from"), path)
+                self._move(operation)
+            case "copy":
+                value = self._copy(self._get(_tokens(operation, "from")))
+                self._put(_tokens(operation, "path"), _add, value)
             case "test":
-                if not same_json(_get(self.document, path), _value(operation)):
+                path = _path(operation, "path")
+                value = self._get(_tokens(operation, "path")) if path else self.document
+                if not same_json(value, operation.get("value")):
                     raise FailedPatchError("a tested value differs")
             case other:
                 raise FailedPatchError(f"Unexpected kind: {other}")
+
+    def _replace(self, operation: dict[str, Any]) -> None:
+        """Replace a value; one that an object does not have is added."""
+        if _path(operation, "path"):
+            self._put(_tokens(operation, "path"), _set, operation.get("value"))
+            return
+        if not isinstance(operation.get("value"), dict):
+            raise FailedPatchError("an object cannot be replaced by anything else")
+        self.document = operation["value"]
+
+    def _get(self, tokens: list[str]) -> Any:
+        """Return a value, None for one that an object does not have."""
+        container = _walk(self.document, tokens[:-1])
+        if isinstance(container, dict):
+            return container.get(tokens[-1])
+        return container[_position(container, tokens[-1])]
 
     def _copy(self, value: Any) -> Any:
         """Copy a value whole, so that no container has two places."""
@@ -103,23 +124,19 @@ class _Patched:
             )
         return copy(value)
 
-    def _move(self, source: list[str], target: list[str]) -> None:
-        if source == target[: len(source)] and len(target) > len(source):
-            raise FailedPatchError("a value cannot move into itself")
-        value = _get(self.document, source)
-        if source != target:
-            self._put(source, _remove, None)
-            self._put(target, _add, value)
+    def _move(self, operation: dict[str, Any]) -> None:
+        source = _tokens(operation, "from")
+        value = self._get(source)
+        self._put(source, _remove, None)
+        self._put(_tokens(operation, "path"), _add, value)
 
     def _put(self, tokens: list[str], change: Change, value: Any) -> None:
-        """Change the container that holds the last token; the empty path is the whole document."""
-        if not tokens:
-            self.document = value
-            return
+        """Change the container that holds the last token."""
         container = self.document = self._own(self.document)
         for token in tokens[:-1]:
-            inner = self._own(_get(container, (token,)))
-            container[token if isinstance(container, dict) else int(token)] = inner
+            inner = self._own(_walk(container, (token,)))
+            key = token if isinstance(container, dict) else _position(container, token)
+            container[key] = inner
             container = inner
         change(container, tokens[-1], value)
 
@@ -133,6 +150,8 @@ class _Patched:
 
 
 def _check_shape(operation: Any) -> None:
+    if operation is None:
+        return
     if not isinstance(operation, dict):
         raise MalformedPatchError(
             f"error decoding patch: json: cannot unmarshal {go_kind(operation)} "
@@ -147,64 +166,72 @@ def _check_shape(operation: Any) -> None:
             )
 
 
-def _tokens(operation: dict[str, Any], name: str) -> list[str]:
+def unknown_fields(operations: Any) -> tuple[str, ...]:
+    """Return the paths of what the operations of a patch have and the format does not."""
+    return tuple(
+        f"[{index}].{name}"
+        for index, operation in enumerate(operations if isinstance(operations, list) else ())
+        for name in (operation if isinstance(operation, dict) else ())
+        if name not in ("op", "path", "from", "value")
+    )
+
+
+def _path(operation: dict[str, Any], name: str) -> str:
     pointer = operation.get(name)
     if pointer is None:
         raise FailedPatchError(f"operation has no {name!r}")
-    if pointer == "":
-        return []
-    if not pointer.startswith("/") or _BAD_ESCAPE.search(pointer):
-        raise FailedPatchError(f"{pointer!r} is not a JSON pointer")
-    tokens = [part.replace("~1", "/").replace("~0", "~") for part in pointer[1:].split("/")]
-    if len(tokens) > MAX_DEPTH:
-        raise FailedPatchError(f"{pointer!r} is longer than {MAX_DEPTH} steps")
-    return tokens
+    return str(pointer)
 
 
-def _value(operation: dict[str, Any]) -> Any:
-    if "value" not in operation:
-        raise FailedPatchError("operation has no 'value'")
-    return operation["value"]
+def _tokens(operation: dict[str, Any], name: str) -> list[str]:
+    """Split a path; what is before its first slash does not count."""
+    parts = _path(operation, name).split("/")[1:]
+    if not parts:
+        raise FailedPatchError("the whole object has no container")
+    if len(parts) > MAX_DEPTH:
+        raise FailedPatchError(f"a path is longer than {MAX_DEPTH} steps")
+    return [part.replace("~1", "/").replace("~0", "~") for part in parts]
 
 
-def _get(document: Any, tokens: Sequence[str]) -> Any:
+def _walk(document: Any, tokens: Sequence[str]) -> Any:
+    """Return the container at a path."""
     for token in tokens:
-        if isinstance(document, dict) and token in document:
-            document = document[token]
-        elif isinstance(document, list):
-            document = document[_position(document, token)]
+        if isinstance(document, dict):
+            document = document.get(token)
         else:
+            document = document[_position(document, token)]
+        if not isinstance(document, dict | list):
             raise FailedPatchError(f"there is no {token!r} on the way")
     return document
 
 
-def _position(items: list[Any], token: str, *, end: int = 0) -> int:
-    """Read a list index; `end` is 1 where the place after the last item counts too."""
-    if not _INDEX.fullmatch(token) or len(token) > 9:
+def _position(items: Any, token: str, *, end: int = 0) -> int:
+    """Read a list index, which may count from the end; `end` is 1 where one more place counts."""
+    if not isinstance(items, list) or not _INDEX.fullmatch(token):
         raise FailedPatchError(f"{token!r} is not an index")
-    if int(token) >= len(items) + end:
+    size = len(items) + end
+    index = int(token) + (size if token.startswith("-") else 0)
+    if not 0 <= index < size:
         raise FailedPatchError(f"index {token} is out of range")
-    return int(token)
+    return index
 
 
 def _add(container: Any, token: str, value: Any) -> None:
     if isinstance(container, dict):
         container[token] = value
-    elif isinstance(container, list):
+    else:
         at = len(container) if token == "-" else _position(container, token, end=1)
         container.insert(at, value)
-    else:
-        raise FailedPatchError(f"{token!r} cannot be added to a scalar")
 
 
-def _replace(container: Any, token: str, value: Any) -> None:
-    _get(container, (token,))
-    container[token if isinstance(container, dict) else int(token)] = value
+def _set(container: Any, token: str, value: Any) -> None:
+    container[token if isinstance(container, dict) else _position(container, token)] = value
 
 
 def _remove(container: Any, token: str, _: Any) -> None:
-    _get(container, (token,))
-    del container[token if isinstance(container, dict) else int(token)]
+    if isinstance(container, dict) and token not in container:
+        raise FailedPatchError(f"there is no {token!r} to remove")
+    del container[token if isinstance(container, dict) else _position(container, token)]
 
 
 def same_json(left: Any, right: Any) -> bool:

@@ -8,11 +8,11 @@ so that the way back stays open.
 import json
 from typing import Any
 
-from sully.machinery.gotext import compact_json
 from sully.machinery.patch.checking import TypedError, check
 from sully.machinery.patch.fieldset import Tree, difference
 from sully.machinery.patch.managed import Write
 from sully.machinery.patch.typed import compare, to_field_set
+from sully.machinery.serialization.gotext import compact_json
 
 Obj = dict[str, Any]
 

@@ -8,9 +8,9 @@ order; so an item that is new stands before those the server alone knows.
 from collections.abc import Hashable
 from typing import Any
 
-from sully.machinery.codec import to_json
 from sully.machinery.patch.errors import MalformedPatchError, UnmergeablePatchError
 from sully.machinery.patch.gotext import plain, type_name
+from sully.machinery.serialization.codec import to_json
 
 
 def in_patch_order(

@@ -14,8 +14,6 @@ from typing import Any
 
 import msgspec
 
-from sully.machinery.decode import DecodeError, empty_object
-from sully.machinery.decode import decode as normal_form
 from sully.machinery.errors import ApiError
 from sully.machinery.patch.entries import (
     Entry,
@@ -38,6 +36,8 @@ from sully.machinery.patch.fieldset import (
 from sully.machinery.patch.shapes import ElementError, shape_of
 from sully.machinery.patch.typed import Comparison, compare_shapes
 from sully.machinery.schema import ObjectType
+from sully.machinery.serialization.decode import DecodeError, empty_object
+from sully.machinery.serialization.decode import decode as normal_form
 
 Obj = dict[str, Any]
 # (object, apiVersion) → the object in that version with its type; None: not served any more.
@@ -266,6 +266,9 @@ _EMPTY: dict[ObjectType, Obj] = {}
 
 def empty_of(schema: ObjectType) -> Obj:
     """Return the object before its creation: what is always written, and nothing else."""
+    if schema.structural:
+        # These come and go with their definitions, and cost nothing.
+        return empty_object(schema)
     known = _EMPTY.get(schema)
     if known is None:
         known = _EMPTY[schema] = empty_object(schema)

@@ -10,6 +10,8 @@ from sully.machinery.patch.errors import MAX_DEPTH, MalformedPatchError, too_dee
 
 def check_merge_patch(patch: Any) -> None:
     """Refuse a patch that is not an object: it would replace the whole document."""
+    if patch is None:
+        raise MalformedPatchError("Invalid JSON Patch")
     if not isinstance(patch, dict):
         raise MalformedPatchError(
             f"error decoding patch: json: cannot unmarshal {go_kind(patch)} "

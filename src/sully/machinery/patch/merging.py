@@ -8,7 +8,7 @@ what to merge and what to take out.
 from typing import Any
 
 from sully.machinery.patch.fieldset import Tree, is_member
-from sully.machinery.patch.shapes import MAP, SCALAR, STRUCT, Shape, element, shape_of
+from sully.machinery.patch.shapes import MAP, SCALAR, STRUCT, Shape, deduced, element, shape_of
 from sully.machinery.schema import ObjectType
 
 Obj = dict[str, Any]
@@ -29,6 +29,7 @@ def remove(obj: Obj, fields: Tree, schema: ObjectType) -> Obj:
 
 
 def _merge(old: Any, new: Any, shape: Shape) -> Any:
+    shape = deduced(shape, old, new)
     if shape.leaf or not (old or new):
         return new
     # Null in the applied configuration does not own what is below.
@@ -100,6 +101,7 @@ def _index(items: list[Any], names: list[str]) -> dict[str, Any]:
 
 def _remove(value: Any, fields: Tree, shape: Shape) -> Any:
     """Return what is left of a value, None when nothing is."""
+    shape = deduced(shape, value)
     if shape.leaf:
         # A part of an atomic value cannot be removed, only the whole value.
         return value if shape.kind == SCALAR else None

@@ -8,8 +8,8 @@ stays as it was sent. The formats are json_patch.py and merge_patch.py.
 
 from typing import Any
 
-from sully.machinery.gotext import compact_json
 from sully.machinery.schema import ListOf, MapOf, ObjectType, Type
+from sully.machinery.serialization.gotext import compact_json
 
 _Entered = dict[str, Any]
 """Containers that a patch entered, by the steps to them; at the end of a way a mark."""

@@ -7,11 +7,11 @@ fields. It also names path elements. The walks are in typed.py, merging.py and c
 
 from typing import Any
 
-from sully.machinery.gotext import compact_json, quote
 from sully.machinery.memo import memoized
-from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Scalar, Type
+from sully.machinery.schema import ANY, Field, ListOf, MapOf, ObjectType, Scalar, Type
+from sully.machinery.serialization.gotext import compact_json, quote
 
-SCALAR, STRUCT, MAP, LIST, SET, ITEMS = range(6)
+SCALAR, STRUCT, MAP, LIST, SET, ITEMS, DEDUCED = range(7)
 
 
 class ElementError(ValueError):
@@ -21,7 +21,7 @@ class ElementError(ValueError):
 class Shape:
     """How one place merges. Filled once while compiling, then only read."""
 
-    __slots__ = ("fields", "item", "keys", "kind", "leaf", "mixed", "raw", "scalar")
+    __slots__ = ("fields", "item", "keys", "kind", "leaf", "mixed", "raw", "rest", "scalar")
 
     def __init__(self, kind: int, *, leaf: bool) -> None:
         self.kind = kind
@@ -33,6 +33,8 @@ class Shape:
         self.scalar = ""
         # Field name → (path element, shape), for structs.
         self.fields: dict[str, tuple[str, Shape]] = {}
+        # Of fields that a struct does not declare; None: there are none.
+        self.rest: Shape | None = None
         # Of the values of a map or the items of a list.
         self.item: Shape | None = None
         # (name, start of its text in an element, default) of key fields, by name.
@@ -48,28 +50,44 @@ class Shape:
         """Return the shape of a field or map value."""
         if self.kind == STRUCT:
             known = self.fields.get(name)
-            return known[1] if known else None
+            return known[1] if known else self.rest
         return self.item if self.kind == MAP else None
 
 
-_COMPILED: dict[ObjectType, Shape] = {}
+_LEAF = Shape(SCALAR, leaf=True)
+_LEAF.raw = _LEAF.mixed = True
+_LEAF.scalar = "object"
+_DEDUCED = Shape(DEDUCED, leaf=False)
+_DEDUCED_MAP = Shape(MAP, leaf=False)
+_DEDUCED.mixed = _DEDUCED_MAP.mixed = True
+_DEDUCED_MAP.item = _DEDUCED
+
+
+def deduced(shape: Shape, *values: Any) -> Shape:
+    """Return the shape that values give to a place without a declared type."""
+    if shape.kind != DEDUCED:
+        return shape
+    return _DEDUCED_MAP if all(isinstance(value, dict) for value in values) else _LEAF
 
 
 def shape_of(schema: ObjectType) -> Shape:
     """Return the compiled shape of a type."""
-    known = _COMPILED.get(schema)
+    known: Shape | None = schema.compiled
     if known is not None:
         return known
-    shape = _COMPILED[schema] = Shape(STRUCT, leaf=schema.atomic)
+    shape = schema.compiled = Shape(STRUCT, leaf=schema.atomic)
     # Entered before its fields are compiled: types may contain themselves.
     for name, field in schema.fields.items():
         shape.fields[name] = (f"f:{name}", _compile(field.type, field))
+    shape.rest = _DEDUCED if schema.is_open else None
     shape.mixed = _holds_raw(schema, set())
     shape.raw = schema.atomic and shape.mixed
     return shape
 
 
 def _compile(kind: Type, field: Field | None) -> Shape:
+    if kind == ANY:
+        return _DEDUCED
     if isinstance(kind, Scalar):
         shape = Shape(SCALAR, leaf=True)
         shape.scalar = kind.name
@@ -125,7 +143,7 @@ def _default(field: Field) -> Any:
 
 def _holds_raw(kind: Type, seen: set[ObjectType]) -> bool:
     if isinstance(kind, Scalar):
-        return kind.name == "object"
+        return kind.name in ("object", "any")
     if isinstance(kind, ListOf):
         return _holds_raw(kind.item, seen)
     if isinstance(kind, MapOf):
@@ -133,7 +151,7 @@ def _holds_raw(kind: Type, seen: set[ObjectType]) -> bool:
     if kind in seen:
         return False
     seen.add(kind)
-    return any(_holds_raw(field.type, seen) for field in kind.fields.values())
+    return kind.is_open or any(_holds_raw(field.type, seen) for field in kind.fields.values())
 
 
 def element(shape: Shape, item: Any) -> str:

@@ -37,6 +37,7 @@ SET_ORDER = "$setElementOrder"
 
 def apply_strategic_merge_patch(document: Obj, patch: Any, schema: ObjectType) -> Obj:
     """Return the patched document; parts that do not change are shared with the old one."""
+    patch = {} if patch is None else patch
     if not isinstance(patch, dict):
         raise MalformedPatchError(
             f"json: cannot unmarshal {go_kind(patch)} "
@@ -61,7 +62,7 @@ def _merge_map(original: Obj, patch: Obj, kind: Type | None) -> Obj:
             continue
         if key.startswith(DELETE_FROM):
             _delete_from(result, _listed_name(key, DELETE_FROM), value)
-        elif value is None:
+        elif value is None or (has_directive(value) and not isinstance(result.get(key), dict)):
             result.pop(key, None)
         else:
             result[key] = _merge_value(result.get(key), value, _field(kind, key), _below(kind, key))
@@ -131,14 +132,12 @@ def _plain_value(value: Any) -> Any:
         return {
             name: _plain_value(item)
             for name, item in value.items()
-            if item is not None and not name.startswith((DIRECTIVE, RETAIN_KEYS, *_LISTS))
+            if item is not None
+            and not has_directive(item)
+            and not name.startswith((DIRECTIVE, RETAIN_KEYS, *_LISTS))
         }
     if isinstance(value, list):
-        return [
-            _plain_value(item)
-            for item in value
-            if not (has_directive(item) and item[DIRECTIVE] == "delete")
-        ]
+        return [_plain_value(item) for item in value if not has_directive(item)]
     return value
 
 
@@ -217,6 +216,10 @@ def _merge_ordered(result: Obj, patch: Obj, name: str, order: Any, kind: Type | 
     if not isinstance(order, list):
         raise _bad_type(order)
     field = _field(kind, name)
+    if field is None and isinstance(kind, ObjectType):
+        raise UnmergeablePatchError(
+            f'unable to find api field in struct {kind.name} for the json field "{name}"'
+        )
     key = field.merge_key if field is not None else ""
     original, patch_list = result.get(name), patch.get(name)
     for value in (original, patch_list):

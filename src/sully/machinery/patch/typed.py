@@ -11,7 +11,7 @@ from typing import Any
 
 from sully.machinery.patch.fieldset import SELF, FieldSet, Tree, union
 from sully.machinery.patch.json_patch import same_json
-from sully.machinery.patch.shapes import ITEMS, MAP, SET, STRUCT, Shape, element, shape_of
+from sully.machinery.patch.shapes import ITEMS, MAP, SET, STRUCT, Shape, deduced, element, shape_of
 from sully.machinery.schema import ObjectType
 
 Obj = dict[str, Any]
@@ -59,6 +59,7 @@ def _compare(old: Any, new: Any, shape: Shape, at: str, out: Comparison) -> None
     """Compare two values that are both there and note what differs under `at`."""
     if old == new and not shape.mixed:
         return
+    shape = deduced(shape, old, new)
     if shape.leaf or not (old or new):
         if old != new or (shape.raw and not same_json(old, new)):
             out.modified[at] = {}
@@ -83,6 +84,8 @@ def _compare_fields(old: Obj, new: Obj, shape: Shape, out: Comparison) -> None:
             at, below = f"f:{name}", shape.inner
         elif name in fields:
             at, below = fields[name]
+        elif shape.rest is not None:
+            at, below = f"f:{name}", shape.rest
         else:
             continue
         if name not in old:
@@ -144,6 +147,7 @@ def _by_element(items: list[Any], shape: Shape) -> dict[str, list[Any]]:
 
 def _whole(value: Any, shape: Shape) -> Tree:
     """Return the node of a value that is there on one side only: itself and all below."""
+    shape = deduced(shape, value)
     if shape.leaf or not value:
         return {}
     tree: Tree = {SELF: {}}
@@ -153,6 +157,8 @@ def _whole(value: Any, shape: Shape) -> Tree:
             known = fields.get(name)
             if known is not None:
                 tree[known[0]] = {} if known[1].leaf else _whole(below, known[1])
+            elif shape.rest is not None:
+                tree[f"f:{name}"] = _whole(below, shape.rest)
     elif shape.kind == MAP:
         inner = shape.inner
         for name, below in value.items():
@@ -171,24 +177,26 @@ def _collect(value: Any, shape: Shape, tree: Tree) -> None:
     if shape.kind in (SET, ITEMS):
         for at, items in _by_element(value, shape).items():
             below: Tree = {}
-            if len(items) == 1 and not shape.inner.leaf:
-                _collect(items[0], shape.inner, below)
+            inner = deduced(shape.inner, items[0])
+            if len(items) == 1 and not inner.leaf:
+                _collect(items[0], inner, below)
             tree[at] = {SELF: {}, **below} if below else below
         return
     for name, field_value in value.items():
-        inner = shape.below(name)
-        if inner is not None:
-            _collect_field(name, field_value, inner, shape, tree)
+        below_name = shape.below(name)
+        if below_name is not None:
+            _collect_field(name, field_value, deduced(below_name, field_value), shape, tree)
 
 
 def _collect_field(name: str, field_value: Any, inner: Shape, shape: Shape, tree: Tree) -> None:
     below: Tree = {}
     if not inner.leaf:
         _collect(field_value, inner, below)
+    # Entries of a map are members themselves; fields of a struct only as leaves.
+    is_entry = shape.kind == MAP or name not in shape.fields
     if below:
-        # Entries of a map are members themselves; fields of a struct only as leaves.
-        tree[f"f:{name}"] = {SELF: {}, **below} if shape.kind == MAP else below
-    elif inner.leaf or field_value is None or field_value == {} or shape.kind == MAP:
+        tree[f"f:{name}"] = {SELF: {}, **below} if is_entry else below
+    elif inner.leaf or field_value is None or field_value == {} or is_entry:
         tree[f"f:{name}"] = {}
 
 

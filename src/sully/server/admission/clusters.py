@@ -15,7 +15,7 @@ from sully.api.cluster.sets import BINDING_VALIDATORS
 from sully.api.cluster.strategy import denied
 from sully.api.cluster.types import GROUP, SET_LABEL
 from sully.machinery.compat import Compat
-from sully.machinery.gotext import quote
+from sully.machinery.serialization.gotext import quote
 from sully.server.admission.plugins import AdmissionAttributes
 from sully.server.authorization.attributes import Attributes, Authorizer
 from sully.server.requests import User

@@ -35,7 +35,7 @@ PULL_SECONDS = 1.0
 """How often the watch is read while nothing is allocated."""
 GROUP = "resource.k8s.io"
 CLAIMS = f"{GROUP}/resourceclaims"
-LOCKS = "sully.dev/turns"
+LOCKS = "sully.dev/allocation-locks"
 """Where lock records are stored; they are not served."""
 MAX_LOCKS = 1024
 """Lock records are never deleted, so pools share them; a collision costs one retry."""

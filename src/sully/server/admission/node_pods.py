@@ -11,7 +11,7 @@ from typing import Any
 from sully.api.core.pods.mirrors import MIRROR, is_mirror
 from sully.api.core.pods.references import references
 from sully.machinery.errors import not_found
-from sully.machinery.gotext import quote
+from sully.machinery.serialization.gotext import quote
 from sully.server.admission.plugins import AdmissionAttributes
 from sully.server.authorization.attributes import Attributes, Authorizer
 

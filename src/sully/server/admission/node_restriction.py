@@ -9,7 +9,7 @@ from typing import Any
 
 from sully.machinery.compat import Compat
 from sully.machinery.errors import Forbidden, forbidden
-from sully.machinery.gotext import quote
+from sully.machinery.serialization.gotext import quote
 from sully.server.admission.node_pods import NodePods
 from sully.server.admission.plugins import AdmissionAttributes
 from sully.server.authorization.attributes import Authorizer

@@ -40,6 +40,16 @@ class NamespaceLifecycle:
             raise forbidden("namespaces", "", target.name, "this namespace may not be deleted")
 
 
+class PolicyReviewer(Protocol):
+    """Applies policies to a write that is valid."""
+
+    def review(
+        self, request: Request, operation: str, obj: Obj | None, old: Obj | None = None
+    ) -> list[str]:
+        """Return warnings for the client; raise an ApiError to reject the write."""
+        ...
+
+
 class AdmissionPlugin(Protocol):
     """May reject a write."""
 

@@ -18,9 +18,9 @@ from sully.domain.quota.decisions import Charge, Refusal, account, decide, uncou
 from sully.domain.quota.devices import is_claim_of, owning_pod
 from sully.domain.quota.evaluators import IGNORED, Claims, Evaluator, evaluator
 from sully.domain.quota.pods import Usage, has_ended, is_terminating, pod_usage
-from sully.machinery.codec import to_json
 from sully.machinery.compat import Compat
 from sully.machinery.errors import ServiceUnavailable, forbidden
+from sully.machinery.serialization.codec import to_json
 from sully.runtime.clock import Clock
 from sully.server.requests import Target
 from sully.server.storage.index import StoreIndex

@@ -1,8 +1,8 @@
 """Records who changes or deletes a taint rule, in the same transaction.
 
 Only the server knows who writes. The record itself (TaintRecord) is created and updated by
-`controllers/history`; without one there is nothing to record. What a record says is
-`domain/eviction/records.py`.
+`controllers/history`; for a rule that changes before that, it is created here. What a record says
+is `domain/eviction/records.py`.
 """
 
 from __future__ import annotations
@@ -14,19 +14,22 @@ import msgspec
 
 from sully.api.resource.annotations import expiry
 from sully.api.resource.types import DeviceTaintRule
-from sully.api.sully.types import GROUP, VERSION, TaintRecordStatus
+from sully.api.sully.types import GROUP, VERSION, TaintRecord, TaintRecordStatus
 from sully.domain.eviction.records import (
     EXPIRY,
     close_record,
     follow,
+    open_record,
     set_deleter,
     taint_record_name,
 )
-from sully.machinery.codec import from_json, to_json
-from sully.machinery.decode import decode
-from sully.machinery.moments import rewriter
+from sully.machinery.serialization.codec import from_json, to_json
+from sully.machinery.serialization.decode import decode
+from sully.machinery.serialization.moments import rewriter
 from sully.machinery.strategy import Obj
+from sully.machinery.timestamps import format_time
 from sully.runtime.clock import Clock
+from sully.runtime.ids import Ids
 from sully.server.requests import Request
 from sully.server.storage.objects import Objects
 from sully.store.base import Op, Put, Store, StoreKey
@@ -39,10 +42,11 @@ _EXPIRY_CONTROLLER = "taint-expiry-controller"
 class RuleHistory:
     """Adds the authors of changes to the records of rules."""
 
-    def __init__(self, store: Store, objects: Objects, clock: Clock) -> None:
+    def __init__(self, store: Store, objects: Objects, clock: Clock, ids: Ids) -> None:
         self._store = store
         self._objects = objects
         self._clock = clock
+        self._ids = ids
         # A server in compatibility mode has no records.
         self._resource = objects.scheme.find(GROUP, VERSION, RECORDS)
 
@@ -55,9 +59,7 @@ class RuleHistory:
         name = taint_record_name(metadata["name"], metadata["uid"])
         key = StoreKey(self._resource.storage_key, "", name)
         record = self._store.newest(key)
-        if record is None:
-            return
-        bare = self._objects.bare(record)
+        bare = self._objects.bare(record) if record is not None else self._opened(old)
         status = msgspec.convert(bare.get("status", {}), TaintRecordStatus)
         recorded = _recorded(status, old, new, request=request, now=self._clock.now())
         if recorded == status:
@@ -66,7 +68,19 @@ class RuleHistory:
         # In the normal form, as after every other write.
         normal = decode({**bare, "status": _normalized(recorded)}, schema, [])
         obj = {**bare, "status": normal["status"]}
-        yield Put(key, to_json(obj), record.revision, {"bare": obj})
+        revision = record.revision if record is not None else 0
+        yield Put(key, to_json(obj), revision, {"bare": obj})
+
+    def _opened(self, rule: Obj) -> Obj:
+        """Return the record of a rule that has none yet."""
+        now = self._clock.now()
+        opened = open_record(msgspec.convert(rule, DeviceTaintRule), now=now)
+        body: Obj = from_json(to_json(opened))
+        rewrite = rewriter(TaintRecord)
+        body = body if rewrite is None else rewrite(body)
+        body["metadata"] |= {"uid": self._ids.uid(), "creationTimestamp": format_time(now)}
+        assert self._resource is not None, "ops() checks it"
+        return decode(body, self._objects.scheme.schema(self._resource, VERSION), [])
 
 
 def _recorded(

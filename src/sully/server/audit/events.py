@@ -11,7 +11,7 @@ from itertools import chain
 
 import msgspec
 
-from sully.machinery.codec import to_json
+from sully.machinery.serialization.codec import to_json
 from sully.machinery.strategy import Obj
 from sully.machinery.timestamps import format_micro_time
 from sully.server.authentication.groups import ANONYMOUS, MASTERS

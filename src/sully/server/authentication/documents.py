@@ -1,6 +1,6 @@
 """OpenID discovery and the public key, with which others verify tokens."""
 
-from sully.machinery.codec import to_json
+from sully.machinery.serialization.codec import to_json
 from sully.server.authentication.keys import ALGORITHM, SigningKey
 from sully.server.authentication.tokens import ISSUER
 from sully.server.http.pages import StaticPage

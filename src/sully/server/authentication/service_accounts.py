@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from sully.machinery.gotext import quote
+from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import Obj
 from sully.machinery.timestamps import parse_time
 from sully.runtime.clock import Clock

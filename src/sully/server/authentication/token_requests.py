@@ -10,8 +10,8 @@ from typing import Any
 from sully.api.authentication import AUTHENTICATION, validate_token_request
 from sully.machinery.errors import BadRequest, conflict, invalid, not_found
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.gotext import quote
 from sully.machinery.patch import managed
+from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import Obj
 from sully.machinery.timestamps import format_time
 from sully.server.authentication import tokens

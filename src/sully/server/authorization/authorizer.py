@@ -102,11 +102,12 @@ class RbacAuthorizer:
             decision = self._nodes.authorize(node, attributes)
             if decision.allowed:
                 return decision
-            reasons.append(decision.reason)
+            reasons.append(("node", decision.reason))
         decision = self._by_roles(user, attributes)
-        if decision.allowed or not reasons:
+        if decision.allowed:
             return decision
-        text = "\n".join(reason for reason in (*reasons, decision.reason) if reason)
+        reasons.append(("rbac", decision.reason))
+        text = "\n".join(f"{authorizer}: {reason}" for authorizer, reason in reasons if reason)
         return Decision(allowed=False, reason=text)
 
     def _by_roles(self, user: User, attributes: Attributes) -> Decision:

@@ -1,7 +1,7 @@
 """Rejections, in the texts of Kubernetes."""
 
 from sully.machinery.errors import Forbidden, qualified
-from sully.machinery.gotext import quote
+from sully.machinery.serialization.gotext import quote
 from sully.server.admission.plugins import AdmissionAttributes
 from sully.server.authorization.attributes import Attributes, Authorizer, Decision, on_target
 from sully.server.requests import User

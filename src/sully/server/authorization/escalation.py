@@ -9,7 +9,7 @@ from typing import Any
 from sully.api.rbac.coverage import combinations, described, missing, quoted
 from sully.api.rbac.names import GROUP
 from sully.machinery.errors import RequestEntityTooLarge, forbidden
-from sully.machinery.gotext import quote
+from sully.machinery.serialization.gotext import quote
 from sully.server.admission.plugins import AdmissionAttributes
 from sully.server.authorization.attributes import Attributes
 from sully.server.authorization.authorizer import MASTERS, RbacAuthorizer

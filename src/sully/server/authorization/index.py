@@ -12,8 +12,8 @@ from typing import Any
 
 from sully.api.rbac.names import service_account
 from sully.api.rbac.rules import Rights
-from sully.machinery.gotext import quote
 from sully.machinery.memo import LONGEST
+from sully.machinery.serialization.gotext import quote
 from sully.server.requests import User
 
 Obj = dict[str, Any]

@@ -183,7 +183,7 @@ class AccessControl:
             name=http_request.object_name,
             agent=http_request.header("user-agent"),
             source=client[0] if client else "",
-            annotations=_annotations(context),
+            annotations=_annotations(context) | http_request.audit_annotations,
         )
 
 

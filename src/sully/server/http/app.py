@@ -20,16 +20,16 @@ from sully.server.flowcontrol.limits import Limits
 from sully.server.http import backup, pages
 from sully.server.http.access import AccessControl, RequestContext
 from sully.server.http.documents import Documents
+from sully.server.http.health import NOT_FOUND, TEXT, HealthPages
 from sully.server.http.http_request import BODY_SECONDS, HttpRequest, Receive, Send
 from sully.server.http.metrics import RequestCounter
 from sully.server.http.objects import ObjectRoutes, verb_of
 from sully.server.http.open_watches import OpenWatches
 from sully.server.http.placements import PREFIX as PLACEMENTS
 from sully.server.http.placements import PlacementPages
-from sully.server.requests import parse_path
+from sully.server.requests import check_timeout, parse_path
 
 _log = get_logger("server")
-NOT_FOUND = b"404 page not found\n"
 
 
 class HttpApp:
@@ -54,7 +54,7 @@ class HttpApp:
         self._metrics = metrics
         self._objects = ObjectRoutes(api, clock)
         self._documents = Documents(api.scheme)
-        self.checks: dict[str, pages.Check] = {"ping": lambda: ""}
+        self.health = HealthPages()
         self.documents: dict[str, pages.StaticPage] = {}
         self.placements: PlacementPages | None = None
 
@@ -97,6 +97,7 @@ class HttpApp:
     async def _serve(self, http_request: HttpRequest, context: RequestContext) -> None:
         path = http_request.path
         http_request.check_headers()
+        check_timeout(http_request.query.get("timeout", ""))
         self._access.authenticate(http_request, context)
         http_request.identify(context.user)
         if pages.is_public(path):
@@ -129,7 +130,7 @@ class HttpApp:
         if path == backup.PATH:
             await backup.serve(http_request, self._api.store)
         elif page is None:
-            await http_request.respond(404, NOT_FOUND, pages.TEXT)
+            await http_request.respond(404, NOT_FOUND, TEXT)
         elif http_request.method not in ("GET", "HEAD"):
             raise method_not_allowed()
         else:
@@ -139,13 +140,15 @@ class HttpApp:
         if http_request.path.rstrip("/") == "/version":
             await pages.version(http_request)
         elif http_request.path.startswith("/version/"):
-            await http_request.respond(404, NOT_FOUND, pages.TEXT)
+            await http_request.respond(404, NOT_FOUND, TEXT)
         else:
-            await pages.health(http_request, self.checks)
+            await self.health.serve(http_request)
 
     def _page(self, path: str) -> Callable[[HttpRequest], Awaitable[None]] | None:
         if path == "/metrics":
             return self._metrics.page
+        if path == "/metrics/slis":
+            return self.health.slis
         if path in self.documents:
             return self.documents[path].respond
         return self._documents.page(path)

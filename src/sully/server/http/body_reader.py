@@ -3,18 +3,18 @@
 Reading a large body takes up to some tenths of a second, in which all other requests would wait. A
 thread reads it instead; the interpreter lets the loop in between every few milliseconds. One body
 at a time is read so: with more threads the loop would wait for each of them. The limits
-of bodies are in machinery/codec.py, those of objects in server/registry/bodies.py.
+of bodies are in machinery/serialization/codec.py, those of objects in server/registry/bodies.py.
 """
 
 import asyncio
 from collections.abc import Callable
 
-from sully.machinery import codec
 from sully.machinery.errors import BadRequest, RequestEntityTooLarge
 from sully.machinery.scheme import Scheme
+from sully.machinery.serialization import codec
 from sully.runtime.clock import Clock
-from sully.server.http.protobuf_bodies import PROTOBUF, ProtobufBodies, unknown_format
-from sully.server.negotiation import JSON, YAML
+from sully.server.http.protobuf_bodies import ProtobufBodies, unknown_format
+from sully.server.negotiation import JSON, PROTOBUF, YAML
 from sully.server.registry.bodies import NO_KIND, Body, check_size, unrecognized
 from sully.server.requests import Target
 
@@ -124,9 +124,10 @@ def parse_patch(media: str, raw: bytes) -> Body:
         raise _too_large(error) from None
     except codec.BodyError as error:
         if media == APPLY:
-            raise BadRequest(f"error encoding patch: {error}") from None
-        if media == JSON_PATCH:
-            raise BadRequest(f"error decoding patch: {error}") from None
+            # Kubernetes reads what looks like JSON at another place.
+            is_json = raw.lstrip().startswith(b"{")
+            where = "decoding patch: error converting YAML to JSON" if is_json else "encoding patch"
+            raise BadRequest(f"error {where}: {error}") from None
         raise BadRequest("invalid JSON patch") from None
     return Body(value, repeated, raw)
 

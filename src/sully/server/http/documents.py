@@ -2,22 +2,14 @@
 
 from collections.abc import Awaitable, Callable
 
-from sully.machinery.codec import to_json, to_yaml
 from sully.machinery.scheme import Scheme
+from sully.machinery.serialization.codec import to_json, to_yaml
 from sully.server import discovery
 from sully.server.http.http_request import HttpRequest
 from sully.server.openapi.documents import PROTOBUF, PROTOBUF_FORMS, OpenAPI
 
 RELEASE = "v1.37.0"
 TEXT = "text/plain; charset=utf-8"
-# Not listed and always empty: kubectl reads it before it reports that a kind does not exist.
-DEFINITIONS = ["apis", "apiextensions.k8s.io", "v1", "customresourcedefinitions"]
-NO_DEFINITIONS = {
-    "kind": "CustomResourceDefinitionList",
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "metadata": {"resourceVersion": "1"},
-    "items": [],
-}
 Page = Callable[[HttpRequest], Awaitable[None]]
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={form};as=APIGroupDiscoveryList"
 
@@ -33,8 +25,8 @@ class Documents:
     def page(self, path: str) -> Page | None:
         """Return the handler of a path, None if there is no such page."""
         parts = path.strip("/").split("/")
-        if parts[0] == "openapi" or parts == DEFINITIONS:
-            return self._fixed_page(parts[1:])
+        if parts[0] == "openapi":
+            return self._openapi_page(parts[1:])
         match parts:
             case ["api"]:
                 return lambda http_request: self._root(http_request, core=True)
@@ -51,10 +43,9 @@ class Documents:
             case _:
                 return None
 
-    def _fixed_page(self, parts: list[str]) -> Page | None:
+    def _openapi_page(self, parts: list[str]) -> Page | None:
+        self._openapi.refresh()
         match parts:
-            case ["apiextensions.k8s.io", *_]:
-                return self._found(NO_DEFINITIONS)
             case ["v2"]:
                 return self._swagger
             case ["v3"]:
@@ -109,7 +100,7 @@ class Documents:
         for group, versions in discovery.named_groups(self._scheme):
             paths.append(f"/apis/{group}")
             paths += [f"/apis/{group}/{version}" for version in versions]
-        paths += ["/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3"]
+        paths += ["/healthz", "/livez", "/metrics", "/metrics/slis", "/openapi/v2", "/openapi/v3"]
         await http_request.respond(200, to_json({"paths": [*sorted(paths), "/readyz", "/version"]}))
 
 

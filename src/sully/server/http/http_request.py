@@ -17,7 +17,6 @@ from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 from urllib.parse import unquote_plus
 
-from sully.machinery.codec import to_json
 from sully.machinery.errors import (
     ApiError,
     BadRequest,
@@ -26,7 +25,9 @@ from sully.machinery.errors import (
     TooManyRequests,
     Unauthorized,
 )
+from sully.machinery.serialization.codec import to_json
 from sully.server.authentication.groups import ANONYMOUS
+from sully.server.negotiation import encode, error_form
 from sully.server.requests import User
 
 Message = MutableMapping[str, Any]
@@ -35,6 +36,7 @@ Send = Callable[[Message], Awaitable[None]]
 Buffer = bytes | memoryview
 """What can be sent; a view of something large costs less than a copy."""
 
+JSON = "application/json"
 MAX_BODY = 3 * 1024 * 1024
 _WORTH_COMPRESSING = 128 * 1024
 """Bytes of a response, as in Kubernetes: below this compression does not pay."""
@@ -120,6 +122,9 @@ class HttpRequest:
         }
         self.query = parse_query(scope["query_string"].decode("latin-1"))
         self.warnings: list[str] = []
+        self.audit_annotations: dict[str, str] = {}  # of admission
+        self.status_form: tuple[Callable[[dict[str, Any]], bytes], str] = (to_json, JSON)
+        """How errors are encoded, and the media type of that."""
         self.code = 0
         self.object_name = ""  # of the object that is written, for audit
         self._whole = False  # whether the body has been read to its end
@@ -131,6 +136,11 @@ class HttpRequest:
         self._body: bytes | None = None
         self._receive = receive
         self._send = send
+
+    @property
+    def pretty(self) -> bool:
+        """Report whether the client asks for JSON that people can read."""
+        return self.query.get("pretty", "") not in ("", "0", "false")
 
     def header(self, name: str) -> str:
         """Return a header by its lower-case name."""
@@ -234,11 +244,13 @@ class HttpRequest:
         self,
         code: int,
         body: bytes,
-        content_type: str = "application/json",
+        content_type: str = JSON,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        """Send a complete response."""
+        """Send a complete response; JSON ends with a line break, as in Kubernetes."""
         headers = dict(headers or {})
+        if body.endswith(b"}"):
+            body += b"\n"
         if len(body) <= _WORTH_COMPRESSING:
             await self.start(code, content_type, {"content-length": str(len(body)), **headers})
             await self._write(b"" if self.method == "HEAD" else body, more=False)
@@ -339,7 +351,13 @@ class HttpRequest:
     async def respond_error(self, error: ApiError) -> None:
         """Send an error as a Status."""
         self.warnings += error.warnings
-        await self.respond(error.code, to_json(error.to_status()), headers=error.headers)
+        encode_status, media = self.status_form
+        if media == JSON:
+            form = error_form(self.header("accept"), pretty=self.pretty)
+            body, media = encode(error.to_status(), form), form.media
+        else:
+            body = encode_status(error.to_status())
+        await self.respond(error.code, body, media, headers=error.headers)
 
 
 def _too_large() -> RequestEntityTooLarge:

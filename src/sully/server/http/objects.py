@@ -5,28 +5,33 @@ from contextlib import aclosing
 from itertools import chain
 from typing import Any
 
-from sully.machinery import codec
 from sully.machinery.errors import (
     ApiError,
     NotAcceptable,
     UnsupportedMediaType,
     method_not_allowed,
 )
+from sully.machinery.serialization import codec
 from sully.machinery.strategy import Obj
 from sully.runtime.clock import Clock
 from sully.server.api import Api
 from sully.server.http.body_reader import BodyReader
 from sully.server.http.http_request import HttpRequest
+from sully.server.http.protobuf_responses import ProtobufResponses
 from sully.server.http.streams import Stream
 from sully.server.negotiation import (
     JSON,
+    PROTOBUF,
     YAML,
     Form,
     Tables,
+    check_streamed,
+    encode,
     list_kind,
     metadata_list,
     metadata_only,
     negotiate,
+    without_shape,
 )
 from sully.server.registry.bodies import internal_name
 from sully.server.registry.replies import ConnectReply
@@ -73,15 +78,22 @@ class ObjectRoutes:
         self._api = api
         self._clock = clock
         self._bodies = BodyReader(api.objects.scheme, clock)
+        self._protobuf = ProtobufResponses(api.objects.scheme, api.objects, clock)
 
     async def serve(self, http_request: HttpRequest, user: User, target: Target) -> None:
         """Serve one request on an object or a collection."""
         self._check_method(http_request, target)
-        request = Request(user, target, http_request.query, http_request.header("user-agent"))
+        request = Request(
+            user,
+            target,
+            http_request.query,
+            http_request.header("user-agent"),
+            http_request.audit_annotations,
+        )
         version = target.resource.version(target.version)
         if version is not None and version.deprecation:
             http_request.warnings.append(version.deprecation)
-        form = negotiate(http_request.header("accept"), pretty=_pretty(http_request))
+        form = self._negotiate(http_request, target)
         if self._api.connects(request):
             await self._connect(http_request, request, form)
         elif http_request.method == "GET":
@@ -90,6 +102,17 @@ class ObjectRoutes:
             await self._delete(http_request, request, form)
         else:
             await self._write(http_request, request, form)
+
+    def _negotiate(self, http_request: HttpRequest, target: Target) -> Form:
+        accept = http_request.header("accept")
+        protobuf = bool(accept) and self._protobuf.serves(target)
+        is_list = http_request.method == "GET" and not target.name
+        form = negotiate(accept, pretty=http_request.pretty, protobuf=protobuf, is_list=is_list)
+        if "create" in target.resource.verbs and "get" not in target.resource.verbs:
+            form = without_shape(form, accept)
+        if form.media == PROTOBUF:
+            http_request.status_form = (self._protobuf.status, PROTOBUF)
+        return form
 
     def _check_method(self, http_request: HttpRequest, target: Target) -> None:
         method = http_request.method
@@ -122,7 +145,14 @@ class ObjectRoutes:
         self, http_request: HttpRequest, request: Request, listing: Listing, form: Form
     ) -> None:
         metadata = list_metadata(listing)
-        if form.media == JSON and not form.pretty:
+        if form.media == PROTOBUF:
+            body = await self._protobuf.list(request.target, metadata, listing, form)
+            await http_request.respond(200, body, PROTOBUF)
+            return
+        if request.target.resource.hub.custom is not None and not form.shape:
+            metadata.setdefault("continue", "")
+        has_items = bool(listing.records) or form.shape in ("", "Table")
+        if form.media == JSON and not form.pretty and has_items:
             await self._send_items(http_request, *self._items(request, metadata, listing, form))
             return
         target, objects = request.target, self._api.objects
@@ -130,17 +160,19 @@ class ObjectRoutes:
         views = [objects.convert(hub, target.resource, target.version) for hub in hubs]
         if form.shape == "Table":
             table = Tables(request, form, self._clock.now())
-            body = table.table(metadata, list(zip(hubs, views, strict=True)))
+            value = table.table(metadata, list(zip(hubs, views, strict=True)))
         elif form.shape:
-            body = metadata_list(metadata, views, form)
+            value = metadata_list(metadata, views, form)
         else:
-            body = {
+            value = {
                 "kind": list_kind(target),
                 "apiVersion": target.group_version,
                 "metadata": metadata,
-                "items": views,
+                "items": views
+                if target.resource.hub.custom is None
+                else [typed(view, target) for view in views],
             }
-        await self._send(http_request, 200, body, form)
+        await self._send(http_request, 200, value, form)
 
     def _items(
         self, request: Request, metadata: Obj, listing: Listing, form: Form
@@ -151,7 +183,11 @@ class ObjectRoutes:
         if not form.shape:
             head = kind_prefix(list_kind(target), target.group_version)
             head += b'"metadata":%b,"items":[' % codec.to_json(metadata)
-            return head, (objects.body(record, resource, version) for record in listing.records)
+            bodies = (objects.body(record, resource, version) for record in listing.records)
+            if resource.hub.custom is not None:
+                # Items of custom resources have their kind, as in Kubernetes.
+                return head, (with_kind(body, target) for body in bodies)
+            return head, bodies
         lives = map(objects.live, listing.records)
         views = ((hub, objects.convert(hub, resource, version)) for hub in lives)
         if form.shape == "Table":
@@ -159,7 +195,7 @@ class ObjectRoutes:
             empty = table.table(metadata, [])
             rows = (table.row(hub, view) for hub, view in views)
         else:
-            empty = metadata_list(metadata, [], form)
+            empty = metadata_list(metadata, [], form) | {"items": []}
             rows = (metadata_only(view, form) for _, view in views)
         return codec.to_json(empty).removesuffix(b"]}"), map(codec.to_json, rows)
 
@@ -174,6 +210,7 @@ class ObjectRoutes:
             await http_request.stream(200, chain((first, second), pieces))
 
     async def _watch(self, http_request: HttpRequest, request: Request, form: Form) -> None:
+        check_streamed(form)
         target = request.target
         if target.watch and target.name:
             selector = f"metadata.name={target.name}"
@@ -181,7 +218,10 @@ class ObjectRoutes:
             plain = Target(target.resource, target.version, target.namespace, watch=True)
             request = Request(request.user, plain, options, request.user_agent)
         batches = await self._api.watch(request)
-        stream = Stream(self._api.objects, request, form, self._clock)
+        if form.media == PROTOBUF:
+            stream = self._protobuf.stream(request, form)
+        else:
+            stream = Stream(self._api.objects, request, form, self._clock)
         await http_request.start(200, stream.content_type)
         # The headers are sent before the first event, so that a client knows the watch has started.
         await http_request.chunk(b"")
@@ -264,6 +304,7 @@ class ObjectRoutes:
             await self._send_list(http_request, request, listing, form)
             return
         result = await self._api.delete(request, body)
+        http_request.warnings += result.warnings
         target = request.target
         version = target.resource.version(target.version)
         if result.deleted and not (version and version.delete_returns_object):
@@ -310,16 +351,12 @@ class ObjectRoutes:
         return typed(view, target)
 
     async def _send(self, http_request: HttpRequest, code: int, value: Obj, form: Form) -> None:
-        if form.media == YAML:
-            await http_request.respond(code, codec.to_yaml(value), YAML)
-        elif form.pretty:
-            await http_request.respond(code, codec.to_pretty_json(value))
+        message = self._protobuf.document(value) if form.media == PROTOBUF else None
+        if message is not None:
+            await http_request.respond(code, message, PROTOBUF)
         else:
-            await http_request.respond(code, codec.to_json(value))
-
-
-def _pretty(http_request: HttpRequest) -> bool:
-    return http_request.query.get("pretty", "") not in ("", "0", "false")
+            media = YAML if form.media == YAML else JSON
+            await http_request.respond(code, encode(value, form), media)
 
 
 def list_pieces(head: bytes, items: Iterator[bytes]) -> Iterator[bytes]:
@@ -342,7 +379,7 @@ def list_pieces(head: bytes, items: Iterator[bytes]) -> Iterator[bytes]:
             head, gathered, size = b",", [], 0
     if not gathered:
         head = head.removesuffix(b",")
-    yield b"%b%b]}" % (head, b",".join(gathered))
+    yield b"%b%b]}\n" % (head, b",".join(gathered))
 
 
 def list_metadata(listing: Listing) -> Obj:

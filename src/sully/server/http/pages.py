@@ -1,13 +1,11 @@
-"""Pages that are not objects: version, health, metrics."""
+"""Pages that are not objects and never change: version, documents."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from sully import __version__
-from sully.machinery.codec import to_pretty_json
+from sully.machinery.serialization.codec import to_pretty_json
 from sully.server.http.http_request import HttpRequest
 
-TEXT = "text/plain; charset=utf-8"
 PUBLIC = ("/version", "/healthz", "/livez", "/readyz")
 
 # The API level of Kubernetes; the build is ours.
@@ -26,8 +24,6 @@ VERSION = {
     "compiler": "",
     "platform": "linux/amd64",
 }
-
-Check = Callable[[], str]  # empty: fine; else what is wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,26 +46,3 @@ def is_public(path: str) -> bool:
 async def version(http_request: HttpRequest) -> None:
     """Serve `/version`."""
     await http_request.respond(200, to_pretty_json(VERSION))
-
-
-async def health(http_request: HttpRequest, checks: Mapping[str, Check]) -> None:
-    """Serve a health page, one check of it, or the verbose form."""
-    page, _, single = http_request.path.strip("/").partition("/")
-    excluded = http_request.query.get("exclude", "")
-    chosen = {name: check for name, check in checks.items() if name != excluded}
-    if single:
-        if single not in checks:
-            await http_request.respond(404, b"404 page not found\n", TEXT)
-            return
-        chosen = {single: checks[single]}
-    lines = [(name, check()) for name, check in chosen.items()]
-    failed = [name for name, problem in lines if problem]
-    if not failed and "verbose" not in http_request.query:
-        await http_request.respond(200, b"ok", TEXT)
-        return
-    text = "".join(
-        f"[-]{name} failed: {problem}\n" if problem else f"[+]{name} ok\n"
-        for name, problem in lines
-    )
-    text += f"{page} check failed\n" if failed else f"{page} check passed\n"
-    await http_request.respond(500 if failed else 200, text.encode(), TEXT)

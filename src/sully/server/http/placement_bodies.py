@@ -23,7 +23,7 @@ from sully.domain.placement.changes import (
     UntaintCluster,
 )
 from sully.machinery import labels
-from sully.machinery.codec import TooManyValuesError, check_values
+from sully.machinery.serialization.codec import TooManyValuesError, check_values
 
 MAX_BYTES = 1 << 20
 MAX_VALUES = 5_000

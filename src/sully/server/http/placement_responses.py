@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 
 from sully.api.cluster.types import Placement
-from sully.domain.placement.counting import PlacementKey
+from sully.domain.placement.incremental.counting import PlacementKey
+from sully.domain.placement.results.verdicts import ClusterVerdict, Explanation, sentence
 from sully.domain.placement.schedule import Trace
 from sully.domain.placement.tolerations import TaintFinding
-from sully.domain.placement.verdicts import ClusterVerdict, Explanation, sentence
 from sully.domain.placement.whatif import Difference, Forecast, Move
 from sully.machinery.compat import Compat
 from sully.machinery.timestamps import format_time

@@ -16,16 +16,16 @@ from urllib.parse import unquote
 
 from sully.api.cluster.types import GROUP, Placement
 from sully.domain.placement.changes import NoSuchClusterError
-from sully.domain.placement.counting import PlacementKey
-from sully.domain.placement.deciding import inputs
-from sully.domain.placement.fleet import Fleet
-from sully.domain.placement.membership import BrokenSetError
-from sully.domain.placement.verdicts import Explanation
+from sully.domain.placement.incremental.counting import PlacementKey
+from sully.domain.placement.incremental.deciding import inputs
+from sully.domain.placement.incremental.fleet import Fleet
+from sully.domain.placement.incremental.membership import BrokenSetError
+from sully.domain.placement.results.verdicts import Explanation
 from sully.domain.placement.whatif import whatif
 from sully.machinery.cel import CostBudget, CostBudgetExceededError
-from sully.machinery.codec import to_json
 from sully.machinery.errors import Forbidden, Unauthorized
-from sully.machinery.gotext import quote
+from sully.machinery.serialization.codec import to_json
+from sully.machinery.serialization.gotext import quote
 from sully.runtime.clock import Clock
 from sully.server.authentication.groups import ANONYMOUS
 from sully.server.authorization.attributes import Attributes

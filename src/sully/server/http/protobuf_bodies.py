@@ -1,22 +1,20 @@
 """Bodies in Kubernetes' protobuf form, which Go clients and `kubectl create` send.
 
-Only request bodies: responses are JSON, which all of these clients accept too.
-machinery/protobuf.py decodes messages; here is which type of the tables a body has, and the errors.
+machinery/serialization/protobuf.py decodes messages; here are the errors. protobuf_responses.py
+writes responses.
 """
 
-from sully.api.tables import META
 from sully.machinery.errors import BadRequest, UnsupportedMediaType
-from sully.machinery.gotext import quote
-from sully.machinery.protobuf import Envelope, read_envelope, read_message, slots_of
-from sully.machinery.protobuf_wire import ProtobufError
 from sully.machinery.schema import ObjectType, TableError
 from sully.machinery.scheme import Scheme
+from sully.machinery.serialization.gotext import quote
+from sully.machinery.serialization.protobuf import Envelope, read_envelope, read_message, slots_of
+from sully.machinery.serialization.protobuf_wire import ProtobufError
 from sully.machinery.strategy import Obj
+from sully.server.http.protobuf_types import type_of
 from sully.server.negotiation import JSON, YAML
 from sully.server.registry.bodies import unrecognized
 from sully.server.requests import Target
-
-PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 
 def unknown_format(*accepted: str) -> UnsupportedMediaType:
@@ -49,9 +47,8 @@ class ProtobufBodies:
         return {"kind": named.kind, "apiVersion": api_version, **obj}
 
     def _schema(self, named: Envelope, target: Target) -> ObjectType:
-        group, _, version = named.api_version.rpartition("/")
         try:
-            schema = self._scheme.tables.get(self._package(group, version, named.kind), named.kind)
+            schema = type_of(self._scheme, named.api_version, named.kind)
         except TableError:
             registered = f"no kind {quote(named.kind)} is registered for version"
             where = 'in scheme "pkg/api/legacyscheme/scheme.go:30"'
@@ -61,16 +58,6 @@ class ProtobufBodies:
         if not slots_of(schema):
             raise unknown_format(JSON, YAML)
         return schema
-
-    def _package(self, group: str, version: str, kind: str) -> str:
-        if kind == "DeleteOptions":
-            return META  # every group has it under its own name
-        resource = self._scheme.by_kind(group, version, kind)
-        served = resource.version(version) if resource is not None else None
-        if served is not None:
-            return served.package
-        # Kinds that are only sent, like Binding and Eviction, belong to no resource.
-        return f"io.k8s.api.{group.partition('.')[0] or 'core'}.{version}"
 
 
 def _undecodable(named: Envelope, target: Target, problem: str) -> BadRequest:

@@ -1,9 +1,9 @@
 """The response of a watch: one JSON line per event, encoded once for all watches."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from sully.machinery.codec import to_json
 from sully.machinery.errors import ApiError
+from sully.machinery.serialization.codec import to_json
 from sully.machinery.strategy import Obj
 from sully.runtime.clock import Clock
 from sully.server.http.http_request import PIECE, Buffer
@@ -71,16 +71,23 @@ class Stream:
         return b'{"type":"%s","object":%s}\n' % (kind.encode(), to_json(obj))
 
     def _plain(self, change: WatchChange) -> bytes:
-        target = self._target
         if change.record is None:
-            obj = bookmark(change, self._objects.empty(target))
-            return self._line("BOOKMARK", obj)
+            return self._line("BOOKMARK", bookmark(change, self._objects.empty(self._target)))
+        return self._cached(change, "line", self._plain_line)
+
+    def _plain_line(self, change: WatchChange) -> bytes:
+        return b'{"type":"%s","object":%s}\n' % (change.type.encode(), self._document(change))
+
+    def _cached(
+        self, change: WatchChange, form: str, encode: Callable[[WatchChange], bytes]
+    ) -> bytes:
+        """Return an event that is encoded once for all watches of this form."""
         memo = None if change.source is None else change.source.derived
-        key = ("line", change.type, target.resource.group, target.version)
+        key = (form, change.type, self._target.resource.group, self._target.version)
         if memo is not None and key in memo:
             cached: bytes = memo[key]
             return cached
-        line = b'{"type":"%s","object":%s}\n' % (change.type.encode(), self._document(change))
+        line = encode(change)
         if memo is not None:
             memo[key] = line
         return line
@@ -108,11 +115,8 @@ class Stream:
             kind = form.shape if form.shape == "Table" else "PartialObjectMetadata"
             return self._shaped_bookmark(change, kind)
         if form.shape == "Table":
-            hub = self._hub(change)
-            table = Tables(self._request, form, self._clock.now())
-            metadata = {"resourceVersion": hub["metadata"]["resourceVersion"]}
-            first, self._columns_sent = not self._columns_sent, True
-            return table.table(metadata, [(hub, self._view(change))], columns=first)
+            hub, view = self._hub(change), self._view(change)
+            return self._table(hub, lambda tables: tables.row(hub, view))
         if form.shape.startswith("PartialObjectMetadata"):
             return metadata_only(self._view(change), form)
         return typed(self._view(change), target)
@@ -120,8 +124,14 @@ class Stream:
     def _shaped_bookmark(self, change: WatchChange, kind: str) -> Obj:
         if kind != "Table":
             return bookmark(change, {"kind": kind, "apiVersion": self._form.group_version})
-        table = Tables(self._request, self._form, self._clock.now())
-        return table.table({"resourceVersion": str(change.revision)}, [], columns=False)
+        empty = bookmark(change, self._objects.empty(self._target))
+        return self._table(empty, lambda tables: tables.empty_row(empty))
+
+    def _table(self, hub: Obj, row: Callable[[Tables], Obj]) -> Obj:
+        tables = Tables(self._request, self._form, self._clock.now())
+        metadata = {"resourceVersion": hub["metadata"]["resourceVersion"]}
+        first, self._columns_sent = not self._columns_sent, True
+        return tables.of_rows(metadata, [row(tables)], columns=first)
 
 
 def _joined(parts: list[Buffer]) -> Iterator[Buffer]:

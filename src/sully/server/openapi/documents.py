@@ -29,6 +29,25 @@ class OpenAPI:
         self._index: Document | None = None
         self._v2: Document | None = None
         self._v2_protobuf: Document | None = None
+        self._generation = scheme.generation
+
+    def refresh(self) -> bool:
+        """Drop the documents that kinds of definitions are in, if those changed."""
+        if self._generation == self._scheme.generation:
+            return False
+        self._generation = self._scheme.generation
+        self._places = self._index = self._v2 = self._v2_protobuf = None
+        custom = {
+            GroupVersion(resource.group, version.name).root
+            for resource in self._scheme.resources()
+            for version in resource.versions
+            if version.custom is not None
+        }
+        places = self._group_versions()
+        for name in [name for name in self._v3 if name in custom or name not in places]:
+            if name != "version":
+                del self._v3[name]
+        return True
 
     def index(self) -> Document:
         """Return `/openapi/v3`. This generates all documents: it has their hashes."""

@@ -114,15 +114,15 @@ def version_info() -> ObjectType:
     return object_type
 
 
-def list_type(tables: Tables, package: str, kind: str) -> ObjectType:
+def list_type(tables: Tables, item: ObjectType, name: str = "") -> ObjectType:
     """Return the list type of a kind; one that is in no table is derived from the kind."""
+    name = name or f"{item.name}List"
     try:
-        return tables.get(package, f"{kind}List")
+        return tables.get(item.package, name)
     except TableError:
         object_type = ObjectType(
-            package, f"{kind}List", f"A number of {kind} objects.", atomic=False
+            item.package, name, f"A number of {item.name} objects.", atomic=False
         )
-        item = tables.get(package, kind)
         fields = (
             Field("apiVersion", Scalar("string"), "Group and version that give it its shape."),
             Field("items", ListOf(item), "The objects found.", required=True, null=True),
@@ -143,9 +143,9 @@ def kinds(scheme: Scheme, at: GroupVersion) -> dict[str, list[GVK]]:
         kinds_by_type[f"{META}.{name}"] = list(everywhere)
     for resource in served(scheme, at.group, at.version):
         package = _version(resource, at).package
-        for name in (resource.kind, f"{resource.kind}List"):
+        for name in (resource.kind, resource.list_kind or f"{resource.kind}List"):
             kinds_by_type[f"{package}.{name}"] = [(at.group, at.version, name)]
-        for sub in subresources(resource):
+        for sub in subresources(resource, at.version):
             if sub.version:
                 package = _package(sub.group, sub.version)
                 kinds_by_type[f"{package}.{sub.kind}"] = [(sub.group, sub.version, sub.kind)]
@@ -184,7 +184,7 @@ class _Paths:
         self._tables = scheme.tables
         self._at, self._resource = at, resource
         self._version = _version(resource, at)
-        self._kind = self._tables.get(self._version.package, resource.kind)
+        self._kind = scheme.schema(resource, at.version)
         self._scope = "Namespaced" if resource.namespaced else ""
         self._gvk = (at.group, at.version, resource.kind)
 
@@ -199,7 +199,7 @@ class _Paths:
         yield from _item(collection, (*inside, "pretty"), self._collection())
         one = ("name", *inside, "pretty")
         yield from _item(f"{collection}/{{name}}", one, self._single())
-        for sub in subresources(self._resource):
+        for sub in subresources(self._resource, self._at.version):
             yield from _item(f"{collection}/{{name}}/{sub.name}", one, self._below(sub))
 
     def _id(self, verb: str, rest: str) -> str:
@@ -211,7 +211,7 @@ class _Paths:
             "list",
             self._id("list", rest),
             f"Lists or watches objects of kind {self._resource.kind}.",
-            list_type(self._tables, self._version.package, self._resource.kind),
+            list_type(self._tables, self._kind, self._resource.list_kind),
             self._gvk,
             parameters.LIST,
             streams=True,
@@ -263,8 +263,10 @@ class _Paths:
             yield Operation("get", "get", self._id("read", rest), about, None, self._gvk)
             return
         try:
-            package = _package(group, version) if sub.version else self._version.package
-            kind = self._tables.get(package, sub.kind)
+            kind = self._kind
+            if sub.version or sub.kind != kind.name:
+                package = _package(group, version) if sub.version else self._version.package
+                kind = self._tables.get(package, sub.kind)
         except TableError:
             return  # a stream, not an object: exec and its like have no schema
         gvk = (group, version, sub.kind)

@@ -5,7 +5,7 @@ differ in where definitions live, in whether a reference may have a description 
 that version 2 carries no defaults.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from sully.machinery.schema import JSON_TYPES, Field, ListOf, MapOf, ObjectType,
 
 Obj = dict[str, Any]
 
+HEAD = ("apiVersion", "kind", "metadata")
 META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _NAMED = {
     "Time": f"{META}.Time",
@@ -56,6 +57,7 @@ class Dialect:
     defaults: bool
     wrap_references: bool
     shared: Mapping[str, Obj]
+    custom: Callable[[Obj], Obj] = dict
 
 
 V3 = Dialect(
@@ -75,6 +77,35 @@ V3 = Dialect(
         },
     },
 )
+_ONLY_V3 = frozenset(
+    (
+        *("anyOf", "oneOf", "allOf", "not", "nullable", "default", "example", "externalDocs"),
+        *("maximum", "minimum", "maxLength", "minLength", "pattern", "maxItems", "minItems"),
+        *("multipleOf", "maxProperties", "minProperties", "exclusiveMaximum", "exclusiveMinimum"),
+        *("title", "uniqueItems"),
+    )
+)
+"""What the documents of version 2 leave out: their readers know it differently, or not at all."""
+
+
+def _in_v2(schema: Obj) -> Obj:
+    """Return the schema of a custom resource as far as OpenAPI 2 can express it."""
+    if schema.get("x-kubernetes-int-or-string") or schema.get("nullable"):
+        # Clients would refuse the other type, or null.
+        kept = ("description", "x-kubernetes-int-or-string")
+        return {name: schema[name] for name in kept if name in schema}
+    result = {name: value for name, value in schema.items() if name not in _ONLY_V3}
+    if schema.get("x-kubernetes-preserve-unknown-fields") and "properties" not in schema:
+        result.pop("type", None)
+    for name in ("items", "additionalProperties"):
+        if isinstance(schema.get(name), dict):
+            result[name] = _in_v2(schema[name])
+    if "properties" in schema:
+        inner = schema["properties"].items()
+        result["properties"] = {name: _in_v2(value) for name, value in inner}
+    return result
+
+
 V2 = Dialect(
     "#/definitions/",
     defaults=False,
@@ -88,6 +119,7 @@ V2 = Dialect(
             "format": "int-or-string",
         },
     },
+    custom=_in_v2,
 )
 
 GVK = tuple[str, str, str]
@@ -118,6 +150,8 @@ class Definitions:
         return dict(sorted(self.schemas.items()))
 
     def _object(self, kind: ObjectType) -> Obj:
+        if kind.document is not None:
+            return self._custom(kind)
         schema: Obj = {"description": kind.doc, "type": "object"}
         if required := [one.name for one in kind.fields.values() if one.required]:
             schema["required"] = required
@@ -131,6 +165,24 @@ class Definitions:
             ]
         if kind.atomic:
             schema["x-kubernetes-map-type"] = "atomic"
+        return schema
+
+    def _custom(self, kind: ObjectType) -> Obj:
+        """Return the schema of a custom resource as its definition has it."""
+        properties = {name: self._property(kind.fields[name]) for name in HEAD}
+        own = {
+            name: self.dialect.custom(schema)
+            for name, schema in (kind.document.get("properties") or {}).items()
+        }
+        schema = {key: value for key, value in kind.document.items() if key != "required"}
+        if kind.document.get("required"):
+            schema["required"] = kind.document["required"]
+        schema = self.dialect.custom({**schema, "properties": {}})
+        schema["properties"] = dict(sorted({**properties, **own}.items()))
+        schema["x-kubernetes-group-version-kind"] = [
+            {"group": group, "version": version, "kind": name}
+            for group, version, name in self.kinds.get(kind.full_name, ())
+        ]
         return schema
 
     def _property(self, one: Field) -> Obj:

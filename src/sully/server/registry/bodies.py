@@ -5,12 +5,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sully.machinery.codec import has_more_values
-from sully.machinery.decode import MAX_UNKNOWN, DecodeError, decode
+from msgspec.structs import replace
+
 from sully.machinery.errors import ApiError, BadRequest, RequestEntityTooLarge, invalid
 from sully.machinery.fields import Path
-from sully.machinery.gotext import quote
 from sully.machinery.schema import ObjectType
+from sully.machinery.serialization.codec import has_more_values
+from sully.machinery.serialization.decode import MAX_UNKNOWN, DecodeError, decode
+from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import Obj, ResourceType
 from sully.machinery.structural import read as read_structural
 from sully.server.requests import Request, Target
@@ -29,6 +31,14 @@ _COMMON_KINDS = frozenset(
         *("PatchOptions", "UpdateOptions"),
     )
 )
+# Older versions that Kubernetes still decodes although it no longer serves them.
+_NOT_SERVED = {
+    "PodDisruptionBudget": (("policy", "v1beta1"),),
+    "Lease": (("coordination.k8s.io", "v1beta1"),),
+    "Event": (("events.k8s.io", "v1beta1"),),
+    "Deployment": (("apps", "v1beta1"), ("apps", "v1beta2")),
+    "ReplicaSet": (("apps", "v1beta2"),),
+}
 _LEGACY_SCHEME = "pkg/api/legacyscheme/scheme.go:30"
 
 
@@ -46,6 +56,17 @@ class Body:
         metadata = self.value.get("metadata") if isinstance(self.value, dict) else None
         name = metadata.get("name") if isinstance(metadata, dict) else None
         return name if isinstance(name, str) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class PatchText:
+    """How errors show what a patch made: the object, or of a strategic patch the patch."""
+
+    shown: Callable[[], str]
+    is_strategic: bool = False
+    is_json_patch: bool = False
+    unknown: tuple[str, ...] = ()
+    """Fields that the operations of a JSON patch do not have."""
 
 
 @dataclass(slots=True)
@@ -99,8 +120,11 @@ def decode_body(
     """Check and convert an object that a client sent."""
     value = {} if body.value is None else body.value
     if not isinstance(value, dict):
-        raise _no_object(request.target, value, body.raw)
-    check_kind(objects, request.target, value)
+        raise unrecognized(request.target, no_kind_problem(value), body.raw)
+    if request.target.resource.hub.custom is not None and body.raw:
+        _check_custom_kind(request.target, value, body.raw)
+    else:
+        check_kind(objects, request.target, body)
     return decode_object(objects, request, value, body.repeated, managed_fields=managed_fields)
 
 
@@ -109,25 +133,31 @@ def decode_object(
     request: Request,
     value: Obj,
     repeated: list[str],
-    patch: Callable[[], str] | None = None,
+    patch: PatchText | None = None,
     managed_fields: Sequence[Obj] = (),
 ) -> Decoded:
     """Check the fields of an object and convert it to the hub version.
 
-    `patch` returns the result of a patch, for error texts. `managed_fields` are the stored ones:
+    `patch` is for the errors of a patched object. `managed_fields` are the stored ones:
     most objects contain them unchanged, and then they are not checked again.
     """
     target = request.target
     schema = objects.scheme.schema(target.resource, target.version)
     unknown: list[str] = []
     version = target.resource.version(target.version)
-    reader = read_structural if version is not None and version.structural else decode
+    reader: Callable[[Any, ObjectType, list[str]], Obj] = decode
+    if version is not None and version.custom is not None:
+        custom = version.custom
+        reader = lambda value, _, unknown: custom.read(value, unknown)  # noqa: E731 - a short reader
+    elif version is not None and version.structural:
+        reader = read_structural
     rest = _without(managed_fields, value) if managed_fields else None
     kind = (target.resource.kind, target.version)
     try:
         decoded = reader(value if rest is None else rest, schema, unknown)
     except DecodeError as error:
-        raise _undecodable(kind, str(error), patch) from None
+        problem = error.converting if patch is not None and patch.is_strategic else str(error)
+        raise _undecodable(kind, problem, patch) from None
     if rest is not None:
         decoded["metadata"]["managedFields"] = managed_fields
     elif _clears_managed_fields(value):
@@ -140,7 +170,7 @@ def decode_object(
 
 
 def decode_part(
-    request: Request, schema: ObjectType, body: Body, patch: Callable[[], str] | None = None
+    request: Request, schema: ObjectType, body: Body, patch: PatchText | None = None
 ) -> Decoded:
     """Check a body of a kind that is only sent to a subresource, such as Scale."""
     unknown: list[str] = []
@@ -157,16 +187,28 @@ def _validate_strict(
     kind: tuple[str, str],
     repeated: list[str],
     unknown: list[str],
-    patch: Callable[[], str] | None,
+    patch: PatchText | None,
 ) -> list[str]:
     """Return warnings, or raise, depending on fieldValidation."""
     known = set(unknown)
-    problems = [f"duplicate field {quote(name)}" for name in repeated if not _within(name, known)]
+    prefix = "json patch " if patch is not None and patch.is_json_patch else ""
+    lines = [name for name in repeated if name.startswith("line ")]
+    problems = [
+        f"{prefix}duplicate field {quote(name)}"
+        for name in repeated
+        if name not in lines and not _within(name, known)
+    ]
+    problems += [f"{prefix}unknown field {quote(n)}" for n in (patch.unknown if patch else ())]
     problems += [f"unknown field {quote(name)}" for name in unknown[: MAX_UNKNOWN - len(problems)]]
     mode = field_validation(request)
+    if mode == "Warn":
+        return lines + problems
+    if lines:
+        # In YAML Kubernetes knows the lines of repeated keys instead of their fields.
+        problems.insert(0, "\n  ".join(("yaml: unmarshal errors:", *lines)))
     if problems and mode == "Strict":
         raise _undecodable(kind, f"strict decoding error: {', '.join(problems)}", patch)
-    return problems if mode == "Warn" else []
+    return []
 
 
 def _within(path: str, unknown: set[str]) -> bool:
@@ -188,9 +230,9 @@ def _clears_managed_fields(value: Obj) -> bool:
     return isinstance(metadata, dict) and metadata.get("managedFields") == []
 
 
-def _undecodable(kind: tuple[str, str], problem: str, patch: Callable[[], str] | None) -> ApiError:
+def _undecodable(kind: tuple[str, str], problem: str, patch: PatchText | None) -> ApiError:
     if patch is not None:
-        return invalid("", "", "", [Path("patch").invalid(patch(), problem)])
+        return invalid("", "", "", [Path("patch").invalid(patch.shown(), problem)])
     name, version = kind
     return BadRequest(
         f"{name} in version {quote(version)} cannot be handled as a {name}: {problem}"
@@ -214,44 +256,141 @@ def _summary(raw: bytes) -> str:
     return f"{rendered} ..." if len(raw) > _MAX_QUOTED else rendered
 
 
-def _no_object(target: Target, value: Any, raw: bytes) -> BadRequest:
-    shape = "array" if isinstance(value, list) else "string" if isinstance(value, str) else "number"
-    shape = "bool" if isinstance(value, bool) else shape
+def no_kind_problem(value: Any) -> str:
+    """Return why a body that is no object has no kind."""
     go_type = (
         'struct { APIVersion string "json:\\"apiVersion,omitempty\\"";'
         ' Kind string "json:\\"kind,omitempty\\"" }'
     )
-    problem = f"json: cannot unmarshal {shape} into Go value of type {go_type}"
-    return unrecognized(target, f"{NO_KIND}: {problem}", raw)
+    text = f"json: cannot unmarshal {_json_shape(value)} into Go value of type {go_type}"
+    return f"{NO_KIND}: {text}"
 
 
-def check_kind(objects: Objects, target: Target, value: Obj) -> None:
+def _json_shape(value: Any) -> str:
+    shapes = {bool: "bool", str: "string", list: "array", dict: "object"}
+    return shapes.get(type(value), "number")
+
+
+def check_kind(objects: Objects, target: Target, body: Body) -> None:
     """Reject a body of another kind than the path."""
-    kind = value.get("kind") or target.resource.kind
-    api_version = value.get("apiVersion") or target.group_version
-    if kind == target.resource.kind and api_version == target.group_version:
+    value = body.value or {}
+    for name, text in value.items():
+        if name in ("apiVersion", "kind") and not isinstance(text, str | None):
+            shape = _json_shape(text)
+            problem = f"json: cannot unmarshal {shape} into Go struct field .{name} of type string"
+            raise unrecognized(target, f"{NO_KIND}: {problem}", body.raw)
+    if str(value.get("apiVersion") or "").count("/") > 1:
+        problem = f"unexpected GroupVersion string: {value['apiVersion']}"
+        raise unrecognized(target, problem, body.raw)
+    sent = SentKind.of(target, value)
+    problem = sent.problem(objects, target)
+    if not problem:
         return
-    group, _, version = str(api_version).rpartition("/")
-    other = objects.scheme.by_kind(group, version, str(kind))
-    common = str(kind) in _COMMON_KINDS and objects.scheme.serves(group, version)
-    if other is None and not common:
+    if sent.kind == target.resource.kind and sent.is_known(objects):
         raise BadRequest(
-            f"no kind {quote(str(kind))} is registered for version {quote(str(api_version))}"
-            f' in scheme "{_LEGACY_SCHEME}"'
-            if objects.scheme.serves(group, version)
-            else f"{kind} in version {quote(version)} cannot be handled as a"
-            f" {target.resource.kind}: no kind {quote(str(kind))} is registered for version"
-            f' {quote(str(api_version))} in scheme "{_LEGACY_SCHEME}"'
+            f"the API version in the data ({sent.api_version}) does not match the expected API"
+            f" version ({target.group_version})"
         )
-    if kind == target.resource.kind:
+    if not sent.is_known(objects) and objects.scheme.serves(sent.group, sent.version):
+        raise BadRequest(problem)
+    raise BadRequest(
+        f"{sent.kind} in version {quote(sent.version)} cannot be handled as a"
+        f" {target.resource.kind}: {problem}"
+    )
+
+
+def _check_custom_kind(target: Target, value: Obj, raw: bytes) -> None:
+    """Reject a body of another kind; of custom resources Kubernetes reads any kind first."""
+    kind, api_version = value.get("kind"), value.get("apiVersion")
+    for name, sent in (("Kind", kind), ("apiVersion", api_version)):
+        if not sent or not isinstance(sent, str):
+            text = f"Object '{name}' is missing in '{raw.decode(errors='replace')}'"
+            raise unrecognized(target, text, raw)
+    if api_version != target.group_version:
         raise BadRequest(
             f"the API version in the data ({api_version}) does not match the expected API version"
             f" ({target.group_version})"
         )
+    if kind != target.resource.kind:
+        metadata = value.get("metadata")
+        name = metadata.get("name", "") if isinstance(metadata, dict) else ""
+        problem = Path("kind").invalid(kind, f"must be {target.resource.kind}")
+        raise invalid(str(kind), target.resource.group, str(name), [problem])
+
+
+def check_part_kind(objects: Objects, body: Body, expected: tuple[str, tuple[str, ...]]) -> None:
+    """Reject a body of another kind than that of a subresource, which has these versions."""
+    name, versions = expected
+    value, kind = body.value if isinstance(body.value, dict) else {}, name.rpartition(".")[2]
+    sent = SentKind(str(value.get("kind") or kind), str(value.get("apiVersion") or versions[0]))
+    if sent.kind == kind and sent.api_version in versions:
+        return
     raise BadRequest(
-        f"{kind} in version {quote(version)} cannot be handled as a {target.resource.kind}:"
-        f" converting ({version}.{kind}) to ({internal_name(target)}): unknown conversion"
+        f"{sent.kind} in version {quote(sent.version)} cannot be handled as a {kind}:"
+        f" {sent.mismatch(objects, name)}"
     )
+
+
+def patched_request(objects: Objects, request: Request, patched: Obj, patch: PatchText) -> Request:
+    """Return the request for the version that a patch gave its object; raises for other kinds."""
+    target = request.target
+    sent = SentKind.of(target, patched)
+    problem = sent.problem(objects, target)
+    if not problem:
+        return request
+    same = (sent.kind, sent.group) == (target.resource.kind, target.resource.group)
+    if not same or target.resource.version(sent.version) is None:
+        raise _undecodable((sent.kind, sent.version), problem, patch)
+    return replace(request, target=replace(target, version=sent.version))
+
+
+@dataclass(frozen=True, slots=True)
+class SentKind:
+    """The kind and version of a body, which may leave them out."""
+
+    kind: str
+    api_version: str
+
+    @classmethod
+    def of(cls, target: Target, value: Obj) -> "SentKind":
+        """Return those of a body, or of the path."""
+        kind = value.get("kind") or target.resource.kind
+        return cls(str(kind), str(value.get("apiVersion") or target.group_version))
+
+    @property
+    def group(self) -> str:
+        """Return the group, empty for the core group."""
+        return self.api_version.rpartition("/")[0]
+
+    @property
+    def version(self) -> str:
+        """Return the version without its group."""
+        return self.api_version.rpartition("/")[2]
+
+    def is_known(self, objects: Objects) -> bool:
+        """Report whether Kubernetes has the kind in this version, served or not."""
+        scheme, where = objects.scheme, (self.group, self.version)
+        if self.kind in _COMMON_KINDS and scheme.serves(*where):
+            return True
+        if where in _NOT_SERVED.get(self.kind, ()):
+            return True
+        item = self.kind.removesuffix("List")
+        return any(scheme.by_kind(*where, kind) is not None for kind in (self.kind, item))
+
+    def problem(self, objects: Objects, target: Target) -> str:
+        """Return why this is not the kind and version of a path; empty if it is."""
+        if (self.kind, self.api_version) == (target.resource.kind, target.group_version):
+            return ""
+        return self.mismatch(objects, internal_name(target))
+
+    def mismatch(self, objects: Objects, expected: str) -> str:
+        """Return why an object of this kind is not of the expected internal type."""
+        if not self.is_known(objects):
+            return (
+                f"no kind {quote(self.kind)} is registered for version {quote(self.api_version)}"
+                f' in scheme "{_LEGACY_SCHEME}"'
+            )
+        return f"converting ({self.version}.{self.kind}) to ({expected}): unknown conversion"
 
 
 def internal_name(target: Target) -> str:

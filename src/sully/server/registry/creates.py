@@ -1,5 +1,6 @@
 """Creates: name, namespace, admission, validation, and one insert."""
 
+from functools import partial
 from itertools import chain
 
 from sully.machinery.errors import (
@@ -59,9 +60,6 @@ class Creator:
         self._set_namespace(target, obj)
         generated = not obj["metadata"].get("name") and bool(obj["metadata"].get("generateName"))
         self._check_namespace(target, obj)
-        if obj["metadata"].get("resourceVersion"):
-            text = "resourceVersion should not be set on objects to be created"
-            raise client_error(text, self._writer.compat)
         # Before admission: what plugins set has no field manager.
         if managed_fields is None:
             managed_fields = self._writer.track(request, None, obj, strategy, ctx)
@@ -69,15 +67,26 @@ class Creator:
         notices = list(strategy.notices(obj, None, ctx))
         strategy.admit(obj, None, ctx)
         self._writer.validate_admission(request, "create", obj)
+        reviewed: list[str] = []
+        with added_warnings(reviewed):
+            result = await self._create_named(request, obj, ctx, reviewed, generated=generated)
+        result.warnings[:0] = [*notices, *reviewed]
+        return result
+
+    async def _create_named(
+        self, request: Request, obj: Obj, ctx: WriteContext, reviewed: list[str], *, generated: bool
+    ) -> Result:
+        """Validate and insert an object, with another name if a generated one is taken."""
+        target, strategy = request.target, request.target.resource.strategy
         for attempt in range(_NAME_ATTEMPTS):
             if generated:
                 base = obj["metadata"]["generateName"]
                 obj["metadata"]["name"] = meta.generated_name(base, self._writer.ids.suffix())
-            self._before_create(obj, strategy, target, ctx)
+            await self._writer.deferring(partial(self._before_create, obj, strategy, target, ctx))
+            if attempt == 0:
+                reviewed += self._writer.review(request, "CREATE", obj)
             try:
-                result = await self._insert(request, obj, ctx)
-                result.warnings[:0] = notices
-                return result
+                return await self._insert(request, obj, ctx)
             except ConflictError:
                 if not generated or attempt == _NAME_ATTEMPTS - 1:
                     raise self._already_exists(target, obj["metadata"]["name"]) from None
@@ -162,6 +171,9 @@ class Creator:
             if self._writer.store.newest(key) is not None:
                 raise self._already_exists(target, key.name)
             return Result(obj, created=True, warnings=warnings)
+        if obj["metadata"].get("resourceVersion"):
+            text = "resourceVersion should not be set on objects to be created"
+            raise client_error(text, self._writer.compat)
         record = await self._put(target, key, obj)
         return Result(self._writer.objects.live(record), record, created=True, warnings=warnings)
 

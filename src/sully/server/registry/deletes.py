@@ -4,15 +4,17 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
-from sully.domain.workloads.ownership import deletion_finalizers
-from sully.machinery.codec import copy
-from sully.machinery.decode import DecodeError, decode
+from sully.api.apiextensions.definitions import DEFINITIONS, terminating
+from sully.domain.workloads.ownership import Policy, deletion_finalizers
 from sully.machinery.errors import BadRequest, Conflict, NotFound, conflict, invalid
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.gotext import quote
 from sully.machinery.schema import ObjectType
+from sully.machinery.serialization.codec import copy
+from sully.machinery.serialization.decode import DecodeError, decode
+from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import Obj
 from sully.machinery.timestamps import format_time, parse_time
+from sully.server.registry.bodies import no_kind_problem
 from sully.server.registry.writes import ObjectWriter, Result, is_dry_run, without_version
 from sully.server.requests import Request, Target
 from sully.server.storage.reads import Listing, Reader, parse_int
@@ -39,9 +41,13 @@ class Deleter:
             self._writer.validate_admission(
                 request, "delete", None, self._writer.objects.live(record)
             )
+            live = self._writer.objects.live(record)
+            warnings = self._writer.review(request, "DELETE", None, live)
             self._check_preconditions(target, record, options)
             try:
-                return await self._delete_state(request, record, options)
+                result = await self._delete_state(request, record, options)
+                result.warnings[:0] = warnings
+                return result
             except ConflictError:
                 # Another process changed it: decide again.
                 continue
@@ -120,6 +126,8 @@ class Deleter:
         """Return the terminating object, or None if it can be deleted now."""
         if request.target.resource.storage_key == "namespaces":
             return self._terminating_namespace(live, options)
+        if request.target.resource is DEFINITIONS:
+            return terminating(live, self._writer.clock.now())
         remaining = live["metadata"].get("deletionGracePeriodSeconds", 0)
         requested = options.get("gracePeriodSeconds")
         if remaining > 0 and (requested is None or requested >= remaining):
@@ -190,12 +198,11 @@ class Deleter:
 def _finalizers(target: Target, live: Obj, options: Obj) -> list[str]:
     """Return the finalizers of an object once it is deleted."""
     finalizers: list[str] = live["metadata"].get("finalizers", [])
-    # The garbage collector ignores events.
-    return (
-        finalizers
-        if target.resource.storage_key == "events"
-        else deletion_finalizers(finalizers, options)
-    )
+    if target.resource.storage_key == "events":
+        # The garbage collector ignores events.
+        return finalizers
+    default: Policy = "Orphan" if target.resource.orphans_by_default else "Background"
+    return deletion_finalizers(finalizers, options, default)
 
 
 def delete_options(request: Request, body: Any, schema: ObjectType) -> Obj:
@@ -207,6 +214,8 @@ def delete_options(request: Request, body: Any, schema: ObjectType) -> Obj:
         if request.option(name):
             value = request.option(name)
             options[name] = [value] if name == "dryRun" else value
+    if request.options.get("orphanDependents") is not None:
+        options["orphanDependents"] = request.flag("orphanDependents")
     return options if body is None else _read_options(body, schema)
 
 
@@ -216,12 +225,12 @@ def _read_options(body: Any, schema: ObjectType) -> Obj:
         version = quote(str(body.get("apiVersion") or "v1"))
         text = f"no kind {quote(str(kind))} is registered for version {version} in scheme"
         raise BadRequest(f'{text} "{_META_SCHEME}"')
+    if not isinstance(body, dict):
+        raise BadRequest(no_kind_problem(body))
     try:
         return decode(body, schema, [])
     except DecodeError as error:
-        raise BadRequest(
-            f'DeleteOptions in version "v1" cannot be handled as a DeleteOptions: {error}'
-        ) from None
+        raise BadRequest(str(error)) from None
 
 
 def _precondition_failed(target: Target, field: str, expected: str, actual: str) -> Conflict:

@@ -6,13 +6,13 @@ from functools import partial
 from typing import Any
 
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.gotext import quote
 from sully.machinery.names import (
     dns_label_problems,
     label_key_problems,
     label_value_problems,
     path_segment_problems,
 )
+from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import Obj, Strategy
 
 META = Path("metadata")
@@ -89,7 +89,9 @@ def validate_common(
             yield from validate(field_value)
     finalizers = metadata.get("finalizers")
     if finalizers and finalizers != before.get("finalizers"):
-        yield from _validate_finalizers(finalizers, strategy)
+        if not before or strategy.validates_like_new:
+            yield from _validate_finalizers(finalizers)
+        yield from _validate_standard_finalizers(finalizers, strategy)
 
 
 def validate_labels(labels: dict[str, str], at: Path) -> Iterator[FieldError]:
@@ -120,6 +122,10 @@ def _validate_owners(owners: Sequence[Obj]) -> Iterator[FieldError]:
         for name in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(name):
                 yield here.child(name).required("must not be empty")
+            elif name == "apiVersion" and not _GROUP_VERSION.fullmatch(owner[name]):
+                yield here.child(name).invalid(
+                    owner[name], "must be <group>/<version> or <version>"
+                )
         if (owner.get("apiVersion"), owner.get("kind")) == ("v1", "Event"):
             # Events expire, and their dependents would be deleted.
             yield here.invalid(owner, "/v1, Kind=Event is disallowed from being an owner")
@@ -130,20 +136,29 @@ def _validate_owners(owners: Sequence[Obj]) -> Iterator[FieldError]:
                     "Only one reference can have Controller set to true. Found"
                     f' "true" in references for {controller} and {owner["kind"]}/{owner["name"]}',
                 )
-                return
-            controller = f"{owner['kind']}/{owner['name']}"
+            else:
+                controller = f"{owner['kind']}/{owner['name']}"
 
 
-def _validate_finalizers(finalizers: Sequence[str], strategy: Strategy) -> Iterator[FieldError]:
+def _validate_finalizers(finalizers: Sequence[str]) -> Iterator[FieldError]:
     at = META.child("finalizers")
-    for index, finalizer in enumerate(finalizers):
-        for problem in strategy.validate_finalizer(finalizer):
-            yield at.index(index).invalid(finalizer, problem)
+    for finalizer in finalizers:
+        for problem in label_key_problems(finalizer):
+            yield at.invalid(finalizer, problem)
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
         yield at.invalid(
             list(finalizers),
             "finalizer orphan and foregroundDeletion cannot be both set",
         )
+
+
+def _validate_standard_finalizers(
+    finalizers: Sequence[str], strategy: Strategy
+) -> Iterator[FieldError]:
+    at = META.child("finalizers")
+    for index, finalizer in enumerate(finalizers):
+        for problem in strategy.validate_finalizer(finalizer):
+            yield at.index(index).invalid(finalizer, problem)
 
 
 _COMMON: dict[str, Callable[[Any], Iterator[FieldError]]] = {
@@ -182,6 +197,7 @@ def validate_metadata_update(obj: Obj, old: Obj, strategy: Strategy) -> Iterator
 
 
 _DIGITS = re.compile(r"\d+")
+_GROUP_VERSION = re.compile(r"[^/]*/?[^/]+")
 
 
 def is_version(text: Any) -> bool:

@@ -1,6 +1,6 @@
 """PATCH: JSON patch, merge patch, strategic merge patch, and server-side apply."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -15,12 +15,18 @@ from sully.machinery.patch.apply import apply
 from sully.machinery.patch.entries import entries_of
 from sully.machinery.patch.errors import PatchError
 from sully.machinery.patch.gotext import plain
-from sully.machinery.patch.json_patch import apply_json_patch
-from sully.machinery.patch.merge_patch import apply_merge_patch, check_merge_patch
+from sully.machinery.patch.json_patch import apply_json_patch, unknown_fields
+from sully.machinery.patch.merge_patch import apply_merge_patch, check_merge_patch, go_kind
 from sully.machinery.patch.quoting import json_patched, merge_patched
 from sully.machinery.patch.strategic import apply_strategic_merge_patch
 from sully.machinery.strategy import Obj
-from sully.server.registry.bodies import Body, check_kind, check_values, decode_object
+from sully.server.registry.bodies import (
+    Body,
+    PatchText,
+    check_values,
+    decode_object,
+    patched_request,
+)
 from sully.server.registry.creates import Creator
 from sully.server.registry.updates import Updater, check_name
 from sully.server.registry.writes import ObjectWriter, Result, added_warnings
@@ -31,6 +37,7 @@ JSON_PATCH = "application/json-patch+json"
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"
+_ANY_MAP = "map[string]interface {}"
 
 
 class Patcher:
@@ -48,7 +55,7 @@ class Patcher:
             return await self._apply(request, body)
         if patch_type == STRATEGIC:
             self._check_strategic(request)
-        if patch_type != JSON_PATCH:
+        if patch_type == MERGE:
             self._check_shape(body.value)
         warnings: list[str] = []
 
@@ -86,13 +93,19 @@ class Patcher:
             changed = self._run(request, patch_type, typed(view, target), body.value)
         except PatchError as error:
             raise self._as_our_error(error.answer()) from None
-        if not isinstance(changed, dict):
-            raise BadRequest("a patch must leave an object")
         if patch_type == JSON_PATCH:
             # The size of the patch does not limit the size of the result.
             check_values(target.resource, changed)
-        rendered = partial(self._shown, request, patch_type, changed, body.value)
-        return self._read(request, changed, body, warnings, rendered, entries_of(old))
+        text = PatchText(
+            partial(self._shown, request, patch_type, changed, body.value),
+            is_strategic=patch_type == STRATEGIC,
+            is_json_patch=patch_type == JSON_PATCH,
+            unknown=unknown_fields(body.value) if patch_type == JSON_PATCH else (),
+        )
+        if patch_type != STRATEGIC:
+            # A strategic patch changes no kind: what it makes is not decoded by one.
+            request = patched_request(self._objects, request, changed, text)
+        return self._read(request, changed, body, warnings, text, entries_of(old))
 
     def _shown(self, request: Request, patch_type: str, changed: Obj, patch: Any) -> str:
         """Return what an error quotes: the patched object, or of a strategic patch the patch."""
@@ -117,20 +130,19 @@ class Patcher:
         changed: Obj,
         body: Body,
         warnings: list[str],
-        rendered: Callable[[], str] | None = None,
+        patch: PatchText | None = None,
         managed_fields: Sequence[Obj] = (),
     ) -> Obj:
         """Decode a patched object like the body of an update."""
         target = request.target
-        check_kind(self._objects, target, changed)
         decoded = decode_object(
-            self._objects, request, changed, body.repeated, rendered, managed_fields
+            self._objects, request, changed, body.repeated, patch, managed_fields
         )
         warnings += decoded.warnings
         strategy = self._writer.strategy(target)
         strategy.default(decoded.obj, self._writer.context(request))
-        check_name(target, decoded.obj, required=False)
-        decoded.obj["metadata"].setdefault("name", target.name)
+        with added_warnings(warnings):
+            check_name(target, decoded.obj)
         return decoded.obj
 
     # -- server-side apply ------------------------------------------------------------------------
@@ -138,7 +150,10 @@ class Patcher:
     async def _apply(self, request: Request, body: Body) -> Result:
         value = body.value
         if not isinstance(value, dict):
-            raise BadRequest("an apply patch must be an object")
+            text = f"json: cannot unmarshal {go_kind(value)} into Go value of type {_ANY_MAP}"
+            raise BadRequest(
+                f"error decoding patch: error unmarshaling JSON: while decoding JSON: {text}"
+            )
         self._check_applied(request, value)
         target = request.target
         key = self._objects.key(target)
@@ -185,8 +200,9 @@ class Patcher:
         metadata = value.get("metadata")
         if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
             raise BadRequest("metadata.managedFields must be nil")
-        probe: Obj = {"metadata": dict(metadata) if isinstance(metadata, dict) else {}}
-        check_name(target, probe, required=False)
+        probe: Obj = {"metadata": {"name": target.name}}
+        probe["metadata"] |= metadata if isinstance(metadata, dict) else {}
+        check_name(target, probe)
 
     def _merge(self, request: Request, live: Obj | None, value: Obj) -> tuple[Obj, list[Obj]]:
         target = request.target

@@ -8,20 +8,21 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from sully.api.apiextensions.scale import apply_custom_scale, custom_scale_of
 from sully.api.apps.scale import SCALE_COLUMNS, apply_scale, scale_of
-from sully.api.apps.scaleowners import SCALE, owners_of_scale, owners_of_workload
-from sully.machinery.codec import copy
+from sully.api.apps.scaleowners import REPLICAS, SCALE, owners_of_scale, owners_of_workload
 from sully.machinery.errors import ApiError, BadRequest, client_error, method_not_allowed
-from sully.machinery.gotext import compact_json
 from sully.machinery.patch.apply import apply
 from sully.machinery.patch.entries import entries_of
 from sully.machinery.patch.errors import PatchError
 from sully.machinery.patch.json_patch import apply_json_patch
 from sully.machinery.patch.managed import Write
 from sully.machinery.patch.merge_patch import apply_merge_patch
-from sully.machinery.strategy import Obj
+from sully.machinery.serialization.codec import copy
+from sully.machinery.serialization.gotext import compact_json
+from sully.machinery.strategy import Obj, ScalePaths
 from sully.machinery.timestamps import format_time
-from sully.server.registry.bodies import Body, decode_part
+from sully.server.registry.bodies import Body, PatchText, decode_part
 from sully.server.registry.options import check_write_options
 from sully.server.registry.patches import APPLY, JSON_PATCH
 from sully.server.registry.replies import ConnectReply, parent_request
@@ -49,7 +50,7 @@ class Scaling:
         match method, patch_type:
             case "GET", _:
                 record = await self._reader.get(parent_request(request))
-                return _reply(self._writer.objects.live(record))
+                return _reply(request, self._view(request, self._writer.objects.live(record)))
             case "PUT", _:
                 return await self._replace(request, body)
             case "PATCH", media if media == APPLY:
@@ -63,9 +64,9 @@ class Scaling:
         check_write_options(request, "UpdateOptions")
         _check_kind(body.value)
         decoded = decode_part(request, self._schema, body)
-        check_name(request.target, decoded.obj, required=True)
-        result = await self._rescale(request, lambda old: apply_scale(copy(old), decoded.obj))
-        return _reply(result.obj, [*decoded.warnings, *result.warnings])
+        check_name(request.target, decoded.obj)
+        result = await self._rescale(request, lambda old: _scaled(request, old, decoded.obj))
+        return _reply(request, result.obj, [*decoded.warnings, *result.warnings])
 
     async def _patch(self, request: Request, patch_type: str, body: Body) -> ConnectReply:
         check_write_options(request, "PatchOptions")
@@ -74,18 +75,20 @@ class Scaling:
 
         def patched(old: Obj) -> Obj:
             try:
-                changed = run(_scale(old), body.value)
+                changed = run(_scale(request, self._view(request, old)), body.value)
             except PatchError as error:
                 raise error.answer() from None
             _check_kind(changed)
             sent = Body(changed, body.repeated)
-            decoded = decode_part(request, self._schema, sent, partial(compact_json, changed))
-            check_name(request.target, decoded.obj, required=False)
+            decoded = decode_part(
+                request, self._schema, sent, PatchText(partial(compact_json, changed))
+            )
+            check_name(request.target, decoded.obj)
             warnings[:] = decoded.warnings
-            return apply_scale(copy(old), decoded.obj)
+            return _scaled(request, old, decoded.obj)
 
         result = await self._rescale(request, patched)
-        return _reply(result.obj, [*warnings, *result.warnings])
+        return _reply(request, result.obj, [*warnings, *result.warnings])
 
     async def _apply(self, request: Request, value: Any) -> ConnectReply:
         check_write_options(request, "PatchOptions", apply=True)
@@ -96,25 +99,31 @@ class Scaling:
             kind = value.get("kind") or ""
             raise BadRequest(f"invalid object type: {group}/{version}, Kind={kind}")
         metadata = value.get("metadata")
-        named: Obj = {"metadata": dict(metadata) if isinstance(metadata, dict) else {}}
-        check_name(request.target, named, required=False)
+        named: Obj = {"metadata": {"name": request.target.name}}
+        named["metadata"] |= metadata if isinstance(metadata, dict) else {}
+        check_name(request.target, named)
+
+        paths = _paths(request)
+        path = REPLICAS if paths is None else paths.replicas
 
         def applied(old: Obj) -> Obj:
             before = entries_of(old)
-            scale = _scale(old)
-            scale["metadata"]["managedFields"] = owners_of_scale(before)
+            scale = _scale(request, self._view(request, old))
+            scale["metadata"]["managedFields"] = owners_of_scale(before, path)
             applied_scale = self._laid_over(request, scale, value)
-            changed = apply_scale(
-                copy(old), decode_part(request, self._schema, Body(applied_scale[0])).obj
-            )
+            decoded = decode_part(request, self._schema, Body(applied_scale[0]))
+            changed = _scaled(request, old, decoded.obj)
             version = request.target.group_version
             changed["metadata"]["managedFields"] = owners_of_workload(
-                before, applied_scale[1], version
+                before, applied_scale[1], version, path
             )
             return changed
 
         result = await self._rescale(request, applied, track=False)
-        return _reply(result.obj, result.warnings)
+        return _reply(request, result.obj, result.warnings)
+
+    def _view(self, request: Request, obj: Obj) -> Obj:
+        return self._writer.objects.convert(obj, request.target.resource, request.target.version)
 
     def _laid_over(self, request: Request, scale: Obj, value: Obj) -> tuple[Obj, list[Obj]]:
         """Return a Scale with an applied configuration, and its managedFields."""
@@ -139,12 +148,29 @@ class Scaling:
         return await self._updater.modify(request, change, track=track, strategy=strategy)
 
 
-def _scale(obj: Obj) -> Obj:
-    return {"kind": _KIND, "apiVersion": SCALE, **scale_of(obj)}
+def _paths(request: Request) -> ScalePaths | None:
+    """Return where a custom resource has its count; None for kinds of Kubernetes."""
+    target = request.target
+    version = target.resource.version(target.version)
+    return None if version is None else version.scale_paths
 
 
-def _reply(obj: Obj, warnings: list[str] | None = None) -> ConnectReply:
-    return ConnectReply(_scale(obj), warnings=warnings or [], columns=SCALE_COLUMNS)
+def _scale(request: Request, obj: Obj) -> Obj:
+    paths = _paths(request)
+    scale = scale_of(obj) if paths is None else custom_scale_of(obj, paths)
+    return {"kind": _KIND, "apiVersion": SCALE, **scale}
+
+
+def _scaled(request: Request, old: Obj, scale: Obj) -> Obj:
+    """Return a copy of an object with the count of a Scale."""
+    paths = _paths(request)
+    if paths is None:
+        return apply_scale(copy(old), scale)
+    return apply_custom_scale(copy(old), scale, paths)
+
+
+def _reply(request: Request, obj: Obj, warnings: list[str] | None = None) -> ConnectReply:
+    return ConnectReply(_scale(request, obj), warnings=warnings or [], columns=SCALE_COLUMNS)
 
 
 def _check_kind(value: Any) -> None:

@@ -6,7 +6,7 @@ read, called and committed.
 
 from collections.abc import Callable
 
-from sully.api.core.namespaces import finalized, validate_finalizers
+from sully.api.core.namespaces import FINALIZE, finalized
 from sully.api.core.pods.binding import BINDING, bind_pod, check_binding
 from sully.api.policy.eviction import (
     Eviction,
@@ -15,15 +15,15 @@ from sully.api.policy.eviction import (
     still_processed,
     with_disruption_target,
 )
-from sully.machinery.codec import copy
-from sully.machinery.errors import Conflict, conflict, invalid, method_not_allowed
+from sully.machinery.errors import BadRequest, Conflict, conflict, method_not_allowed
+from sully.machinery.serialization.codec import copy
 from sully.machinery.strategy import Obj
-from sully.server.registry.bodies import Body, Decoded, decode_part
+from sully.server.registry.bodies import Body, Decoded, check_part_kind, decode_part
 from sully.server.registry.deletes import Deleter
 from sully.server.registry.options import check_write_options
 from sully.server.registry.replies import ConnectReply, parent_request
 from sully.server.registry.scale import Scaling
-from sully.server.registry.updates import Updater
+from sully.server.registry.updates import Updater, check_name
 from sully.server.registry.writes import ObjectWriter, is_dry_run
 from sully.server.requests import Request, Target
 from sully.server.storage.reads import Reader
@@ -36,6 +36,11 @@ SUCCESS: Obj = {
     "metadata": {},
     "status": "Success",
     "code": 201,
+}
+_PART_VERSIONS = {
+    "Binding": ("v1",),
+    "Eviction": ("policy/v1", "policy/v1beta1"),
+    "Namespace": ("v1",),
 }
 _BUDGETS = "policy/poddisruptionbudgets"
 
@@ -78,9 +83,11 @@ class Connector:
                 return await self._scaling.call(request, method, patch_type, content)
             case "binding", "POST":
                 decoded = self._decoded(request, content, "core", "Binding")
+                decoded.warnings.extend(self._writer.review(request, "CREATE", decoded.obj))
                 reply = await self._bind(request, decoded.obj)
             case "eviction", "POST":
                 decoded = self._decoded(request, content, "policy", "Eviction")
+                decoded.warnings.extend(self._writer.review(request, "CREATE", decoded.obj))
                 reply = await self._evict(request, decoded.obj)
             case "finalize", "PUT":
                 decoded = self._decoded(request, content, "core", "Namespace")
@@ -92,6 +99,7 @@ class Connector:
 
     def _decoded(self, request: Request, body: Body, group: str, kind: str) -> Decoded:
         """Read the body of a kind that is never stored."""
+        check_part_kind(self._writer.objects, body, (f"{group}.{kind}", _PART_VERSIONS[kind]))
         tables = self._writer.objects.scheme.tables
         return decode_part(request, tables.get(f"io.k8s.api.{group}.v1", kind), body)
 
@@ -102,6 +110,8 @@ class Connector:
         pods = self._writer.objects.scheme.find("", "v1", "pods")
         if body is None or pods is None:
             raise method_not_allowed()
+        if not body.name:
+            raise BadRequest("Name parameter required.")
         target = Target(pods, "v1", request.target.namespace, body.name, "binding")
         return Request(request.user, target, request.options, request.user_agent)
 
@@ -175,16 +185,10 @@ class Connector:
 
     async def _finalize(self, request: Request, namespace: Obj) -> ConnectReply:
         check_write_options(request, "UpdateOptions")
-        name = request.target.name
-
-        def finalize(old: Obj) -> Obj:
-            changed = finalized(old, namespace)
-            problems = list(validate_finalizers(changed))
-            if problems:
-                raise invalid("Namespace", "", name, problems)
-            return changed
-
-        result = await self._updater.change_directly(parent_request(request), finalize)
+        check_name(request.target, namespace)
+        result = await self._updater.modify(
+            request, lambda old: finalized(old, namespace), strategy=FINALIZE
+        )
         return ConnectReply({"kind": "Namespace", "apiVersion": "v1", **result.obj})
 
 

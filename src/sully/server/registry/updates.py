@@ -6,9 +6,9 @@ process on the same store, and then the decision is repeated.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 
-from sully.machinery.codec import from_json
 from sully.machinery.errors import (
     BadRequest,
     client_error,
@@ -17,6 +17,7 @@ from sully.machinery.errors import (
 )
 from sully.machinery.fields import Path
 from sully.machinery.patch import entries
+from sully.machinery.serialization.codec import from_json
 from sully.machinery.strategy import Obj, Strategy
 from sully.server.registry import metadata as meta
 from sully.server.registry.bodies import Body, decode_body
@@ -57,10 +58,13 @@ class Updater:
 
     async def _replace(self, request: Request, obj: Obj) -> Result:
         target = request.target
-        check_name(target, obj, required=True)
+        check_name(target, obj)
         if self._creates(target):
+            self._check_uid(target, obj, None)
+            obj["metadata"].pop("resourceVersion", None)
             return await self._creator.create_object(request, obj)
         self._writer.strategy(target).default(obj, self._writer.context(request))
+        self._check_uid(target, obj, self._writer.objects.live(self._writer.newest(target)))
         self._check_update_version(target, obj)
 
         def replace(old: Obj) -> Obj:
@@ -83,7 +87,6 @@ class Updater:
             raise client_error(text, self._writer.compat)
         version = target.resource.version(target.version)
         if requested in ("", "0") and version is not None and not version.unconditional_update:
-            self._writer.newest(target)
             at = Path("metadata").child("resourceVersion")
             raise invalid(*target.names, [at.invalid(0, "must be specified for an update")])
 
@@ -96,15 +99,26 @@ class Updater:
         strategy: Strategy | None = None,
     ) -> Result:
         """Change one object: `change` returns the new hub object for the live one."""
-        target = request.target
         while True:
-            record = self._writer.newest(target)
-            pending = self._next_state(request, record, change, track=track, strategy=strategy)
+            record, pending = await self._writer.deferring(
+                partial(self._decided, request, change, track=track, strategy=strategy)
+            )
             try:
                 return await self._store_update(request, record, pending)
             except ConflictError:
                 # Only another process can interfere: decide on its state.
                 continue
+
+    def _decided(
+        self,
+        request: Request,
+        change: Callable[[Obj], Obj],
+        *,
+        track: bool,
+        strategy: Strategy | None,
+    ) -> tuple[Record, "_PendingUpdate"]:
+        record = self._writer.newest(request.target)
+        return record, self._next_state(request, record, change, track=track, strategy=strategy)
 
     def _next_state(
         self,
@@ -139,6 +153,7 @@ class Updater:
         )
         self._writer.reject_invalid(target, target.name, problems)
         strategy.review(obj, old, ctx)
+        notices += self._writer.review(request, "UPDATE", obj, old)
         extra_ops += self._writer.quotas.charge(target, obj, old)
         return _PendingUpdate(obj, old, [*notices, *strategy.warnings(obj, old, ctx)], extra_ops)
 
@@ -147,8 +162,9 @@ class Updater:
         if requested not in ("", "0") and requested != old["metadata"]["resourceVersion"]:
             raise conflict(*target.names, _MODIFIED)
 
-    def _check_uid(self, target: Target, obj: Obj, old: Obj) -> None:
-        expected, actual = obj["metadata"].get("uid"), old["metadata"]["uid"]
+    def _check_uid(self, target: Target, obj: Obj, old: Obj | None) -> None:
+        expected = obj["metadata"].get("uid")
+        actual = "" if old is None else old["metadata"]["uid"]
         if not expected or expected == actual:
             return
         path = f"{target.namespace}/{target.name}" if target.namespace else target.name
@@ -230,25 +246,25 @@ def _namespace_finalizers(obj: Obj) -> bool:
     return isinstance(spec, dict) and bool(spec.get("finalizers"))
 
 
-def check_name(target: Target, obj: Obj, *, required: bool) -> None:
+def check_name(target: Target, obj: Obj) -> None:
     """Reject a body whose name or namespace is not the one in the URL."""
-    name = obj["metadata"].get("name", "")
-    if not name and required:
+    metadata = obj["metadata"]
+    if target.resource.namespaced:
+        if metadata.get("namespace") not in (None, "", target.namespace):
+            raise BadRequest(
+                "the namespace of the provided object does not match the namespace sent on the"
+                " request"
+            )
+        metadata["namespace"] = target.namespace
+    else:
+        metadata.pop("namespace", None)
+    name = metadata.get("name", "")
+    if not name:
         raise BadRequest(
             f"the name of the object ({target.name} based on URL) was undeterminable:"
             " name must be provided"
         )
-    if name and name != target.name:
+    if name != target.name:
         raise BadRequest(
             f"the name of the object ({name}) does not match the name on the URL ({target.name})"
         )
-    namespace = obj["metadata"].get("namespace", "")
-    if target.resource.namespaced:
-        if namespace and namespace != target.namespace:
-            raise BadRequest(
-                f"the namespace of the object ({namespace}) does not match the namespace on the"
-                f" URL ({target.namespace})"
-            )
-        obj["metadata"]["namespace"] = target.namespace
-    else:
-        obj["metadata"].pop("namespace", None)

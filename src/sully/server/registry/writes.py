@@ -4,13 +4,14 @@
 steps. What differs between kinds is in their Strategy.
 """
 
-from collections.abc import Iterable, Iterator
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import islice
+from typing import TypeVar
 
-from sully.machinery.codec import to_json
 from sully.machinery.compat import Compat
 from sully.machinery.errors import (
     ApiError,
@@ -26,13 +27,21 @@ from sully.machinery.gates import Gates
 from sully.machinery.patch import managed
 from sully.machinery.patch.fieldset import FieldSet
 from sully.machinery.schema import ObjectType
-from sully.machinery.strategy import Obj, Strategy, WriteContext
+from sully.machinery.serialization.codec import to_json
+from sully.machinery.strategy import DeferredWorkError, Obj, Strategy, WriteContext
 from sully.machinery.timestamps import format_time
 from sully.runtime.clock import Clock
 from sully.runtime.ids import Ids
 from sully.runtime.log import get_logger
-from sully.server.admission.plugins import AdmissionAttributes, AdmissionPlugin, Recorder
+from sully.server.admission.plugins import (
+    AdmissionAttributes,
+    AdmissionPlugin,
+    PolicyReviewer,
+    Recorder,
+)
+from sully.server.admission.priority import DefaultPriorityClass
 from sully.server.admission.quota import QuotaAdmission
+from sully.server.admission.rule_notices import RuleNotices
 from sully.server.authorization.attributes import Attributes, Authorizer
 from sully.server.registry.bodies import check_values
 from sully.server.requests import Request, Target
@@ -46,6 +55,7 @@ from sully.store.errors import (
     UncertainError,
 )
 
+T = TypeVar("T")
 _log = get_logger("server")
 MAX_FIELD_ERRORS = 1000
 """Field errors per object. A body of 3 MiB can have half a million, of a KiB each."""
@@ -82,9 +92,12 @@ class ObjectWriter:
         self._gates = gates
         self.compat = compat
         self.admission: tuple[AdmissionPlugin, ...] = ()
+        self.policies: PolicyReviewer | None = None
+        self.rule_notices = RuleNotices()
         self.recorders: tuple[Recorder, ...] = ()
         self.authorizer: Authorizer | None = None
         self.quotas = QuotaAdmission(store, objects, clock, compat)
+        self.priorities = DefaultPriorityClass(store, objects)
 
     # -- shared by all writes -------------------------------------------------------------------
 
@@ -98,6 +111,7 @@ class ObjectWriter:
             gates=self._gates,
             lookup=self.lookup,
             new_suffix=self.ids.suffix,
+            default_priority_class=self.priorities.get,
             compat=self.compat,
             subresource=request.target.subresource,
             may=partial(self._may, request),
@@ -126,6 +140,15 @@ class ObjectWriter:
         for plugin in self.admission:
             plugin.validate(attributes)
         return attributes.extra_ops
+
+    def review(
+        self, request: Request, operation: str, obj: Obj | None, old: Obj | None = None
+    ) -> list[str]:
+        """Apply the admission policies to a valid write; return warnings for the client."""
+        notices = self.rule_notices.of(request, obj, old)
+        if self.policies is None:
+            return notices
+        return [*notices, *self.policies.review(request, operation, obj, old)]
 
     def history_ops(self, request: Request, old: Obj, new: Obj | None) -> list[Op]:
         """Return the operations that record a change or deletion of an object."""
@@ -184,10 +207,22 @@ class ObjectWriter:
             _log.error("store rejected write", error=str(error))
             raise ServiceUnavailable(f"the write could not be stored: {error}") from error
 
+    async def deferring(self, step: Callable[[], T]) -> T:
+        """Run a step of a write, and again after work that is too long for the event loop."""
+        while True:
+            try:
+                return step()
+            except DeferredWorkError as deferred:
+                work = deferred.work
+            await asyncio.to_thread(work)
+
     def reject_invalid(self, target: Target, name: str, errors: Iterable[FieldError]) -> None:
         """Raise Invalid if there are field errors."""
         problems = list(islice(errors, MAX_FIELD_ERRORS))
         if problems:
+            if target.resource.group == "resource.k8s.io":
+                # Kinds with declarative validation report the same error once.
+                problems = list(dict.fromkeys(problems))
             # Objects with two views are validated and named as they are stored.
             stored = self.objects.scheme.stored(target.resource.storage_key) or target.resource
             raise invalid(stored.kind, stored.group, name, problems)

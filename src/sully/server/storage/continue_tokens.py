@@ -7,8 +7,8 @@ import posixpath
 import string
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 
-from sully.machinery.codec import BodyError, parse_json, to_json
 from sully.machinery.errors import BadRequest
+from sully.machinery.serialization.codec import BodyError, parse_json, to_json
 
 _VERSION = "meta.k8s.io/v1"
 _ALPHABET = frozenset(string.ascii_letters + string.digits + "-_")

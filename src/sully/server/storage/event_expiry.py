@@ -14,7 +14,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from sully.api.core.events import STORAGE
-from sully.machinery.codec import from_json
+from sully.machinery.serialization.codec import from_json
 from sully.machinery.timestamps import parse_time
 from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger

@@ -78,6 +78,11 @@ class StoreInformer:
             for event in events:
                 self._apply(resource, event)
 
+    async def wait(self) -> None:
+        """Wait until one of the resources changes, or its watch ends."""
+        for subscription in self._open.values():
+            await subscription.wait()
+
     def _apply(self, resource: str, event: Event) -> None:
         key, handler = event.record.key, self._handlers[resource]
         if event.kind == "DELETED":

@@ -8,9 +8,9 @@ Never modify what these functions return.
 
 from typing import Any
 
-from sully.machinery.codec import from_json, to_json
-from sully.machinery.decode import empty_object
 from sully.machinery.scheme import Scheme
+from sully.machinery.serialization.codec import from_json, to_json
+from sully.machinery.serialization.decode import empty_object
 from sully.machinery.strategy import Obj, ResourceType
 from sully.server.requests import Target
 from sully.store.base import Record, StoreKey

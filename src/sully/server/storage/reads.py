@@ -14,7 +14,7 @@ from sully.machinery.errors import (
     not_found,
 )
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.gotext import quote
+from sully.machinery.serialization.gotext import quote
 from sully.server.requests import Request, Target
 from sully.server.storage.continue_tokens import read_token, write_token
 from sully.server.storage.objects import Objects
@@ -22,6 +22,7 @@ from sully.server.storage.selection import SelectionPredicate, selection
 from sully.store.base import Record, Store
 from sully.store.errors import CompactedError, FutureRevisionError
 
+NO_MATCH_WITH_CONTINUE = "resourceVersionMatch is forbidden when continue is provided"
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 
 
@@ -72,9 +73,10 @@ class Reader:
         token = request.option("continue")
         version = request.option("resourceVersion")
         if token:
+            position = read_token(request.target.namespace, token)
             if version not in ("", "0"):
                 raise BadRequest("specifying resource version is not allowed when using continue")
-            return read_token(request.target.namespace, token)
+            return position
         number = parse_version(version, wrapped=True)
         await catch_up_to(self._store, number)
         if number > self._store.revision:
@@ -149,13 +151,11 @@ def check_list_options(request: Request) -> None:
             problems.append(
                 at.forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided")
             )
-        elif request.option("continue"):
-            problems.append(
-                at.forbidden("resourceVersionMatch is forbidden when continue is provided")
-            )
-        elif match not in ("Exact", "NotOlderThan"):
+        if request.option("continue"):
+            problems.append(at.forbidden(NO_MATCH_WITH_CONTINUE))
+        if match not in ("Exact", "NotOlderThan"):
             problems.append(at.not_supported(match, ("Exact", "NotOlderThan", "")))
-        elif match == "Exact" and version == "0":
+        if match == "Exact" and version == "0":
             problems.append(
                 at.forbidden('resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
             )
@@ -201,11 +201,12 @@ def too_large_version(requested: int, current: int) -> Timeout:
 
 
 def _limit(request: Request) -> int | None:
+    """Return the limit of a page; none applies to a list of any version, as in Kubernetes."""
     text = request.option("limit")
     if not text:
         return None
     value = parse_int(text)
-    return value if value > 0 else None
+    return value if value > 0 and request.option("resourceVersion") != "0" else None
 
 
 def parse_int(text: str) -> int:

@@ -1,12 +1,12 @@
 """Which objects of a resource a request selects: label and field selectors."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from sully.machinery import fieldselectors, labels
 from sully.machinery.errors import BadRequest
-from sully.machinery.gotext import quote
-from sully.machinery.strategy import Obj, ResourceType
+from sully.machinery.serialization.gotext import quote
+from sully.machinery.strategy import Obj
 from sully.server.requests import Request, Target
 
 
@@ -43,12 +43,12 @@ def selection(request: Request) -> SelectionPredicate:
         raise BadRequest(str(error)) from None
     for requirement in by_field.requirements:
         _check_label(target, requirement.field)
-    return SelectionPredicate(by_label, by_field, lambda obj: field_values(target.resource, obj))
+    return SelectionPredicate(by_label, by_field, lambda obj: field_values(target, obj))
 
 
 def _check_label(target: Target, label: str) -> None:
     resource = target.resource
-    known = ("metadata.name", *resource.selectable)
+    known = ("metadata.name", *_selectable(target))
     # Kinds with fields of their own list every field they have; others have both by default.
     in_namespace = resource.namespaced or resource.unknown_label is None
     if label in known or (label == "metadata.namespace" and in_namespace):
@@ -62,13 +62,19 @@ def _check_label(target: Target, label: str) -> None:
     )
 
 
-def field_values(resource: ResourceType, obj: Obj) -> dict[str, str]:
+def _selectable(target: Target) -> Mapping[str, Callable[[Obj], str]]:
+    version = target.resource.version(target.version)
+    own = None if version is None else version.selectable
+    return target.resource.selectable if own is None else own
+
+
+def field_values(target: Target, obj: Obj) -> dict[str, str]:
     """Return the values an object can be selected by."""
     metadata = obj["metadata"]
     values = {
         "metadata.name": metadata.get("name", ""),
         "metadata.namespace": metadata.get("namespace", ""),
     }
-    for label, value in resource.selectable.items():
+    for label, value in _selectable(target).items():
         values[label] = value(obj)
     return values

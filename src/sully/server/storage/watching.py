@@ -18,7 +18,12 @@ from sully.machinery.fields import FieldError, Path
 from sully.machinery.strategy import Obj
 from sully.server.requests import Request
 from sully.server.storage.objects import Objects
-from sully.server.storage.reads import catch_up_to, parse_int, parse_version
+from sully.server.storage.reads import (
+    NO_MATCH_WITH_CONTINUE,
+    catch_up_to,
+    parse_int,
+    parse_version,
+)
 from sully.server.storage.selection import SelectionPredicate, selection
 from sully.store.base import Event, Record, Store, Subscription
 from sully.store.errors import (
@@ -63,7 +68,8 @@ class Watcher:
         self._objects = objects
         self._random = random
         self.stopping = asyncio.Event()
-        self._open: set[Subscription] = set()
+        self._open: dict[Subscription, str] = {}
+        self._ending: set[Subscription] = set()
 
     async def watch(self, request: Request) -> AsyncGenerator[Sequence[WatchChange], None]:
         """Check the request, then return its stream of batches."""
@@ -79,6 +85,13 @@ class Watcher:
         self.stopping.set()
         for subscription in list(self._open):
             subscription.close()
+
+    def end(self, storage_key: str) -> None:
+        """End the watches of a resource that is no longer served, after its last event."""
+        for subscription, resource in self._open.items():
+            if resource == storage_key:
+                self._ending.add(subscription)
+                subscription.wake()
 
     async def _start(
         self, request: Request, predicate: SelectionPredicate, version: int
@@ -124,7 +137,7 @@ class Watcher:
         if start.expired is not None:
             raise start.expired
         if start.subscription is not None:
-            self._open.add(start.subscription)
+            self._open[start.subscription] = request.target.resource.storage_key
         try:
             if start.initial:
                 initial, start.initial = start.initial, []
@@ -142,7 +155,8 @@ class Watcher:
                 del events
         finally:
             if start.subscription is not None:
-                self._open.discard(start.subscription)
+                self._open.pop(start.subscription, None)
+                self._ending.discard(start.subscription)
                 start.subscription.close()
 
     async def _follow(
@@ -161,6 +175,8 @@ class Watcher:
                 events: list[Event | int] = list(subscription.take())
                 if events:
                     yield events
+                elif subscription in self._ending:
+                    return
                 elif bookmarks and timer.fired():
                     marks = await self._bookmark(subscription)
                     if marks:
@@ -286,8 +302,9 @@ def check_watch_options(request: Request) -> None:
                 "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
             )
         )
-    if request.option("continue"):
-        problems.append(Path("continue").forbidden("continue is forbidden for watch"))
+    # A watch from any version sends its initial events, so it has a match even if none is given.
+    if request.option("continue") and (match or request.option("resourceVersion") in ("", "0")):
+        problems.append(at.forbidden(NO_MATCH_WITH_CONTINUE))
     if problems:
         raise invalid("ListOptions", "meta.k8s.io", "", problems)
     if request.target.name and not request.target.watch:

@@ -22,7 +22,12 @@ class Features:
     rules: bool = True
     rule_selectors: bool = True
     taint_slices: bool = True
+    patches: bool = True
+    """Whether patches change devices at all: not where only Kubernetes acts. Has no gate."""
     patch_attributes: bool = True
+    patch_evictions_only: bool = False
+    """Whether only those taints of patches count that evict: kube-scheduler does not read patches,
+    Sully's evictor does. Has no gate."""
     absent_selects_all: bool = False
     """Whether a rule without a selector selects every device, as in the scheduler of Kubernetes
     1.37, against its documentation and its own eviction. Has no gate."""

@@ -20,11 +20,16 @@ from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.allocation.availability import Availability, Obstacle, used_up
 from sully.domain.allocation.capacity import left_of, taken_of
+from sully.domain.allocation.conflicts import DeviceConflict, conflict_of
+from sully.domain.capabilities.control_plane import ControlPlane
 from sully.domain.devices.device import EffectiveDevice, Published
+from sully.domain.devices.patches import sets_values
 from sully.domain.devices.pools import DeviceId, PoolId
 from sully.domain.devices.rules import choose_by_content, recorded, sourced
-from sully.domain.devices.taints import SourcedTaint
-from sully.domain.eviction.judge import EvictionPolicy, eviction_time
+from sully.domain.devices.taints import SourcedTaint, blocks
+from sully.domain.eviction.judge import eviction_time
+from sully.domain.scheduling.filters import lifecycle_taint
+from sully.domain.scheduling.objects import Node
 from sully.domain.tolerations import tolerates
 from sully.machinery.quantity import Quantity
 from sully.views.devices.inventory import Inventory
@@ -82,8 +87,12 @@ class DeviceView:
     """Why it cannot be allocated, other than taints and claims."""
     left: Mapping[str, Quantity] = field(default_factory=dict)
     """If it can be shared: how much of each capacity is left."""
+    conflict: DeviceConflict | None = None
+    """Why its claims cannot all use it."""
     claims_visible: bool = True
     """False: the user may not list claims, so those of the device are not known."""
+    ignored_patches: tuple[str, ...] = ()
+    """The patches that select it and have no effect, by name."""
 
     @property
     def shareable(self) -> bool:
@@ -91,9 +100,16 @@ class DeviceView:
         return self.device is not None and self.device.shareable
 
     @property
+    def in_use(self) -> bool:
+        """Report whether a claim uses it or a share of it; admin access does not."""
+        return any(not claim.admin for claim in self.claims)
+
+    @property
     def free(self) -> bool:
-        """Report whether a claim that tolerates its taints could be allocated a share or all."""
+        """Report whether a new pod without tolerations could get a share or all of it."""
         if self.device is None or self.obstacle is not None:
+            return False
+        if any(blocks(view.sourced.taint) for view in self.taints):
             return False
         shared = self.shareable
         return all(claim.admin or (shared and claim.share is not None) for claim in self.claims)
@@ -108,14 +124,18 @@ class DeviceViews:
         usage: Usage,
         patches: Cache[ResourceSlicePatch],
         *,
-        policy: EvictionPolicy,
+        plane: ControlPlane,
+        nodes: Cache[Node] | None = None,
         claims_visible: bool = True,
     ) -> None:
+        """Without `nodes`, all nodes count as schedulable."""
         self._claims_visible = claims_visible
+        self._nodes = nodes
         self._inventory = inventory
         self._usage = usage
         self._patches = patches
-        self._policy = policy
+        self._plane = plane
+        self._policy = plane.eviction
         self._sources: dict[tuple[str, str], tuple[datetime | None, str | None]] = {}
 
     def all(self, now: datetime) -> Iterator[DeviceView]:
@@ -131,6 +151,7 @@ class DeviceViews:
     def pool(self, pool: PoolId, now: datetime) -> Iterator[DeviceView]:
         """Yield the devices of one pool, by name."""
         self._sources.clear()  # rules may have changed
+        ignored = [patch for patch in self._patches.values() if not self._has_effect(patch)]
         published = self._inventory.devices(pool)
         allocated: dict[str, list[AllocatedDevice]] = {}
         for result in self._usage.allocated(Names(pool.driver, pool.pool, None)):
@@ -144,7 +165,31 @@ class DeviceViews:
                 yield self._view(id_, None, results, self._unpublished_taints(id_, results), now)
                 continue
             view = self._view(id_, device, results, device.taints, now)
-            yield _with_availability(view, device, results, availability)
+            if ignored:
+                view = replace(view, ignored_patches=self._selecting(ignored, device.published))
+            view = _with_availability(view, device, results, availability)
+            yield self._with_node(view) if self._nodes else view
+
+    def _with_node(self, view: DeviceView) -> DeviceView:
+        """Add why its node gets no new pods."""
+        if view.obstacle is not None or view.node in ("", ALL_NODES, SOME_NODES):
+            return view
+        node = self._nodes.get(Key("", view.node)) if self._nodes is not None else None
+        why = node_obstacle(node)
+        return view if why is None else replace(view, obstacle=why)
+
+    def _has_effect(self, patch: ResourceSlicePatch) -> bool:
+        plane = self._plane
+        values = sets_values(patch) and plane.honors_patched_values
+        return values or any(
+            plane.honors_patched_taint(taint.effect) for taint in patch.spec.devices.taints
+        )
+
+    def _selecting(
+        self, patches: Iterable[ResourceSlicePatch], device: Published
+    ) -> tuple[str, ...]:
+        choose = self._inventory.patch_choice
+        return tuple(sorted(x.metadata.name for x in patches if choose(x, device).selected))
 
     def _availability(
         self, id_: PoolId, allocated: Mapping[str, Iterable[AllocatedDevice]]
@@ -170,7 +215,13 @@ class DeviceViews:
         taint_views = tuple(self._taint_view(taint) for taint in taints) if taints else ()
         claims = tuple(self._claim_view(result, taint_views, now) for result in allocated)
         return DeviceView(
-            id_, device, node, taint_views, claims, claims_visible=self._claims_visible
+            id_,
+            device,
+            node,
+            taint_views,
+            claims,
+            conflict=conflict_between(allocated, device) if allocated else None,
+            claims_visible=self._claims_visible,
         )
 
     def _unpublished_taints(
@@ -254,6 +305,27 @@ def _with_availability(
     shares = (result.result.consumed_capacity for result in allocated if not result.admin)
     left = left_of(device.content, taken_of(shares, view.id.driver))
     return replace(view, obstacle=obstacle or used_up(device.content, left), left=left)
+
+
+def conflict_between(
+    allocated: Sequence[AllocatedDevice], device: EffectiveDevice | None
+) -> DeviceConflict | None:
+    """Return why the claims of a device cannot all use it."""
+    if len(allocated) == 1 and allocated[0].result.share_id is None:
+        # Most devices that are in use.
+        return None
+    held = ((str(key_of(one.claim)), one.result) for one in allocated)
+    return conflict_of(held, device.content if device is not None else None)
+
+
+def node_obstacle(node: Node | None) -> Obstacle | None:
+    """Return why a node gets no new pods, whatever they request."""
+    if node is None:
+        return Obstacle("NodeUnschedulable", "node not found")
+    if node.spec.unschedulable:
+        return Obstacle("NodeUnschedulable", "node cordoned")
+    taint = lifecycle_taint(node)
+    return None if taint is None else Obstacle("NodeUnschedulable", f"node tainted: {taint.key}")
 
 
 def node_of(published: Published) -> str:

@@ -19,13 +19,20 @@ from sully.api.resource.types import (
     DeviceRequestAllocationResult,
     DeviceTaint,
     DeviceTaintRule,
+    DeviceTaintSelector,
     ResourceClaim,
 )
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.claims.pods import Pod
 from sully.domain.devices.pools import DeviceId
-from sully.domain.devices.rules import Choice, needs_content, recorded, sourced
+from sully.domain.devices.rules import (
+    Choice,
+    choose_by_content,
+    needs_content,
+    recorded,
+    sourced,
+)
 from sully.domain.devices.selectors import Content
 from sully.domain.devices.taints import NO_EXECUTE, Origin, SourcedTaint
 from sully.domain.eviction.judge import (
@@ -37,14 +44,22 @@ from sully.domain.eviction.judge import (
     eviction_time,
     judge,
 )
-from sully.domain.eviction.preview import Preview, PreviewedPod
+from sully.domain.eviction.preview import (
+    SELECTED_BY_CRITERIA,
+    Preview,
+    PreviewedPod,
+    selection_notice,
+)
 from sully.domain.eviction.status import Counts, count_pods
+from sully.machinery.cel import SLICE, CostBudget
 from sully.runtime.clock import Clock
-from sully.views.devices.changes import InventoryChange
+from sully.views.devices.changes import InventoryChange, RuleChange
 from sully.views.devices.inventory import Inventory
-from sully.views.devices.name_index import names_in
+from sully.views.devices.name_index import Names, names_in
 from sully.views.devices.usage import AllocatedDevice, Usage
 
+MAX_DESCRIBED = 10_000
+"""Devices of a rule whose pods are counted while it is written: hundredths of a second."""
 MAX_EVICTED = 5000
 """How many evicted pods are remembered; far more than are evicted before a cache catches up."""
 
@@ -100,8 +115,15 @@ class Exposures:
 
     def judge(self, pod: Pod, now: datetime) -> Verdict:
         """Decide whether and when a pod is evicted."""
+        return self._judge(self._exposures(pod), now)
+
+    def judge_claim(self, claim: ResourceClaim, now: datetime) -> Verdict:
+        """Decide whether and when a pod that starts to use a claim would be evicted."""
+        return self._judge(self._exposures_of(claim), now)
+
+    def _judge(self, found: Iterable[Exposure], now: datetime) -> Verdict:
         # A device without taints evicts no pod.
-        exposures = [exposure for exposure in self._exposures(pod) if exposure.taints]
+        exposures = [exposure for exposure in found if exposure.taints]
         if not exposures:
             return KEEP
         if not self._pauses:
@@ -135,10 +157,13 @@ class Exposures:
         if not self.counts_as_running(pod):
             return
         for claim in self.usage.claims_of(pod):
-            allocation = claim.status.allocation
-            for result in allocation.devices.results if allocation is not None else ():
-                device = _device(result)
-                yield Exposure(device, self._taints(claim, device), result.tolerations)
+            yield from self._exposures_of(claim)
+
+    def _exposures_of(self, claim: ResourceClaim) -> Iterator[Exposure]:
+        allocation = claim.status.allocation
+        for result in allocation.devices.results if allocation is not None else ():
+            device = _device(result)
+            yield Exposure(device, self._taints(claim, device), result.tolerations)
 
     def _taints(self, claim: ResourceClaim, device: DeviceId) -> tuple[SourcedTaint, ...]:
         published = self.inventory.device(device)
@@ -152,23 +177,31 @@ class Exposures:
         if not change.rules:
             for pool, devices in change.pools.items():
                 yield from self.usage.pods_on(pool, devices)
-        for rule_change in change.rules:
-            rules = [rule for rule in (rule_change.old, rule_change.new) if rule is not None]
-            if any(rule.spec.taint.effect in self.policy.effects for rule in rules):
-                yield from self._pods_with_devices_of(rules)
+        for allocated in self._allocated_by_changed(change.rules):
+            yield from map(key_of, self.usage.pods_with(key_of(allocated.claim)))
 
-    def _pods_with_devices_of(self, rules: Iterable[DeviceTaintRule]) -> Iterator[Key]:
-        for rule in rules:
-            selector = self.inventory.selector_of(rule)
-            if selector is not None:
-                for allocated in self.usage.allocated(names_in(selector)):
-                    yield from (
-                        key_of(pod) for pod in self.usage.pods_with(key_of(allocated.claim))
-                    )
+    def affected_claims(self, change: InventoryChange) -> Iterator[Key]:
+        """Yield the claims with devices whose taints may have changed."""
+        if not change.rules:
+            for pool, devices in change.pools.items():
+                yield from self.usage.claims_on(pool, devices)
+        for allocated in self._allocated_by_changed(change.rules):
+            yield key_of(allocated.claim)
+
+    def _allocated_by_changed(self, changes: Iterable[RuleChange]) -> Iterator[AllocatedDevice]:
+        """Yield the allocated devices that rules with an evicting effect select by their names."""
+        for change in changes:
+            rules = [rule for rule in (change.old, change.new) if rule is not None]
+            if not any(rule.spec.taint.effect in self.policy.effects for rule in rules):
+                continue
+            for rule in rules:
+                selector = self.inventory.selector_of(rule)
+                if selector is not None:
+                    yield from self.usage.allocated(names_in(selector))
 
     def counts(self, rule: DeviceTaintRule, *, evicted: int) -> Counts:
         """Count what a rule selects, and the pods it evicts, or would if its effect did so."""
-        taint = self._evicting(rule)
+        taint = self.as_evicting(rule.spec.taint)
         now, devices = self._clock.now(), 0
         evicted_pods: set[tuple[str, str]] = set()
         for allocated in self._allocated_by(rule):
@@ -191,7 +224,7 @@ class Exposures:
         """Return what would happen if a rule started to evict now."""
         now, devices = self._clock.now(), 0
         # A rule whose effect changes gets a new timeAdded.
-        taint = msgspec.structs.replace(self._evicting(rule), time_added=now)
+        taint = msgspec.structs.replace(self.as_evicting(rule.spec.taint), time_added=now)
         evictions: dict[Key, PreviewedPod] = {}
         for allocated in self._allocated_by(rule):
             devices += 1
@@ -206,6 +239,60 @@ class Exposures:
         return Preview(
             published=self.published(rule), allocated=devices, evictions=tuple(evictions.values())
         )
+
+    def describe(self, rule: DeviceTaintRule) -> str:
+        """Describe what a rule that is about to be written selects and evicts.
+
+        Bounded: what costs more is evaluated and counted only for the status of the rule.
+        """
+        selector = self.inventory.selector_of(rule)
+        paused, evicts = self.pause_reason(rule) is not None, self._evicts(rule)
+        if selector is None or not needs_content(selector):
+            published = self.published(rule)
+            counted = not evicts or published <= MAX_DESCRIBED
+            counts = (
+                self.counts(rule, evicted=0) if evicts and counted else Counts(published=published)
+            )
+            return selection_notice(counts, evicts=evicts, paused=paused, counted=counted)
+        selected = self._selected_within_budget(selector)
+        if selected is None:
+            return SELECTED_BY_CRITERIA
+        counts = self._counts_of(rule, selected) if evicts else Counts(published=len(selected))
+        return selection_notice(counts, evicts=evicts, paused=paused, counted=True)
+
+    def _evicts(self, rule: DeviceTaintRule) -> bool:
+        return rule.spec.taint.effect in self.policy.effects
+
+    def _selected_within_budget(self, selector: DeviceTaintSelector) -> set[DeviceId] | None:
+        """Return the published devices that criteria select; None if that would take long."""
+        if self.inventory.count_named(selector) > MAX_DESCRIBED:
+            return None
+        selected, budget = set(), CostBudget(SLICE)
+        for device in self.inventory.named(selector):
+            effective = self.inventory.device(device)
+            if effective is None:
+                continue
+            choice = choose_by_content(selector, effective.content, self.inventory.class_, budget)
+            if choice.over_budget:
+                return None
+            if choice.selected:
+                selected.add(device)
+        return selected
+
+    def _counts_of(self, rule: DeviceTaintRule, selected: set[DeviceId]) -> Counts:
+        """Count the pods on published devices that a new rule would evict."""
+        pods = {
+            key_of(pod)
+            for allocated in self.usage.allocated(Names())
+            if allocated.device in selected and self._applies(rule, allocated)
+            for pod in self.running(allocated.claim)
+        }
+        number, namespaces = count_pods(pods)
+        return Counts(published=len(selected), pods=number, namespaces=namespaces)
+
+    def _applies(self, rule: DeviceTaintRule, allocated: AllocatedDevice) -> bool:
+        tolerations, now = allocated.result.tolerations, self._clock.now()
+        return eviction_time(rule.spec.taint, tolerations, now=now, policy=self.policy) is not None
 
     def due(self, rule: DeviceTaintRule) -> dict[Key, datetime]:
         """Return when each pod that a rule evicts is due, as if the rule were alone."""
@@ -240,8 +327,8 @@ class Exposures:
             if time is not None:
                 yield allocated, time
 
-    def _evicting(self, rule: DeviceTaintRule) -> DeviceTaint:
-        taint = rule.spec.taint
+    def as_evicting(self, taint: DeviceTaint) -> DeviceTaint:
+        """Return a taint with an effect that evicts: its own, or else NoExecute."""
         if taint.effect in self.policy.effects:
             return taint
         return msgspec.structs.replace(taint, effect=NO_EXECUTE)

@@ -64,15 +64,15 @@ class Inventory:
         self._listeners: list[Listener] = []
         self._classes = classes
         self._rule_cache = rules if self._features.taints and self._features.rules else None
-        self._patch_cache = patches
+        self._patch_cache = patches if self._features.patches else None
         self._slice_cache = slices
         self.taint_times = TaintTimes()
         """When the taints were added that evict pods."""
         classes.on_change(self._class_changed)
         if self._rule_cache is not None:
             self._rule_cache.on_change(self._rule_changed)
-        if patches is not None:
-            patches.on_change(self._patch_changed)
+        if self._patch_cache is not None:
+            self._patch_cache.on_change(self._patch_changed)
         slices.on_change(self._slice_changed)
 
     # Reading
@@ -191,7 +191,11 @@ class Inventory:
         for id_ in self.named(patch.spec.devices.filter or DeviceTaintSelector()):
             published = self.published(id_)
             if published is not None:
-                yield id_, self._merger.patch_choice(patch, published)
+                yield id_, self.patch_choice(patch, published)
+
+    def patch_choice(self, patch: ResourceSlicePatch, published: Published) -> Choice:
+        """Decide whether a patch selects a device, also where patches have no effect."""
+        return self._merger.patch_choice(patch, published)
 
     # Notifying
 

@@ -131,6 +131,7 @@ class Merger:
             pool.slice_taints(id_.device),
             attributes=self._features.patch_attributes,
             taints=self._features.taints,
+            evictions_only=self._features.patch_evictions_only,
         )
         rules = self.rules.for_device(id_)
         return with_taints(device, self._selecting(rules, device))

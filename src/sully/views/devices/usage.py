@@ -96,10 +96,14 @@ class Usage:
 
         In order, because budgets and rates may allow only the first to be evicted.
         """
+        for claim in self.claims_on(pool, devices):
+            yield from sorted(self._pods_by_claim.get(claim, ()))
+
+    def claims_on(self, pool: PoolId, devices: Iterable[str] | None = None) -> Iterator[Key]:
+        """Yield the claims that are allocated one of these devices, or any in the pool."""
         claims = self._claims_by_device.get(pool, {})
         for device in sorted(claims if devices is None else devices):
-            for claim in sorted(claims.get(device, ())):
-                yield from sorted(self._pods_by_claim.get(claim, ()))
+            yield from sorted(claims.get(device, ()))
 
     def pools(self) -> Iterable[PoolId]:
         """Return the pools with an allocated device, in no particular order."""

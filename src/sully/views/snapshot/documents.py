@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from sully.machinery.codec import BodyError, from_json
+from sully.machinery.serialization.codec import BodyError, from_json
 
 Document = tuple[Any, list[str]]
-"""A value, and the paths of its duplicate keys, of which the last is used."""
+"""A value, and the lines of its duplicate keys, of which the last is used."""
 
 _SPACES = re.compile(r"\s*")
 _GZIP = b"\x1f\x8b"
@@ -34,7 +34,7 @@ def read_documents(data: bytes) -> Iterator[Document]:
             # Much faster than YAML, and the format of large snapshots.
             yield from ((value, []) for value in values)
             return
-    from sully.machinery.yamltext import read_all  # late: not needed for JSON
+    from sully.machinery.serialization.yamltext import read_all  # late: not needed for JSON
 
     try:
         yield from read_all(data.decode())

@@ -10,8 +10,14 @@ from typing import Any
 
 from sully.api.resource.types import GROUP, ResourceClaimTemplate
 from sully.client.transport import Kind
-from sully.domain.scheduling.objects import Node
+from sully.domain.eviction.running_loops import EvictionEvent
+from sully.domain.scheduling.objects import Namespace, Node
 from sully.domain.scheduling.objects import Pod as SchedulablePod
+from sully.domain.scheduling.volume_objects import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
 from sully.views.fleet_kinds import (
     BINDINGS,
     CLUSTERS,
@@ -38,6 +44,20 @@ SCHEDULABLE_PODS: Kind[SchedulablePod] = Kind("", "v1", "pods", "Pod", Schedulab
 TEMPLATES: Kind[ResourceClaimTemplate] = Kind(
     GROUP, "v1", "resourceclaimtemplates", "ResourceClaimTemplate", ResourceClaimTemplate
 )
+NAMESPACES: Kind[Namespace] = Kind("", "v1", "namespaces", "Namespace", Namespace, namespaced=False)
+VOLUME_CLAIMS: Kind[PersistentVolumeClaim] = Kind(
+    "", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", PersistentVolumeClaim
+)
+VOLUMES: Kind[PersistentVolume] = Kind(
+    "", "v1", "persistentvolumes", "PersistentVolume", PersistentVolume, namespaced=False
+)
+STORAGE_CLASSES: Kind[StorageClass] = Kind(
+    "storage.k8s.io", "v1", "storageclasses", "StorageClass", StorageClass, namespaced=False
+)
+CONSTRAINT_KINDS: tuple[Kind[Any], ...] = (NAMESPACES, VOLUME_CLAIMS, VOLUMES, STORAGE_CLASSES)
+"""What decides about some pods only; listed if there are such pods."""
+EVICTION_EVENTS: Kind[EvictionEvent] = Kind("", "v1", "events", "Event", EvictionEvent)
+"""Events of eviction controllers, which are listed by their reason (loading.py)."""
 DEVICES: tuple[Kind[Any], ...] = (SLICES, CLASSES, RULES, PATCHES, CLAIMS, PODS)
 """Devices, their taints, and the claims and pods that use them."""
 SCHEDULING: tuple[Kind[Any], ...] = (
@@ -67,16 +87,17 @@ def _untyped(group: str, version: str, plural: str, kind: str) -> Kind[dict[str,
     return Kind(group, version, plural, kind, dict[str, Any])
 
 
-_OWNERS = (
-    _untyped("apps", "v1", "replicasets", "ReplicaSet"),
+WORKLOADS: tuple[Kind[dict[str, Any]], ...] = (
     _untyped("apps", "v1", "deployments", "Deployment"),
+    _untyped("apps", "v1", "replicasets", "ReplicaSet"),
     _untyped("apps", "v1", "statefulsets", "StatefulSet"),
     _untyped("apps", "v1", "daemonsets", "DaemonSet"),
     _untyped("batch", "v1", "jobs", "Job"),
-    _untyped("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"),
 )
+"""Controllers of pods."""
+_OWNERS = (*WORKLOADS, _untyped("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"))
 EVERYTHING: tuple[Kind[dict[str, Any]], ...] = (
-    *(kind.read_as(dict[str, Any]) for kind in (*SCHEDULING, *FLEET, *HISTORY)),
+    *(kind.read_as(dict[str, Any]) for kind in (*SCHEDULING, *CONSTRAINT_KINDS, *FLEET, *HISTORY)),
     *_OWNERS,
 )
 """What `sully snapshot` saves: enough for all commands that read files."""

@@ -90,7 +90,7 @@ class Snapshot:
         # A server without the kinds of Sully runs none of its controllers.
         concluded = ControlPlane.SULLY if self.has_records else ControlPlane.KUBERNETES
         self.control_plane = control_plane or concluded
-        self.features = features or _features(self.control_plane)
+        self.features = features or features_of(self.control_plane)
         self._objects: dict[Resource, Objects] = {_resource(items.kind): items for items in objects}
         self._caches: dict[Kind[Any], Cache[Any]] = {}
 
@@ -135,6 +135,11 @@ class Snapshot:
         """Report whether the server keeps records; the user may not be allowed to list them."""
         gap = self.gap(TAINT_RECORDS)
         return gap is None or gap.reason != "not served"
+
+    @property
+    def records_evictions(self) -> bool:
+        """Report whether whoever evicts pods keeps records: Kubernetes' controller does not."""
+        return self.has_records and self.control_plane.evictor == "Sully"
 
     @property
     def policy(self) -> EvictionPolicy:
@@ -222,14 +227,15 @@ class Snapshot:
         )
 
 
-def _features(control_plane: ControlPlane) -> Features:
-    taints = control_plane.is_enabled("DRADeviceTaints")
-    patches = control_plane.honors_patches
+def features_of(control_plane: ControlPlane) -> Features:
+    """Return what changes devices where these components act."""
     return Features(
-        taints=taints,
-        rules=taints and control_plane.is_enabled("DRADeviceTaintRules"),
-        taint_slices=patches,
-        patch_attributes=patches and control_plane.is_enabled("DRAAdminControlledDeviceAttributes"),
+        taints=control_plane.honors_taints,
+        rules=control_plane.honors_rules,
+        taint_slices=control_plane.honors_patches,
+        patches=control_plane.honors_patches,
+        patch_attributes=control_plane.honors_patched_values,
+        patch_evictions_only=control_plane.is_mixed,
         pool_owners=control_plane.scheduler == "Sully",
     )
 

@@ -10,7 +10,7 @@ from sully.machinery._generated.meta import (
     LabelSelectorRequirement,
     ObjectMeta,
 )
-from sully.machinery.wire import Wire
+from sully.machinery.serialization.wire import Wire
 
 __all__ = [
     "AddOnPlacementScore",

@@ -8,8 +8,9 @@ from typing import Any
 
 from sully.api.core.pods.defaults import mirror_service_account
 from sully.api.core.pods.mirrors import is_mirror, review_mirror
+from sully.api.core.pods.priorities import admit_priority
 from sully.machinery.errors import forbidden
-from sully.machinery.gotext import quote
+from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import WriteContext
 
 Obj = dict[str, Any]
@@ -17,19 +18,6 @@ Obj = dict[str, Any]
 _TOKEN_VOLUME = "kube-api-access-"
 _TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 _TOKEN_SECONDS = 3607  # odd on purpose upstream: distinguishes tokens made for pods from others
-_SYSTEM_PRIORITIES = {
-    "system-cluster-critical": 2_000_000_000,
-    "system-node-critical": 2_000_001_000,
-}
-_PREEMPT = "PreemptLowerPriority"
-_BAD_PRIORITY = (
-    "the integer value of priority ({}) must not be provided in pod spec;"
-    " priority admission controller computed {} from the given PriorityClass name"
-)
-_BAD_PREEMPTION = (
-    "the string value of PreemptionPolicy ({}) must not be provided in pod spec;"
-    " priority admission controller computed {} from the given PriorityClass name"
-)
 _NODE_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _STAY_SECONDS = 300
 _DEFAULT_ACCOUNT = "default"
@@ -38,7 +26,7 @@ _DEFAULT_ACCOUNT = "default"
 def admit_new(pod: Obj, ctx: WriteContext) -> None:
     """Complete a pod that is being created, or refuse it."""
     _service_account(pod, ctx)
-    _priority(pod, ctx)
+    admit_priority(pod, ctx)
     _tolerations(pod["spec"])
     _runtime_class(pod, ctx)
 
@@ -123,28 +111,6 @@ def _token_volume(name: str) -> Obj:
             "defaultMode": 0o644,
         },
     }
-
-
-def _priority(pod: Obj, ctx: WriteContext) -> None:
-    spec = pod["spec"]
-    priority, preemption = _class_values(pod, spec.get("priorityClassName", ""), ctx)
-    if spec.get("priority", priority) != priority:
-        raise _refuse(pod, _BAD_PRIORITY.format(spec["priority"], priority))
-    if spec.get("preemptionPolicy", preemption) != preemption:
-        raise _refuse(pod, _BAD_PREEMPTION.format(spec["preemptionPolicy"], preemption))
-    spec["priority"], spec["preemptionPolicy"] = priority, preemption
-
-
-def _class_values(pod: Obj, name: str, ctx: WriteContext) -> tuple[int, str]:
-    if not name:
-        return 0, _PREEMPT
-    if name in _SYSTEM_PRIORITIES:
-        return _SYSTEM_PRIORITIES[name], _PREEMPT
-    priority_class = ctx.lookup("scheduling.k8s.io/priorityclasses", "", name)
-    if priority_class is None:
-        raise _refuse(pod, f"no PriorityClass with name {name} was found")
-    policy = priority_class.get("preemptionPolicy") or _PREEMPT
-    return int(priority_class.get("value", 0)), policy
 
 
 def _runtime_class(pod: Obj, ctx: WriteContext) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from sully.api.core.pods.conditions import with_condition
 from sully.machinery.errors import BadRequest, aggregate, client_error, conflict
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.gotext import quote
+from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import ResourceType, Strategy, Version, WriteContext
 
 Obj = dict[str, Any]
@@ -48,7 +48,8 @@ def _problems(target: Obj) -> list[FieldError]:
 def bind_pod(pod: Obj, binding: Obj, ctx: WriteContext) -> Obj:
     """Return the pod with the binding applied, or raise the error that refuses it.
 
-    Labels and annotations of the binding go over to the pod, and so does the place of the node.
+    Labels and annotations of the binding go over to the pod, and so does the place of the node. The
+    nomination is cleared: a pod that has a node needs none, also if it was for another node.
     """
     name, node = pod["metadata"]["name"], binding["target"]["name"]
     _refuse(pod, binding, name)
@@ -58,7 +59,9 @@ def bind_pod(pod: Obj, binding: Obj, ctx: WriteContext) -> Obj:
         given = (binding["metadata"].get(field) or {}) | more
         if given:
             metadata[field] = (metadata.get(field) or {}) | given
-    bound = {**pod, "metadata": metadata, "spec": {**pod["spec"], "nodeName": node}}
+    status = {name: value for name, value in pod["status"].items() if name != "nominatedNodeName"}
+    spec = {**pod["spec"], "nodeName": node}
+    bound = {**pod, "metadata": metadata, "spec": spec, "status": status}
     return with_condition(bound, {"type": "PodScheduled", "status": "True"}, ctx.now)
 
 

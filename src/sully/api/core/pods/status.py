@@ -2,14 +2,17 @@
 
 from typing import Any
 
-from sully.api.core.checks import IMMUTABLE, Errors, dns_subdomain, label_key, not_negative
+from sully.api.core.checks import IMMUTABLE, Errors, dns_subdomain, label_key
 from sully.api.core.pods.mirrors import validate_same_mirror
+from sully.api.core.pods.spec.dns import NOT_AN_ADDRESS, is_address
 from sully.machinery.fields import Path
 
 Obj = dict[str, Any]
 
 _AT = Path("status")
 _OWN_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
+_BOUND = "may not be set on pods that are already bound to a node"
+_NOT_NEGATIVE = "must be a non-negative integer"
 _NOT_A_CLAIM = "must match the name of an entry in `spec.resourceClaims`"
 
 
@@ -24,12 +27,18 @@ def validate_status(pod: Obj, old: Obj) -> Errors:
     nominated = status.get("nominatedNodeName", "")
     if nominated and nominated != before.get("nominatedNodeName", ""):
         yield from dns_subdomain(nominated, _AT.child("nominatedNodeName"))
+        if old["spec"].get("nodeName"):
+            yield _AT.child("nominatedNodeName").forbidden(_BOUND)
+    generation = status.get("observedGeneration", 0)
+    if generation < 0:
+        yield _AT.child("observedGeneration").invalid(generation, _NOT_NEGATIVE)
     if status.get("qosClass", "") != before.get("qosClass", ""):
         yield _AT.child("qosClass").invalid(status.get("qosClass", ""), IMMUTABLE)
     yield from _restarts(pod, old)
     yield from _claims(pod)
-    generation = status.get("observedGeneration", 0)
-    yield from not_negative(generation, _AT.child("observedGeneration"))
+    yield from _addresses(status, before, "podIP")
+    if status.get("hostIPs"):
+        yield from _addresses(status, before, "hostIP")
 
 
 def _restarts(pod: Obj, old: Obj) -> Errors:
@@ -60,6 +69,21 @@ def _claims(pod: Obj) -> Errors:
         seen.add(name)
         if "resourceClaimName" in claim:
             yield from dns_subdomain(claim["resourceClaimName"], here.child("name"))
+
+
+def _addresses(status: Obj, before: Obj, name: str) -> Errors:
+    """Check one address of each family, the first of which is also in the single field."""
+    at, ips = _AT.child(f"{name}s"), [one.get("ip", "") for one in status.get(f"{name}s") or ()]
+    known = {one.get("ip", "") for one in before.get(f"{name}s") or ()}
+    for position, ip in enumerate(ips):
+        if ip not in known and not is_address(ip):
+            yield at.index(position).invalid(ip, NOT_AN_ADDRESS)
+    families = [":" in ip for ip in ips]
+    if len(set(families)) < len(families):
+        shown = [{"IP": ip} for ip in ips]
+        yield at.invalid(shown, "may specify no more than one IP for each IP family")
+    if ips and status.get(name, "") != ips[0]:
+        yield at.index(0).child("ip").invalid(ips[0], f"must be equal to `{name}`")
 
 
 def align_addresses(status: Obj) -> None:

@@ -10,9 +10,10 @@ from sully.api.core.pods.aggregate import quality_of_service
 from sully.api.core.pods.columns import COLUMNS
 from sully.api.core.pods.conditions import with_condition
 from sully.api.core.pods.defaults import GRACE_SECONDS, default_pod, default_spec
+from sully.api.core.pods.label_keys import merge_label_keys
+from sully.api.core.pods.spec.validation import SPEC, validate_new_pod
 from sully.api.core.pods.status import align_addresses, keep_generations, validate_status
 from sully.api.core.pods.update import validate_change
-from sully.api.core.pods.validation import SPEC, validate_new_pod
 from sully.api.core.pods.warnings import spec_warnings
 from sully.machinery.fields import FieldError
 from sully.machinery.names import dns_label_problems
@@ -59,6 +60,8 @@ class PodStrategy(Strategy):
         obj["status"] = status
         if obj["spec"].get("schedulingGates"):
             obj["status"] = with_condition(obj, _GATED, ctx.now)["status"]
+        if "affinity" in obj["spec"] or "topologySpreadConstraints" in obj["spec"]:
+            merge_label_keys(obj)
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Keep the status; count the change."""

@@ -9,12 +9,12 @@ from typing import Any
 
 from sully.api.core.checks import Errors, as_go, same
 from sully.api.core.pods.mirrors import validate_same_mirror
-from sully.api.core.pods.scheduling import REQUIRED
-from sully.api.core.pods.validation import SPEC, validate_pod
+from sully.api.core.pods.spec.scheduling import REQUIRED
+from sully.api.core.pods.spec.validation import SPEC, validate_pod
 from sully.api.core.taints import tolerations
 from sully.machinery.fields import Path
-from sully.machinery.gostructs import diff
 from sully.machinery.schema import ObjectType, Tables
+from sully.machinery.serialization.gostructs import diff
 
 Obj = dict[str, Any]
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from sully.machinery.fields import Path
-from sully.machinery.gotext import quote
 from sully.machinery.quantity import parse_quantity
+from sully.machinery.serialization.gotext import quote
 
 Obj = dict[str, Any]
 
@@ -23,7 +23,42 @@ def spec_warnings(spec: Obj, at: Path) -> Iterator[str]:
     for container, here in containers:
         yield from _fractions(container, here)
         yield from _hidden_variables(container, here)
+    yield from _references(spec, at)
     yield from _ports(containers)
+    yield from _port_names(containers)
+
+
+def _references(spec: Obj, at: Path) -> Iterator[str]:
+    seen: set[str] = set()
+    for position, alias in enumerate(spec.get("hostAliases") or ()):
+        if alias.get("ip", "") in seen:
+            here = at.child("hostAliases").index(position).child("ip")
+            yield f"{here}: duplicate ip {quote(alias.get('ip', ''))}"
+        seen.add(alias.get("ip", ""))
+    names = [secret.get("name", "") for secret in spec.get("imagePullSecrets") or ()]
+    here = at.child("imagePullSecrets")
+    for position, name in enumerate(names):
+        if name in names[:position]:
+            yield f"{here.index(position).child('name')}: duplicate name {quote(name)}"
+    for position, name in enumerate(names):
+        if not name:
+            yield f'{here.index(position).child("name")}: invalid empty name ""'
+
+
+def _port_names(containers: list[tuple[Obj, Path]]) -> Iterator[str]:
+    taken: dict[str, Path] = {}
+    for container, at in containers:
+        for position, port in enumerate(container.get("ports") or ()):
+            name, here = port.get("name", ""), at.child("ports").index(position)
+            if name in taken:
+                first = taken[name]
+                text = f"duplicate port name {quote(name)} with {first}"
+                yield (
+                    f"{here}: {text}, services and probes that select ports by name will use"
+                    f" {first}"
+                )
+            elif name:
+                taken[name] = here
 
 
 def _fractions(container: Obj, at: Path) -> Iterator[str]:
@@ -55,12 +90,22 @@ def _ports(containers: list[tuple[Obj, Path]]) -> Iterator[str]:
     for container, at in containers:
         for position, port in enumerate(container.get("ports") or ()):
             here = at.child("ports").index(position)
+            if port.get("hostIP") and not port.get("hostPort"):
+                yield f"{here}: hostIP set without hostPort: {_shown_port(port)}"
             others = taken.setdefault((port.get("containerPort", 0), port.get("protocol", "")), [])
             for place, other in others:
                 verdict = _overlap(port, other)
                 if verdict:
                     yield f"{here}: {verdict} port definition with {place}"
             others.append((here, port))
+
+
+def _shown_port(port: Obj) -> str:
+    """Return a port as Go prints it."""
+    fields = ("name", "hostPort", "containerPort", "protocol", "hostIP")
+    zeros = {"hostPort": 0, "containerPort": 0}
+    shown = (f"{n[0].upper()}{n[1:]}:{port.get(n, zeros.get(n, ''))}" for n in fields)
+    return "{" + " ".join(shown) + "}"
 
 
 def _overlap(port: Obj, other: Obj) -> str:

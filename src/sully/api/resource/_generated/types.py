@@ -8,7 +8,7 @@ from msgspec import field
 from sully.api.core._generated.types import NodeSelector
 from sully.api.resource.sharing import SharedContent
 from sully.machinery._generated.meta import Condition, ObjectMeta
-from sully.machinery.wire import Wire
+from sully.machinery.serialization.wire import Wire
 
 __all__ = [
     "AllocatedDeviceStatus",

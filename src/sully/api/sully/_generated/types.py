@@ -4,7 +4,7 @@ from datetime import datetime
 
 from sully.api.resource._generated.types import DeviceTaint, DeviceTaintSelector
 from sully.machinery._generated.meta import Condition, LabelSelector, ObjectMeta
-from sully.machinery.wire import Wire
+from sully.machinery.serialization.wire import Wire
 
 __all__ = [
     "ClusterTaintPolicy",
@@ -110,6 +110,7 @@ class TaintRecordStatus(Wire, frozen=True, kw_only=True):
     description: str = ""
     expires_at: str = ""
     paused: str = ""
+    rate: str = ""
     changes: tuple[TaintChange, ...] = ()
     evicted: int = 0
     deleted_time: datetime | None = None

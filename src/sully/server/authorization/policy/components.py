@@ -4,6 +4,7 @@ Controllers are service accounts in kube-system, by their own names; scheduler a
 manager are users, as in Kubernetes.
 """
 
+from sully.domain.devices.taints import BUDGET_EFFECTS, EFFECTS
 from sully.server.authorization.policy.builders import (
     RBAC,
     READ,
@@ -42,6 +43,12 @@ CONTROLLERS: dict[str, tuple[Obj, ...]] = {
         on(RESOURCE, "deviceclasses resourceclaims resourceslicepatches resourceslices", READ),
         on(RESOURCE, "devicetaintrules", READ),
         on(RESOURCE, "devicetaintrules/status", "patch update"),
+        on(RESOURCE, "resourceclaims/binding resourceclaims/status", "patch"),
+        events(),
+    ),
+    "device-conflict-controller": (
+        on(RESOURCE, "deviceclasses devicetaintrules resourceslicepatches resourceslices", READ),
+        on(RESOURCE, "resourceclaims", READ),
         events(),
     ),
     "disruption-controller": (
@@ -54,6 +61,34 @@ CONTROLLERS: dict[str, tuple[Obj, ...]] = {
         on("*", "*/scale", "get"),
         on("policy", "poddisruptionbudgets", READ),
         on("policy", "poddisruptionbudgets/status", "update"),
+        events(),
+    ),
+    "job-controller": (
+        on("batch", "jobs", f"delete patch update {READ}"),
+        on("batch", "jobs/status", "update"),
+        on("batch", "jobs/finalizers", "update"),
+        on("core", "pods", f"create delete patch {READ}"),
+        events(),
+    ),
+    "statefulset-controller": (
+        on("core", "pods", READ),
+        on("apps", "statefulsets", READ),
+        on("apps", "statefulsets/status", "update"),
+        on("apps", "statefulsets/finalizers", "update"),
+        on("core", "pods", "create delete get patch update"),
+        on("apps", "controllerrevisions", f"create delete patch update {READ}"),
+        on("core", "persistentvolumeclaims", "create get"),
+        on("core", "persistentvolumeclaims", f"delete update {READ}"),
+        events(),
+    ),
+    "daemon-set-controller": (
+        on("apps", "daemonsets", READ),
+        on("apps", "daemonsets/status", "update"),
+        on("apps", "daemonsets/finalizers", "update"),
+        on("core", "nodes", READ),
+        on("core", "pods", f"create delete patch {READ}"),
+        on("core", "pods/binding", "create"),
+        on("apps", "controllerrevisions", f"create delete patch update {READ}"),
         events(),
     ),
     "cluster-taint-policy-controller": (
@@ -85,14 +120,14 @@ CONTROLLERS: dict[str, tuple[Obj, ...]] = {
     "managed-cluster-taint-controller": (on(CLUSTER, "managedclusters", f"patch {READ}"),),
     "generic-garbage-collector": (on("*", "*", f"delete patch update {READ}"), events()),
     # Registers simulated clusters; their agents have their own roles.
-    "hollow-clusters": (
+    "simulated-clusters": (
         on(CLUSTER, "managedclusters", f"create delete patch {READ}"),
         on(CLUSTER, "managedclustersets/join", "create", "default"),
         on("register.open-cluster-management.io", "managedclusters/accept", "update"),
         events(),
     ),
     # Simulated nodes: kubelets and a driver.
-    "hollow-nodes": (
+    "simulated-nodes": (
         on("core", "nodes", f"create delete patch {READ}"),
         on("core", "nodes/status", "patch"),
         on("core", "pods", f"delete {READ}"),
@@ -156,6 +191,7 @@ CONTROLLERS: dict[str, tuple[Obj, ...]] = {
     ),
     "taint-expiry-controller": (
         on(RESOURCE, "devicetaintrules resourceslicepatches", f"delete {READ}"),
+        on(CLUSTER, "managedclusters", f"patch {READ}"),
         events(),
     ),
     "taint-history-controller": (
@@ -228,7 +264,7 @@ def controller_role(name: str) -> str:
 _BUDGETS = f"{controller_role('device-taint-eviction-controller')}:budgets"
 
 GATED: dict[str, tuple[Obj, Obj]] = {
-    "SullyNoExecuteWithPodDisruptionBudget": (
+    EFFECTS[effect].feature_gate: (
         role(
             _BUDGETS,
             on("core", "pods/eviction", "create"),
@@ -236,6 +272,7 @@ GATED: dict[str, tuple[Obj, Obj]] = {
         ),
         bind(_BUDGETS, [account("device-taint-eviction-controller")]),
     )
+    for effect in BUDGET_EFFECTS
 }
 """Roles and their bindings that only a feature needs, by its gate."""
 

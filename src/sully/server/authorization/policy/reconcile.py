@@ -6,8 +6,8 @@ their annotation `rbac.authorization.kubernetes.io/autoupdate` is false. Nothing
 
 from sully.api.rbac.aggregation import aggregated_rules
 from sully.api.rbac.coverage import missing
-from sully.machinery.codec import copy
-from sully.server.authorization.policy import clusters, nodes
+from sully.machinery.serialization.codec import copy
+from sully.server.authorization.policy import clusters, kube_controllers, nodes
 from sully.server.authorization.policy import components as programs
 from sully.server.authorization.policy import user_facing as people
 from sully.server.authorization.policy.builders import AUTO_UPDATE, Obj
@@ -68,7 +68,7 @@ def _complete(roles: tuple[Obj, ...]) -> tuple[Obj, ...]:
     return tuple(named.values())
 
 
-_SUBJECTS = (people, nodes, clusters, programs)
+_SUBJECTS = (people, nodes, clusters, programs, kube_controllers)
 CLUSTER_ROLES: tuple[Obj, ...] = _complete(
     tuple(role for module in _SUBJECTS for role in module.ROLES)
 )

@@ -1,0 +1,11 @@
+"""Names of the group and values of its fields, which others compare."""
+
+GROUP = "admissionregistration.k8s.io"
+ADMISSION = "io.k8s.api.admissionregistration.v1"
+FAIL, IGNORE = "Fail", "Ignore"
+EQUIVALENT, EXACT = "Equivalent", "Exact"
+DENY, WARN, AUDIT = "Deny", "Warn", "Audit"
+ALLOW = "Allow"
+"""With DENY the values of `parameterNotFoundAction`."""
+ANY = "*"
+"""Matches every group, version, resource, operation and scope."""

@@ -1,0 +1,49 @@
+"""A custom resource as a Scale and back, by the paths of its definition."""
+
+from typing import Any
+
+from sully.api.apiextensions.custom import at_path
+from sully.machinery.errors import InternalError
+from sully.machinery.strategy import ScalePaths
+
+Obj = dict[str, Any]
+_IDENTITY = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+
+
+def custom_scale_of(obj: Obj, paths: ScalePaths) -> Obj:
+    """Return a custom resource as a Scale, without kind and apiVersion."""
+    metadata = {name: obj["metadata"][name] for name in _IDENTITY if name in obj["metadata"]}
+    replicas = at_path(obj, paths.replicas)
+    if replicas is None:
+        path = ".".join(paths.replicas)
+        raise InternalError(
+            f'Internal error occurred: the spec replicas field ".{path}" does not exist'
+        )
+    status: Obj = {"replicas": at_path(obj, paths.status_replicas) or 0}
+    selector = at_path(obj, paths.selector) if paths.selector else ""
+    if selector:
+        status["selector"] = selector
+    # A count of zero is not written; absent and zero are the same in a Scale.
+    return {
+        "metadata": metadata,
+        "spec": {"replicas": replicas} if replicas else {},
+        "status": status,
+    }
+
+
+def apply_custom_scale(obj: Obj, scale: Obj, paths: ScalePaths) -> Obj:
+    """Return the object with the count of a Scale; it is validated as any other update.
+
+    The Scale's resourceVersion and uid go over to the object: the write compares them.
+    """
+    metadata = dict(obj["metadata"])
+    for name in ("resourceVersion", "uid"):
+        if scale["metadata"].get(name):
+            metadata[name] = scale["metadata"][name]
+    changed = {**obj, "metadata": metadata}
+    inner = changed
+    for name in paths.replicas[:-1]:
+        inner[name] = dict(inner.get(name) or {})
+        inner = inner[name]
+    inner[paths.replicas[-1]] = scale["spec"].get("replicas", 0)
+    return changed

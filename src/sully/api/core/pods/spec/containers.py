@@ -1,0 +1,127 @@
+"""What is wrong with the containers of a pod."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from sully.api.core.checks import Errors, dns_label, one_of
+from sully.api.core.pods.defaults import PROBES
+from sully.api.core.pods.spec import environment
+from sully.api.core.pods.spec.ports import host_ports, ports
+from sully.api.core.pods.spec.probes import lifecycle, probe
+from sully.api.core.pods.spec.resources import requirements
+from sully.api.core.pods.spec.security import container_security
+from sully.api.core.pods.spec.volumes import mounts
+from sully.machinery.fields import Path
+
+Obj = dict[str, Any]
+
+_MESSAGES = ("File", "FallbackToLogsOnError")
+_ONLY_SIDECARS = "may not be set for init containers without restartPolicy=Always"
+
+
+@dataclass(frozen=True, slots=True)
+class PodNames:
+    """The names of volumes and claims that containers of a pod can use."""
+
+    volumes: Collection[str]
+    claims: Collection[str]
+
+
+def containers(values: list[Obj], pod_names: PodNames, at: Path) -> Errors:
+    """Check the containers that run side by side."""
+    if not values:
+        yield at.required()
+        return
+    names: set[str] = set()
+    for position, container in enumerate(values):
+        here = at.index(position)
+        yield from _common(container, pod_names, here)
+        yield from _unique_name(container, names, here)
+        yield from _life(container, here)
+        yield from _restart(container, ("Always", "Never", "OnFailure"), here)
+    yield from host_ports(values, at)
+
+
+def init_containers(values: list[Obj], taken: set[str], pod_names: PodNames, at: Path) -> Errors:
+    """Check the containers that run first; `taken` are the names of the others."""
+    names = set(taken)
+    for position, container in enumerate(values):
+        here = at.index(position)
+        yield from _common(container, pod_names, here)
+        yield from _restart(container, ("Always", "Never", "OnFailure"), here)
+        yield from _unique_name(container, names, here)
+        if container.get("restartPolicy") == "Always":
+            yield from _life(container, here)
+        else:
+            for name in ("lifecycle", *PROBES):
+                if name in container:
+                    yield here.child(name).forbidden(_ONLY_SIDECARS)
+    yield from host_ports(values, at)
+
+
+def images_of_pods(values: list[Obj], at: Path) -> Errors:
+    """Check what is required of pods but not of templates."""
+    for position, container in enumerate(values):
+        image = container.get("image", "")
+        if image != image.strip():
+            text = "must not have leading or trailing whitespace"
+            yield at.index(position).child("image").invalid(image, text)
+
+
+def _common(container: Obj, pod_names: PodNames, at: Path) -> Errors:
+    if not container.get("name"):
+        yield at.child("name").required()
+    else:
+        yield from dns_label(container["name"], at.child("name"))
+    if not container.get("image"):
+        yield at.child("image").required()
+    here = at.child("terminationMessagePolicy")
+    policy = container.get("terminationMessagePolicy", "")
+    if not policy:
+        yield here.required()
+    elif policy not in _MESSAGES:
+        yield here.not_supported(policy, _MESSAGES)
+    yield from ports(container.get("ports") or [], at.child("ports"))
+    yield from environment.variables(container.get("env") or [], at.child("env"))
+    yield from environment.sources(container.get("envFrom") or [], at.child("envFrom"))
+    yield from mounts(container, pod_names.volumes, at.child("volumeMounts"))
+    pull = ("Always", "IfNotPresent", "Never")
+    policy = container.get("imagePullPolicy", "")
+    yield from one_of(policy, pull, at.child("imagePullPolicy"), required=True)
+    yield from requirements(container["resources"], pod_names.claims, at.child("resources"))
+    yield from _resize(container.get("resizePolicy") or [], at.child("resizePolicy"))
+    yield from container_security(container.get("securityContext"), at.child("securityContext"))
+
+
+def _unique_name(container: Obj, names: set[str], at: Path) -> Errors:
+    name = container.get("name", "")
+    if name in names:
+        yield at.child("name").duplicate(name)
+    names.add(name)
+
+
+def _life(container: Obj, at: Path) -> Errors:
+    if "lifecycle" in container:
+        yield from lifecycle(container["lifecycle"], at.child("lifecycle"))
+    for name in PROBES:
+        if name in container:
+            yield from probe(container[name], name, at.child(name))
+
+
+def _restart(container: Obj, allowed: Collection[str], at: Path) -> Errors:
+    policy = container.get("restartPolicy")
+    if policy is not None:
+        yield from one_of(policy, [*allowed], at.child("restartPolicy"))
+
+
+def _resize(policies: list[Obj], at: Path) -> Errors:
+    seen: set[str] = set()
+    for policy in policies:
+        resource = policy.get("resourceName", "")
+        if resource in seen:
+            yield at.duplicate(resource)
+        seen.add(resource)
+        yield from one_of(resource, ("cpu", "memory"), at, required=True)
+        allowed = ("NotRequired", "RestartContainer")
+        yield from one_of(policy.get("restartPolicy", ""), allowed, at, required=True)

@@ -1,0 +1,160 @@
+"""The DeviceTaintRules of `cordon` and `drain`: select devices, write rules, find them again."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from sully.cli.change.drain_args import parse_selection
+from sully.cli.change.output import report
+from sully.cli.client.formatting import number, origin_text, taint_text
+from sully.cli.client.session import Session
+from sully.cli.client.snapshots import take_snapshot
+from sully.cli.command import CommandError
+
+if TYPE_CHECKING:
+    from sully.api.resource.types import DeviceTaintRule
+    from sully.cli.client.device_selection import DeviceSelection
+    from sully.client.transport import Kind
+    from sully.domain.devices.device import EffectiveDevice
+    from sully.domain.devices.pools import DeviceId
+    from sully.views.snapshot.snapshot import Snapshot
+
+Obj = dict[str, Any]
+_MOST = 5
+"""How many devices with other taints are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cordon:
+    """Devices to cordon, and the rules for them."""
+
+    snapshot: "Snapshot"
+    selection: "DeviceSelection"
+    bodies: Sequence[Obj]
+    """All rules, also those that exist, as this server can store them."""
+    new: Sequence[Obj]
+    """The rules that do not exist yet."""
+
+    @property
+    def devices(self) -> "frozenset[DeviceId]":
+        return frozenset(self.selection.devices)
+
+    @property
+    def names(self) -> list[str]:
+        return [str(body["metadata"]["name"]) for body in self.bodies]
+
+
+async def take(session: Session, needed: "Sequence[Kind[Any]]" = ()) -> "Snapshot":
+    from sully.planning.cluster_copy import PLAN_KINDS
+    from sully.views.kinds import RULES, SLICES
+
+    return await take_snapshot(session, PLAN_KINDS, needed=(SLICES, RULES, *needed), gates=True)
+
+
+async def prepare_cordon(session: Session, snapshot: "Snapshot", operation: str) -> Cordon:
+    """Return the rules that cordon the selected devices, as this server can store them."""
+    from sully.cli.change.storable import as_storable
+    from sully.cli.client.device_selection import select_devices
+    from sully.client.transport import Key
+    from sully.domain.drain.rules import cordon_request, cordon_rules, is_cordon
+    from sully.views.kinds import RULES
+
+    selection = await select_devices(session, snapshot, parse_selection(session.options))
+    lasts = session.options.lasts
+    request = cordon_request(
+        reason=session.options.reason,
+        expires=snapshot.taken + timedelta(seconds=lasts) if lasts is not None else None,
+    )
+    bodies = await as_storable(
+        session, snapshot, cordon_rules(selection.selectors, operation, request)
+    )
+    new = []
+    for body in bodies:
+        name = body["metadata"]["name"]
+        existing = snapshot.get(RULES, Key("", name))
+        if existing is None:
+            new.append(body)
+        elif not is_cordon(existing):
+            raise CommandError(
+                f'devicetaintrule "{name}" exists and does not belong to a cordon\n'
+                f"  to see it:  kubectl get devicetaintrule {name} -o yaml"
+            )
+    return Cordon(snapshot, selection, bodies, new)
+
+
+async def write_cordon(session: Session, cordon: Cordon) -> list[Obj]:
+    """Write the rules that do not exist, update the others, and return all."""
+    from sully.cli.change.writes import write_rules
+    from sully.client.objects import key_of
+    from sully.domain.drain.rules import metadata_patch
+    from sully.views.kinds import RULES
+
+    written = await write_rules(session, cordon.snapshot, cordon.new)
+    names = {str(rule["metadata"]["name"]) for rule in written}
+    plain = RULES.read_as(dict)
+    for body in cordon.bodies:
+        if body["metadata"]["name"] not in names:
+            patch = metadata_patch(body)
+            written.append(await session.transport.patch(plain, key_of(body), patch))
+    return written
+
+
+def report_cordoned(session: Session, cordon: Cordon) -> None:
+    devices = number(len(cordon.devices), "device")
+    if not cordon.new:
+        report(session, f"{devices} already cordoned.")
+        return
+    report(session, f"{devices} cordoned.")
+    if cordon.selection.note:
+        report(session, f"note: {cordon.selection.note}")
+
+
+# -- finding rules --------------------------------------------------------------------------------
+
+
+def cordon_rules_of(snapshot: "Snapshot") -> "dict[str, DeviceTaintRule]":
+    """Return the rules of all cordons and drains, by name."""
+    from sully.domain.drain.rules import is_cordon
+    from sully.views.kinds import RULES
+
+    rules = snapshot.of(RULES).values()
+    return {rule.metadata.name: rule for rule in rules if is_cordon(rule)}
+
+
+def devices_by_rule(snapshot: "Snapshot") -> "dict[str, set[DeviceId]]":
+    """Return the devices that each rule taints now."""
+    by_rule: dict[str, set[DeviceId]] = {}
+    for device in all_devices(snapshot):
+        for taint in device.taints:
+            if taint.origin.kind == "DeviceTaintRule":
+                by_rule.setdefault(taint.origin.name, set()).add(device.id)
+    return by_rule
+
+
+def all_devices(snapshot: "Snapshot") -> "Iterator[EffectiveDevice]":
+    inventory = snapshot.inventory
+    for pool in sorted(inventory.pools()):
+        yield from inventory.devices(pool).values()
+
+
+def other_taints(
+    snapshot: "Snapshot", devices: "frozenset[DeviceId]", without: Sequence[str]
+) -> list[str]:
+    """Return which devices have other taints that prevent scheduling, and their sources."""
+    from sully.domain.devices.taints import blocks
+
+    lines = []
+    for device in all_devices(snapshot):
+        if device.id not in devices:
+            continue
+        texts = [
+            f"{taint_text(taint.taint)} ({origin_text(taint.origin)})"
+            for taint in device.taints
+            if blocks(taint.taint)
+            and not (taint.origin.kind == "DeviceTaintRule" and taint.origin.name in without)
+        ]
+        if texts:
+            lines.append(f"{device.id}: {', '.join(texts)}")
+    more = len(lines) - _MOST
+    return [*lines[:_MOST], f"and {more} more"] if more > 0 else lines

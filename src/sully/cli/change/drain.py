@@ -1,0 +1,222 @@
+"""`sully drain`: cordon devices and evict the pods on them, as PodDisruptionBudgets allow."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sully.cli.change.cordons import Cordon, prepare_cordon, report_cordoned, take, write_cordon
+from sully.cli.change.drain_args import (
+    RULES_HELP,
+    USAGE,
+    drain_options,
+    drain_settings,
+    words_argument,
+)
+from sully.cli.change.output import confirmed, is_dry_run, print_objects, report
+from sully.cli.change.plan import EVICTION_LOOP, UNSCHEDULABLE
+from sully.cli.change.taint_args import dry_run_option, yes_option
+from sully.cli.client.formatting import number
+from sully.cli.client.options import NAMES, OUTPUTS, client_options
+from sully.cli.client.selection_args import NAMES_HELP
+from sully.cli.client.session import Session, call
+from sully.cli.command import CommandError, Options, command
+
+if TYPE_CHECKING:
+    from sully.domain.drain.messages import DrainSettings, DrainState
+    from sully.domain.planning.objects import PlannedPod
+    from sully.domain.planning.report import Plan
+    from sully.planning.drain import DrainRequest, PlannedDrain
+
+_MOST = 5
+"""How many pods an error lists."""
+SETTLE_SECONDS = 1.0
+"""How long the scheduler gets to see new rules before the first pod is evicted."""
+_HELP = f"""\
+Drain devices: cordon them, then evict the pods that use them.
+
+{RULES_HELP} Pods are evicted through the Eviction API, so PodDisruptionBudgets are honored.
+Only pods that use the devices are evicted; admin access does not count as use.
+
+The plan is shown first and has to be confirmed; --yes skips the confirmation. Pods are evicted at
+--rate. No more are evicted while a replacement is unschedulable, and the drain stops if one stays
+Pending for a minute, is not Ready within --wait-ready, or is scheduled to the same device again.
+The devices stay cordoned then, and the commands to resume and to undo it are printed.
+
+Ctrl-C stops evicting. To resume, run the same command again; to undo, use 'sully uncordon'.
+
+{NAMES_HELP}
+\b
+Exit codes:
+  0  the devices are free, and replacements are Ready
+  1  the drain failed, for example because a PodDisruptionBudget blocks
+  2  usage error
+  3  a replacement is unschedulable; with --dry-run: it would be, or a budget
+     would block an eviction
+  4  evicted pods use the same devices again
+"""
+_EXAMPLES = """\
+# Take a device out of service
+sully drain device node-7/gpu-3 --reason 'ECC errors'
+
+# Empty a node for a firmware update, one pod after the other
+sully drain node node-7 --one-at-a-time
+
+# Let running pods finish instead of evicting them
+sully drain class a100 --when-idle
+
+# Evict one pod every five minutes; after two hours, ignore budgets
+sully drain class a100 --rate 1/5m --timeout 2h --then NoExecute
+
+# Preview it, then undo it
+sully drain node node-7 --dry-run
+sully uncordon node node-7
+"""
+
+
+@command("drain", usage=USAGE, help=_HELP, examples=_EXAMPLES)
+@words_argument
+@drain_options
+@dry_run_option
+@yes_option
+@client_options(namespace="", outputs=(*OUTPUTS, NAMES))
+def drain(options: Options) -> int:
+    return call(options, "drain", _run, lasting=True)
+
+
+async def _run(session: Session) -> int:
+    from sully.domain.drain.rules import DRAIN
+    from sully.planning.cluster_copy import PLANNED_PODS
+    from sully.views.kinds import CLAIMS
+
+    settings = drain_settings(session.options)
+    snapshot = await take(session, (CLAIMS, PLANNED_PODS))
+    cordon = await prepare_cordon(session, snapshot, DRAIN)
+    request = _request(session, cordon, settings)
+    _refuse_alone(session, cordon, request)
+    done = await _confirmed(session, cordon, request)
+    if done is not None:
+        return done
+    print_objects(session, await write_cordon(session, cordon))
+    report_cordoned(session, cordon)
+    return await _drain(session, cordon, request)
+
+
+def _request(session: Session, cordon: Cordon, settings: "DrainSettings") -> "DrainRequest":
+    from sully.domain.drain.rules import TAINT
+    from sully.planning.drain import DrainRequest
+    from sully.views.devices.drained import DrainedDevices
+
+    ignore = session.options.ignore_daemonsets
+    drained = DrainedDevices(cordon.devices, TAINT, ignore_daemon_sets=ignore)
+    return DrainRequest(drained, settings, _state(cordon))
+
+
+def _state(cordon: Cordon) -> "DrainState":
+    """Return the state of an earlier run; it is on one of the rules."""
+    from sully.client.transport import Key
+    from sully.domain.drain.rules import decode_state
+    from sully.views.kinds import RULES
+
+    rules = (cordon.snapshot.get(RULES, Key("", name)) for name in cordon.names)
+    return decode_state([rule.metadata.annotations for rule in rules if rule is not None])
+
+
+def _users(cordon: Cordon, request: "DrainRequest") -> "list[PlannedPod]":
+    from sully.planning.cluster_copy import PLANNED_PODS
+
+    pods = cordon.snapshot.of(PLANNED_PODS).values()
+    users = request.drained.users(cordon.snapshot.usage, pods)
+    return [pod for pod in users if not pod.is_terminating]
+
+
+def _refuse_alone(session: Session, cordon: Cordon, request: "DrainRequest") -> None:
+    """Refuse to evict pods that would not run elsewhere, as `kubectl drain` does."""
+    from sully.views.devices.drained import is_of_daemon_set
+
+    if session.options.force or not request.settings.evicts:
+        return
+    users = _users(cordon, request)
+    unmanaged = [pod for pod in users if pod.owner is None]
+    if unmanaged:
+        raise CommandError(
+            "pods without a controller use the devices, and would not be recreated:"
+            f" {_listed(unmanaged)}\n  use --force to evict them, or --when-idle to let them finish"
+        )
+    daemons = [pod for pod in users if is_of_daemon_set(pod)]
+    if daemons:
+        raise CommandError(
+            "pods of DaemonSets use the devices, and cannot run on other nodes:"
+            f" {_listed(daemons)}\n"
+            "  use --ignore-daemonsets to leave them on the devices, or --force to evict them"
+        )
+
+
+def _listed(pods: "Sequence[PlannedPod]") -> str:
+    names = [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in pods]
+    more = len(names) - _MOST
+    return ", ".join(names[:_MOST]) + (f" and {more} more" if more > 0 else "")
+
+
+# -- the plan -------------------------------------------------------------------------------------
+
+
+async def _confirmed(session: Session, cordon: Cordon, request: "DrainRequest") -> int | None:
+    """Show the plan and ask for confirmation; return the exit code if that was all."""
+    from sully.cli.change.drain_report import limits_text, stop_text
+    from sully.cli.change.large_changes import large_change_reasons
+    from sully.domain.drain.messages import Outcome
+
+    planned, plan = await _plan(session, cordon, request)
+    users, stop = len(_users(cordon, request)), planned.stop
+    report(session, limits_text(request.settings, len(cordon.devices), users))
+    loop = stop is not None and stop.outcome is Outcome.EVICTION_LOOP
+    if stop is not None and stop.outcome is not Outcome.DONE:
+        session.warn(f"warning: the drain would stop early. {stop_text(stop)}")
+    if loop and not is_dry_run(session) and not session.options.force:
+        raise CommandError(
+            "evicted pods would use the same devices again; nothing changed\n"
+            "  use --force to try it anyway",
+            code=EVICTION_LOOP,
+        )
+    large = large_change_reasons(cordon.snapshot, cordon.devices) if cordon.new else ()
+    evicts = bool(users) and request.settings.evicts
+    done = await confirmed(session, plan, ask=evicts or bool(large), large=large)
+    if not is_dry_run(session):
+        return done
+    print_objects(session, cordon.bodies)
+    incomplete = request.settings.evicts and bool(plan.blocked_evictions)
+    return EVICTION_LOOP if loop else UNSCHEDULABLE if incomplete else done
+
+
+async def _plan(
+    session: Session, cordon: Cordon, request: "DrainRequest"
+) -> "tuple[PlannedDrain, Plan]":
+    from sully.cli.change.manifests import Manifest
+    from sully.cli.change.plan import simulation_options
+    from sully.cli.change.proposals import proposed
+    from sully.cli.client.spinner import spinner
+    from sully.planning.changes import start_time
+    from sully.planning.plan_builder import build_plan, gap_notes, no_effect_texts
+    from sully.planning.simulation import Simulation
+
+    snapshot = cordon.snapshot
+    changes = await proposed(session, snapshot, map(Manifest, cordon.new))
+    simulation = Simulation(
+        snapshot, simulation_options(session), start=start_time(changes, snapshot.taken)
+    )
+    with spinner(lambda: f"Planning: {number(len(simulation.evicted), 'pod')} evicted so far"):
+        simulation.run(changes, request)
+        plan = build_plan(simulation, gap_notes(snapshot), no_effect_texts(snapshot, changes))
+    if simulation.drain is None:
+        raise TypeError("a simulated drain has a result")
+    return simulation.drain, plan
+
+
+# -- the drain ------------------------------------------------------------------------------------
+
+
+async def _drain(session: Session, cordon: Cordon, request: "DrainRequest") -> int:
+    from sully.cli.change.drain_runner import DrainRunner
+
+    if cordon.new and _users(cordon, request):
+        await session.clock.sleep(SETTLE_SECONDS)
+    return await DrainRunner(session, cordon.names, request).run()

@@ -1,0 +1,177 @@
+"""The flags of `cordon`, `drain` and `uncordon`, and what they mean for the drain core."""
+
+import sys
+from dataclasses import replace
+from datetime import timedelta
+from shlex import join as shell_join
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sully.cli.change.taint_args import read_rate
+from sully.cli.client.options import choice_option, duration_option, whole_number
+from sully.cli.client.options import options as join
+from sully.cli.client.selection_args import (
+    DEVICE_KINDS,
+    SelectionArgs,
+    read_selection,
+    selection_options,
+    split_kind,
+)
+from sully.cli.command import CommandError, Options
+from sully.cli.names import SUBJECTS, names
+
+if TYPE_CHECKING:
+    from sully.api.resource.eviction_rate import EvictionRate
+    from sully.domain.drain.messages import DrainSettings
+
+USAGE = "device|node|class NAME... [flags]"
+RULES_HELP = """\
+Devices are cordoned with DeviceTaintRules that have the taint sully.dev/unschedulable:NoSchedule.
+Nothing has to be installed in the cluster: its own scheduler honors them."""
+
+
+def complete_selection(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Complete device, node or class, and their names."""
+    words = list(ctx.params.get("words") or ())
+    if not words:
+        return [kind for kind in DEVICE_KINDS if kind.startswith(incomplete)]
+    subjects = {**SUBJECTS, "node": "nodes", "class": "deviceclasses"}
+    return names(subjects.get(words[0], subjects["device"]), incomplete, ctx.params)
+
+
+words_argument = click.argument("words", nargs=-1, shell_complete=complete_selection)
+cordon_options = join(
+    selection_options,
+    click.option(
+        "--reason", default="", metavar="TEXT", help="Why the devices are cordoned, for others."
+    ),
+    duration_option(
+        "--for",
+        "lasts",
+        help="Uncordon the devices after this time, for example 2h. Requires the controllers of"
+        " Sully.",
+    ),
+)
+drain_options = join(
+    cordon_options,
+    click.option(
+        "--rate",
+        "eviction_rate",
+        type=read_rate,
+        default="1",
+        show_default=True,
+        metavar="N[/PERIOD]",
+        help="Evictions per second, or per period: 10/m, 1/5m. 0 means no limit.",
+    ),
+    click.option(
+        "--burst",
+        type=whole_number(1, 1000),
+        default="1",
+        show_default=True,
+        metavar="N",
+        help="How many pods may be evicted immediately, before the rate limits them.",
+    ),
+    click.option(
+        "--max-unavailable",
+        type=whole_number(1),
+        metavar="N",
+        help="Evict no more pods while this many have no Ready replacement.",
+    ),
+    click.option("--one-at-a-time", is_flag=True, help="The same as --max-unavailable 1."),
+    duration_option(
+        "--wait-ready",
+        default="10m",
+        help="How long a replacement may take to become Ready before the drain stops. 0s does not"
+        " wait for replacements.",
+    ),
+    duration_option(
+        "--timeout",
+        show_default="no timeout",
+        help="How long to try before giving up, for example if a PodDisruptionBudget blocks.",
+    ),
+    choice_option(
+        "--then",
+        choices=("fail", "NoExecute"),
+        metavar="ACTION",
+        help_="What to do about pods that remain after --timeout. NoExecute evicts them whatever"
+        " their budgets allow.",
+    ),
+    click.option(
+        "--when-idle",
+        is_flag=True,
+        help="Do not evict pods: wait until those on the devices have finished.",
+    ),
+    click.option(
+        "--force",
+        is_flag=True,
+        help="Also evict pods that would not run elsewhere: those without a controller and those"
+        " of DaemonSets.",
+    ),
+    click.option(
+        "--ignore-daemonsets", is_flag=True, help="Leave pods of DaemonSets on the devices."
+    ),
+)
+
+
+def parse_selection(options: Options) -> SelectionArgs:
+    return read_selection(options, *split_kind(options.words))
+
+
+def _rate(options: Options) -> "EvictionRate | None":
+    """Return the rate of --rate and --burst; None means no limit."""
+    from sully.api.resource.eviction_rate import parse_rate
+
+    if options.eviction_rate == "0":
+        return None
+    return replace(parse_rate(options.eviction_rate), burst=options.burst)
+
+
+def drain_settings(options: Options) -> "DrainSettings":
+    """Return the limits of a drain; refuse flags that contradict each other."""
+    from sully.domain.drain.messages import DrainSettings
+
+    if options.one_at_a_time and (options.max_unavailable or 1) > 1:
+        raise CommandError("--one-at-a-time and --max-unavailable contradict each other", code=2)
+    most = 1 if options.one_at_a_time else options.max_unavailable
+    if most is not None and not options.wait_ready:
+        raise CommandError("--max-unavailable cannot be used with --wait-ready 0s", code=2)
+    if options.then == "NoExecute" and options.timeout is None:
+        raise CommandError("--then NoExecute requires --timeout", code=2)
+    if options.when_idle and most is not None:
+        raise CommandError("--when-idle evicts no pods; omit --max-unavailable", code=2)
+    return DrainSettings(
+        rate=_rate(options),
+        max_unavailable=most,
+        wait_ready=_delta(options.wait_ready) if options.wait_ready else None,
+        timeout=None if options.timeout is None else _delta(options.timeout),
+        use_no_execute=options.then == "NoExecute",
+        evicts=not options.when_idle,
+    )
+
+
+def _delta(duration: float) -> timedelta:
+    return timedelta(seconds=duration)
+
+
+def selection_words(options: Options) -> list[str]:
+    """Return the words and flags that select devices, as they were given."""
+    flags: tuple[tuple[str, Any], ...] = (
+        ("--class", options.classes),
+        ("--cel", options.cel),
+        ("-l", (options.selector,) if options.selector else ()),
+        ("--uuid", options.uuid),
+        ("--pci", options.pci),
+        ("--kubeconfig", (options.kubeconfig,) if options.kubeconfig else ()),
+        ("--context", (options.context,) if options.context else ()),
+    )
+    return [*options.words, *(part for flag, values in flags for x in values for part in (flag, x))]
+
+
+def undo_command(options: Options) -> str:
+    return f"sully {shell_join(['uncordon', *selection_words(options)])}"
+
+
+def same_command() -> str:
+    """Return the command that runs now."""
+    return f"sully {shell_join(sys.argv[1:])}"

@@ -1,0 +1,183 @@
+"""What `sully drain` prints: its limits, how far it is, and how it ended."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, TextIO
+
+from sully.cli.change.drain_args import same_command, undo_command
+from sully.cli.change.progress import Eviction
+from sully.cli.change.progress_bar import ProgressBar, State
+from sully.cli.client.formatting import duration, number
+from sully.cli.client.session import Session
+
+if TYPE_CHECKING:
+    from sully.domain.drain.messages import DrainPod, DrainProgress, DrainSettings, Stop
+
+_MOST = 3
+"""How many pods are named."""
+
+
+def limits_text(settings: "DrainSettings", devices: int, pods: int) -> str:
+    """Return what is drained and how, in two sentences."""
+    use, them = "uses" if pods == 1 else "use", "it" if devices == 1 else "them"
+    what = f"{number(devices, 'device')} to drain; {number(pods, 'pod')} {use} {them}."
+    if not settings.evicts:
+        return f"{what} No pods are evicted: the drain waits until these have finished."
+    parts = ["Evictions honor PodDisruptionBudgets"]
+    rate = settings.rate
+    if rate is not None:
+        one = rate.period == timedelta(seconds=1)
+        period = "second" if one else duration(rate.period.total_seconds())
+        burst = f", after a burst of {rate.burst}" if rate.burst > 1 else ""
+        parts.append(f"at most {rate.count} per {period}{burst}")
+        wait = rate.interval.total_seconds() * max(0, pods - rate.burst)
+        if wait >= 60:
+            parts.append(f"at least {duration(wait)} in all")
+    if settings.max_unavailable is not None:
+        parts.append(f"at most {settings.max_unavailable} without a Ready replacement")
+    if settings.use_no_execute and settings.timeout is not None:
+        after = duration(settings.timeout.total_seconds())
+        parts.append(f"budgets of pods that remain after {after} are broken (NoExecute)")
+    return f"{what} {'; '.join(parts)}."
+
+
+def stop_text(stop: "Stop") -> str:
+    """Return why a drain ended before all pods were evicted, and what to do."""
+    from sully.domain.drain.messages import Outcome
+
+    pods = _names(stop.pods)
+    match stop.outcome:
+        case Outcome.REPLACEMENT_PENDING:
+            return f"Replacements stay Pending: {pods}.{_explain(stop.pods)}"
+        case Outcome.REPLACEMENT_NOT_READY:
+            return f"Replacements are not Ready in time: {pods}.{_explain(stop.pods)}"
+        case Outcome.NOT_RECREATED:
+            namespace, _, owner = stop.workload.partition("/")
+            kind, _, name = owner.partition("/")
+            return (
+                f"{kind} {namespace}/{name} did not recreate an evicted pod in time.\n"
+                f"  to see why:  kubectl describe -n {namespace} {kind.lower()} {name}"
+            )
+        case Outcome.EVICTION_LOOP:
+            why = (
+                "their claims tolerate the taint sully.dev/unschedulable:NoSchedule"
+                if any(pod.tolerates for pod in stop.pods)
+                else "their claims stay allocated, because other pods use them too"
+            )
+            return (
+                f"Evicted pods use the same devices again: {pods}; {why}.\n"
+                "  remove the toleration, or scale the owner down, then run the drain again"
+            )
+        case Outcome.TIMED_OUT:
+            return f"Timed out; pods remain on the devices: {pods}."
+        case Outcome.UNCORDONED:
+            return "The devices were uncordoned by another user; no more pods are evicted."
+        case Outcome.DONE:
+            return ""
+
+
+def _names(pods: "Sequence[DrainPod]") -> str:
+    from sully.domain.planning.replacements import SIMULATED_MARK
+
+    # In a plan, replacements have the name of the pod that they replace, and a mark.
+    names = list(dict.fromkeys(str(pod).partition(SIMULATED_MARK)[0] for pod in pods))
+    more = len(names) - _MOST
+    return ", ".join(names[:_MOST]) + (f" and {more} more" if more > 0 else "")
+
+
+def _explain(pods: "Sequence[DrainPod]") -> str:
+    from sully.domain.planning.replacements import SIMULATED_MARK
+
+    shown = [pod for pod in pods if SIMULATED_MARK not in pod.name]
+    return f"\n  to see why:  sully explain pod {shown[0]}" if shown else ""
+
+
+def refusals_text(progress: "DrainProgress") -> list[str]:
+    """Return why the server refuses evictions; many pods often have one budget."""
+    return sorted(set(progress.refused.values()))[:_MOST]
+
+
+def _waiting(progress: "DrainProgress") -> list[str]:
+    """Return how many replacements are Pending, and how many are starting."""
+    pending = sum(pod.unschedulable for pod in progress.waiting)
+    starting = len(progress.waiting) - pending
+    return [
+        f"{count} {state}"
+        for count, state in ((pending, "Pending"), (starting, "not Ready yet"))
+        if count
+    ]
+
+
+def outcome_text(session: Session, progress: "DrainProgress", stop: "Stop | None") -> str:
+    """Return the end of a drain; without a stop it was interrupted."""
+    from sully.domain.drain.messages import Outcome
+
+    done = stop is not None and stop.outcome is Outcome.DONE
+    parts = [f"{number(progress.evicted, 'pod')} evicted"]
+    if progress.evicted:
+        parts.append(f"{progress.ready} running again")
+    parts += _waiting(progress)
+    if progress.terminating:
+        parts.append(f"{progress.terminating} still terminating")
+    if progress.remaining:
+        parts.append(f"{progress.remaining} not evicted")
+    lines = [f"{', '.join(parts)}."]
+    if stop is not None and not done:
+        lines.insert(0, stop_text(stop))
+        lines += [f"  {text}" for text in refusals_text(progress)]
+    elif progress.waiting:
+        first = max(progress.waiting, key=lambda pod: pod.unschedulable)
+        lines.append(f"  to see why:  sully explain pod {first}")
+    if stop is not None and stop.outcome is Outcome.UNCORDONED:
+        return "\n".join(lines)
+    if not done:
+        lines.append("The devices stay cordoned.")
+        lines.append(f"  to resume:  {same_command()}")
+    lines.append(f"  to undo:    {undo_command(session.options)}")
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class DrainBarState(State):
+    """How far a drain is, for the bar."""
+
+    more: str = ""
+
+
+class DrainBar(ProgressBar):
+    """The progress of a drain."""
+
+    def __init__(self, session: Session, out: TextIO) -> None:
+        super().__init__(session, Eviction((), None), out)
+        self._session = session
+        self._reported: set[str] = set()
+
+    def show_drain(self, progress: "DrainProgress", *, evicts: bool) -> None:
+        """Draw how far the drain is, if that has changed."""
+        for text in refusals_text(progress):
+            if text not in self._reported:
+                self._reported.add(text)
+                self.close()
+                self._session.warn(f"waiting: {text}")
+        more = []
+        if progress.refused:
+            more.append(f"{len(progress.refused)} blocked by a budget")
+        if progress.terminating:
+            more.append(f"{progress.terminating} terminating")
+        more += _waiting(progress)
+        if not evicts:
+            more.append(f"waiting for {number(progress.remaining, 'pod')} to finish")
+        state = DrainBarState(
+            observed=True,
+            pending=progress.remaining,
+            evicted=progress.evicted,
+            paused=False,
+            more="".join(f", {text}" for text in more),
+        )
+        self.show(state)
+
+    def text(self, state: State) -> str:
+        """Return how far it is, in words."""
+        more = state.more if isinstance(state, DrainBarState) else ""
+        return f"{state.evicted}/{state.pending + state.evicted} pods evicted{more}"

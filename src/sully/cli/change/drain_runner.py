@@ -1,0 +1,165 @@
+"""Runs a drain: passes events to the drain core, and executes its effects through the API."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from sully.cli.change.drain_report import DrainBar, outcome_text
+from sully.cli.change.output import text_stream
+from sully.cli.change.plan import EVICTION_LOOP, UNSCHEDULABLE
+from sully.cli.change.progress import POLL_SECONDS
+from sully.cli.client.session import Session
+
+if TYPE_CHECKING:
+    from sully.cli.client.watching import Caches
+    from sully.domain.drain.messages import DrainPod, Effect, Event, Stop
+    from sully.planning.drain import DrainRequest
+    from sully.views.devices.usage import Usage
+
+
+class DrainRunner:
+    """Executes one drain."""
+
+    def __init__(self, session: Session, rules: Sequence[str], request: "DrainRequest") -> None:
+        from sully.domain.drain.core import Drain
+
+        self._session = session
+        self._rules = sorted(rules)
+        self._drained = request.drained
+        self._settings = request.settings
+        self._core = Drain(request.settings, session.clock.now(), request.state)
+        self._bar = DrainBar(session, text_stream(session))
+
+    async def run(self) -> int:
+        """Drain until the core stops; return the exit code."""
+        from sully.cli.client.watching import watch_kinds
+        from sully.planning.cluster_copy import PLANNED_PODS
+        from sully.views.devices.usage import Usage
+        from sully.views.kinds import CLAIMS, RULES
+
+        kinds = (RULES, CLAIMS, PLANNED_PODS)
+        stop = None
+        try:
+            async with watch_kinds(self._session, kinds, needed=kinds) as caches:
+                usage = Usage(pods=caches.of(PLANNED_PODS), claims=caches.of(CLAIMS))
+                stop = await self._loop(caches, usage)
+        finally:
+            # Also after Ctrl-C, and if the server does not answer any more.
+            self._bar.finish(outcome_text(self._session, self._core.progress(), stop))
+        return _exit_code(stop)
+
+    async def _loop(self, caches: "Caches", usage: "Usage") -> "Stop":
+        from sully.domain.drain.messages import Stop
+
+        while True:
+            self._observe(caches, usage)
+            effects = self._core.decide(self._session.clock.now())
+            last = effects[-1]
+            if isinstance(last, Stop):
+                return last
+            await self._execute(effects)
+            self._bar.show_drain(self._core.progress(), evicts=self._settings.evicts)
+            if len(effects) == 1:
+                await self._wait(last)
+
+    def _observe(self, caches: "Caches", usage: "Usage") -> None:
+        from sully.domain.drain.messages import PodsChanged, RulesDeleted
+        from sully.planning.cluster_copy import PLANNED_PODS
+        from sully.views.kinds import RULES
+
+        names = {rule.metadata.name for rule in caches.of(RULES).values()}
+        if not names.issuperset(self._rules):
+            self._handle(RulesDeleted())
+        pods = list(caches.of(PLANNED_PODS).values())
+        self._handle(PodsChanged(self._drained.observe(usage, pods, self._core.workloads())))
+
+    def _handle(self, event: "Event") -> None:
+        self._core.handle(event, self._session.clock.now())
+
+    async def _wait(self, effect: "Effect") -> None:
+        from sully.domain.drain.messages import WaitUntil
+
+        wait = POLL_SECONDS
+        if isinstance(effect, WaitUntil) and effect.time is not None:
+            until = (effect.time - self._session.clock.now()).total_seconds()
+            wait = min(wait, max(0.0, until))
+        await self._session.clock.sleep(wait)
+
+    # -- effects ----------------------------------------------------------------------------------
+
+    async def _execute(self, effects: "Sequence[Effect]") -> None:
+        from sully.domain.drain.messages import EvictPod, UseNoExecute
+
+        pods = [effect.pod for effect in effects if isinstance(effect, EvictPod)]
+        if pods:
+            # First: a run that is killed must not be followed by one that is too fast.
+            await self._save()
+        for pod in pods:
+            self._handle(await self._evict(pod))
+        if any(isinstance(effect, UseNoExecute) for effect in effects):
+            await self._use_no_execute()
+
+    async def _save(self) -> None:
+        from sully.client.transport import Key
+        from sully.domain.drain.messages import RulesDeleted
+        from sully.domain.drain.rules import STATE, encode_state
+        from sully.machinery.errors import NotFound
+        from sully.views.kinds import RULES
+
+        patch = {"metadata": {"annotations": {STATE: encode_state(self._core.state())}}}
+        try:
+            await self._session.transport.patch(RULES, Key("", self._rules[0]), patch)
+        except NotFound:
+            self._handle(RulesDeleted())
+
+    async def _evict(self, pod: "DrainPod") -> "Event":
+        from sully.api.policy.protection import TWO_BUDGETS
+        from sully.client.evictions import create_eviction
+        from sully.client.transport import TRANSIENT, Key
+        from sully.domain.drain.messages import EvictionRefused, PodEvicted, PodNotFound
+        from sully.machinery.errors import ApiError, Conflict, NotFound
+
+        try:
+            await create_eviction(self._session.transport, Key(pod.namespace, pod.name), pod.uid)
+        except (NotFound, Conflict):
+            # A conflict: another pod has its name.
+            return PodNotFound(pod.uid)
+        except TRANSIENT as error:
+            return EvictionRefused(pod.uid, _refusal(error))
+        except ApiError as error:
+            if error.message != TWO_BUDGETS:
+                raise
+            return EvictionRefused(pod.uid, _refusal(error))
+        return PodEvicted(pod.uid)
+
+    async def _use_no_execute(self) -> None:
+        """Let the eviction controller delete the pods that remain."""
+        from sully.client.transport import Key
+        from sully.domain.devices.taints import NO_EXECUTE
+        from sully.views.kinds import RULES
+
+        for name in self._rules:
+            change = {"spec": {"taint": {"effect": NO_EXECUTE}}}
+            await self._session.transport.patch(RULES, Key("", name), change)
+
+
+def _refusal(error: Exception) -> str:
+    """Return why a pod was not evicted: a server names the budget in the details."""
+    from sully.machinery.errors import ApiError
+
+    if not isinstance(error, ApiError):
+        return str(error)
+    causes: Sequence[dict[str, Any]] = (error.details or {}).get("causes") or ({},)
+    return str(causes[0].get("message") or error.message)
+
+
+def _exit_code(stop: "Stop | None") -> int:
+    from sully.domain.drain.messages import Outcome
+
+    if stop is None:
+        return 1
+    codes = {
+        Outcome.DONE: 0,
+        Outcome.REPLACEMENT_PENDING: UNSCHEDULABLE,
+        Outcome.EVICTION_LOOP: EVICTION_LOOP,
+    }
+    return codes.get(stop.outcome, 1)

@@ -1,0 +1,167 @@
+"""`untaint` and `uncordon` of a part of what a rule taints: rules for the others replace it."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sully.cli.change.output import confirmed, is_dry_run, print_objects, report, text_stream
+from sully.cli.change.plan import make_plan
+from sully.cli.change.removals import other_sources, removal_of
+from sully.cli.change.rules import take_devices
+from sully.cli.change.taint_args import TaintArgs
+from sully.cli.client.formatting import number, rule_name
+from sully.cli.client.session import Session
+from sully.cli.command import CommandError
+
+if TYPE_CHECKING:
+    from sully.api.resource.types import DeviceTaintRule
+    from sully.domain.devices.pools import DeviceId
+    from sully.domain.planning.taint_removal import DeviceMatcher
+    from sully.views.snapshot.snapshot import Snapshot
+
+Obj = dict[str, Any]
+
+
+async def split_and_remove(session: Session, args: TaintArgs) -> int:
+    """Remove taints from devices; other devices of the same rules keep theirs."""
+    from sully.client.transport import Key
+    from sully.views.kinds import RULES
+
+    snapshot = await take_devices(session, args)
+    bodies: dict[str, list[Obj]] = {}
+    deleted: dict[str, None] = {}
+    for taint in args.removes:
+        removal, selects = removal_of(snapshot, args.selection(session.options), taint)
+        if text := other_sources(removal):
+            raise CommandError(text)
+        deleted |= dict.fromkeys(rule.metadata.name for rule in removal.rules)
+        for name in (remaining.origin.name for remaining in removal.remaining):
+            rule = snapshot.get(RULES, Key("", name))
+            if rule is not None:
+                bodies[name] = split(snapshot, rule, selects)
+    return await replace_rules(session, snapshot, tuple(deleted), bodies)
+
+
+async def replace_rules(
+    session: Session, snapshot: "Snapshot", deleted: Sequence[str], bodies: dict[str, list[Obj]]
+) -> int:
+    """Delete rules, and replace others by those of `bodies`, after confirmation."""
+    from sully.cli.change.writes import delete_rules
+    from sully.client.transport import Key
+    from sully.planning.changes import Put, Remove
+    from sully.views.kinds import RULES
+
+    deletions = [Remove(RULES, Key("", name)) for name in (*deleted, *bodies)]
+    created = [body for bodies_ in bodies.values() for body in bodies_]
+    _explain(session, bodies)
+    puts = [Put(RULES, _typed(body)) for body in created]
+    done = await confirmed(session, make_plan(session, snapshot, [*puts, *deletions]), ask=True)
+    if done is not None:
+        print_objects(session, created if is_dry_run(session) else ())
+        return done
+    written = []
+    for body in created:
+        # First: the other devices are never without their taint.
+        written.append(await session.transport.create(RULES.read_as(dict), body))
+        report(session, f"{rule_name(body['metadata']['name'])} created")
+    await delete_rules(session, deletions)
+    print_objects(session, written)
+    return 0
+
+
+def _explain(session: Session, bodies: dict[str, list[Obj]]) -> None:
+    """Report which rules are split, and ask for --yes where nobody can be asked."""
+    from sully.cli.change.confirm import can_ask
+
+    for name, rules in bodies.items():
+        report(
+            session,
+            f"rule {name} also taints other devices: it is replaced by {number(len(rules), 'rule')}"
+            " for them; devices that appear later are not tainted",
+        )
+    if not (session.options.yes or is_dry_run(session) or can_ask(text_stream(session))):
+        raise CommandError(
+            "this replaces rules, and there is no terminal to ask for confirmation\n"
+            "  use --yes to skip the confirmation, or --dry-run to only show the plan",
+            code=2,
+        )
+
+
+def split(snapshot: "Snapshot", rule: "DeviceTaintRule", selects: "DeviceMatcher") -> list[Obj]:
+    """Return the rules that replace one, for the devices that are not selected."""
+    from sully.client.objects import to_body
+    from sully.domain.planning.rule_selectors import selectors_for
+    from sully.domain.planning.rule_split import split_rule
+    from sully.views.devices.device_views import node_of
+    from sully.views.kinds import RULES
+
+    inventory = snapshot.inventory
+    others = [device for device in _tainted_by(snapshot, rule) if not selects(*device)]
+
+    def node(device: "DeviceId") -> str:
+        published = inventory.published(device)
+        return node_of(published) if published is not None else ""
+
+    selectors = selectors_for(others, inventory.devices, node)
+    existing = {rule.metadata.name for rule in snapshot.of(RULES).values()}
+    return split_rule(to_body(RULES, rule), selectors, existing)
+
+
+def _tainted_by(snapshot: "Snapshot", rule: "DeviceTaintRule") -> "Iterator[DeviceId]":
+    """Yield the devices of a rule, published or still allocated."""
+    from sully.views.devices.name_index import names_in
+
+    inventory = snapshot.inventory
+    selector = inventory.selector_of(rule)
+    if selector is None:
+        return
+    yield from (x for x in inventory.named(selector) if inventory.choose(rule, x).selected)
+    for allocated in snapshot.usage.allocated(names_in(selector)):
+        if inventory.published(allocated.device) is None:
+            yield allocated.device
+
+
+def _typed(body: Obj) -> "DeviceTaintRule":
+    from sully.client.objects import from_body
+    from sully.views.kinds import RULES
+
+    return from_body(RULES, body)
+
+
+async def delete_named(session: Session, names: Sequence[str]) -> int:
+    """Delete rules by name, or all rules that one command created by their label."""
+    from sully.cli.change.writes import delete_rules
+    from sully.cli.client.selectors import rule_named
+    from sully.cli.client.snapshots import take_snapshot
+    from sully.cli.client.text import did_you_mean
+    from sully.client.objects import to_body
+    from sully.client.transport import Key
+    from sully.domain.devices.rules import TOGETHER
+    from sully.planning.changes import Remove
+    from sully.planning.cluster_copy import PLAN_KINDS
+    from sully.views.kinds import RULES, SLICES
+
+    if not names:
+        raise CommandError("missing argument: NAME of a rule", code=2)
+    kinds = PLAN_KINDS if is_dry_run(session) else (RULES,)
+    needed = (RULES, SLICES) if is_dry_run(session) else (RULES,)
+    snapshot = await take_snapshot(session, kinds, needed=needed, gates=True)
+    rules = {rule.metadata.name: rule for rule in snapshot.of(RULES).values()}
+    deletions: dict[str, Remove] = {}
+    for text in map(rule_named, names):
+        labels = (rule.metadata.labels.get(TOGETHER) for rule in rules.values())
+        found = [x for x in rules if text in (x, rules[x].metadata.labels.get(TOGETHER))]
+        if not found:
+            hint = did_you_mean(text, [*rules, *filter(None, labels)])
+            raise CommandError(
+                f"devicetaintrule \"{text}\" not found{hint}\n  list them with 'sully rules'"
+            )
+        deletions |= {name: Remove(RULES, Key("", name)) for name in sorted(found)}
+    bodies = [to_body(RULES, rules[name]) for name in deletions]
+    changes = list(deletions.values())
+    if is_dry_run(session):
+        code = await confirmed(session, make_plan(session, snapshot, changes), ask=False)
+        print_objects(session, bodies)
+        return code or 0
+    await delete_rules(session, changes)
+    print_objects(session, bodies)
+    return 0

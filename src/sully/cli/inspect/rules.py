@@ -1,0 +1,99 @@
+"""`sully rules`: what taints devices, and its effect on pods."""
+
+import sys
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+import click
+
+from sully.cli.client.formatting import rule_name
+from sully.cli.client.options import (
+    NAMES,
+    OUTPUTS,
+    TABLES,
+    client_options,
+    no_headers_option,
+    snapshot_option,
+)
+from sully.cli.client.selectors import rule_named
+from sully.cli.client.session import Session, call
+from sully.cli.client.snapshots import take_snapshot
+from sully.cli.command import Options, command
+from sully.cli.names import SUBJECTS, names
+
+if TYPE_CHECKING:
+    from sully.views.taint_sources import TaintSource
+
+_HELP = """\
+List everything that taints devices: DeviceTaintRules, ResourceSlicePatches, the taints that drivers
+publish, and their taint slices.
+
+Rules that one command created are one row, with their number. NAME is the name or a glob of a rule
+or patch, of a driver, or the label that several rules share.
+
+DEVICES shows how many devices have the taint, or that none matches. PODS shows the pods that will
+be evicted, were evicted, or keep running although they do not tolerate the taint. 2+ means at least
+two: the eviction controller of Kubernetes only counts since it was started. ENDS is when a rule
+expires.
+"""
+_EXAMPLES = """\
+# List everything that taints devices
+sully rules
+
+# List the rules that one command created, with their names
+sully rules firmware -o wide
+
+# Print what matches no device
+sully rules -o json | jq -r '.sources[] | select(.state == "no device").name'
+"""
+
+
+def _complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    return names(SUBJECTS["rule"], incomplete, ctx.params)
+
+
+@command("rules", usage="[NAME...] [flags]", help=_HELP, examples=_EXAMPLES)
+@click.argument("rules", nargs=-1, metavar="[NAME]...", shell_complete=_complete)
+@client_options(namespace="", outputs=(*OUTPUTS, NAMES))
+@no_headers_option
+@snapshot_option
+def rules(options: Options) -> int:
+    return call(options, "rules", _show)
+
+
+async def _show(session: Session) -> int:
+    from sully.cli.client.inaction import warn_of_inactions
+    from sully.cli.client.printers import print_document
+    from sully.cli.client.tables import Table
+    from sully.cli.client.text import did_you_mean
+    from sully.cli.inspect.rules_printer import columns, document, row
+    from sully.views.inactions import inactions_in
+    from sully.views.kinds import SLICES, TAINT_RECORDS
+    from sully.views.snapshot.kinds import DEVICES
+    from sully.views.taint_sources import taint_sources
+
+    snapshot = await take_snapshot(session, (*DEVICES, TAINT_RECORDS), needed=(SLICES,))
+    sources, output = taint_sources(snapshot), session.options.output
+    patterns = [rule_named(text) for text in session.options.rules]
+    shown = [x for x in sources if not patterns or any(_matches(x, text) for text in patterns)]
+    if output == NAMES:
+        rules_ = (name for x in shown if x.kind == "rule" for name in x.objects)
+        sys.stdout.writelines(f"{rule_name(name)}\n" for name in rules_)
+    elif output not in TABLES:
+        print_document({"sources": [document(x) for x in shown]}, output)
+    elif shown:
+        wide = output == "wide"
+        table = Table(columns(wide=wide), titled=not session.options.no_headers)
+        table.show([row(x, snapshot.taken, wide=wide) for x in shown])
+    elif not patterns:
+        session.warn("No device is tainted.")
+    known = [name for x in sources for name in (x.name, *x.objects)]
+    missing = [text for text in patterns if not any(_matches(x, text) for x in sources)]
+    warn_of_inactions(session, inactions_in(snapshot, snapshot.control_plane))
+    for text in missing:
+        session.warn(f'error: rule, patch or driver "{text}" not found{did_you_mean(text, known)}')
+    return 1 if missing else 0
+
+
+def _matches(source: "TaintSource", pattern: str) -> bool:
+    return any(fnmatchcase(name, pattern) for name in (source.name, *source.objects))

@@ -1,0 +1,216 @@
+"""Runs Jobs: creates their pods, counts how they end, and finishes the Job.
+
+Reads Jobs and pods; creates, deletes, adopts and releases pods, removes their finalizer, writes
+the status of Jobs and events, and deletes Jobs after `ttlSecondsAfterFinished`. What happens next
+is domain/workloads/job_sync.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+from msgspec.structs import replace
+
+from sully.client.events import EventRecorder, reference
+from sully.client.informers.informer import Informer, own_key
+from sully.client.objects import key_of
+from sully.client.options import DeleteOptions, PatchType
+from sully.client.transport import Key, Transport
+from sully.controllers.controller_refs import ControllerRefManager
+from sully.controllers.expectations import Expectations
+from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.jobs.pods import new_pod
+from sully.controllers.pod_control import PodControl
+from sully.controllers.workloads import JOBS, PODS, Pods
+from sully.domain.scheduling.objects import Pod
+from sully.domain.workloads.job_failures import SYNC_PERIOD, JobState
+from sully.domain.workloads.job_sync import JobSync, is_failed, is_tracked, sync_job
+from sully.domain.workloads.jobs import ENDS, Job, JobStatus
+from sully.domain.workloads.workloads import selector_of
+from sully.machinery.errors import Invalid, NotFound
+from sully.runtime.clock import Clock
+
+_JOB_NAME = "batch.kubernetes.io/job-name"
+
+
+class JobController:
+    """Runs Jobs."""
+
+    name = "job-controller"
+
+    def __init__(
+        self,
+        *,
+        jobs: Informer[Job],
+        pods: Pods,
+        transport: Transport,
+        recorder: EventRecorder,
+        clock: Clock,
+    ) -> None:
+        self._jobs = jobs
+        self._pods = pods
+        self._transport = transport
+        self._recorder = recorder
+        self._clock = clock
+        self._expectations = Expectations(clock)
+        self._expectations.follow(pods.informer)
+        self._pod_control = PodControl(transport, recorder, self._expectations, JOBS)
+        self._refs = ControllerRefManager(transport, JOBS, PODS)
+        self._states: dict[str, JobState] = {}
+        """The back-off of each Job, by uid."""
+        self._pending: dict[str, datetime] = {}
+        """Since when pods of a Job have ended that are not counted."""
+        self._counted: dict[str, frozenset[str]] = {}
+        """The ended pods of each Job that are counted, or about to be."""
+        jobs.on_change(self._forget)
+
+    def watches(self) -> Iterable[Watch[Any]]:
+        """Wake for Jobs, and for their pods."""
+        yield Watch(self._jobs, own_key)
+        yield Watch(self._pods.informer, _job_of)
+
+    async def reconcile(self, key: Key) -> Result:
+        """Take the next step of a Job."""
+        job = self._jobs.get(key)
+        await self._release_orphans(key, job)
+        if job is None or job.is_managed_elsewhere:
+            return DONE
+        if job.is_finished:
+            return await self._expire(job)
+        pods = await self._claim(job)
+        wait = self._wait_for_more(job, pods)
+        if wait is not None:
+            return Result(requeue_after=wait)
+        if not self._expectations.satisfied(job.metadata.uid):
+            return Result(requeue_after=timedelta(seconds=1))
+        state = self._states.get(job.metadata.uid, JobState())
+        step = sync_job(job, pods, state, self._clock.now())
+        return await self._execute(job, step)
+
+    async def _claim(self, job: Job) -> list[Pod]:
+        controlled = self._pods.controlled_by(job.metadata.uid)
+        orphans = [pod for pod in self._pods.uncontrolled(job.metadata.namespace) if pod.active]
+        return await self._refs.claim(job, selector_of(job), [*controlled, *orphans])
+
+    def _wait_for_more(self, job: Job, pods: Iterable[Pod]) -> timedelta | None:
+        """Return how long to collect further changes of pods before any of them is counted."""
+        uid, now = job.metadata.uid, self._clock.now()
+        ended = {pod.metadata.uid for pod in pods if is_tracked(pod) and _has_ended(pod, job)}
+        if ended <= self._counted.get(uid, frozenset()):
+            return None
+        due = self._pending.setdefault(uid, now) + SYNC_PERIOD
+        if due > now:
+            return due - now
+        self._counted[uid] = frozenset(ended)
+        self._pending.pop(uid, None)
+        return None
+
+    async def _execute(self, job: Job, step: JobSync) -> Result:
+        uid = job.metadata.uid
+        error = await self._pod_control.delete(job, step.delete) if step.delete else None
+        if error is None and step.create:
+            bodies = [new_pod(job, pod) for pod in step.create]
+            error = await self._pod_control.create(job, bodies)
+        if error is not None:
+            raise error
+        status = replace(step.status, active=step.status.active + len(step.create))
+        if status != job.status:
+            job = await self._transport.update(JOBS, replace(job, status=status), "status")
+            self._report(job, status)
+        self._states[uid] = step.state
+        for pod in step.release:
+            await self._release(pod)
+        if step.again_at is None:
+            return DONE
+        return Result(requeue_after=max(step.again_at - self._clock.now(), timedelta()))
+
+    def _report(self, job: Job, status: JobStatus) -> None:
+        """Emit the events of conditions that changed in this write."""
+        for condition in status.conditions:
+            if condition.last_transition_time != self._clock.now():
+                continue
+            about = reference(JOBS, job)
+            match condition.type, condition.status:
+                case "Suspended", "True":
+                    self._recorder.event(about, "Normal", "Suspended", "Job suspended")
+                case "Suspended", _:
+                    self._recorder.event(about, "Normal", "Resumed", "Job resumed")
+                case "Complete", _:
+                    self._recorder.event(about, "Normal", "Completed", "Job completed")
+                case "Failed", _:
+                    reason, text = condition.reason, condition.message
+                    self._recorder.event(about, "Warning", reason, text)
+                case _:
+                    pass
+
+    # -- finalizers -------------------------------------------------------------------------------
+
+    async def _release(self, pod: Pod) -> None:
+        """Remove the finalizer of a pod, if it is still the same pod."""
+        change = {
+            "metadata": {
+                "uid": pod.metadata.uid,
+                "$deleteFromPrimitiveList/finalizers": ["batch.kubernetes.io/job-tracking"],
+            }
+        }
+        try:
+            await self._transport.patch(PODS, key_of(pod), change, PatchType.STRATEGIC)
+        except (NotFound, Invalid):
+            # Deleted, or recreated with the same name.
+            return
+
+    async def _release_orphans(self, key: Key, job: Job | None) -> None:
+        """Remove the finalizer of pods whose Job does not exist, or is finished."""
+        uid = job.metadata.uid if job is not None and not job.is_finished else ""
+        for pod in self._pods.in_namespace(key.namespace):
+            if is_tracked(pod) and key in _job_of(pod):
+                controller = pod.metadata.controller()
+                if controller is None and job is not None:
+                    continue
+                if controller is None or controller.uid != uid:
+                    await self._release(pod)
+
+    # -- the end ----------------------------------------------------------------------------------
+
+    async def _expire(self, job: Job) -> Result:
+        """Delete a finished Job when its time to live is over."""
+        self._discard(job.metadata.uid)
+        ttl = job.spec.ttl_seconds_after_finished
+        ends = [condition for type_ in ENDS if (condition := job.condition(type_)) is not None]
+        times = [end.last_transition_time for end in ends if end.last_transition_time]
+        if ttl is None or job.is_terminating or not times:
+            return DONE
+        wait = max(times) + timedelta(seconds=ttl) - self._clock.now()
+        if wait > timedelta():
+            return Result(requeue_after=wait)
+        options = DeleteOptions(propagation_policy="Foreground", uid=job.metadata.uid)
+        try:
+            await self._transport.delete(JOBS, key_of(job), options)
+        except NotFound:
+            return DONE
+        return DONE
+
+    def _discard(self, uid: str) -> None:
+        self._states.pop(uid, None)
+        self._pending.pop(uid, None)
+        self._counted.pop(uid, None)
+        self._expectations.forget(uid)
+
+    def _forget(self, old: Job | None, new: Job | None) -> None:
+        if new is None and old is not None:
+            self._discard(old.metadata.uid)
+
+
+def _has_ended(pod: Pod, job: Job) -> bool:
+    return pod.status.phase == "Succeeded" or is_failed(pod, job)
+
+
+def _job_of(pod: Pod) -> tuple[Key, ...]:
+    """Return the Job of a pod; an orphan is found by its label as long as it has the finalizer."""
+    controller, namespace = pod.metadata.controller(), pod.metadata.namespace
+    if controller is not None:
+        return (Key(namespace, controller.name),) if controller.kind == JOBS.kind else ()
+    name = pod.metadata.labels.get(_JOB_NAME, "")
+    return (Key(namespace, name),) if name else ()

@@ -1,0 +1,45 @@
+"""What `sully install` has installed on a server, by the Deployment of its controllers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from sully.domain.capabilities.duties import ControllerChoice, Evictor
+
+_EVICTORS: tuple[Evictor, ...] = ("auto", "server", "sully")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """Which controllers are installed."""
+
+    evictor: Evictor = "auto"
+    only: frozenset[str] | None = None
+    """The controllers that were selected by name; None: those that the server does not run."""
+
+
+def read_arguments(arguments: Sequence[str]) -> Installation:
+    """Read the flags of `sully controllers`."""
+    given: dict[str, str] = {}
+    for index, argument in enumerate(arguments):
+        name, equals, value = argument.partition("=")
+        # A flag may also be followed by its value.
+        given[name] = value if equals else next(iter(arguments[index + 1 :]), "")
+    only = frozenset(filter(None, given.get("--only", "").split(",")))
+    evictor = given.get("--evictor", "")
+    known: Evictor = next((choice for choice in _EVICTORS if choice == evictor), "auto")
+    return Installation(evictor=known, only=only or None)
+
+
+def selected(
+    choices: Iterable[ControllerChoice], only: frozenset[str] | None
+) -> tuple[ControllerChoice, ...]:
+    """Return the choices where only some controllers were asked for by name."""
+    return tuple(choice if only is None else _selected(choice, only) for choice in choices)
+
+
+def _selected(choice: ControllerChoice, only: frozenset[str]) -> ControllerChoice:
+    if choice.name not in only:
+        return replace(choice, runs=False, why="not in --only") if choice.runs else choice
+    return replace(choice, runs=True, why="named in --only") if choice.if_requested else choice

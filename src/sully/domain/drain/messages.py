@@ -1,0 +1,175 @@
+"""What the drain core takes and returns: pods, events, effects and the result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+
+from sully.api.resource.eviction_rate import EvictionRate
+
+RETRY = timedelta(seconds=5)
+"""When a pod is tried again whose eviction a budget refused; as often as `kubectl drain` does."""
+PENDING_TIMEOUT = timedelta(minutes=1)
+"""How long a replacement may be unschedulable before the drain stops."""
+TAINT_TIMEOUT = timedelta(minutes=2)
+"""How long the eviction controller may take once the rules have the effect NoExecute."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainPod:
+    """A pod on a drained device, or of a workload that has one there."""
+
+    namespace: str
+    name: str
+    uid: str
+    workload: str = ""
+    """Namespace, kind and name of what recreates it; empty if nothing does."""
+    awaited: bool = True
+    """Whether its replacement is expected to run elsewhere."""
+    on_devices: bool = False
+    """Whether it uses a drained device."""
+    ready: bool = False
+    terminating: bool = False
+    unschedulable: bool = False
+    tolerates: bool = False
+    """Whether its claims tolerate the taint, so that it may be scheduled to the same device."""
+
+    def __str__(self) -> str:
+        """Return namespace/name."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainSettings:
+    """The limits of a drain."""
+
+    rate: EvictionRate | None = None
+    """None: no limit."""
+    max_unavailable: int | None = None
+    """How many evicted pods may be without a Ready replacement; None: any number."""
+    wait_ready: timedelta | None = timedelta(minutes=10)
+    """How long a replacement may take to become Ready; None: replacements are not waited for."""
+    timeout: timedelta | None = None
+    """After this time the drain fails, or `use_no_execute`; None: never."""
+    use_no_execute: bool = False
+    evicts: bool = True
+    """False: wait until the pods finish by themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrainState:
+    """What another run of the same drain has to know."""
+
+    full_at: datetime | None = None
+    """When the token bucket is full again."""
+    evicted: int = 0
+    workloads: tuple[str, ...] = ()
+    """Workloads whose evicted pods may not have a Ready replacement yet."""
+
+
+# -- events ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PodsChanged:
+    """All pods on the devices, and all pods of their workloads."""
+
+    pods: tuple[DrainPod, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PodEvicted:
+    """The server accepted the eviction of a pod."""
+
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class EvictionRefused:
+    """A budget does not allow the eviction of a pod now."""
+
+    uid: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class PodNotFound:
+    """The pod to evict does not exist any more."""
+
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class RulesDeleted:
+    """The rules of the cordon were deleted."""
+
+
+Event = PodsChanged | PodEvicted | EvictionRefused | PodNotFound | RulesDeleted
+
+# -- effects --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class EvictPod:
+    """Evict a pod through the Eviction API, and report the answer."""
+
+    pod: DrainPod
+
+
+@dataclass(frozen=True, slots=True)
+class WaitUntil:
+    """Decide again when something changed, at the latest at this time; None: only then."""
+
+    time: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class UseNoExecute:
+    """Give the rules the effect NoExecute."""
+
+
+class Outcome(Enum):
+    """How a drain ended."""
+
+    DONE = "Done"
+    TIMED_OUT = "TimedOut"
+    REPLACEMENT_PENDING = "ReplacementPending"
+    REPLACEMENT_NOT_READY = "ReplacementNotReady"
+    NOT_RECREATED = "NotRecreated"
+    EVICTION_LOOP = "EvictionLoop"
+    UNCORDONED = "Uncordoned"
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The drain is over: evict no more pods."""
+
+    outcome: Outcome
+    pods: tuple[DrainPod, ...] = ()
+    """The pods because of which it ended."""
+    workload: str = ""
+    """The workload that did not recreate a pod."""
+
+
+Effect = EvictPod | WaitUntil | UseNoExecute | Stop
+
+
+@dataclass(frozen=True, slots=True)
+class DrainProgress:
+    """How far a drain is."""
+
+    evicted: int
+    """Evicted by this run."""
+    remaining: int
+    """Still to be evicted, or to finish."""
+    terminating: int
+    """Evicted, and still terminating."""
+    refused: dict[str, str]
+    """What the server said about pods whose eviction it refused last, by uid."""
+    ready: int
+    """Replacements that are Ready."""
+    waiting: tuple[DrainPod, ...]
+    """Replacements that are not Ready."""
+    unavailable: int
+    """Evicted pods without a Ready replacement."""

@@ -1,0 +1,63 @@
+"""Host ports: a node has each port of an address and protocol once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from sully.domain.scheduling.filters import NodeFilter, NodeInfo, Rejection
+from sully.domain.scheduling.objects import Pod, PodSpec
+
+PORTS_IN_USE: Final = "node(s) didn't have free ports for the requested pod ports"
+ALL_ADDRESSES: Final = "0.0.0.0"
+
+
+class HostPort(NamedTuple):
+    """A port of a node."""
+
+    ip: str
+    protocol: str
+    port: int
+
+
+def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
+    """Return the ports of its node that a pod takes as long as it runs."""
+    return tuple(_ports(spec))
+
+
+def _ports(spec: PodSpec) -> Iterator[HostPort]:
+    for container in spec.containers:
+        if container.get("ports"):
+            yield from _container_ports(container)
+    for container in spec.init_containers:
+        # Other init containers end before the pod runs.
+        if container.get("restartPolicy") == "Always":
+            yield from _container_ports(container)
+
+
+def _container_ports(container: Mapping[str, Any]) -> Iterator[HostPort]:
+    for port in container.get("ports") or ():
+        if (number := port.get("hostPort") or 0) > 0:
+            protocol = port.get("protocol") or "TCP"
+            yield HostPort(port.get("hostIP") or ALL_ADDRESSES, protocol, number)
+
+
+def conflicts(wanted: HostPort, used: HostPort) -> bool:
+    """Report whether two ports cannot both be taken on one node."""
+    if (wanted.protocol, wanted.port) != (used.protocol, used.port):
+        return False
+    return wanted.ip == used.ip or ALL_ADDRESSES in (wanted.ip, used.ip)
+
+
+def ports_filter(
+    wanted: Collection[HostPort], pods_on: Callable[[str], Iterable[Pod]]
+) -> NodeFilter:
+    """Return the filter for the host ports of a pod; `pods_on` returns the pods on a node."""
+    rejection = Rejection((PORTS_IN_USE,), preemptible=True)
+
+    def evaluate(node: NodeInfo) -> Rejection | None:
+        used = (port for pod in pods_on(node.name) for port in host_ports(pod.spec))
+        in_use = any(conflicts(port, other) for other in used for port in wanted)
+        return rejection if in_use else None
+
+    return evaluate

@@ -1,0 +1,30 @@
+"""What would happen without the change that is planned, for comparison.
+
+Other rules may be evicting pods, and deleted pods terminate, while the change is in effect. Devices
+that become free or used by that are no consequence of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sully.domain.planning.device_counts import DeviceCounts
+from sully.planning.cluster_copy import PLANNED_PODS
+from sully.planning.simulation import Simulation
+
+
+def counts_without_change(simulation: Simulation) -> dict[str, DeviceCounts]:
+    """Count the devices of each class as they would be without the change, at the same time.
+
+    Where nothing happens without it, that is as they are now, and needs no second simulation.
+    """
+    cluster = simulation.cluster
+    pods = cluster.snapshot.of(PLANNED_PODS).values()
+    terminating = any(pod.metadata.deletion_timestamp is not None for pod in pods)
+    if not terminating and not any(eviction.without_change for eviction in simulation.evicted):
+        return simulation.counts_before
+    start = cluster.clock.start
+    options = replace(cluster.options, horizon=simulation.counted_at - start)
+    baseline = Simulation(cluster.snapshot, options, start=start)
+    baseline.run(())
+    return baseline.counts_after or {}

@@ -1,0 +1,83 @@
+"""How far a Deployment is, and why its pods are not ready."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sully.cli.main import main
+from sully.cli.run.rollout import Rollout, rollout_of
+
+Obj = dict[str, Any]
+
+
+def deployment(*, generation: int = 2, **status: int) -> Obj:
+    return {
+        "metadata": {"generation": generation},
+        "spec": {"replicas": 2},
+        "status": {"observedGeneration": 2, **status},
+    }
+
+
+def pod(name: str, reason: str = "", message: str = "", *, scheduled: str = "") -> Obj:
+    waiting = {"state": {"waiting": {"reason": reason, "message": message}}} if reason else {}
+    conditions = (
+        [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
+        if scheduled
+        else []
+    )
+    for condition in conditions:
+        condition["message"] = scheduled
+    return {
+        "metadata": {"name": name},
+        "status": {"containerStatuses": [waiting], "conditions": conditions},
+    }
+
+
+READY = {"availableReplicas": 2, "updatedReplicas": 2}
+PULL = "ImagePullBackOff"
+CASES = {
+    "ready": (deployment(**READY), [], Rollout(2, 2)),
+    "not observed yet": (deployment(generation=3, **READY), [], Rollout(0, 2)),
+    "replicas of the old template": (
+        deployment(availableReplicas=2, updatedReplicas=1),
+        [],
+        Rollout(1, 2),
+    ),
+    "nothing is known": (deployment(), [{"metadata": {"name": "a"}}], Rollout(0, 2)),
+    "starting": (deployment(), [pod("a", "ContainerCreating")], Rollout(0, 2)),
+    "no image": (
+        deployment(),
+        [pod("a", PULL, "Back-off pulling image"), pod("b", PULL, "Back-off pulling image")],
+        Rollout(0, 2, ("a: ImagePullBackOff: Back-off pulling image",)),
+    ),
+    "no node": (
+        deployment(availableReplicas=1, updatedReplicas=2),
+        [pod("a"), pod("b", scheduled="0/1 nodes are available")],
+        Rollout(1, 2, ("b: Unschedulable: 0/1 nodes are available",)),
+    ),
+}
+
+
+@pytest.mark.parametrize(("found", "pods", "want"), CASES.values(), ids=CASES)
+def test_rollout(found: Obj, pods: list[Obj], want: Rollout) -> None:
+    rollout = rollout_of(found, pods)
+
+    assert rollout == want
+    assert rollout.done == (want.ready == 2)
+
+
+def test_one_line() -> None:
+    problem = "a: ImagePullBackOff: Back-off pulling image"
+
+    assert str(Rollout(0, 2, (problem,))) == f"0 of 2 replicas are ready ({problem})"
+
+
+def test_without_an_image_nothing_is_applied(capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["install", "--apply"])
+
+    text = capsys.readouterr().err
+    assert code == 2
+    assert text.startswith("error: required flag --image not set")
+    assert "deploy/Containerfile" in text

@@ -1,0 +1,84 @@
+"""What plans make of patches and rules depends on who schedules and evicts, and on its gates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from planning.building import DRIVER, KEY, Obj, machines, meta, put, rule, running, snapshot
+from sully.domain.capabilities.control_plane import ControlPlane
+from sully.domain.planning.report import Plan
+from sully.machinery.timestamps import format_time
+from sully.planning.changes import Put
+from sully.planning.cluster_copy import SimulationOptions
+from sully.planning.plan_builder import build_plan, no_effect_texts
+from sully.planning.simulation import Simulation
+from sully.testing.clock import NOON
+from sully.views.kinds import PATCHES
+
+SULLY, KUBERNETES = ControlPlane.SULLY, ControlPlane.KUBERNETES
+MIXED = ControlPlane(scheduler="Kubernetes", evictor="Sully")
+NO_RULES = {"DRADeviceTaintRules": False}
+WORLD = [*machines("n1", "n2", devices=2), *running("p", "n1", "gpu-0", owned_by="ReplicaSet/web")]
+
+
+def patch(effect: str) -> Put:
+    taint = {"key": KEY, "effect": effect, "timeAdded": format_time(NOON)}
+    devices: Obj = {"filter": {"driver": DRIVER, "pool": "n1"}, "taints": [taint]}
+    devices["attributes"] = {f"{DRIVER}/slow": {"bool": True}}
+    body = {"kind": "ResourceSlicePatch", "metadata": meta("x"), "spec": {"devices": devices}}
+    return put(body, PATCHES)
+
+
+def plan(change: Put, plane: ControlPlane) -> Plan:
+    there = snapshot(*WORLD, plane=plane)
+    simulation = Simulation(there, SimulationOptions(stop_seconds=0))
+    simulation.run([change])
+    return build_plan(simulation, no_effects=no_effect_texts(there, [change]))
+
+
+CASES = {
+    "a patch on Sully's server": (patch("NoExecute"), SULLY, ["Rescheduled"], ""),
+    "a patch that nobody reads": (patch("NoExecute"), KUBERNETES, [], "have no effect"),
+    "kube-scheduler does not see the taint": (
+        patch("NoExecute"),
+        MIXED,
+        ["EvictedAgain"],
+        "only evict pods",
+    ),
+    "it prevents nothing there": (patch("NoSchedule"), MIXED, [], "only evict pods"),
+    "a rule": (put(rule(pool="n1")), KUBERNETES, ["Rescheduled"], ""),
+    "a rule without its gate": (
+        put(rule(pool="n1")),
+        replace(KUBERNETES, gates=NO_RULES),
+        [],
+        "DRADeviceTaintRules is disabled in kube-apiserver",
+    ),
+    "Sully evicts, kube-scheduler does not see rules": (
+        put(rule(pool="n1")),
+        replace(MIXED, gates=NO_RULES),
+        ["EvictedAgain"],
+        "DeviceTaintRules only evict pods",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "plane", "outcomes", "text"), CASES.values(), ids=CASES)
+def test_plans(change: Put, plane: ControlPlane, outcomes: list[str], text: str) -> None:
+    found = plan(change, plane)
+
+    assert [x.replacement.outcome.value for x in found.caused] == outcomes
+    assert bool(found.no_effects) == bool(text)
+    assert all(text in found.no_effects[0] for _ in found.no_effects)
+
+
+@pytest.mark.parametrize(
+    ("plane", "want"), [(SULLY, True), (KUBERNETES, False), (MIXED, False)], ids=str
+)
+def test_patched_values(plane: ControlPlane, want: bool) -> None:
+    changes = [
+        text for device in plan(patch("NoSchedule"), plane).devices for text in device.changes
+    ]
+
+    assert any("slow" in text for text in changes) == want
