@@ -1,8 +1,8 @@
 """From the health of a cluster to its condition and its taints: leases, clocks, availability.
 
 The hub's own taints follow one condition, immediately; policies (policies.py) map others, with
-delays. A silent agent is found by its lease. Nothing here makes a cluster available: only its
-agent does that.
+delays. An agent that stopped is found by its lease. Nothing here makes a cluster available: only
+its agent does that.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LEASE_DURATION = 60
 PATIENCE = 5
 """How many renewals an agent may miss."""
 
-SILENT = Finding(
+LEASE_EXPIRED = Finding(
     AVAILABLE,
     "Unknown",
     "ManagedClusterLeaseUpdateStopped",
@@ -73,7 +73,7 @@ class Lease:
     """Since when a renewal would have been heard; None: ever since the last one was."""
 
     def counts_from(self) -> datetime | None:
-        """Return since when the agent is silent."""
+        """Return since when the agent has not renewed its lease."""
         if self.renewed is None or self.listening is None:
             return self.renewed
         return max(self.renewed, self.listening)
@@ -98,7 +98,7 @@ class Fresh:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The agent is silent; `news` says whether the condition does not say so yet."""
+    """The agent does not renew its lease; `news` if the condition does not show it yet."""
 
     look_at: datetime
     news: bool
@@ -114,9 +114,9 @@ def watch_lease(cluster: ManagedCluster, lease: Lease | None, now: datetime) -> 
     patience = grace(cluster)
     if lease is None and cluster.metadata.deletion_timestamp is None:
         return CreateLease()
-    silent = lease.counts_from() if lease is not None else None
+    renewed = lease.counts_from() if lease is not None else None
     # A lease without a time has not been renewed as far as anyone can tell.
-    end = later(silent, patience) if silent is not None else now
+    end = later(renewed, patience) if renewed is not None else now
     if now < end:
         return Fresh(end)
     available = condition(cluster, AVAILABLE)

@@ -21,8 +21,8 @@ AUTO_UPDATE = "cluster.open-cluster-management.io/autoupdate"
 
 ADMITTED = Finding(ACCEPTED, "True", "HubClusterAdminAccepted", "Accepted by hub cluster admin")
 DENIED = Finding(ACCEPTED, "False", "HubClusterAdminDenied", "Denied by hub cluster admin")
-TROUBLED = "Error"
-"""The reason of a cluster that was accepted and did not get what it needs."""
+ACCEPTANCE_ERROR = "Error"
+"""The reason if the objects of an accepted cluster could not be applied."""
 BOUND = Finding("Bound", "True", "ClusterSetBound", "")
 UNBOUND = Finding("Bound", "False", "ClusterSetNotFound", "")
 
@@ -41,9 +41,9 @@ def is_accepted(cluster: ManagedCluster) -> bool:
     return accepted is not None and accepted.status == "True"
 
 
-def troubled(errors: list[str]) -> Finding:
-    """Say what is in the way of an acceptance."""
-    return Finding(ACCEPTED, "False", TROUBLED, "\n".join(errors))
+def acceptance_error(errors: list[str]) -> Finding:
+    """Return the condition of a cluster whose acceptance failed."""
+    return Finding(ACCEPTED, "False", ACCEPTANCE_ERROR, "\n".join(errors))
 
 
 def set_finding(members: int) -> Finding:

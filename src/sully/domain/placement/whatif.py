@@ -217,7 +217,7 @@ class _Simulation:
 
 
 class _Alarms:
-    """When placements are looked at again; of several times for one the earliest counts."""
+    """When placements are requeued; of several times for one the earliest counts."""
 
     def __init__(self) -> None:
         self._due: dict[PlacementKey, datetime] = {}
@@ -237,7 +237,7 @@ class _Alarms:
             heappush(self._heap, (at, key))
 
     def ringing(self, at: datetime) -> Iterator[PlacementKey]:
-        """Yield whose time has come."""
+        """Yield the placements that are due."""
         while self.next_at is not None and self.next_at <= at:
             _, key = heappop(self._heap)
             del self._due[key]

@@ -23,7 +23,7 @@ from sully.domain.clusters.hub import is_accepted
 from sully.domain.placement.results.conditions import Finding
 from sully.domain.simulated.fleet import SIMULATED
 
-SILENT = "sully.dev/unreachable"
+SIMULATE_UNREACHABLE = "sully.dev/unreachable"
 """Annotation: the agent does nothing, as if its network were cut."""
 UNHEALTHY = "sully.dev/unhealthy"
 """Annotation: the agent says that its cluster is not available; the value says why."""
@@ -101,7 +101,7 @@ def cluster_of(number: int, members: Members) -> dict[str, Any]:
 
 
 def facts(number: int) -> dict[str, Any]:
-    """Return what the agent of a cluster reports besides conditions."""
+    """Return what the agent of a cluster reports in addition to conditions."""
     nodes = 3 + number % 8
     whole = {"cpu": str(16 * nodes), "memory": f"{64 * nodes}Gi"}
     version = _VERSIONS[number % len(_VERSIONS)]
@@ -135,9 +135,9 @@ def reports_facts(cluster: ManagedCluster, expected: Mapping[str, Any]) -> bool:
 
 def is_silent(cluster: ManagedCluster) -> bool:
     """Report whether the agent of a cluster does nothing at present."""
-    silenced = cluster.metadata.annotations.get(SILENT) == "true"
+    unreachable = cluster.metadata.annotations.get(SIMULATE_UNREACHABLE) == "true"
     terminating = cluster.metadata.deletion_timestamp is not None
-    return silenced or terminating or not is_accepted(cluster)
+    return unreachable or terminating or not is_accepted(cluster)
 
 
 def is_unreachable(cluster: ManagedCluster) -> bool:

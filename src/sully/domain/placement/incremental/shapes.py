@@ -93,7 +93,7 @@ class Shape:
         self._ranking = Ranking()
         self._amounts = {one.resource: Amounts() for one in self._resources}
         self._ends: dict[str, datetime] = {}
-        """When a cluster that is selected must be looked at again."""
+        """When a cluster that is selected must be evaluated again."""
         self._score_ends: dict[str, datetime] = {}
         self._expired: dict[str, set[str]] = {one.name: set() for one in self._add_ons}
         self._timers: list[tuple[datetime, str]] = []
@@ -139,7 +139,7 @@ class Shape:
         return any(one is not None and one.resource_name == resource_name for one in used)
 
     def touch(self, name: str) -> None:
-        """Note that a cluster must be looked at again."""
+        """Note that a cluster must be evaluated again."""
         if self._fresh:
             self._dirty.add(name)
 
@@ -272,7 +272,7 @@ class Shape:
             self._ranking.drop(name)
 
     def _note(self, candidate: Candidate, now: datetime) -> None:
-        """Remember when a feasible cluster must be looked at again."""
+        """Remember when a feasible cluster must be evaluated again."""
         name, verdict = candidate.name, self._verdict(candidate, now)
         if verdict.stays_until is not None:
             self._ends[name] = verdict.stays_until
@@ -364,7 +364,7 @@ class Shape:
             yield rank, malus - score, name
 
     def ends(self, selected: Sequence[str], *, everything: bool) -> datetime | None:
-        """Return when the first of the selected clusters must be looked at again."""
+        """Return when the first of the selected clusters must be evaluated again."""
         if everything:
             found: Iterable[datetime] = self._ends.values()
         else:

@@ -211,7 +211,7 @@ def sentence(verdict: ClusterVerdict) -> str:
 
 def _selected_sentence(verdict: ClusterVerdict) -> str:
     if verdict.held:
-        return "selected, and held: it may leave when there is budget"
+        return "selected; its removal is delayed by the removal budget"
     return f"selected, rank {verdict.rank} with {verdict.total}"
 
 
