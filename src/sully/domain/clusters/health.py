@@ -30,7 +30,7 @@ CLOCK_SYNCED = "ManagedClusterConditionClockSynced"
 SKIP_CLOCK_CHECK = "registration.open-cluster-management.io/skip-clock-sync-check"
 
 LEASE_DURATION = 60
-"""Seconds between two renewals where a cluster does not say."""
+"""Seconds between two renewals, unless the cluster specifies them."""
 PATIENCE = 5
 """How many renewals an agent may miss."""
 
@@ -70,7 +70,7 @@ class Lease:
 
     renewed: datetime | None = None
     listening: datetime | None = None
-    """Since when a renewal would have been heard; None: ever since the last one was."""
+    """Since when the lease is watched; None: without interruption since the last renewal."""
 
     def counts_from(self) -> datetime | None:
         """Return since when the agent has not renewed its lease."""
@@ -108,14 +108,14 @@ LeaseVerdict = Ignore | CreateLease | Fresh | Stopped
 
 
 def watch_lease(cluster: ManagedCluster, lease: Lease | None, now: datetime) -> LeaseVerdict:
-    """Say what the lease of a cluster means for its availability."""
+    """Return what the lease of a cluster means for its availability."""
     if condition(cluster, ACCEPTED) is None:
         return Ignore()
     patience = grace(cluster)
     if lease is None and cluster.metadata.deletion_timestamp is None:
         return CreateLease()
     renewed = lease.counts_from() if lease is not None else None
-    # A lease without a time has not been renewed as far as anyone can tell.
+    # A lease without a time counts as never renewed.
     end = later(renewed, patience) if renewed is not None else now
     if now < end:
         return Fresh(end)

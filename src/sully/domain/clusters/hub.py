@@ -1,4 +1,4 @@
-"""What a hub says about clusters, sets and bindings, apart from health: texts clients of OCM know.
+"""Conditions of clusters, sets and bindings, apart from health, with the texts of OCM.
 
 Health is health.py; what an accepted agent may do is rights.py.
 """
@@ -47,14 +47,14 @@ def acceptance_error(errors: list[str]) -> Finding:
 
 
 def set_finding(members: int) -> Finding:
-    """Say how many clusters a set has."""
+    """Return the condition with the number of clusters of a set."""
     if not members:
         return Finding("ClusterSetEmpty", "True", "NoClusterMatched", "No ManagedCluster selected")
     text = f"{members} ManagedClusters selected"
     return Finding("ClusterSetEmpty", "False", "ClustersSelected", text)
 
 
-def is_astray(cluster_set: ManagedClusterSet) -> bool:
+def is_modified(cluster_set: ManagedClusterSet) -> bool:
     """Report whether a built-in set does not select any more what it should."""
     metadata = cluster_set.metadata
     if metadata.annotations.get(AUTO_UPDATE) == "false":
