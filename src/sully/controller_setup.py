@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 
 from sully.client.discovery.resources import APIResource
+from sully.client.transport import Kind
 from sully.controller_context import ControllerConfig, ControllerContext
 from sully.controllers.aggregation import CLUSTER_ROLES, AggregationController
 from sully.controllers.claims import controller as claims
@@ -52,6 +53,7 @@ from sully.controllers.namespaces.controller import (
     NamespacesController,
     namespaced_kinds,
 )
+from sully.controllers.owned_pods import OwnedPods, OwnerT
 from sully.controllers.patchstatus import PatchStatusController
 from sully.controllers.placement.controller import PlacementController
 from sully.controllers.placement.settings import placement_options
@@ -213,15 +215,8 @@ def _add_resourcequota(context: ControllerContext) -> None:
 
 
 def _add_replicasets(context: ControllerContext) -> None:
-    access, recorder = context.client(ReplicaSetController.name)
-    controller = ReplicaSetController(
-        sets=context.manager.informer(REPLICA_SETS),
-        pods=context.pods,
-        transport=access,
-        recorder=recorder,
-        clock=context.clock,
-    )
-    context.manager.add(controller, workers=5)
+    owned = _owned_pods(context, REPLICA_SETS, ReplicaSetController.name)
+    context.manager.add(ReplicaSetController(owned), workers=5)
 
 
 def _add_deployments(context: ControllerContext) -> None:
@@ -238,42 +233,35 @@ def _add_deployments(context: ControllerContext) -> None:
 
 
 def _add_jobs(context: ControllerContext) -> None:
-    access, recorder = context.client(JobController.name)
-    controller = JobController(
-        jobs=context.manager.informer(JOBS),
-        pods=context.pods,
-        transport=access,
-        recorder=recorder,
-        clock=context.clock,
-    )
-    context.manager.add(controller, workers=5)
+    owned = _owned_pods(context, JOBS, JobController.name)
+    context.manager.add(JobController(owned), workers=5)
 
 
 def _add_statefulsets(context: ControllerContext) -> None:
-    access, recorder = context.client(StatefulSetController.name)
-    controller = StatefulSetController(
-        sets=context.manager.informer(STATEFUL_SETS),
-        pods=context.pods,
-        revisions=context.manager.informer(REVISIONS),
-        transport=access,
-        recorder=recorder,
-        clock=context.clock,
-    )
-    context.manager.add(controller, workers=5)
+    owned = _owned_pods(context, STATEFUL_SETS, StatefulSetController.name)
+    revisions = context.manager.informer(REVISIONS)
+    context.manager.add(StatefulSetController(owned=owned, revisions=revisions), workers=5)
 
 
 def _add_daemonsets(context: ControllerContext) -> None:
-    access, recorder = context.client(DaemonSetController.name)
     controller = DaemonSetController(
-        sets=context.manager.informer(DAEMON_SETS),
+        owned=_owned_pods(context, DAEMON_SETS, DaemonSetController.name),
         nodes=context.manager.informer(NODES),
-        pods=context.pods,
         revisions=context.manager.informer(REVISIONS),
+    )
+    context.manager.add(controller, workers=2)
+
+
+def _owned_pods(context: ControllerContext, kind: Kind[OwnerT], name: str) -> OwnedPods[OwnerT]:
+    """Return what a controller needs to manage the pods of a kind of workload."""
+    access, recorder = context.client(name)
+    return OwnedPods(
+        owners=context.manager.informer(kind),
+        pods=context.pods,
         transport=access,
         recorder=recorder,
         clock=context.clock,
     )
-    context.manager.add(controller, workers=2)
 
 
 def _add_disruption(context: ControllerContext) -> None:
