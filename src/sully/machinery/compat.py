@@ -22,6 +22,8 @@ class Compat:
 
     client_errors_are_400: bool = True
     """Client errors that Kubernetes answers with 500 get 400 and the same text."""
+    honors_dry_run_of_url: bool = True
+    """A deletion with `dryRun=All` in its URL deletes nothing, also if it has a body."""
     serves_sully_kinds: bool = True
     """The kinds, versions and fields that Sully adds are served."""
     enables_sully_gates: bool = True

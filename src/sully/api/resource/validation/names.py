@@ -81,10 +81,10 @@ def validate_declared_driver_name(name: str, at: Path) -> Errors:
     if not name:
         yield at.required()
         return
-    if len(name) > DRIVER_MAX:
-        yield at.too_long(DRIVER_MAX)
     for text in caseless_subdomain_problems(name):
         yield at.invalid(name, text)
+    if len(name) > DRIVER_MAX:
+        yield at.too_many_characters(DRIVER_MAX)
 
 
 def validate_pool_name(name: str, at: Path) -> Errors:
