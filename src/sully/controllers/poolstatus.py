@@ -1,7 +1,7 @@
 """Answers ResourcePoolStatusRequests, once each, and deletes them when they have expired.
 
 Reads requests, the inventory and claims; writes the status of requests. What is reported is
-`domain/allocation/pool_status.py`. A request waits for pools whose slices are still being published.
+`domain/allocation/pool_status.py`. A request waits for pools that are still being published.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ def _at_least(value: int, minimum: int, at: Path) -> Errors:
 
 
 def _if_given(name: str, check: Callable[[str, Path], Errors], at: Path) -> Errors:
-    """Check an optional name; one that is given and empty has the wrong form, and is not missing."""
+    """Check an optional name; one that is given and empty has the wrong form."""
     if name:
         yield from check(name, at)
     else:
