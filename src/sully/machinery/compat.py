@@ -60,6 +60,8 @@ class Compat:
     """An allocation with a device that another claim holds is rejected."""
     enforces_pool_owners: bool = True
     """Slices of a node count only in pools of that node."""
+    counts_devices_once: bool = True
+    """An allocated device is not also unavailable in the status of its pool, as documented."""
 
     # Eviction
 
