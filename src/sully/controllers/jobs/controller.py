@@ -24,7 +24,8 @@ from sully.controllers.owned_pods import OwnedPods
 from sully.controllers.workloads import JOBS, PODS
 from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.job_failures import SYNC_PERIOD, JobState
-from sully.domain.workloads.job_sync import JobSync, is_failed, is_tracked, sync_job
+from sully.domain.workloads.job_sync import JobSync, sync_job
+from sully.domain.workloads.job_tracking import is_failed, is_tracked
 from sully.domain.workloads.jobs import ENDS, Job, JobStatus
 from sully.machinery.errors import Invalid, NotFound
 

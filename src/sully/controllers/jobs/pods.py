@@ -7,7 +7,7 @@ from typing import Any
 from sully.controllers.pod_control import pod_of, prefix
 from sully.controllers.workloads import JOBS
 from sully.domain.workloads.job_failures import INDEX, TRACKING
-from sully.domain.workloads.job_sync import NewPod
+from sully.domain.workloads.job_pods import NewPod
 from sully.domain.workloads.jobs import Job
 
 _VARIABLE = "JOB_COMPLETION_INDEX"
