@@ -33,7 +33,7 @@ from sully.controllers.disruption import (
 )
 from sully.controllers.eviction.controller import BACKOFF as EVICTION_BACKOFF
 from sully.controllers.eviction.controller import WORKERS, EvictionController
-from sully.controllers.eviction.wiring import Access, make_eviction
+from sully.controllers.eviction.wiring import Access, make_describer, make_eviction
 from sully.controllers.expiry import ExpiryController
 from sully.controllers.garbagecollection import controller as garbagecollection
 from sully.controllers.garbagecollection.graph import Graph
@@ -84,7 +84,7 @@ from sully.controllers.workloads import (
     STATEFUL_SETS,
 )
 from sully.domain.workloads.ownership import Owned
-from sully.evictor.settings import eviction_options
+from sully.evictor.settings import EvictionOptions, eviction_options
 from sully.runtime.clock import Clock
 from sully.runtime.metrics import Metrics
 from sully.views.fleet_kinds import CLUSTERS, PLACEMENTS
@@ -105,6 +105,8 @@ def build_manager(config: ControllerConfig, clock: Clock, metrics: Metrics) -> M
     for name, add in CONTROLLERS.items():
         if config.runs(name):
             add(context)
+    if not config.runs("eviction"):
+        _add_describer(context)
     _add_simulated_nodes(context)
     _add_simulated_clusters(context)
     return context.manager
@@ -308,14 +310,7 @@ def _add_eviction(context: ControllerContext) -> None:
         return
     access = Access(*context.client(EvictionController.name))
     config = context.config
-    options = eviction_options(
-        config.eviction,
-        config.gates,
-        compat=config.compat,
-        records=config.serves(EVICTION_RECORDS),
-        # Without the history controller there may be no permission to read its records.
-        totals=config.serves(TAINT_RECORDS) and config.runs("history"),
-    )
+    options = _eviction_options(config)
     controllers = make_eviction(
         context.manager, context.inventory, access, options, context.clock, context.metrics
     )
@@ -326,6 +321,29 @@ def _add_eviction(context: ControllerContext) -> None:
         config.describes_rules(controllers.describe)
     if controllers.unused_claims is not None:
         context.manager.add(controllers.unused_claims, backoff=EVICTION_BACKOFF)
+
+
+def _eviction_options(config: ControllerConfig) -> EvictionOptions:
+    return eviction_options(
+        config.eviction,
+        config.gates,
+        compat=config.compat,
+        records=config.serves(EVICTION_RECORDS),
+        # Without the history controller there may be no permission to read its records.
+        totals=config.serves(TAINT_RECORDS) and config.runs("history"),
+    )
+
+
+def _add_describer(context: ControllerContext) -> None:
+    """Let the server describe rules whose eviction controller runs in another process."""
+    config = context.config
+    if config.describes_rules is None or not config.compat.reports_on_rules:
+        return
+    if config.gates["DRADeviceTaints"]:
+        options = _eviction_options(config)
+        config.describes_rules(
+            make_describer(context.manager, context.inventory, options, context.clock)
+        )
 
 
 def _add_history(context: ControllerContext) -> None:

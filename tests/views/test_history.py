@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import permutations
+from typing import Literal
 
 import pytest
 
+from sully.api.cluster.taint_history import TAINT_HISTORY, TaintEntry, write_history
 from sully.api.resource.types import DeviceTaintSelector
 from sully.api.sully.types import (
     EvictedPod,
@@ -21,7 +23,7 @@ from sully.api.sully.types import (
     TaintRecordStatus,
 )
 from sully.machinery.meta import ObjectMeta
-from sully.testing.builders import DRIVER, cel, class_, device, select, slice_, taint, text
+from sully.testing.builders import DRIVER, cel, class_, cluster, device, select, slice_, taint, text
 from sully.testing.clock import NOON
 from sully.views.history import HistoryEntry, entries_about, history_entries, needs_inventory, parts
 from sully.views.kinds import CLASSES, SLICES
@@ -141,6 +143,29 @@ def test_the_order_is_that_of_time_whatever_the_order_of_records() -> None:
 def _pod(entry: HistoryEntry) -> str:
     assert entry.eviction is not None
     return entry.eviction.spec.pod.name
+
+
+HISTORY: list[tuple[Literal["tainted", "untainted"], str]] = [
+    ("tainted", "a"),
+    ("untainted", "a"),
+    ("tainted", "b"),
+]
+
+
+def test_a_taint_of_a_cluster_that_is_changed_is_removed_first() -> None:
+    entries = [
+        TaintEntry(time=NOON, event=event, key="maintenance", value=value, effect="NoSelect")
+        for event, value in HISTORY
+    ]
+    tainted = cluster("c", annotations={TAINT_HISTORY: write_history(entries)})
+
+    found = history_entries((), (), (tainted,), complete=True)
+
+    assert [(entry.what, entry.taint.value) for entry in found if entry.taint is not None] == [
+        ("tainted", "a"),
+        ("lifted", "a"),
+        ("tainted", "b"),
+    ]
 
 
 def test_an_eviction_says_why() -> None:

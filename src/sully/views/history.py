@@ -99,7 +99,9 @@ def _never_evicts(record: TaintRecord) -> bool:
 def _order(entry: HistoryEntry) -> tuple[datetime, int, str, str]:
     pod = entry.eviction.spec.pod if entry.eviction is not None else None
     name = f"{pod.namespace}/{pod.name}" if pod is not None else ""
-    return entry.time, _ORDER.index(entry.what), entry.rule or entry.cluster, name
+    # What happened to a cluster is recorded in order: a taint that is changed is removed first.
+    rank = 0 if entry.cluster else _ORDER.index(entry.what)
+    return entry.time, rank, entry.rule or entry.cluster, name
 
 
 def _rule_entries(record: TaintRecord, recorded: Mapping[str, int]) -> Iterator[HistoryEntry]:

@@ -20,6 +20,7 @@ OWN_KINDS = {
     "evictionrecords": "EvictionRecord",
     "taintrecords": "TaintRecord",
     "clustertaintpolicies": "ClusterTaintPolicy",
+    "devicehealths": "DeviceHealth",
 }
 """The kinds that `sully install` installs on a server that is not ours."""
 
