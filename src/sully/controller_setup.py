@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 
 from sully.client.discovery.resources import APIResource
+from sully.client.transport import Kind
 from sully.controller_context import ControllerConfig, ControllerContext
 from sully.controllers.aggregation import CLUSTER_ROLES, AggregationController
 from sully.controllers.claims import controller as claims
@@ -32,7 +33,7 @@ from sully.controllers.disruption import (
 )
 from sully.controllers.eviction.controller import BACKOFF as EVICTION_BACKOFF
 from sully.controllers.eviction.controller import WORKERS, EvictionController
-from sully.controllers.eviction.wiring import Access, make_eviction
+from sully.controllers.eviction.wiring import Access, make_describer, make_eviction
 from sully.controllers.expiry import ExpiryController
 from sully.controllers.garbagecollection import controller as garbagecollection
 from sully.controllers.garbagecollection.graph import Graph
@@ -52,6 +53,7 @@ from sully.controllers.namespaces.controller import (
     NamespacesController,
     namespaced_kinds,
 )
+from sully.controllers.owned_pods import OwnedPods, OwnerT
 from sully.controllers.patchstatus import PatchStatusController
 from sully.controllers.placement.controller import PlacementController
 from sully.controllers.placement.settings import placement_options
@@ -82,7 +84,7 @@ from sully.controllers.workloads import (
     STATEFUL_SETS,
 )
 from sully.domain.workloads.ownership import Owned
-from sully.evictor.settings import eviction_options
+from sully.evictor.settings import EvictionOptions, eviction_options
 from sully.runtime.clock import Clock
 from sully.runtime.metrics import Metrics
 from sully.views.fleet_kinds import CLUSTERS, PLACEMENTS
@@ -103,6 +105,8 @@ def build_manager(config: ControllerConfig, clock: Clock, metrics: Metrics) -> M
     for name, add in CONTROLLERS.items():
         if config.runs(name):
             add(context)
+    if not config.runs("eviction"):
+        _add_describer(context)
     _add_simulated_nodes(context)
     _add_simulated_clusters(context)
     return context.manager
@@ -211,15 +215,8 @@ def _add_resourcequota(context: ControllerContext) -> None:
 
 
 def _add_replicasets(context: ControllerContext) -> None:
-    access, recorder = context.client(ReplicaSetController.name)
-    controller = ReplicaSetController(
-        sets=context.manager.informer(REPLICA_SETS),
-        pods=context.pods,
-        transport=access,
-        recorder=recorder,
-        clock=context.clock,
-    )
-    context.manager.add(controller, workers=5)
+    owned = _owned_pods(context, REPLICA_SETS, ReplicaSetController.name)
+    context.manager.add(ReplicaSetController(owned), workers=5)
 
 
 def _add_deployments(context: ControllerContext) -> None:
@@ -236,42 +233,35 @@ def _add_deployments(context: ControllerContext) -> None:
 
 
 def _add_jobs(context: ControllerContext) -> None:
-    access, recorder = context.client(JobController.name)
-    controller = JobController(
-        jobs=context.manager.informer(JOBS),
-        pods=context.pods,
-        transport=access,
-        recorder=recorder,
-        clock=context.clock,
-    )
-    context.manager.add(controller, workers=5)
+    owned = _owned_pods(context, JOBS, JobController.name)
+    context.manager.add(JobController(owned), workers=5)
 
 
 def _add_statefulsets(context: ControllerContext) -> None:
-    access, recorder = context.client(StatefulSetController.name)
-    controller = StatefulSetController(
-        sets=context.manager.informer(STATEFUL_SETS),
-        pods=context.pods,
-        revisions=context.manager.informer(REVISIONS),
-        transport=access,
-        recorder=recorder,
-        clock=context.clock,
-    )
-    context.manager.add(controller, workers=5)
+    owned = _owned_pods(context, STATEFUL_SETS, StatefulSetController.name)
+    revisions = context.manager.informer(REVISIONS)
+    context.manager.add(StatefulSetController(owned=owned, revisions=revisions), workers=5)
 
 
 def _add_daemonsets(context: ControllerContext) -> None:
-    access, recorder = context.client(DaemonSetController.name)
     controller = DaemonSetController(
-        sets=context.manager.informer(DAEMON_SETS),
+        owned=_owned_pods(context, DAEMON_SETS, DaemonSetController.name),
         nodes=context.manager.informer(NODES),
-        pods=context.pods,
         revisions=context.manager.informer(REVISIONS),
+    )
+    context.manager.add(controller, workers=2)
+
+
+def _owned_pods(context: ControllerContext, kind: Kind[OwnerT], name: str) -> OwnedPods[OwnerT]:
+    """Return what a controller needs to manage the pods of a kind of workload."""
+    access, recorder = context.client(name)
+    return OwnedPods(
+        owners=context.manager.informer(kind),
+        pods=context.pods,
         transport=access,
         recorder=recorder,
         clock=context.clock,
     )
-    context.manager.add(controller, workers=2)
 
 
 def _add_disruption(context: ControllerContext) -> None:
@@ -320,14 +310,7 @@ def _add_eviction(context: ControllerContext) -> None:
         return
     access = Access(*context.client(EvictionController.name))
     config = context.config
-    options = eviction_options(
-        config.eviction,
-        config.gates,
-        compat=config.compat,
-        records=config.serves(EVICTION_RECORDS),
-        # Without the history controller there may be no permission to read its records.
-        totals=config.serves(TAINT_RECORDS) and config.runs("history"),
-    )
+    options = _eviction_options(config)
     controllers = make_eviction(
         context.manager, context.inventory, access, options, context.clock, context.metrics
     )
@@ -338,6 +321,29 @@ def _add_eviction(context: ControllerContext) -> None:
         config.describes_rules(controllers.describe)
     if controllers.unused_claims is not None:
         context.manager.add(controllers.unused_claims, backoff=EVICTION_BACKOFF)
+
+
+def _eviction_options(config: ControllerConfig) -> EvictionOptions:
+    return eviction_options(
+        config.eviction,
+        config.gates,
+        compat=config.compat,
+        records=config.serves(EVICTION_RECORDS),
+        # Without the history controller there may be no permission to read its records.
+        totals=config.serves(TAINT_RECORDS) and config.runs("history"),
+    )
+
+
+def _add_describer(context: ControllerContext) -> None:
+    """Let the server describe rules whose eviction controller runs in another process."""
+    config = context.config
+    if config.describes_rules is None or not config.compat.reports_on_rules:
+        return
+    if config.gates["DRADeviceTaints"]:
+        options = _eviction_options(config)
+        config.describes_rules(
+            make_describer(context.manager, context.inventory, options, context.clock)
+        )
 
 
 def _add_history(context: ControllerContext) -> None:

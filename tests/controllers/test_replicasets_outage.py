@@ -8,8 +8,7 @@ from controllers.lifecycles import (
     REPLICA_SETS,
     active,
     open_namespace,
-    pods_of,
-    recorder,
+    owned_pods,
     replica_set,
     replica_sets,
 )
@@ -45,11 +44,7 @@ class Unsure(DirectTransport):
 
     def make(self, world: World, manager: Manager) -> ReplicaSetController:
         return ReplicaSetController(
-            sets=manager.informer(workloads.REPLICA_SETS),
-            pods=pods_of(manager),
-            transport=self,
-            recorder=recorder(world, manager, NAME),
-            clock=world.clock,
+            owned_pods(world, manager, workloads.REPLICA_SETS, NAME, transport=self)
         )
 
 

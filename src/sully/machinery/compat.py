@@ -119,7 +119,7 @@ class Compat:
     warns_about_placements: bool = True
     """Placements and sets that cannot be evaluated get a warning."""
     allows_placement_limits: bool = True
-    """Flags set default tolerations for health taints and a budget of departures."""
+    """Flags set default tolerations for health taints and a budget of removals."""
     honors_prefer_no_select: bool = True
     """Clusters without an untolerated PreferNoSelect taint come first."""
     prefers_lasting_clusters: bool = True

@@ -224,6 +224,44 @@ def test_one_at_a_time_waits_until_the_replacement_is_ready() -> None:
     assert [(time - NOON).seconds for time, _ in cluster.evicted] == [0, 7, 14]
 
 
+@dataclass(frozen=True)
+class ShareCase:
+    share: int | str
+    pods: int
+    want: int
+    """How many pods are evicted before a replacement is Ready."""
+    before: int = 0
+    """How many an earlier run evicted."""
+
+
+SHARES = {
+    "a quarter of eight": ShareCase("25%", 8, 2),
+    "a quarter of six rounds up": ShareCase("25%", 6, 2),
+    "a quarter of four": ShareCase("25%", 4, 1),
+    "a hundredth of three is one": ShareCase("1%", 3, 1),
+    "all": ShareCase("100%", 3, 3),
+    "of those of an earlier run, too": ShareCase("50%", 2, 2, before=2),
+    "a number": ShareCase(3, 8, 3),
+}
+
+
+@pytest.mark.parametrize("case", SHARES.values(), ids=SHARES.keys())
+def test_how_many_may_be_unavailable(case: ShareCase) -> None:
+    cluster = world(
+        case.pods,
+        DrainSettings(max_unavailable=case.share),
+        ready_after=MINUTE,
+        state=DrainState(evicted=case.before),
+    )
+
+    cluster.run(until=SECOND)
+    assert len(cluster.evicted) == case.want
+
+    # What remains counts less, and what was evicted counts on.
+    assert cluster.run() == Stop(Outcome.DONE)
+    assert cluster.most_unavailable == case.want
+
+
 def test_when_idle_evicts_nobody() -> None:
     cluster = world(2, DrainSettings(evicts=False))
 

@@ -80,5 +80,5 @@ def expiry_text(time: datetime, now: datetime) -> str:
 
 
 def number(count: int, thing: str) -> str:
-    """Write a number of things: 1 pod, 2 pods."""
+    """Write a number of objects: 1 pod, 2 pods."""
     return f"{count} {thing}" if count == 1 else f"{count} {thing}s"

@@ -13,24 +13,20 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from sully.client.events import EventRecorder, reference
-from sully.client.informers.informer import Informer, own_key
+from sully.client.events import reference
+from sully.client.informers.informer import own_key
 from sully.client.objects import key_of
 from sully.client.options import DeleteOptions, PatchType
-from sully.client.transport import Key, Transport
-from sully.controllers.controller_refs import ControllerRefManager
-from sully.controllers.expectations import Expectations
+from sully.client.transport import Key
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.jobs.pods import new_pod
-from sully.controllers.pod_control import PodControl
-from sully.controllers.workloads import JOBS, PODS, Pods
+from sully.controllers.owned_pods import OwnedPods
+from sully.controllers.workloads import JOBS, PODS
 from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.job_failures import SYNC_PERIOD, JobState
 from sully.domain.workloads.job_sync import JobSync, is_failed, is_tracked, sync_job
 from sully.domain.workloads.jobs import ENDS, Job, JobStatus
-from sully.domain.workloads.workloads import selector_of
 from sully.machinery.errors import Invalid, NotFound
-from sully.runtime.clock import Clock
 
 _JOB_NAME = "batch.kubernetes.io/job-name"
 
@@ -40,59 +36,41 @@ class JobController:
 
     name = "job-controller"
 
-    def __init__(
-        self,
-        *,
-        jobs: Informer[Job],
-        pods: Pods,
-        transport: Transport,
-        recorder: EventRecorder,
-        clock: Clock,
-    ) -> None:
-        self._jobs = jobs
-        self._pods = pods
-        self._transport = transport
-        self._recorder = recorder
-        self._clock = clock
-        self._expectations = Expectations(clock)
-        self._expectations.follow(pods.informer)
-        self._pod_control = PodControl(transport, recorder, self._expectations, JOBS)
-        self._refs = ControllerRefManager(transport, JOBS, PODS)
+    def __init__(self, owned: OwnedPods[Job]) -> None:
+        self._owned = owned
+        self._transport = owned.transport
+        self._recorder = owned.recorder
+        self._clock = owned.clock
         self._states: dict[str, JobState] = {}
         """The back-off of each Job, by uid."""
         self._pending: dict[str, datetime] = {}
         """Since when pods of a Job have ended that are not counted."""
         self._counted: dict[str, frozenset[str]] = {}
         """The ended pods of each Job that are counted, or about to be."""
-        jobs.on_change(self._forget)
+        owned.owners.on_change(self._forget)
 
     def watches(self) -> Iterable[Watch[Any]]:
         """Wake for Jobs, and for their pods."""
-        yield Watch(self._jobs, own_key)
-        yield Watch(self._pods.informer, _job_of)
+        yield Watch(self._owned.owners, own_key)
+        yield Watch(self._owned.pods.informer, _job_of)
 
     async def reconcile(self, key: Key) -> Result:
         """Take the next step of a Job."""
-        job = self._jobs.get(key)
+        job = self._owned.owners.get(key)
         await self._release_orphans(key, job)
         if job is None or job.is_managed_elsewhere:
             return DONE
         if job.is_finished:
             return await self._expire(job)
-        pods = await self._claim(job)
+        pods = await self._owned.claim(job)
         wait = self._wait_for_more(job, pods)
         if wait is not None:
             return Result(requeue_after=wait)
-        if not self._expectations.satisfied(job.metadata.uid):
+        if not self._owned.expectations.satisfied(job.metadata.uid):
             return Result(requeue_after=timedelta(seconds=1))
         state = self._states.get(job.metadata.uid, JobState())
         step = sync_job(job, pods, state, self._clock.now())
         return await self._execute(job, step)
-
-    async def _claim(self, job: Job) -> list[Pod]:
-        controlled = self._pods.controlled_by(job.metadata.uid)
-        orphans = [pod for pod in self._pods.uncontrolled(job.metadata.namespace) if pod.active]
-        return await self._refs.claim(job, selector_of(job), [*controlled, *orphans])
 
     def _wait_for_more(self, job: Job, pods: Iterable[Pod]) -> timedelta | None:
         """Return how long to collect further changes of pods before any of them is counted."""
@@ -109,16 +87,13 @@ class JobController:
 
     async def _execute(self, job: Job, step: JobSync) -> Result:
         uid = job.metadata.uid
-        error = await self._pod_control.delete(job, step.delete) if step.delete else None
-        if error is None and step.create:
-            bodies = [new_pod(job, pod) for pod in step.create]
-            error = await self._pod_control.create(job, bodies)
+        bodies = [new_pod(job, pod) for pod in step.create]
+        error = await self._owned.apply(job, delete=step.delete, create=bodies)
         if error is not None:
             raise error
         status = replace(step.status, active=step.status.active + len(step.create))
         if status != job.status:
-            job = await self._transport.update(JOBS, replace(job, status=status), "status")
-            self._report(job, status)
+            self._report(await self._owned.write_status(job, status), status)
         self._states[uid] = step.state
         for pod in step.release:
             await self._release(pod)
@@ -164,7 +139,7 @@ class JobController:
     async def _release_orphans(self, key: Key, job: Job | None) -> None:
         """Remove the finalizer of pods whose Job does not exist, or is finished."""
         uid = job.metadata.uid if job is not None and not job.is_finished else ""
-        for pod in self._pods.in_namespace(key.namespace):
+        for pod in self._owned.pods.in_namespace(key.namespace):
             if is_tracked(pod) and key in _job_of(pod):
                 controller = pod.metadata.controller()
                 if controller is None and job is not None:
@@ -196,7 +171,7 @@ class JobController:
         self._states.pop(uid, None)
         self._pending.pop(uid, None)
         self._counted.pop(uid, None)
-        self._expectations.forget(uid)
+        self._owned.expectations.forget(uid)
 
     def _forget(self, old: Job | None, new: Job | None) -> None:
         if new is None and old is not None:

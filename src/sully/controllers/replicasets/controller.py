@@ -11,30 +11,17 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
-from msgspec.structs import replace
-
-from sully.client.events import EventRecorder
-from sully.client.informers.informer import Informer, own_key
-from sully.client.transport import Key, Transport
-from sully.controllers.controller_refs import ControllerRefManager, Owners
-from sully.controllers.expectations import Expectations
+from sully.client.transport import Key
 from sully.controllers.framework import DONE, Result, Watch
-from sully.controllers.pod_control import PodControl, pod_of
-from sully.controllers.workloads import (
-    PODS,
-    REPLICA_SETS,
-    Pods,
-    SelectorIndex,
-    by_controller,
-)
+from sully.controllers.owned_pods import OwnedPods
+from sully.controllers.pod_control import pod_of
+from sully.controllers.workloads import REPLICA_SETS, by_controller
 from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.replicas import FAILURE, given_up, next_available, replica_status
-from sully.domain.workloads.workloads import ReplicaSet, WorkloadCondition, selector_of
+from sully.domain.workloads.workloads import ReplicaSet, WorkloadCondition
 from sully.machinery.errors import ApiError
-from sully.runtime.clock import Clock
 
 _BY_CONTROLLER = "replicaset-controller/controller"
-_BY_NAMESPACE = "replicaset-controller/namespace"
 
 
 class ReplicaSetController:
@@ -42,38 +29,22 @@ class ReplicaSetController:
 
     name = "replicaset-controller"
 
-    def __init__(
-        self,
-        *,
-        sets: Informer[ReplicaSet],
-        pods: Pods,
-        transport: Transport,
-        recorder: EventRecorder,
-        clock: Clock,
-    ) -> None:
-        self._sets = sets
-        self._pods = pods
-        self._transport = transport
-        self._clock = clock
-        self._expectations = Expectations(clock)
-        self._expectations.follow(pods.informer)
-        self._pod_control = PodControl(transport, recorder, self._expectations, REPLICA_SETS)
-        self._refs = ControllerRefManager(transport, REPLICA_SETS, PODS)
-        self._owners = Owners(REPLICA_SETS, SelectorIndex(sets, _BY_NAMESPACE))
-        sets.add_index(_BY_CONTROLLER, by_controller)
-        sets.on_change(self._forget)
+    def __init__(self, owned: OwnedPods[ReplicaSet]) -> None:
+        self._owned = owned
+        self._expectations = owned.expectations
+        self._clock = owned.clock
+        owned.owners.add_index(_BY_CONTROLLER, by_controller)
 
     def watches(self) -> Iterable[Watch[Any]]:
         """Wake for ReplicaSets, and for pods that one controls or may adopt."""
-        yield Watch(self._sets, own_key)
-        yield Watch(self._pods.informer, self._owners.of)
+        return self._owned.watches()
 
     async def reconcile(self, key: Key) -> Result:
         """Create or delete pods up to the number of replicas, and write the status."""
-        owner = self._sets.get(key)
+        owner = self._owned.owners.get(key)
         if owner is None:
             return DONE
-        pods = await self._claim(owner)
+        pods = await self._owned.claim(owner)
         active = [pod for pod in pods if pod.active]
         uid = owner.metadata.uid
         error = None
@@ -84,28 +55,23 @@ class ReplicaSetController:
             raise error
         return self._next_reconcile(owner, active, self._expectations.timeout(uid))
 
-    async def _claim(self, owner: ReplicaSet) -> list[Pod]:
-        controlled = self._pods.controlled_by(owner.metadata.uid)
-        orphans = [pod for pod in self._pods.uncontrolled(owner.metadata.namespace) if pod.active]
-        return await self._refs.claim(owner, selector_of(owner), [*controlled, *orphans])
-
     async def _manage(self, owner: ReplicaSet, active: list[Pod]) -> ApiError | None:
         surplus = len(active) - owner.spec.replicas
         if surplus < 0:
             body = pod_of(REPLICA_SETS, owner, owner.spec.template)
-            return await self._pod_control.create(owner, [body] * -surplus)
+            return await self._owned.apply(owner, create=[body] * -surplus)
         if surplus == 0:
             return None
         to_delete = given_up(active, surplus, related=self._related(owner), now=self._clock.now())
-        return await self._pod_control.delete(owner, to_delete)
+        return await self._owned.apply(owner, delete=to_delete)
 
     def _related(self, owner: ReplicaSet) -> list[Pod]:
         """Return the pods of all ReplicaSets of the same controller."""
         controller = owner.metadata.controller()
         if controller is None:
-            return self._pods.controlled_by(owner.metadata.uid)
-        siblings = self._sets.by_index(_BY_CONTROLLER, controller.uid)
-        return [pod for rs in siblings for pod in self._pods.controlled_by(rs.metadata.uid)]
+            return self._owned.pods.controlled_by(owner.metadata.uid)
+        siblings = self._owned.owners.by_index(_BY_CONTROLLER, controller.uid)
+        return [pod for rs in siblings for pod in self._owned.pods.controlled_by(rs.metadata.uid)]
 
     async def _report(
         self, owner: ReplicaSet, pods: list[Pod], active: list[Pod], error: ApiError | None
@@ -118,8 +84,7 @@ class ReplicaSetController:
             failure=_failure(owner, len(active), error, now),
             now=now,
         )
-        if status != owner.status:
-            await self._transport.update(REPLICA_SETS, replace(owner, status=status), "status")
+        await self._owned.write_status(owner, status)
 
     def _next_reconcile(self, owner: ReplicaSet, active: list[Pod], timeout: float) -> Result:
         now = self._clock.now()
@@ -128,12 +93,6 @@ class ReplicaSetController:
         if available_at is not None:
             delays.append(available_at - now)
         return Result(requeue_after=min(delays)) if delays else DONE
-
-    # -- event handlers ---------------------------------------------------------------------------
-
-    def _forget(self, old: ReplicaSet | None, new: ReplicaSet | None) -> None:
-        if new is None and old is not None:
-            self._expectations.forget(old.metadata.uid)
 
 
 def _failure(

@@ -59,7 +59,7 @@ class Availability:
         """Whether all of them can be allocated."""
 
     def obstacle(self, slice_: ResourceSlice, device: Device) -> Obstacle | None:
-        """Return why a device of the newest generation cannot be allocated, besides its holder."""
+        """Return why a device of the newest generation, if it were free, cannot be allocated."""
         if self.are_plain:
             # Most pools; then nothing is computed for each of a hundred thousand devices.
             return None

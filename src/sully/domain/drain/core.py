@@ -32,6 +32,7 @@ from sully.domain.drain.messages import (
 )
 from sully.domain.drain.workloads import Replacements
 from sully.domain.eviction.rates import Bucket
+from sully.domain.workloads.percentages import scaled
 
 
 class Drain:
@@ -160,7 +161,12 @@ class Drain:
 
     def _may_be_unavailable(self) -> bool:
         most = self._settings.max_unavailable
-        return most is None or self.unavailable() < most
+        return most is None or self.unavailable() < scaled(most, self._total(), up=True)
+
+    def _total(self) -> int:
+        """Return how many pods this drain evicts, with those of earlier runs."""
+        remaining = sum(1 for _ in self.remaining())
+        return self._evicted_before + len(self._evicted) + remaining
 
     def _next_time(self, now: datetime) -> datetime | None:
         times = [retry for retry, _ in self._refused.values()]

@@ -46,8 +46,12 @@ class DrainSettings:
 
     rate: EvictionRate | None = None
     """None: no limit."""
-    max_unavailable: int | None = None
-    """How many evicted pods may be without a Ready replacement; None: any number."""
+    max_unavailable: int | str | None = None
+    """How many evicted pods may be without a Ready replacement; None: any number.
+
+    A percentage is of all pods to evict, also those of earlier runs, and rounds up as in a
+    PodDisruptionBudget.
+    """
     wait_ready: timedelta | None = timedelta(minutes=10)
     """How long a replacement may take to become Ready; None: replacements are not waited for."""
     timeout: timedelta | None = None

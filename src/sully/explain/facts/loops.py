@@ -94,14 +94,14 @@ def evicted_in_loop(reader: Reader, key: Key) -> tuple[PodEviction, RunningLoop]
     return None
 
 
-def loop_note(found: RuleLoop) -> Note:
+def loop_note(rule_loop: RuleLoop) -> Note:
     """Return the sentences about a loop."""
     return note(
         LOOP,
-        evicted=found.loop.evicted,
-        owner=_owner_text(found.loop.namespace, found.owner),
-        span=found.span,
-        why=why(found.again),
+        evicted=rule_loop.loop.evicted,
+        owner=_owner_text(rule_loop.loop.namespace, rule_loop.owner),
+        span=rule_loop.span,
+        why=why(rule_loop.again),
     )
 
 
@@ -109,13 +109,13 @@ def loop_remedies(loops: Iterable[RuleLoop]) -> tuple[Note, ...]:
     """Return what ends loops, each remedy once."""
     texts = [
         text
-        for found in loops
+        for rule_loop in loops
         for text in remedies(
-            found.again,
-            namespace=found.loop.namespace,
-            owner=found.owner,
-            devices=selector_pattern(found.rule.spec.device_selector) or "DEVICE...",
-            rule=found.rule.metadata.name,
+            rule_loop.again,
+            namespace=rule_loop.loop.namespace,
+            owner=rule_loop.owner,
+            devices=selector_pattern(rule_loop.rule.spec.device_selector) or "DEVICE...",
+            rule=rule_loop.rule.metadata.name,
         )
     ]
     return tuple(note("LoopRemedy", text=text) for text in dict.fromkeys(texts))
@@ -175,8 +175,8 @@ def _spec(
 ) -> ResourceClaimSpec | None:
     """Return what a pod requests; its claim may not have been created yet, its template exists."""
     if claim is not None:
-        found = reader.snapshot.get(CLAIMS, Key(namespace, claim))
-        return found.spec if found is not None else None
+        stored = reader.snapshot.get(CLAIMS, Key(namespace, claim))
+        return stored.spec if stored is not None else None
     known = reader.snapshot.get(TEMPLATES, Key(namespace, template or ""))
     return known.spec.spec if known is not None else None
 

@@ -127,7 +127,7 @@ class _PendingPod:
         return replace(finding, also=(*finding.also, *self._not_decided()))
 
     def _not_decided(self) -> Iterator[Note]:
-        """Yield what else decides, and what the scheduler may do besides."""
+        """Yield what else decides, and what else the scheduler may do."""
         attempt = self.attempt if not self.resolved.message else None
         if attempt is None:
             return

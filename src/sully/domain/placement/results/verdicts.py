@@ -28,7 +28,7 @@ Stage = Literal[
     "Rank",
     "Selected",
 ]
-"""How far a cluster came; the last two passed every filter."""
+"""The stage that a cluster reached; the last two passed every filter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class ClusterVerdict:
     scores: tuple[ScorePart, ...] = ()
     total: int | None = None
     rank: int | None = None
-    """Its place among the feasible clusters, from 1."""
+    """Its rank among the feasible clusters, from 1."""
     cut_off: int | None = None
     """How many clusters the placement takes at most."""
 
@@ -184,7 +184,7 @@ class Explanation:
 
 
 def sentence(verdict: ClusterVerdict) -> str:
-    """Say in one sentence why a cluster is or is not selected."""
+    """Return one sentence why a cluster is or is not selected."""
     match verdict.stage:
         case "Unknown":
             return "there is no such cluster"
@@ -211,7 +211,7 @@ def sentence(verdict: ClusterVerdict) -> str:
 
 def _selected_sentence(verdict: ClusterVerdict) -> str:
     if verdict.held:
-        return "selected, and held: it may leave when there is budget"
+        return "selected; its removal is delayed by the removal budget"
     return f"selected, rank {verdict.rank} with {verdict.total}"
 
 
