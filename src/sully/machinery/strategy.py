@@ -30,6 +30,10 @@ def _nothing() -> None:
     return None
 
 
+def _no_objects(_: str) -> "list[Obj]":
+    return []
+
+
 class WriteContext(msgspec.Struct, frozen=True):
     """What a strategy may know about the request besides the objects."""
 
@@ -43,6 +47,8 @@ class WriteContext(msgspec.Struct, frozen=True):
     new_suffix: Callable[[], str]  # five characters for generated names
     # Returns the PriorityClass of pods that name none, if there is one.
     default_priority_class: Callable[[], Obj | None] = _nothing
+    # Returns the LimitRanges of a namespace, by name.
+    limit_ranges: "Callable[[str], list[Obj]]" = _no_objects
     compat: Compat = Compat.SULLY
     subresource: str = ""
     # Whether the user has a right on a subresource of the object: (verb, subresource).

@@ -99,6 +99,7 @@ class Api:
         Reviews(self.authorizer).register(self.virtual)
         self.quotas = self.writer.quotas
         self.priorities = self.writer.priorities
+        self.limit_ranges = self.writer.limit_ranges
         self.devices = DeviceAdmission(store, self.objects, compat)
         self.policies = PolicyAdmission(store, self.objects, self.authorizer, self.writer.lookup)
         self.writer.admission = (

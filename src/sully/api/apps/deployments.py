@@ -11,7 +11,7 @@ from sully.api.apps.workloads import (
     selector_and_template,
 )
 from sully.api.core import generations
-from sully.api.core.checks import Errors, not_negative, same
+from sully.api.core.checks import Errors, counts, not_negative, same
 from sully.api.core.columns import AGE, NAME, POD_TEMPLATE
 from sully.api.core.fractions import at_most_all, count_or_percent, is_zero
 from sully.api.core.workloads import SPEC, CountedStatusStrategy, count, keep_spec
@@ -57,8 +57,8 @@ class DeploymentStrategy(AppsStrategy):
         yield from not_negative(spec.get("replicas", 0), SPEC.child("replicas"))
         yield from selector_and_template(spec)
         yield from _rollout(spec["strategy"], SPEC.child("strategy"))
-        for name in ("minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"):
-            yield from not_negative(spec.get(name, 0), SPEC.child(name))
+        seconds_and_history = ("minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds")
+        yield from counts(spec, seconds_and_history, SPEC)
         deadline = spec.get("progressDeadlineSeconds")
         if deadline is not None and deadline <= spec.get("minReadySeconds", 0):
             text = "must be greater than minReadySeconds"

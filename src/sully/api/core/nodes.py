@@ -179,7 +179,11 @@ NODES = ResourceType(
     short_names=("no",),
     columns=(
         NAME,
-        Column("Status", plain(_status), description="Whether pods can run and come."),
+        Column(
+            "Status",
+            plain(_status),
+            description="Whether it is ready and accepts pods.",
+        ),
         Column("Roles", plain(_roles), description="Roles of the node, from its labels."),
         AGE,
         Column("Version", _info("kubeletVersion", ""), description="Version of the kubelet."),

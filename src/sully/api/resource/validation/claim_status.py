@@ -4,6 +4,7 @@ import ipaddress
 import re
 from typing import Any
 
+from sully.api.core.checks import driver_name
 from sully.api.resource.checks import (
     Errors,
     Options,
@@ -30,7 +31,6 @@ from sully.api.resource.validation.devices import validate_binding_conditions
 from sully.api.resource.validation.names import (
     validate_declared_driver_name,
     validate_dns_label,
-    validate_driver_name,
     validate_pool_name,
     validate_pool_segments,
     validate_request_reference,
@@ -118,7 +118,7 @@ def _shown_device(device: AllocatedDeviceStatus) -> dict[str, Any]:
 
 
 def _device(device: AllocatedDeviceStatus, at: Path, known: set[DeviceID]) -> Errors:
-    yield from validate_driver_name(device.driver, at.child("driver"))
+    yield from driver_name(device.driver, at.child("driver"))
     yield from validate_pool_name(device.pool, at.child("pool"))
     yield from validate_dns_label(device.device, at.child("device"))
     if device.share_id is not None:
