@@ -52,9 +52,9 @@ from sully.server.authentication.service_accounts import TokenAuthenticator
 from sully.server.authentication.token_requests import Issuer
 from sully.server.bootstrap import (
     ensure_authentication,
+    ensure_definitions,
     ensure_namespaces,
     ensure_policy,
-    ensure_definitions,
     ensure_priority_classes,
     ensure_service,
 )
