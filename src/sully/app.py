@@ -11,7 +11,7 @@ import random
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -305,13 +305,8 @@ def _controllers(
         elector = LeaderElector(access, LEASE, name, clock=clock, timing=config.timing)
 
     def describes_rules(describe: Callable[[DeviceTaintRule], str]) -> None:
-        """Let the server warn what a rule selects, as long as this process keeps the caches."""
-
-        def described(rule: DeviceTaintRule) -> str:
-            leads = elector is None or elector.holder == elector.identity
-            return describe(rule) if leads else ""
-
-        api.writer.rule_notices.describe = described
+        """Let the server warn what a rule selects, from the caches of this process."""
+        api.writer.rule_notices.describe = describe
 
     controller_config = ControllerConfig(
         transport=partial(
@@ -339,7 +334,14 @@ def _controllers(
     async def build() -> Manager:
         return build_manager(controller_config, clock, metrics)
 
-    return LeaderElectedManager(build, clock=clock, elector=elector)
+    def standby() -> Manager:
+        """Only keep the caches from which the server describes rules."""
+        none = replace(
+            controller_config, chosen=frozenset(), simulated_nodes=None, simulated_clusters=None
+        )
+        return build_manager(none, clock, metrics)
+
+    return LeaderElectedManager(build, clock=clock, elector=elector, standby=standby)
 
 
 def controller_access(

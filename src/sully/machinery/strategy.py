@@ -8,7 +8,7 @@ kind. `obj` is a fresh copy the method may change in place; `old` is shared and 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -83,11 +83,9 @@ class Strategy:
     """The steps of a write with their default behavior; kinds override what they need.
 
     reset: paths that this endpoint does not own for field management, as tuples of field names.
-    validates_like_new: whether an update validates metadata like that of a new object.
     """
 
     reset: tuple[tuple[str, ...], ...] = ()
-    validates_like_new: ClassVar[bool] = False
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
         """Fill in what the client left out; runs on every decoded body, also after a patch."""

@@ -256,7 +256,7 @@ class DeviceClassSpec(Wire, frozen=True, kw_only=True):
 
 
 class DeviceClass(Wire, frozen=True, kw_only=True):
-    """A category of devices, defined by the administrator, that claims can ask for by name."""
+    """A category of devices, defined by the administrator, that claims can request by name."""
 
     metadata: ObjectMeta
     spec: DeviceClassSpec = DeviceClassSpec()
@@ -343,7 +343,7 @@ class DeviceClaim(Wire, frozen=True, kw_only=True):
 
 
 class ResourceClaimSpec(Wire, frozen=True, kw_only=True):
-    """What a claim asks for."""
+    """What a claim requests."""
 
     devices: DeviceClaim = DeviceClaim()
 
