@@ -15,7 +15,7 @@ REPORT = """
   <testcase classname="t.A" name="bad"><failure message="no"/></testcase>
   <testcase classname="t.A" name="broken"><error message="oh"/></testcase>
   <testcase classname="t.A" name="skipped"><skipped type="pytest.skip" message="s"/></testcase>
-  <testcase classname="t.A" name="expected"><skipped type="pytest.xfail" message="x"/></testcase>
+  <testcase classname="t.A" name="expected"><skipped type="a.xfail" message="x"/></testcase>
 </testsuite></testsuites>
 """
 GOOD, BAD = Case("t.good", "passed"), Case("t.bad", "failure", "no")

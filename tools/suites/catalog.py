@@ -30,7 +30,8 @@ SUITES = (
             *("certbuilder", "certvalidator", "pyngrok", "python-json-logger", "jsonpatch"),
             *("iso8601", "pyyaml", "click", "aiohttp", "pykube-ng", "kubernetes"),
         ),
-        ("tests/e2e", "--only-e2e"),
+        # When the client closes its connections is no matter of a server.
+        ("tests/e2e", "--only-e2e", "-W", "ignore::pytest.PytestUnraisableExceptionWarning"),
         version_module="kopf._cogs.helpers.versions",
     ),
     Suite(
