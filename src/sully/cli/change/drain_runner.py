@@ -119,19 +119,19 @@ class DrainRunner:
 
         pods = [effect.pod for effect in effects if isinstance(effect, EvictPod)]
         # First: a run that is killed must not be followed by one that is too fast.
-        if pods and not await self._save():
+        if pods and (wait := await self._save()):
             self._handle(EvictionsPostponed(tuple(pod.uid for pod in pods)))
-            await self._session.clock.sleep(CONFLICT_SECONDS)
+            await self._session.clock.sleep(wait)
             return
         for pod in pods:
             self._handle(await self._evict(pod))
         if any(isinstance(effect, UseNoExecute) for effect in effects):
             await self._use_no_execute()
 
-    async def _save(self) -> bool:
-        """Save the state; return False if another run has saved its own meanwhile."""
-        from sully.client.transport import Key
-        from sully.domain.drain.messages import RulesDeleted
+    async def _save(self) -> float:
+        """Save the state; return how many seconds to wait before another try, 0 if it is saved."""
+        from sully.client.transport import TRANSIENT, Key
+        from sully.domain.drain.messages import RETRY, RulesDeleted
         from sully.domain.drain.rules import STATE, encode_state
         from sully.machinery.errors import Conflict, NotFound
         from sully.views.kinds import RULES
@@ -141,13 +141,17 @@ class DrainRunner:
         try:
             saved = await self._session.transport.patch(RULES, Key("", self._rules[0]), patch)
         except Conflict:
-            return False
+            # Another run of the same drain has saved its state.
+            return CONFLICT_SECONDS
         except NotFound:
             self._handle(RulesDeleted())
-            return False
+            return CONFLICT_SECONDS
+        except TRANSIENT as error:
+            self._bar.show_waiting(_refusal(error))
+            return RETRY.total_seconds()
         self._version = saved.metadata.resource_version
         self._saved = [*self._saved[-MAX_SAVED:], text]
-        return True
+        return 0.0
 
     async def _evict(self, pod: "DrainPod") -> "Event":
         from sully.api.policy.protection import TWO_BUDGETS
