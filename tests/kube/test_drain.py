@@ -260,7 +260,8 @@ def test_idle_devices_are_waited_for(cluster: Cluster) -> None:
 
 
 def test_rules_name_who_created_them(cluster: Cluster) -> None:
-    assert cluster.sully("cordon", "node", "drain-0001", "--reason", "firmware").returncode == 0
+    words = ("node", "drain-0001", "--reason", "firmware", "--yes")
+    assert cluster.sully("cordon", *words).returncode == 0
 
     listed = json.loads(cluster.sully("rules", "-o", "json").stdout)["sources"]
 

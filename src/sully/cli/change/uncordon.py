@@ -95,9 +95,10 @@ async def _confirmed(
     Somebody who uncordons a node twice would otherwise give back a device that is broken.
     """
     from sully.cli.change.confirm import confirm_risk
-    from sully.domain.drain.rules import rule_name
+    from sully.domain.drain.rules import belongs_to
 
-    if set(names) & set(map(rule_name, selection.selectors)):
+    rules = cordon_rules_of(snapshot)
+    if any(belongs_to(rules[name], selection.selectors) for name in names):
         return True
     lines = other_taints(snapshot, frozenset(selection.devices), ())
     session.warn("warning: other commands cordoned devices of this selection:")
@@ -153,10 +154,10 @@ def _rules_of(snapshot: "Snapshot", selection: "DeviceSelection") -> list[str]:
 
     A device that was cordoned by itself stays cordoned when its node is uncordoned.
     """
-    from sully.domain.drain.rules import rule_name
+    from sully.domain.drain.rules import belongs_to
 
-    existing = cordon_rules_of(snapshot)
-    own = [name for name in map(rule_name, selection.selectors) if name in existing]
+    rules = cordon_rules_of(snapshot)
+    own = sorted(name for name in rules if belongs_to(rules[name], selection.selectors))
     return own or _rules_within(snapshot, frozenset(selection.devices))
 
 
