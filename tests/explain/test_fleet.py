@@ -196,7 +196,7 @@ PLACEMENTS = {
         },
         says=("AddOnPlacementScores a/x expired.",),
     ),
-    "clusters stay only for the budget of departures": about_placement(
+    "clusters stay only for the removal budget": about_placement(
         "Satisfied",
         "HeldByBudget",
         *FLEET,

@@ -94,7 +94,7 @@ def test_a_rule_is_made_changed_and_lifted() -> None:
     assert (made.what, made.rule, made.by, made.why) == ("tainted", "a", "alice", "why")
     assert made.selector == select(pool="p")
     assert (changed.what, changed.change, changed.time) == ("changed", "paused", change.time)
-    assert (lifted.what, lifted.by, lifted.evicted) == ("lifted", "expiry", 3)
+    assert (lifted.what, lifted.by, lifted.evicted) == ("deleted", "expiry", 3)
 
 
 def test_the_count_of_a_deleted_rule_is_never_below_the_evictions_shown() -> None:
@@ -102,7 +102,7 @@ def test_the_count_of_a_deleted_rule_is_never_below_the_evictions_shown() -> Non
 
     for recorded, expected in ((0, 3), (3, 3), (4, 4)):
         (*_, lifted) = history_entries([ruled("a", lifted=True)], left[:recorded])
-        assert (lifted.what, lifted.evicted) == ("lifted", expected)
+        assert (lifted.what, lifted.evicted) == ("deleted", expected)
 
 
 def test_a_count_is_complete_only_where_the_evictor_keeps_records() -> None:
@@ -136,7 +136,7 @@ def test_the_order_is_that_of_time_whatever_the_order_of_records() -> None:
                 ("evicted", "q"),
                 ("evicted", "o"),
                 ("evicted", "p"),
-                ("lifted", "a"),
+                ("deleted", "a"),
             ]
 
 
@@ -206,7 +206,7 @@ NOW = Snapshot(
 )
 SMALL = select(pool="p", selectors=cel(f'device.attributes["{DRIVER}"].?size.orValue("") == "s"'))
 TAINTED = [("tainted", False)]
-UNSURE = [("tainted", True), ("lifted", True)]
+UNSURE = [("tainted", True), ("deleted", True)]
 RULES: dict[str, tuple[TaintRecord, str, list[tuple[str, bool]]]] = {
     "by names": (ruled("a"), "big", [("tainted", False)]),
     "by other names": (ruled("a", on=select(pool="q")), "big", []),
@@ -232,7 +232,7 @@ RULES: dict[str, tuple[TaintRecord, str, list[tuple[str, bool]]]] = {
     "a rule that went elsewhere tells its end": (
         ruled("a", lifted=True, later=select(pool="q")),
         "big",
-        [("tainted", False), ("lifted", False)],
+        [("tainted", False), ("deleted", False)],
     ),
     "a pod had to leave it": (
         ruled("a", on=SMALL),

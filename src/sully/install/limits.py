@@ -10,13 +10,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from sully.api.cluster.types import HEALTH_KEYS
+from sully.api.core.checks import DRIVER_MAX
 from sully.api.resource.selectors import EXPRESSION_MAX, SELECTORS_MAX
 from sully.api.resource.validation.conditions import CONDITIONS_MAX
 from sully.api.resource.validation.devices import ATTRIBUTE_VALUES_MAX, SEMVER_PATTERN
 from sully.api.resource.validation.devices import TEXT_MAX as ATTRIBUTE_MAX
-from sully.api.resource.validation.names import DRIVER_MAX, IDENTIFIER_MAX, POOL_MAX
+from sully.api.resource.validation.names import IDENTIFIER_MAX, POOL_MAX
 from sully.api.resource.validation.rules import PATCH_VALUES_MAX
 from sully.api.resource.validation.taints import DESCRIPTION_MAX, TAINTS_MAX
+from sully.api.sully.health import (
+    IDENTITY_MAX,
+    LONGEST_LEASE,
+    NO_IDENTITY,
+    PCI_PATTERN,
+    REASONS_MAX,
+    REPORTED_MAX,
+    WRONG_NAME,
+)
 from sully.api.sully.policies import LONGEST_DELAY, RULES_MAX
 from sully.api.sully.validation import CAUSES_MAX, CHANGES_MAX, CLAIMS_MAX, DEVICES_MAX, TEXT_MAX
 from sully.machinery.names import DNS_LABEL, DNS_SUBDOMAIN
@@ -83,6 +93,11 @@ def _size(name: str) -> str:
     return f"(has(self.{name}) ? self.{name}.size() : 0)"
 
 
+_NODE = "(has(self.nodeName) ? self.nodeName : '')"
+_REPORT_NAME = (
+    "has(self.spec.nodeName) ? self.metadata.name in [self.spec.nodeName, self.spec.nodeName + '.'"
+    " + self.spec.reporter] : self.metadata.name == self.spec.reporter"
+)
 _IMMUTABLE = _rule("self == oldSelf", "what happened cannot be changed")
 
 LIMITS: Mapping[str, Obj] = {
@@ -158,6 +173,31 @@ LIMITS: Mapping[str, Obj] = {
         **_rule(f"!(self in {sorted(HEALTH_KEYS)})", "is set by the hub from the cluster's health"),
     },
     "ClusterTaintPolicyTaint.value": _LABEL_VALUE,
+    # DeviceHealth
+    "DeviceHealth": _rule(_REPORT_NAME, f"metadata.name {WRONG_NAME}"),
+    "DeviceHealthSpec": _rules(
+        ("self.reporter == oldSelf.reporter", "the reporter cannot be changed"),
+        (f"{_NODE} == {_NODE.replace('self', 'oldSelf')}", "the node cannot be changed"),
+    ),
+    "DeviceHealthSpec.nodeName": _SUBDOMAIN,
+    "DeviceHealthSpec.reporter": _LABEL,
+    "DeviceHealthSpec.leaseDurationSeconds": {"minimum": 1, "maximum": LONGEST_LEASE},
+    "DeviceHealthSpec.bootID": _bytes(IDENTITY_MAX),
+    "DeviceHealthSpec.message": _bytes(TEXT_MAX),
+    "DeviceHealthSpec.devices": {"maxItems": REPORTED_MAX},
+    "ReportedDevice": _rule(
+        "has(self.uuid) || has(self.pciAddress) || has(self.device)", NO_IDENTITY
+    ),
+    "ReportedDevice.uuid": {"minLength": 1, **_bytes(IDENTITY_MAX)},
+    "ReportedDevice.pciAddress": {"maxLength": 16, "pattern": f"^{PCI_PATTERN}$"},
+    "ReportedDevice.index": {"minimum": 0},
+    "ReportedDevice.device": _DEVICE,
+    "ReportedDevice.model": _bytes(IDENTITY_MAX),
+    "ReportedDevice.reasons": {"maxItems": REASONS_MAX},
+    "HealthReason.key": _LABEL_KEY,
+    "HealthReason.value": _LABEL_VALUE,
+    "HealthReason.message": _bytes(TEXT_MAX),
+    "HealthReason.count": {"minimum": 0},
     "LabelSelector.matchLabels": {
         "maxProperties": LABELS_MAX,
         "additionalProperties": {"type": "string", **_LABEL_VALUE},

@@ -7,11 +7,12 @@ from sully.api.resource.types import (
     DeviceClass,
     DeviceTaintRule,
     ResourceClaim,
+    ResourcePoolStatusRequest,
     ResourceSlice,
     ResourceSlicePatch,
 )
 from sully.api.sully.types import GROUP as SULLY
-from sully.api.sully.types import VERSION, EvictionRecord, TaintRecord
+from sully.api.sully.types import VERSION, DeviceHealth, EvictionRecord, TaintRecord
 from sully.client.transport import Kind
 from sully.domain.claims.pods import Pod
 from sully.domain.eviction.past import PastEviction
@@ -35,6 +36,14 @@ PATCHES: Kind[ResourceSlicePatch] = Kind(
     ResourceSlicePatch,
     namespaced=False,
 )
+POOL_STATUS_REQUESTS: Kind[ResourcePoolStatusRequest] = Kind(
+    GROUP,
+    "v1alpha3",
+    "resourcepoolstatusrequests",
+    "ResourcePoolStatusRequest",
+    ResourcePoolStatusRequest,
+    namespaced=False,
+)
 EVICTION_RECORDS: Kind[EvictionRecord] = Kind(
     SULLY, VERSION, "evictionrecords", "EvictionRecord", EvictionRecord
 )
@@ -42,4 +51,7 @@ EVICTION_RECORDS: Kind[EvictionRecord] = Kind(
 PAST_EVICTIONS: Kind[PastEviction] = EVICTION_RECORDS.read_as(PastEviction)
 TAINT_RECORDS: Kind[TaintRecord] = Kind(
     SULLY, VERSION, "taintrecords", "TaintRecord", TaintRecord, namespaced=False
+)
+DEVICE_HEALTH: Kind[DeviceHealth] = Kind(
+    SULLY, VERSION, "devicehealths", "DeviceHealth", DeviceHealth, namespaced=False
 )

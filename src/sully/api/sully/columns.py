@@ -54,6 +54,12 @@ COLUMNS: Mapping[str, tuple[PathColumn, ...]] = {
         PathColumn("Taint", "string", ".spec.rules[0].taint.key", "Key of the taint that it sets."),
         PathColumn("Effect", "string", ".spec.rules[0].taint.effect", "Effect of that taint."),
     ),
+    "DeviceHealth": (
+        PathColumn("Node", "string", ".spec.nodeName", "Node of the devices."),
+        PathColumn("Reporter", "string", ".spec.reporter", "Program that writes the report."),
+        PathColumn("Status", "string", ".spec.overallStatus", "Worst status of the devices."),
+        PathColumn("Renewed", "date", ".spec.renewTime", "How long ago it was confirmed."),
+    ),
 }
 """By kind; between the name and the age."""
 
