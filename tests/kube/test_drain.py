@@ -265,7 +265,9 @@ def test_rules_name_who_created_them(cluster: Cluster) -> None:
 
     listed = json.loads(cluster.sully("rules", "-o", "json").stdout)["sources"]
 
-    assert [(x["createdBy"], x["reason"]) for x in listed] == [("kubernetes-admin", "firmware")]
+    assert [(x["createdBy"], x["description"]) for x in listed] == [
+        ("kubernetes-admin", "firmware")
+    ]
 
 
 def test_a_drain_that_is_interrupted_is_resumed_at_its_rate(cluster: Cluster) -> None:
