@@ -177,10 +177,12 @@ async def _devices(session: Session, args: TaintArgs) -> int:
 
 
 def _report_undo(session: Session, snapshot: "Snapshot", bodies: Sequence[Obj]) -> None:
-    """Print how to undo a taint that evicts no pods."""
+    """Print how to undo a taint that evicts no pods; what was overwritten is not restored."""
     from sully.cli.change.aftermath import delete_command
+    from sully.client.objects import key_of
+    from sully.views.kinds import RULES
 
-    if bodies:
+    if bodies and not any(snapshot.get(RULES, key_of(body)) for body in bodies):
         names = [str(body["metadata"]["name"]) for body in bodies]
         report(session, f"  to undo:  {delete_command(names, own_label(snapshot, bodies))}")
 

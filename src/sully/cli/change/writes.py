@@ -61,7 +61,9 @@ async def write_rules(session: Session, snapshot: "Snapshot", bodies: Sequence[O
     """
     several = len(bodies) > 1
     delayed = {_name(body): body for body in bodies if several and _starts_evicting(snapshot, body)}
-    user = await user_name(session) if bodies else ""
+    # Sully's server records who creates a rule.
+    foreign = bool(bodies) and snapshot.control_plane.scheduler != "Sully"
+    user = await user_name(session) if foreign else ""
     written: dict[str, Obj] = {}
     evicting = 0
     try:
@@ -122,7 +124,7 @@ async def _let_evict(session: Session, body: Obj) -> Obj:
 
 
 def _with_author(body: Obj, user: str) -> Obj:
-    """Return a new rule with who creates it; Sully's server sets that itself, others do not."""
+    """Return a new rule with who creates it, if that is known."""
     from sully.api.resource.annotations import CREATED_BY
 
     metadata = body["metadata"]
