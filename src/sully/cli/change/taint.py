@@ -182,7 +182,8 @@ def _report_undo(session: Session, snapshot: "Snapshot", bodies: Sequence[Obj]) 
     from sully.client.objects import key_of
     from sully.views.kinds import RULES
 
-    if bodies and not any(snapshot.get(RULES, key_of(body)) for body in bodies):
+    existing = [snapshot.get(RULES, key_of(body)) for body in bodies]
+    if bodies and existing.count(None) == len(bodies):
         names = [str(body["metadata"]["name"]) for body in bodies]
         report(session, f"  to undo:  {delete_command(names, own_label(snapshot, bodies))}")
 
