@@ -54,6 +54,7 @@ COMMANDS = {
     "controllers": Entry("run.controllers", "Run", "Run controllers against an API server"),
     "install": Entry("run.install", "Run", "Install Sully in a Kubernetes cluster"),
     "kubeconfig": Entry("run.kubeconfig", "Run", "Create a kubeconfig for a user"),
+    "monitor": Entry("run.monitor", "Run", "Report the health of the devices of this node"),
     "simulate-nodes": Entry(
         "run.simulate_nodes", "Run", "Simulate nodes with devices on an API server"
     ),

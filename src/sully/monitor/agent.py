@@ -16,10 +16,11 @@ from sully.api.sully.types import DeviceHealth, DeviceHealthSpec
 from sully.client.options import WriteOptions
 from sully.client.transport import TRANSIENT, Key, Transport
 from sully.domain.health.gpus import REPORTER, GpuMonitor, same_content
-from sully.domain.health.samples import Event
+from sully.domain.health.samples import Event, Gpu
 from sully.machinery.errors import AlreadyExists, ApiError, Conflict, NotFound
 from sully.machinery.meta import ObjectMeta
 from sully.monitor.nvml import Nvml, NvmlError
+from sully.monitor.slices import SlicePublisher
 from sully.monitor.source import NvmlSource, UnresponsiveError
 from sully.runtime.backoff import Backoff
 from sully.runtime.clock import Clock
@@ -59,8 +60,10 @@ class Agent:
         *,
         clock: Clock,
         timing: Timing | None = None,
+        publisher: SlicePublisher | None = None,
     ) -> None:
         self._transport = transport
+        self._publisher = publisher
         self._monitor = monitor
         self._clock = clock
         self._timing = timing or Timing()
@@ -80,6 +83,8 @@ class Agent:
             await self._stopped.wait()
             for loop in loops:
                 loop.cancel()
+        if self._publisher is not None:
+            await self._publisher.withdraw()
         await self.source.close()
 
     def stop(self) -> None:
@@ -104,6 +109,7 @@ class Agent:
             self._monitor.unavailable(f"NVML: {error}", now=self._clock.now())
         else:
             self._monitor.sampled(samples, now=self._clock.now())
+            await self._publish(tuple(sample.gpu for sample in samples))
             if self._monitor.misses_gpus:
                 # Opened again, the library finds GPUs that were reset.
                 await self.source.close()
@@ -111,6 +117,15 @@ class Agent:
             _log.warning("measurement state changed", problem=self._monitor.problem or "none")
         self._measured.set()
         self._changed.set()
+
+    async def _publish(self, gpus: tuple[Gpu, ...]) -> None:
+        nvml = self.source.nvml
+        if self._publisher is None or nvml is None:
+            return
+        try:
+            await self._publisher.publish(gpus, nvml.driver_version)
+        except (ApiError, *TRANSIENT) as error:
+            _log.warning("slice not published", error=str(error))
 
     def _event(self, event: Event) -> None:
         _log.info("event received", uuid=event.uuid, kind=event.kind, data=event.data)
