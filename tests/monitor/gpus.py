@@ -1,8 +1,10 @@
 """GPUs for tests: what an H200 has answered, and a library that answers it."""
 
+import json
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pynvml
 
@@ -50,3 +52,9 @@ def opened(library: object) -> Iterator[Nvml]:
             yield nvml
         finally:
             nvml.close()
+
+
+def recorded(gpus: int = 1) -> FakeNvml:
+    """Return a library that answers what an H200 has answered."""
+    path = Path(__file__).parent / "recorded" / "h200.json"
+    return FakeNvml.replay(json.loads(path.read_text()), gpus=gpus)

@@ -61,6 +61,7 @@ SIGNATURES: Mapping[str, str] = {
 }
 """The functions that the monitor calls: handles, pointers and numbers that each takes."""
 _XID = 0x8
+_WAIT = "nvmlEventSetWait_v2"
 _STATIC = "start"
 """The phase in which the library was opened, whose answers hold in all others."""
 Outs = tuple[bytes, ...]
@@ -120,6 +121,14 @@ class FakeNvml:
         """Report an XID."""
         self._events.put(struct.pack("<QQQII", self._handle_of(gpu), _XID, xid, 0, 0))
 
+    def happen(self, phase: str) -> None:
+        """Go on to a phase, and report the events that were recorded in it."""
+        self.phase = phase
+        for key, answers in self._phases.get(phase, {}).items():
+            if key[0] == _WAIT:
+                for _, outs in answers:
+                    self._events.put(outs[1])
+
     def fail_events(self, code: int) -> None:
         """Let the next wait for an event fail."""
         self._events.put(code)
@@ -136,7 +145,7 @@ class FakeNvml:
         return self._functions[name]
 
     def _call(self, name: str, types: str, given: tuple[Any, ...]) -> int:
-        if name == "nvmlEventSetWait_v2":
+        if name == _WAIT:
             return self._wait(given[1], given[2])
         if name in self._blocked:
             self._blocked[name].wait()

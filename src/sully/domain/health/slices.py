@@ -42,7 +42,9 @@ def _device(gpu: Gpu, driver_version: str) -> Obj:
         attributes["cudaComputeCapability"] = _version(".".join(map(str, gpu.compute_capability)))
     device: Obj = {
         "name": f"gpu-{gpu.index}",
-        "attributes": {name: value for name, value in attributes.items() if any(value.values())},
+        "attributes": {
+            name: value for name, value in attributes.items() if "" not in value.values()
+        },
     }
     if gpu.memory_bytes is not None:
         device["capacity"] = {"memory": {"value": str(gpu.memory_bytes)}}
