@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from sully.install.manifests import AGENTS, manifests, to_text
@@ -31,7 +32,7 @@ def files() -> dict[str, str]:
         agents = manifests(Settings(monitor=library))[AGENTS]
         written[f"monitor-{library}/monitor.yaml"] = to_text(agents)
         written[f"monitor-{library}/kustomization.yaml"] = _component(["monitor.yaml"])
-    written["evictor/rbac.yaml"] = to_text(_of_evictor())
+    written["evictor/rbac.yaml"] = to_text(of_evictor(Settings()))
     written["evictor/kustomization.yaml"] = _component(["rbac.yaml"], patches=[_evicting()])
     return {path: HEADER + text for path, text in written.items()}
 
@@ -41,13 +42,11 @@ def _base() -> dict[str, list[Obj]]:
     return {name: objects for name, objects in everything.items() if name != _OPTIONAL}
 
 
-def _of_evictor() -> list[Obj]:
-    plain = manifests(Settings())["rbac"]
-    return [
-        manifest
-        for manifest in manifests(Settings(evictor="sully"))["rbac"]
-        if manifest not in plain
-    ]
+def of_evictor(settings: Settings) -> list[Obj]:
+    """Return the permissions that the controllers need in addition where Sully evicts."""
+    plain = manifests(settings)["rbac"]
+    evicting = manifests(replace(settings, evictor="sully"))["rbac"]
+    return [manifest for manifest in evicting if manifest not in plain]
 
 
 def _evicting() -> Obj:
