@@ -21,7 +21,6 @@ from sully.domain.health.signals import AHEAD, Signal
 from sully.domain.health.targets import Reference
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.names import label_value_problems
-from sully.machinery.serialization.wire import Wire
 from sully.machinery.timestamps import format_time
 
 SIGNALS_MAX = 1000
@@ -55,7 +54,11 @@ class BodyError(ValueError):
     """A body that is none."""
 
 
-class _Device(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _Body(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What is sent is no object of the API."""
+
+
+class _Device(_Body, frozen=True, kw_only=True, forbid_unknown_fields=True):
     uuid: str = ""
     pci_address: str = ""
     index: int | None = None
@@ -63,7 +66,7 @@ class _Device(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: str = ""
 
 
-class _Signal(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _Signal(_Body, frozen=True, kw_only=True, forbid_unknown_fields=True):
     device: _Device
     key: str
     value: str = ""
@@ -74,11 +77,11 @@ class _Signal(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
     expires_at: datetime | None = None
 
 
-class _Signals(Wire, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _Signals(_Body, frozen=True, kw_only=True, forbid_unknown_fields=True):
     signals: tuple[msgspec.Raw, ...]
 
 
-class _Alert(Wire, frozen=True, kw_only=True):
+class _Alert(_Body, frozen=True, kw_only=True):
     status: str
     labels: dict[str, str] = msgspec.field(default_factory=dict)
     annotations: dict[str, str] = msgspec.field(default_factory=dict)
@@ -86,7 +89,7 @@ class _Alert(Wire, frozen=True, kw_only=True):
     ends_at: datetime | None = None
 
 
-class _Webhook(Wire, frozen=True, kw_only=True):
+class _Webhook(_Body, frozen=True, kw_only=True):
     alerts: tuple[msgspec.Raw, ...]
 
 
