@@ -33,6 +33,8 @@ class Settings:
     """The features that are on, which decide what the controllers need."""
     feature_gates: str = ""
     """The same as the flag, for the program in the container."""
+    monitor: str = ""
+    """The library with which agents on nodes measure the health of devices; empty: no agents."""
 
     @property
     def running(self) -> tuple[str, ...]:
