@@ -1,7 +1,8 @@
 """sully.dev: kinds of our own: records of taints and evictions, and policies that set taints.
 
-Owns: EvictionRecord (an evicted pod), TaintRecord (a rule, also after its deletion) and
-ClusterTaintPolicy (conditions of clusters that become taints).
+Owns: EvictionRecord (an evicted pod), TaintRecord (a rule, also after its deletion),
+ClusterTaintPolicy (conditions of clusters that become taints) and DeviceTaintPolicy (faults of
+devices that become taint rules).
 Never: served in the mode that is exactly like Kubernetes; decides who is evicted.
 Start at: types.py, then records.py.
 """
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from sully.machinery.strategy import ResourceType
 
 SULLY = "dev.sully.api.v1alpha1"
-SUPERSET_KINDS = ("EvictionRecord", "TaintRecord", "ClusterTaintPolicy")
+SUPERSET_KINDS = ("EvictionRecord", "TaintRecord", "ClusterTaintPolicy", "DeviceTaintPolicy")
 
 
 def load_tables(tables: "Tables") -> None:
@@ -22,12 +23,13 @@ def load_tables(tables: "Tables") -> None:
     # Late imports, also below: importing a type need not load all the rules about it.
     from sully.api.tables import load
 
-    load(tables, __name__, SULLY, "sully.fields", "policies.fields")
+    load(tables, __name__, SULLY, "sully.fields", "policies.fields", "device_policies.fields")
 
 
 def resources() -> Iterable["ResourceType"]:
     """Return the resources of the group."""
+    from sully.api.sully.device_policies import DEVICE_POLICIES
     from sully.api.sully.policies import POLICIES
     from sully.api.sully.records import EVICTIONS, TAINTS
 
-    return (EVICTIONS, TAINTS, POLICIES)
+    return (EVICTIONS, TAINTS, POLICIES, DEVICE_POLICIES)
