@@ -85,6 +85,38 @@ OBJECTS: dict[str, Obj] = {
         "status": {
             "devices": [{"device": "d/p/x", "phase": "Tainted", "step": 0}],
             "phases": {"Tainted": 1},
+    "DeviceHealth": {
+        # Of no node, so that the report has the name that all objects have here.
+        "metadata": {"name": "a"},
+        "spec": {
+            "reporter": "a",
+            "renewTime": "2026-01-01T00:00:00.000000Z",
+            "leaseDurationSeconds": 30,
+            "bootID": "b",
+            "overallStatus": "Unhealthy",
+            "devices": [
+                {
+                    "uuid": "GPU-1",
+                    "pciAddress": "0000:3b:00.0",
+                    "index": 0,
+                    "device": "d/p/x",
+                    "model": "m",
+                    "status": "Unhealthy",
+                    "since": "2026-01-01T00:00:00.000000Z",
+                    "reasons": [
+                        {
+                            "key": "xid",
+                            "value": "79",
+                            "severity": "Critical",
+                            "message": "m",
+                            "since": "2026-01-01T00:00:00.000000Z",
+                            "lastTime": "2026-01-01T00:00:00.000000Z",
+                            "count": 1,
+                            "expirationTime": "2026-01-01T00:00:00.000000Z",
+                        }
+                    ],
+                }
+            ],
         },
     },
 }
@@ -141,7 +173,8 @@ def test_our_objects_fit(kind: str) -> None:
 @pytest.mark.parametrize("kind", DEFINITIONS)
 def test_every_field_of_them_is_known(kind: str) -> None:
     """What a schema does not name, a server drops."""
-    assert list(_unknown(schema(kind), OBJECTS[kind])) == []
+    own = {name: part for name, part in OBJECTS[kind].items() if name != "metadata"}
+    assert list(_unknown(schema(kind), own)) == []
 
 
 def _unknown(found: Obj, value: Any) -> Iterator[str]:
@@ -160,6 +193,7 @@ def _unknown(found: Obj, value: Any) -> Iterator[str]:
 
 PATCH, RECORD, POLICY = "ResourceSlicePatch", "EvictionRecord", "ClusterTaintPolicy"
 DEVICES = "DeviceTaintPolicy"
+HEALTH = "DeviceHealth"
 _MANY = {f"a.example.com/x{number}": {"int": number} for number in range(32)}
 WRONG: dict[str, tuple[str, tuple[Any, ...], Any]] = {
     "an effect of clusters": (POLICY, ("rules", 0, "taint", "effect"), "NoExecute"),
@@ -182,6 +216,16 @@ WRONG: dict[str, tuple[str, tuple[Any, ...], Any]] = {
     "more than all": (DEVICES, ("limits", 0, "maxUnavailable"), "101%"),
     "less than nothing": (DEVICES, ("storm", "devices"), -1),
     "a class that does not count": (DEVICES, ("limits", 0, "deviceClassName"), "gpu"),
+    "a report of another": (HEALTH, ("reporter",), "b"),
+    "a lease of nothing": (HEALTH, ("leaseDurationSeconds",), 0),
+    "an address of nothing": (HEALTH, ("devices", 0, "pciAddress"), "3b:00"),
+    "a health of nothing": (HEALTH, ("devices", 0, "status"), "Fine"),
+    "a device of nothing": (
+        HEALTH,
+        ("devices", 0),
+        {"index": 1, "status": "Healthy", "since": "2026-01-01T00:00:00Z"},
+    ),
+    "a reason of no severity": (HEALTH, ("devices", 0, "reasons", 0, "severity"), "Bad"),
     "no causes": (RECORD, ("causes",), None),
     "an empty list of causes": (RECORD, ("causes",), []),
     "a number for a name": (RECORD, ("pod", "name"), 3),
@@ -224,7 +268,7 @@ def refused(kind: str, obj: Obj, old: Obj | None = None) -> bool:
 @pytest.mark.parametrize(("kind", "path", "value"), WRONG.values(), ids=WRONG.keys())
 def test_what_is_wrong_does_not_fit(kind: str, path: tuple[Any, ...], value: Any) -> None:
     assert not refused(kind, OBJECTS[kind])
-    assert refused(kind, {"spec": _with(OBJECTS[kind]["spec"], path, value)})
+    assert refused(kind, {**OBJECTS[kind], "spec": _with(OBJECTS[kind]["spec"], path, value)})
 
 
 @pytest.mark.parametrize(("kind", "path", "value"), WRONG.values(), ids=WRONG.keys())

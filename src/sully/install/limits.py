@@ -28,6 +28,15 @@ from sully.api.sully.device_policy_validation import (
     STEPS_MAX,
 )
 from sully.api.sully.durations import PATTERN as DURATION
+from sully.api.sully.health import (
+    IDENTITY_MAX,
+    LONGEST_LEASE,
+    NO_IDENTITY,
+    PCI_PATTERN,
+    REASONS_MAX,
+    REPORTED_MAX,
+    WRONG_NAME,
+)
 from sully.api.sully.policies import LONGEST_DELAY, RULES_MAX
 from sully.api.sully.validation import CAUSES_MAX, CHANGES_MAX, CLAIMS_MAX, DEVICES_MAX, TEXT_MAX
 from sully.machinery.names import DNS_LABEL, DNS_SUBDOMAIN
@@ -101,6 +110,11 @@ def _count(names: Sequence[str]) -> str:
 
 _DURATION: Obj = {"maxLength": 64, "pattern": DURATION}
 _AMOUNT: Obj = {"minimum": 0, "pattern": "^([0-9]{1,2}|100)%$"}
+_NODE = "(has(self.nodeName) ? self.nodeName : '')"
+_REPORT_NAME = (
+    "has(self.spec.nodeName) ? self.metadata.name in [self.spec.nodeName, self.spec.nodeName + '.'"
+    " + self.spec.reporter] : self.metadata.name == self.spec.reporter"
+)
 _IMMUTABLE = _rule("self == oldSelf", "what happened cannot be changed")
 
 LIMITS: Mapping[str, Obj] = {
@@ -227,6 +241,31 @@ LIMITS: Mapping[str, Obj] = {
     "DeviceTaintPolicyLimit.maxUnavailable": _AMOUNT,
     "DeviceTaintPolicyStorm.devices": _AMOUNT,
     "DeviceTaintPolicyStorm.within": _DURATION,
+    # DeviceHealth
+    "DeviceHealth": _rule(_REPORT_NAME, f"metadata.name {WRONG_NAME}"),
+    "DeviceHealthSpec": _rules(
+        ("self.reporter == oldSelf.reporter", "the reporter cannot be changed"),
+        (f"{_NODE} == {_NODE.replace('self', 'oldSelf')}", "the node cannot be changed"),
+    ),
+    "DeviceHealthSpec.nodeName": _SUBDOMAIN,
+    "DeviceHealthSpec.reporter": _LABEL,
+    "DeviceHealthSpec.leaseDurationSeconds": {"minimum": 1, "maximum": LONGEST_LEASE},
+    "DeviceHealthSpec.bootID": _bytes(IDENTITY_MAX),
+    "DeviceHealthSpec.message": _bytes(TEXT_MAX),
+    "DeviceHealthSpec.devices": {"maxItems": REPORTED_MAX},
+    "ReportedDevice": _rule(
+        "has(self.uuid) || has(self.pciAddress) || has(self.device)", NO_IDENTITY
+    ),
+    "ReportedDevice.uuid": {"minLength": 1, **_bytes(IDENTITY_MAX)},
+    "ReportedDevice.pciAddress": {"maxLength": 16, "pattern": f"^{PCI_PATTERN}$"},
+    "ReportedDevice.index": {"minimum": 0},
+    "ReportedDevice.device": _DEVICE,
+    "ReportedDevice.model": _bytes(IDENTITY_MAX),
+    "ReportedDevice.reasons": {"maxItems": REASONS_MAX},
+    "HealthReason.key": _LABEL_KEY,
+    "HealthReason.value": _LABEL_VALUE,
+    "HealthReason.message": _bytes(TEXT_MAX),
+    "HealthReason.count": {"minimum": 0},
     "LabelSelector.matchLabels": {
         "maxProperties": LABELS_MAX,
         "additionalProperties": {"type": "string", **_LABEL_VALUE},

@@ -11,7 +11,7 @@ from sully.api.resource.types import (
     ResourceSlicePatch,
 )
 from sully.api.sully.types import GROUP as SULLY
-from sully.api.sully.types import VERSION, EvictionRecord, TaintRecord
+from sully.api.sully.types import VERSION, DeviceHealth, EvictionRecord, TaintRecord
 from sully.client.transport import Kind
 from sully.domain.claims.pods import Pod
 from sully.domain.eviction.past import PastEviction
@@ -42,4 +42,7 @@ EVICTION_RECORDS: Kind[EvictionRecord] = Kind(
 PAST_EVICTIONS: Kind[PastEviction] = EVICTION_RECORDS.read_as(PastEviction)
 TAINT_RECORDS: Kind[TaintRecord] = Kind(
     SULLY, VERSION, "taintrecords", "TaintRecord", TaintRecord, namespaced=False
+)
+DEVICE_HEALTH: Kind[DeviceHealth] = Kind(
+    SULLY, VERSION, "devicehealths", "DeviceHealth", DeviceHealth, namespaced=False
 )

@@ -62,6 +62,11 @@ COLUMNS: Mapping[str, tuple[PathColumn, ...]] = {
         PathColumn(
             "Unavailable", "integer", ".status.unavailable", "How many it makes unavailable."
         ),
+    "DeviceHealth": (
+        PathColumn("Node", "string", ".spec.nodeName", "Node of the devices."),
+        PathColumn("Reporter", "string", ".spec.reporter", "Program that writes the report."),
+        PathColumn("Status", "string", ".spec.overallStatus", "Worst status of the devices."),
+        PathColumn("Renewed", "date", ".spec.renewTime", "How long ago it was confirmed."),
     ),
 }
 """By kind; between the name and the age."""

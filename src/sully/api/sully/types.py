@@ -1,4 +1,4 @@
-"""Records as frozen values: what controllers write and what `sully history` reads.
+"""Records, policies and reports as frozen values.
 
 They are generated from the tables (`*.fields`), which describe every field. How a record is made
 from a decision is `domain/eviction/records.py`.
@@ -14,6 +14,11 @@ RULE_LABEL = "sully.dev/rule"
 NODE_LABEL = "sully.dev/node"
 POLICY_KIND = "ClusterTaintPolicy"
 DEVICE_POLICY_KIND = "DeviceTaintPolicy"
+HEALTH_KIND = "DeviceHealth"
+HEALTHY, DEGRADED, UNHEALTHY, UNKNOWN = STATUSES = ("Healthy", "Degraded", "Unhealthy", "Unknown")
+"""The health of a device."""
+INFO, WARNING, CRITICAL = SEVERITIES = ("Info", "Warning", "Critical")
+"""Of a reason, the mildest first."""
 CAUSE_KINDS = ("DeviceTaintRule", "ResourceSlice", "ResourceSlicePatch")
 
 

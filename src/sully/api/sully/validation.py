@@ -1,4 +1,4 @@
-"""Validation of records."""
+"""Validation of records, and checks that other kinds of the group share."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -31,22 +31,22 @@ def validate_eviction(spec: Obj, namespace: str) -> Errors:
     """Yield everything wrong with the record of an eviction."""
     yield from _pod(spec.get("pod") or {}, namespace, SPEC.child("pod"))
     yield from _items(spec, "claims", CLAIMS_MAX, dns_subdomain)
-    yield from _items(spec, "devices", DEVICES_MAX, _device)
+    yield from _items(spec, "devices", DEVICES_MAX, validate_device)
     if not spec.get("causes"):
         yield SPEC.child("causes").required("a record needs at least one cause")
     yield from _items(spec, "causes", CAUSES_MAX, _cause)
-    yield from _required(spec, "evictedTime", SPEC)
+    yield from required(spec, "evictedTime", SPEC)
 
 
 def validate_taint(spec: Obj) -> Errors:
     """Yield everything wrong with the record of a rule; its spec was checked as a rule's."""
     rule, at = spec.get("rule") or {}, SPEC.child("rule")
     yield from _name(rule, at)
-    yield from _required(rule, "uid", at)
+    yield from required(rule, "uid", at)
     key, where = (spec.get("taint") or {}).get("key"), SPEC.child("taint").child("key")
     yield from label_key(key, where) if key else (where.required(),)
-    yield from _required(spec, "addedTime", SPEC)
-    yield from _short(spec, "description", SPEC)
+    yield from required(spec, "addedTime", SPEC)
+    yield from limited(spec, "description", SPEC)
 
 
 def validate_taint_status(status: Obj, at: Path) -> Errors:
@@ -56,10 +56,10 @@ def validate_taint_status(status: Obj, at: Path) -> Errors:
     if len(changes) > CHANGES_MAX:
         yield where.too_many(len(changes), CHANGES_MAX)
     for position, change in enumerate(changes[:CHANGES_MAX]):
-        yield from _required(change, "time", where.index(position))
-        yield from _required(change, "what", where.index(position))
-        yield from _short(change, "what", where.index(position))
-        yield from _short(change, "by", where.index(position))
+        yield from required(change, "time", where.index(position))
+        yield from required(change, "what", where.index(position))
+        yield from limited(change, "what", where.index(position))
+        yield from limited(change, "by", where.index(position))
 
 
 def validate_same(spec: Obj, old: Obj) -> Errors:
@@ -72,10 +72,10 @@ def _pod(pod: Obj, namespace: str, at: Path) -> Errors:
         text = f"must be the namespace of the record, {namespace}"
         yield at.child("namespace").invalid(pod.get("namespace", ""), text)
     yield from _name(pod, at)
-    yield from _required(pod, "uid", at)
+    yield from required(pod, "uid", at)
     if "owner" in pod:
         for name in ("kind", "name"):
-            yield from _required(pod["owner"], name, at.child("owner"))
+            yield from required(pod["owner"], name, at.child("owner"))
 
 
 def _cause(cause: Obj, at: Path) -> Errors:
@@ -83,12 +83,13 @@ def _cause(cause: Obj, at: Path) -> Errors:
     yield from _name(cause, at)
     yield from label_key(cause.get("key", ""), at.child("key"))
     yield from formatted(cause.get("value", ""), label_value_problems, at.child("value"))
-    yield from _required(cause, "effect", at)
-    yield from _short(cause, "description", at)
-    yield from _device(cause.get("device", ""), at.child("device"))
+    yield from required(cause, "effect", at)
+    yield from limited(cause, "description", at)
+    yield from validate_device(cause.get("device", ""), at.child("device"))
 
 
-def _device(device: str, at: Path) -> Errors:
+def validate_device(device: str, at: Path) -> Errors:
+    """Check the name of a device, written `driver/pool/device`."""
     # The name of a pool may have slashes itself.
     driver, _, rest = device.partition("/")
     pool, _, name = rest.rpartition("/")
@@ -115,11 +116,13 @@ def _name(holder: Obj, at: Path) -> Errors:
         yield from dns_subdomain(holder["name"], at.child("name"))
 
 
-def _required(holder: Obj, name: str, at: Path) -> Errors:
+def required(holder: Obj, name: str, at: Path) -> Errors:
+    """Check that a field is set."""
     if not holder.get(name):
         yield at.child(name).required()
 
 
-def _short(holder: Obj, name: str, at: Path) -> Errors:
-    if len(holder.get(name, "").encode()) > TEXT_MAX:
-        yield at.child(name).too_long(TEXT_MAX)
+def limited(holder: Obj, name: str, at: Path, most: int = TEXT_MAX) -> Errors:
+    """Check the length of a text, in bytes."""
+    if len(holder.get(name, "").encode()) > most:
+        yield at.child(name).too_long(most)

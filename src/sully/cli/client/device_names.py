@@ -3,7 +3,7 @@
 A name is tried as DRIVER/POOL/DEVICE first, so that full names always mean what they say.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from sully.cli.client.selectors import ANY, Pattern, parse_pattern
 from sully.cli.client.suggestions import MAX_COMPARED, device_not_found
 from sully.cli.client.text import did_you_mean
 from sully.cli.command import CommandError
+from sully.domain.devices.identity import pci_addresses, uuids
 from sully.domain.devices.pools import DeviceId
 from sully.domain.planning.rule_selectors import RuleSelector, selectors_for
 from sully.views.devices.device_views import ALL_NODES, SOME_NODES, node_of
@@ -190,34 +191,17 @@ class DeviceNames:
 
     # -- attributes -------------------------------------------------------------------------------
 
-    def uuids(self, device: DeviceId) -> set[str]:
+    def uuids(self, device: DeviceId) -> frozenset[str]:
         """Return the UUIDs of a device and of what it is a partition of, in lower case."""
-        return {value.lower() for value in self._values(device, lambda name: name.endswith("uuid"))}
+        return uuids(self._attributes(device))
 
-    def pci_addresses(self, device: DeviceId) -> set[str]:
-        """Return the PCI address of a device and its PCIe root, in lower case.
+    def pci_addresses(self, device: DeviceId) -> frozenset[str]:
+        """Return the PCI address of a device and its PCIe root, in lower case."""
+        return pci_addresses(self._attributes(device))
 
-        The attributes are resource.kubernetes.io/pciBusID and pcieRoot, and those of vendors, such
-        as pcieBusID, pciAddress and pciAddr.
-        """
-        return {
-            normal_pci(value) for value in self._values(device, lambda name: name.startswith("pci"))
-        }
-
-    def _values(self, device: DeviceId, selects: Callable[[str], bool]) -> Iterator[str]:
+    def _attributes(self, device: DeviceId) -> "Mapping[str, DeviceAttribute]":
         effective = self.snapshot.inventory.device(device)
-        attributes: Iterable[tuple[str, DeviceAttribute]] = (
-            effective.attributes.items() if effective is not None else ()
-        )
-        for name, attribute in attributes:
-            if attribute.string_value and selects(name.rpartition("/")[2].lower()):
-                yield attribute.string_value
-
-
-def normal_pci(text: str) -> str:
-    """Return a PCI address in lower case, with its domain: 3B:00.0 is 0000:3b:00.0."""
-    address = text.lower()
-    return f"0000:{address}" if address.count(":") == 1 and "." in address else address
+        return effective.attributes if effective is not None else {}
 
 
 def is_glob(text: str) -> bool:

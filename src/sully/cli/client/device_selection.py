@@ -216,7 +216,7 @@ def _filtered(
 
 
 def _pci(text: str) -> str:
-    from sully.cli.client.device_names import normal_pci
+    from sully.domain.devices.identity import normal_pci
 
     return normal_pci(text)
 
@@ -225,7 +225,7 @@ def _refuse_unknown(
     devices: "Sequence[DeviceId]",
     flag: str,
     values: Sequence[str],
-    values_of: "Callable[[DeviceId], set[str]]",
+    values_of: "Callable[[DeviceId], frozenset[str]]",
 ) -> None:
     """Refuse an identifier that no device has."""
     if not values:

@@ -22,6 +22,7 @@ OWN_KINDS = {
     "taintrecords": "TaintRecord",
     "clustertaintpolicies": "ClusterTaintPolicy",
     DEVICE_POLICIES: "DeviceTaintPolicy",
+    "devicehealths": "DeviceHealth",
 }
 """The kinds that `sully install` installs on a server that is not ours."""
 

@@ -15,6 +15,8 @@ __all__ = [
     "ClusterTaintPolicySpec",
     "ClusterTaintPolicyStatus",
     "ClusterTaintPolicyTaint",
+    "DeviceHealth",
+    "DeviceHealthSpec",
     "DeviceTaintPolicy",
     "DeviceTaintPolicyAttributes",
     "DeviceTaintPolicyCondition",
@@ -36,6 +38,8 @@ __all__ = [
     "EvictionCause",
     "EvictionRecord",
     "EvictionRecordSpec",
+    "HealthReason",
+    "ReportedDevice",
     "TaintChange",
     "TaintRecord",
     "TaintRecordRule",
@@ -350,3 +354,49 @@ class DeviceTaintPolicy(Wire, frozen=True, kw_only=True):
     metadata: ObjectMeta
     spec: DeviceTaintPolicySpec
     status: DeviceTaintPolicyStatus = DeviceTaintPolicyStatus()
+
+
+class HealthReason(Wire, frozen=True, kw_only=True):
+    """A fault or an event of a device."""
+
+    key: str
+    value: str = ""
+    severity: str
+    message: str = ""
+    since: datetime
+    last_time: datetime | None = None
+    count: int = 0
+    expiration_time: datetime | None = None
+
+
+class ReportedDevice(Wire, frozen=True, kw_only=True):
+    """A device and its health."""
+
+    uuid: str = ""
+    pci_address: str = ""
+    index: int | None = None
+    device: str = ""
+    model: str = ""
+    status: str
+    since: datetime
+    reasons: tuple[HealthReason, ...] = ()
+
+
+class DeviceHealthSpec(Wire, frozen=True, kw_only=True):
+    """What a reporter knows about the devices of one node."""
+
+    node_name: str = ""
+    reporter: str
+    renew_time: datetime
+    lease_duration_seconds: int | None = None
+    boot_id: str = field(default="", name="bootID")
+    message: str = ""
+    overall_status: str = ""
+    devices: tuple[ReportedDevice, ...] = ()
+
+
+class DeviceHealth(Wire, frozen=True, kw_only=True):
+    """Reports the health of the devices of one node, as one reporter sees them."""
+
+    metadata: ObjectMeta
+    spec: DeviceHealthSpec
