@@ -25,6 +25,7 @@ from sully.controllers.customkinds import DEFINITIONS, listed_kinds
 from sully.controllers.daemonsets.controller import DaemonSetController
 from sully.controllers.deployments.controller import DeploymentController
 from sully.controllers.deviceconflicts import ConflictIndex, DeviceConflictController
+from sully.controllers.devicetaintpolicies.controller import DeviceTaintPolicyController
 from sully.controllers.disruption import (
     DisruptionController,
     StalePodDisruptionController,
@@ -85,13 +86,17 @@ from sully.domain.workloads.ownership import Owned
 from sully.evictor.settings import eviction_options
 from sully.runtime.clock import Clock
 from sully.runtime.metrics import Metrics
+from sully.views.devicepolicies.facts import FactsView
 from sully.views.fleet_kinds import CLUSTERS, PLACEMENTS
 from sully.views.kinds import (
     CLAIMS,
     CLASSES,
+    DEVICE_HEALTH,
+    DEVICE_POLICIES,
     EVICTION_RECORDS,
     PAST_EVICTIONS,
     PATCHES,
+    POLICY_NODES,
     RULES,
     TAINT_RECORDS,
 )
@@ -397,6 +402,28 @@ def _add_patchstatus(context: ControllerContext) -> None:
     )
 
 
+def _add_devicetaintpolicies(context: ControllerContext) -> None:
+    config, manager = context.config, context.manager
+    if not (config.serves(DEVICE_POLICIES) and config.serves(RULES)):
+        return
+    access, recorder = context.client(DeviceTaintPolicyController.name)
+    facts = FactsView(
+        inventory=context.inventory,
+        claims=manager.informer(CLAIMS),
+        nodes=manager.informer(POLICY_NODES),
+        health=manager.informer(DEVICE_HEALTH) if config.serves(DEVICE_HEALTH) else None,
+    )
+    controller = DeviceTaintPolicyController(
+        policies=manager.informer(DEVICE_POLICIES),
+        rules=manager.informer(RULES),
+        facts=facts,
+        transport=access,
+        recorder=recorder,
+        clock=context.clock,
+    )
+    manager.add(controller)
+
+
 def _add_deviceconflicts(context: ControllerContext) -> None:
     config = context.config
     if config.own_server and config.compat.rejects_devices_in_use:
@@ -509,6 +536,7 @@ CONTROLLERS: dict[str, Callable[[ControllerContext], None]] = {
     "expiry": _add_expiry,
     "patchstatus": _add_patchstatus,
     "deviceconflicts": _add_deviceconflicts,
+    "devicetaintpolicies": _add_devicetaintpolicies,
     "clusters": _add_clusters,
     "scheduling": _add_scheduling,
     "placement": _add_placement,

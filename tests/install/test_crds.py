@@ -85,6 +85,8 @@ OBJECTS: dict[str, Obj] = {
         "status": {
             "devices": [{"device": "d/p/x", "phase": "Tainted", "step": 0}],
             "phases": {"Tainted": 1},
+        },
+    },
     "DeviceHealth": {
         # Of no node, so that the report has the name that all objects have here.
         "metadata": {"name": "a"},

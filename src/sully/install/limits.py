@@ -19,6 +19,7 @@ from sully.api.resource.validation.rules import PATCH_VALUES_MAX
 from sully.api.resource.validation.taints import DESCRIPTION_MAX, TAINTS_MAX
 from sully.api.sully.device_policy_validation import (
     CRITERIA,
+    FAULTS,
     FLAPS_MAX,
     IDENTITIES_MAX,
     KINDS_OF_SOURCES,
@@ -26,6 +27,7 @@ from sully.api.sully.device_policy_validation import (
     NO_CRITERIA,
     SOURCES_MAX,
     STEPS_MAX,
+    VALUES_MAX,
 )
 from sully.api.sully.durations import PATTERN as DURATION
 from sully.api.sully.health import (
@@ -224,6 +226,9 @@ LIMITS: Mapping[str, Obj] = {
     "DeviceTaintPolicyDriverTaint.expression": {"maxLength": EXPRESSION_MAX},
     "DeviceTaintPolicyAttributes.expression": {"minLength": 1, "maxLength": EXPRESSION_MAX},
     "DeviceTaintPolicyCondition.type": _LABEL_KEY,
+    "DeviceTaintPolicyHealth.statuses": _each({"enum": list(FAULTS)}, len(FAULTS)),
+    "DeviceTaintPolicyHealth.keys": _each({"maxLength": 317}, VALUES_MAX),
+    "DeviceTaintPolicyHealth.values": _each({"maxLength": 317}, VALUES_MAX),
     "DeviceTaintPolicyNodeTaint.key": _LABEL_KEY,
     "DeviceTaintPolicyNodeTaint.value": _LABEL_VALUE,
     "DeviceTaintPolicyTaint.key": _LABEL_KEY,

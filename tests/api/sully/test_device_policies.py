@@ -54,7 +54,7 @@ WRONG: dict[str, tuple[Obj, str]] = {
     "no kind of source": (
         _source(),
         "spec.sources[0]: Invalid value: []: must have exactly one of driverTaint, attributes,"
-        " claimCondition, nodeCondition, nodeTaint, notPublished",
+        " claimCondition, deviceHealth, nodeCondition, nodeTaint, notPublished",
     ),
     "an expression that does not compile": (
         _source(driverTaint={"key": "k", "expression": "data.xid =="}),

@@ -62,6 +62,7 @@ COLUMNS: Mapping[str, tuple[PathColumn, ...]] = {
         PathColumn(
             "Unavailable", "integer", ".status.unavailable", "How many it makes unavailable."
         ),
+    ),
     "DeviceHealth": (
         PathColumn("Node", "string", ".spec.nodeName", "Node of the devices."),
         PathColumn("Reporter", "string", ".spec.reporter", "Program that writes the report."),

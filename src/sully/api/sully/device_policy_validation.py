@@ -27,6 +27,8 @@ STEPS_MAX = 8
 LIMITS_MAX = 8
 IDENTITIES_MAX = 1024
 FLAPS_MAX = 32
+VALUES_MAX = 64
+FAULTS = ("Degraded", "Unhealthy", "Unknown")
 MODES = ("DryRun", "RequireApproval", "Enforce")
 SEVERITIES = ("Minor", "Major", "Critical")
 EFFECTS = ("None", "NoSchedule", "NoExecute")
@@ -37,6 +39,7 @@ KINDS_OF_SOURCES = (
     "driverTaint",
     "attributes",
     "claimCondition",
+    "deviceHealth",
     "nodeCondition",
     "nodeTaint",
     "notPublished",
@@ -111,7 +114,8 @@ def _sources(sources: list[Obj], at: Path, ctx: WriteContext) -> Errors:
 
 
 def _source(source: Obj, at: Path, ctx: WriteContext) -> Errors:
-    kinds = [name for name in KINDS_OF_SOURCES if source.get(name)]
+    # An empty object selects, too.
+    kinds = [name for name in KINDS_OF_SOURCES if source.get(name, False) is not False]
     if len(kinds) != 1:
         yield at.invalid(kinds, f"must have exactly one of {', '.join(KINDS_OF_SOURCES)}")
     for name in kinds:
@@ -127,6 +131,8 @@ def _source(source: Obj, at: Path, ctx: WriteContext) -> Errors:
                 yield from validate_expression(expression, where.child("expression"), options(ctx))
             case "claimCondition" | "nodeCondition":
                 yield from _condition(source[name], where)
+            case "deviceHealth":
+                yield from _health(source[name], where)
 
 
 def _matched_taint(taint: Obj, at: Path) -> Errors:
@@ -148,6 +154,14 @@ def _data_expression(expression: str, at: Path) -> Errors:
 def _condition(condition: Obj, at: Path) -> Errors:
     yield from _key(condition["type"], at.child("type"))
     yield from one_of(condition["status"], _STATUSES, at.child("status"), required=True)
+
+
+def _health(health: Obj, at: Path) -> Errors:
+    for position, status in enumerate(health.get("statuses") or ()):
+        yield from one_of(status, FAULTS, at.child("statuses").index(position))
+    for name in ("keys", "values"):
+        if len(health.get(name) or ()) > VALUES_MAX:
+            yield at.child(name).too_many(len(health[name]), VALUES_MAX)
 
 
 def _taint(taint: Obj, at: Path) -> Errors:

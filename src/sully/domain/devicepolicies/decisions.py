@@ -14,7 +14,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from sully.domain.devicepolicies.limits import Budget, Groups, storm_start
-from sully.domain.devicepolicies.settings import REQUIRE_APPROVAL, PolicySettings
+from sully.domain.devicepolicies.settings import DRY_RUN, REQUIRE_APPROVAL, PolicySettings
 from sully.domain.devicepolicies.states import (
     DeviceState,
     Notice,
@@ -240,3 +240,20 @@ class _Gate:
             return AWAITING_APPROVAL, "needs 'sully policies approve'"
         reached = self.budget.admit(state.device)
         return (HELD_BACK, reached) if reached else ("", "")
+
+
+def transition(old: DeviceState | None, new: DeviceState | None, mode: str) -> Notice | None:
+    """Return what a change of a state means for people; None if nothing they have to know."""
+    if new is None or not new.phase:
+        return None
+    before = old.effect if old is not None else ""
+    if new.effect != before and new.effect and new.phase == TAINTED:
+        verb = "Would set" if mode == DRY_RUN else "Set"
+        return Notice("TaintSet", f"{verb} {new.effect}: {new.message}", warning=True)
+    phase = old.phase if old is not None else ""
+    if phase == new.phase or new.phase not in _ANNOUNCED:
+        return None
+    return Notice(new.phase, new.message, warning=True)
+
+
+_ANNOUNCED: Final = frozenset((HELD_BACK, AWAITING_APPROVAL, AWAITING_PROOF, FLAPPING))

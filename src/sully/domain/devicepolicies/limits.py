@@ -53,9 +53,15 @@ class Budget:
         return ""
 
     def _of(self, device: str) -> tuple[Group, ...]:
-        """Return the groups of a device; one whose groups are unknown counts for the fleet."""
-        return self._groups.of.get(device) or tuple(
-            Group(index) for index, limit in enumerate(self._limits) if limit.scope == "Fleet"
+        """Return the groups of a device; of one that is not published, those by its names."""
+        groups = self._groups.of.get(device)
+        if groups is not None:
+            return groups
+        pool = device.rpartition("/")[0]
+        return tuple(
+            Group(index, pool if limit.scope == "Pool" else "")
+            for index, limit in enumerate(self._limits)
+            if limit.scope in ("Fleet", "Pool")
         )
 
 

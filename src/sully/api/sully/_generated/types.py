@@ -23,6 +23,7 @@ __all__ = [
     "DeviceTaintPolicyDevice",
     "DeviceTaintPolicyDriverTaint",
     "DeviceTaintPolicyFlaps",
+    "DeviceTaintPolicyHealth",
     "DeviceTaintPolicyLimit",
     "DeviceTaintPolicyNodeTaint",
     "DeviceTaintPolicyProof",
@@ -230,6 +231,14 @@ class DeviceTaintPolicyCondition(Wire, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class DeviceTaintPolicyHealth(Wire, frozen=True, kw_only=True):
+    """Selects devices by their reported health."""
+
+    statuses: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+
+
 class DeviceTaintPolicyNodeTaint(Wire, frozen=True, kw_only=True):
     """Selects taints of nodes."""
 
@@ -246,6 +255,7 @@ class DeviceTaintPolicySource(Wire, frozen=True, kw_only=True):
     driver_taint: DeviceTaintPolicyDriverTaint | None = None
     attributes: DeviceTaintPolicyAttributes | None = None
     claim_condition: DeviceTaintPolicyCondition | None = None
+    device_health: DeviceTaintPolicyHealth | None = None
     node_condition: DeviceTaintPolicyCondition | None = None
     node_taint: DeviceTaintPolicyNodeTaint | None = None
     not_published: bool = False
