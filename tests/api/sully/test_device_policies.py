@@ -132,7 +132,7 @@ async def test_the_status_has_an_endpoint_of_its_own() -> None:
     change = {"status": {"selected": 3}, "spec": {"mode": "Enforce"}}
     got = await hub.patch(_policy(), change, subresource="status")
 
-    assert got.obj["status"] == {"selected": 3}
+    assert got.obj["status"] == {"selected": 3, "faulty": 0, "unavailable": 0}
     assert got.obj["spec"]["mode"] == "DryRun"
 
 

@@ -88,7 +88,7 @@ async def test_the_rule_names_device_policy_and_reason(world: World) -> None:
     (owner,) = rule["metadata"]["ownerReferences"]
     assert (owner["kind"], owner["uid"]) == ("DeviceTaintPolicy", stored["metadata"]["uid"])
     description = rule["metadata"]["annotations"]["sully.dev/description"]
-    assert description == "policy faulty: driver taint example.com/xid:None"
+    assert description == "driver taint example.com/xid:None"
 
 
 async def test_a_restart_continues(world: World) -> None:

@@ -14,9 +14,10 @@ from typing import Any, Final
 
 import msgspec
 
-from sully.api.resource.annotations import DESCRIPTION
+from sully.api.resource.annotations import DESCRIPTION, DESCRIPTION_MAX, POLICY_NAME
 from sully.api.resource.types import DeviceTaintRule
 from sully.api.sully.types import DEVICE_POLICY_KIND, GROUP, VERSION, DeviceTaintPolicy
+from sully.domain.devicepolicies.decisions import TAINTED
 from sully.domain.devicepolicies.states import DeviceState
 from sully.domain.devices.pools import DeviceId
 from sully.machinery.timestamps import TimeError, parse_time
@@ -25,8 +26,6 @@ Obj = dict[str, Any]
 
 POLICY: Final = "sully.dev/policy"
 """The label of rules with the name of their policy, or its digest if that is too long."""
-POLICY_NAME: Final = "sully.dev/policy-name"
-"""The annotation with the name of the policy."""
 STATE: Final = "sully.dev/policy-state"
 APPROVED: Final = "sully.dev/approved"
 CLEARED_AT: Final = "sully.dev/cleared-at"
@@ -68,7 +67,7 @@ def build_rule(policy: DeviceTaintPolicy, state: DeviceState) -> Obj:
         "metadata": {
             "name": rule_name(name, state.device),
             "labels": {POLICY: policy_label(name)},
-            "annotations": annotations_of(policy, state),
+            "annotations": annotations_of(policy, state) | description_of(state),
             "ownerReferences": owner_references(policy),
         },
         "spec": {
@@ -99,11 +98,13 @@ def owner_references(policy: DeviceTaintPolicy) -> list[Obj]:
 
 def annotations_of(policy: DeviceTaintPolicy, state: DeviceState) -> dict[str, str]:
     """Return what the annotations of a rule say about its device."""
-    return {
-        POLICY_NAME: policy.metadata.name,
-        STATE: encode_state(state),
-        DESCRIPTION: f"policy {policy.metadata.name}: {state.message}"[:1024],
-    }
+    return {POLICY_NAME: policy.metadata.name, STATE: encode_state(state)}
+
+
+def description_of(state: DeviceState) -> dict[str, str]:
+    """Return why the device has the taint; what it waits for is no reason for that."""
+    text = state.message.encode()[:DESCRIPTION_MAX].decode(errors="ignore")
+    return {DESCRIPTION: text} if state.phase == TAINTED else {}
 
 
 def is_current(policy: DeviceTaintPolicy, state: DeviceState, rule: DeviceTaintRule) -> bool:
@@ -114,7 +115,7 @@ def is_current(policy: DeviceTaintPolicy, state: DeviceState, rule: DeviceTaintR
     owners = {owner.uid for owner in rule.metadata.owner_references}
     if owners != {owner["uid"] for owner in owner_references(policy)}:
         return False
-    annotations = annotations_of(policy, state)
+    annotations = annotations_of(policy, state) | description_of(state)
     return all(rule.metadata.annotations.get(name) == text for name, text in annotations.items())
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from sully.api.sully.types import DeviceTaintPolicy
-from sully.domain.devicepolicies.decisions import HELD_BACK, Decision, unavailable_devices
+from sully.domain.devicepolicies.decisions import HELD_BACK, PHASES, Decision, unavailable_devices
 from sully.domain.devicepolicies.limits import Groups
 from sully.domain.devicepolicies.settings import DRY_RUN, settings_of
 from sully.domain.devicepolicies.states import DeviceState, has_rule
@@ -34,11 +34,17 @@ def status_fields(policy: DeviceTaintPolicy, decision: Decision, groups: Groups)
         "selected": groups.total,
         "faulty": sum(is_faulty(state) for state in states),
         "unavailable": len(unavailable_devices(states)),
-        "phases": dict(sorted(Counter(state.phase for state in states).items())) or None,
+        "phases": _phases(states),
         "devices": [encode(state) for state in listed(states)] or None,
         "nextActionTime": format_time(next_action) if next_action is not None else None,
         "stormSince": format_micro_time(storm) if storm is not None else None,
     }
+
+
+def _phases(states: Collection[DeviceState]) -> Obj:
+    """Count the phases; a merge patch removes those that are None."""
+    counts = Counter(state.phase for state in states)
+    return {phase: counts.get(phase) for phase in PHASES}
 
 
 def is_faulty(state: DeviceState) -> bool:
