@@ -157,6 +157,19 @@ async def test_proof(world: World) -> None:
         assert await effects(world) == {}
 
 
+async def test_what_waits_for_proof_is_reported_when_the_time_has_come(world: World) -> None:
+    proof, steps = {"type": "Manual"}, [{"effect": "NoSchedule"}]
+    await policy(world, proof=proof, steps=steps, clearAfter="1m")
+    await publish(world, device(0, XID))
+    async with world.controlled(controller):
+        await world.pass_time(2)
+        await publish(world, device(0))
+        await world.pass_time(59)
+        assert await phases(world) == {FIRST: "Recovering"}
+        await world.pass_time(5)
+        assert await phases(world) == {FIRST: "AwaitingProof"}
+
+
 async def test_other_hardware(world: World, events: None) -> None:
     await policy(world, proof={"type": "Manual"}, steps=[{"effect": "NoSchedule"}])
     await publish(world, device(0, XID))

@@ -60,7 +60,7 @@ class History:
     def observe(self, device: str, **changes: object) -> None:
         old = self.seen.get(device, Observation())
         fields = {one: getattr(old, one) for one in Observation.__dataclass_fields__}
-        self.seen[device] = Observation(**{**fields, **changes})  # type: ignore[arg-type]  # by name
+        self.seen[device] = Observation(**{**fields, **changes})
 
     def fail(self, device: str, severity: int = MAJOR, source: str = "xid") -> None:
         self.observe(device, faults=(Fault(source, severity),), known=True)

@@ -133,6 +133,8 @@ def _source(source: Obj, at: Path, ctx: WriteContext) -> Errors:
                 yield from _condition(source[name], where)
             case "deviceHealth":
                 yield from _health(source[name], where)
+            case _:
+                pass  # notPublished has no fields
 
 
 def _matched_taint(taint: Obj, at: Path) -> Errors:

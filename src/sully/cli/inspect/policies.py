@@ -172,10 +172,11 @@ async def _policy(session: Session, name: str) -> "DeviceTaintPolicy":
     from sully.views.snapshot.loading import list_all
 
     try:
-        known = {x.metadata.name: x for x in await list_all(session.transport, DEVICE_POLICIES)}
+        listed = await list_all(session.transport, DEVICE_POLICIES)
     except NotFound as error:
         text = "the server has no devicetaintpolicies.sully.dev\n  'sully install' installs them"
         raise CommandError(text) from error
+    known: dict[str, DeviceTaintPolicy] = {policy.metadata.name: policy for policy in listed}
     if name not in known:
         raise CommandError(
             f'devicetaintpolicy "{name}" not found{did_you_mean(name, known)}\n'

@@ -183,9 +183,8 @@ class DeviceTaintPolicyController:
         return decision
 
     def _announce(self, policy: DeviceTaintPolicy, device: str, notice: Notice) -> None:
-        kind = "Warning" if notice.warning else "Normal"
-        text = f"{device}: {notice.message}"
-        self._recorder.event(reference(DEVICE_POLICIES, policy), kind, notice.reason, text)
+        text, about = f"{device}: {notice.message}", reference(DEVICE_POLICIES, policy)
+        self._recorder.event(about, "Warning" if notice.warning else "Normal", notice.reason, text)
 
     def _with_annotations(
         self, policy: DeviceTaintPolicy, seen: dict[str, Observation]

@@ -141,6 +141,9 @@ def _urgency(state: DeviceState) -> tuple[int, float, str]:
 def _looks(settings: PolicySettings, state: DeviceState, now: datetime) -> Iterable[datetime]:
     if state.next_action_time is not None:
         yield state.next_action_time
+    if state.recovered_time is not None and now < state.recovered_time + settings.clear_after:
+        # Also without proof: then it is reported that it is needed.
+        yield state.recovered_time + settings.clear_after
     if state.since is None and state.fault_times and settings.flaps is not None:
         # When it is forgotten.
         yield max(state.fault_times) + settings.flaps.within

@@ -21,7 +21,7 @@ from sully.api.sully.types import (
     DeviceTaintPolicyNodeTaint,
     DeviceTaintPolicySource,
 )
-from sully.domain.devicepolicies.nodes import PolicyNode
+from sully.domain.devicepolicies.nodes import NodeCondition, PolicyNode
 from sully.domain.devicepolicies.settings import severity_of
 from sully.domain.devicepolicies.states import Fault
 from sully.domain.devices.selectors import Content, SelectorError, matches
@@ -107,7 +107,7 @@ def _of_node(facts: DeviceFacts) -> PolicyNode:
 
 
 def _condition(
-    wanted: DeviceTaintPolicyCondition, conditions: Iterable[Condition], what: str
+    wanted: DeviceTaintPolicyCondition, conditions: Iterable[Condition | NodeCondition], what: str
 ) -> str:
     condition = find_condition(conditions, wanted.type)
     if condition is None or condition.status != wanted.status:

@@ -133,7 +133,7 @@ def _not_in_future(state: DeviceState, now: datetime) -> DeviceState:
     names = (*_LEVELS.values(), "recovered_time")
     late = {name: now for name in names if (getattr(state, name) or now) > now}
     if any(time > now for time in state.fault_times):
-        late["fault_times"] = tuple(min(time, now) for time in state.fault_times)
+        state = replace(state, fault_times=tuple(min(time, now) for time in state.fault_times))
     return replace(state, **late) if late else state
 
 

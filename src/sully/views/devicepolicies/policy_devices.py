@@ -84,7 +84,8 @@ class PolicyDevices:
         facts = self._facts.facts(id_, now)
         device = self._facts.inventory.device(id_)
         if facts.content is None or device is None:
-            return self._unpublished(id_, now)
+            self._unpublished(id_, now)
+            return None
         choice = self._selector.choose(id_, facts.content, facts.node, self._facts.inventory.class_)
         if choice.problem:
             self.problems[str(id_)] = choice.problem
