@@ -304,7 +304,7 @@ def tainted(size: int) -> Callable[[], None]:
 
 
 def lose(fleet: Fleet, lost: SilenceClusters) -> None:
-    """Let clusters go silent in a copy, and all placements decide and write."""
+    """Let clusters stop renewing their leases in a copy, and all placements decide and write."""
     copy = fleet.copy()
     for key in lost.apply(copy, NOW):
         write(copy, key)

@@ -1,6 +1,6 @@
 """Sully: taints and tolerations for devices and clusters.
 
-Start at docs/architecture.md: the rooms, and the life of one write.
+Start at docs/architecture.md: the packages, and the life of one write.
 """
 
 __version__ = "0.1.0"

@@ -11,7 +11,7 @@ import random
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -174,6 +174,7 @@ async def running(config: Config, clock: Clock | None = None) -> AsyncIterator[C
         await api.quotas.start()
         await api.policies.start()
         await api.priorities.start()
+        await api.limit_ranges.start()
         await ensure_namespaces(InProcess(api, ADMIN))
         await ensure_policy(InProcess(api, ADMIN), config.gates)
         await ensure_priority_classes(InProcess(api, APISERVER))
@@ -264,6 +265,7 @@ async def _serving(
                 definitions.run(),
                 api.policies.run(clock),
                 api.priorities.run(clock),
+                api.limit_ranges.run(clock),
                 app.watches.run(),
                 renewal.run(),
             )
@@ -297,13 +299,8 @@ def _controllers(
         elector = LeaderElector(access, LEASE, name, clock=clock, timing=config.timing)
 
     def describes_rules(describe: Callable[[DeviceTaintRule], str]) -> None:
-        """Let the server warn what a rule selects, as long as this process keeps the caches."""
-
-        def described(rule: DeviceTaintRule) -> str:
-            leads = elector is None or elector.holder == elector.identity
-            return describe(rule) if leads else ""
-
-        api.writer.rule_notices.describe = described
+        """Let the server warn what a rule selects, from the caches of this process."""
+        api.writer.rule_notices.describe = describe
 
     controller_config = ControllerConfig(
         transport=partial(
@@ -331,7 +328,14 @@ def _controllers(
     async def build() -> Manager:
         return build_manager(controller_config, clock, metrics)
 
-    return LeaderElectedManager(build, clock=clock, elector=elector)
+    def standby() -> Manager:
+        """Only keep the caches from which the server describes rules."""
+        none = replace(
+            controller_config, chosen=frozenset(), simulated_nodes=None, simulated_clusters=None
+        )
+        return build_manager(none, clock, metrics)
+
+    return LeaderElectedManager(build, clock=clock, elector=elector, standby=standby)
 
 
 def controller_access(

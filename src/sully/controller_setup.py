@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 
 from sully.client.discovery.resources import APIResource
+from sully.client.transport import Kind
 from sully.controller_context import ControllerConfig, ControllerContext
 from sully.controllers.aggregation import CLUSTER_ROLES, AggregationController
 from sully.controllers.claims import controller as claims
@@ -22,18 +23,11 @@ from sully.controllers.clusters import kinds as hub
 from sully.controllers.clusters.taint_expiry import ClusterTaintExpiryController
 from sully.controllers.clusters.wiring import HubSettings, add_hub
 from sully.controllers.customkinds import DEFINITIONS, listed_kinds
-from sully.controllers.daemonsets.controller import DaemonSetController
-from sully.controllers.deployments.controller import DeploymentController
 from sully.controllers.deviceconflicts import ConflictIndex, DeviceConflictController
 from sully.controllers.devicetaintpolicies.controller import DeviceTaintPolicyController
-from sully.controllers.disruption import (
-    DisruptionController,
-    StalePodDisruptionController,
-    Workloads,
-)
 from sully.controllers.eviction.controller import BACKOFF as EVICTION_BACKOFF
 from sully.controllers.eviction.controller import WORKERS, EvictionController
-from sully.controllers.eviction.wiring import Access, make_eviction
+from sully.controllers.eviction.wiring import Access, make_describer, make_eviction
 from sully.controllers.expiry import ExpiryController
 from sully.controllers.garbagecollection import controller as garbagecollection
 from sully.controllers.garbagecollection.graph import Graph
@@ -44,7 +38,6 @@ from sully.controllers.history.retention import (
     deletion_time,
     evicted_since,
 )
-from sully.controllers.jobs.controller import JobController
 from sully.controllers.kinds import NAMESPACES, SERVICE_ACCOUNTS, PartialObjectMetadata
 from sully.controllers.manager import Manager
 from sully.controllers.namespaces.controller import (
@@ -58,7 +51,7 @@ from sully.controllers.placement.controller import PlacementController
 from sully.controllers.placement.settings import placement_options
 from sully.controllers.placement.wiring import WORKERS as PLACEMENT_WORKERS
 from sully.controllers.placement.wiring import make_placement
-from sully.controllers.replicasets.controller import ReplicaSetController
+from sully.controllers.poolstatus import PoolStatusController
 from sully.controllers.resourcequota.controller import QUOTAS, ResourceQuotaController
 from sully.controllers.resourcequota.usage import UsageCalculator
 from sully.controllers.rootca import CONFIG_MAPS, PUBLISHED, RootCaController
@@ -70,8 +63,15 @@ from sully.controllers.simulatedclusters import USER_NAME as SIMULATED_CLUSTERS
 from sully.controllers.simulatedclusters import add_simulated_clusters
 from sully.controllers.simulatednodes.nodes import USER_AGENT as SIMULATED_NODES
 from sully.controllers.simulatednodes.wiring import add_simulated_nodes
-from sully.controllers.statefulsets.controller import StatefulSetController
-from sully.controllers.workloads import (
+from sully.controllers.workloads.daemonsets import DaemonSetController
+from sully.controllers.workloads.deployments import DeploymentController
+from sully.controllers.workloads.disruption import (
+    DisruptionController,
+    StalePodDisruptionController,
+    Workloads,
+)
+from sully.controllers.workloads.jobs import JobController
+from sully.controllers.workloads.kinds import (
     BUDGETS,
     DAEMON_SETS,
     DEPLOYMENTS,
@@ -82,8 +82,12 @@ from sully.controllers.workloads import (
     REVISIONS,
     STATEFUL_SETS,
 )
+from sully.controllers.workloads.owned_pods import OwnedPods, OwnerT
+from sully.controllers.workloads.replicasets import ReplicaSetController
+from sully.controllers.workloads.statefulsets import StatefulSetController
+from sully.domain.devices.taints import BLOCKING_EFFECTS, enabled_effects
 from sully.domain.workloads.ownership import Owned
-from sully.evictor.settings import eviction_options
+from sully.evictor.settings import EvictionOptions, eviction_options
 from sully.runtime.clock import Clock
 from sully.runtime.metrics import Metrics
 from sully.views.devicepolicies.facts import FactsView
@@ -97,6 +101,7 @@ from sully.views.kinds import (
     PAST_EVICTIONS,
     PATCHES,
     POLICY_NODES,
+    POOL_STATUS_REQUESTS,
     RULES,
     TAINT_RECORDS,
 )
@@ -108,6 +113,8 @@ def build_manager(config: ControllerConfig, clock: Clock, metrics: Metrics) -> M
     for name, add in CONTROLLERS.items():
         if config.runs(name):
             add(context)
+    if not config.runs("eviction"):
+        _add_describer(context)
     _add_simulated_nodes(context)
     _add_simulated_clusters(context)
     return context.manager
@@ -216,15 +223,8 @@ def _add_resourcequota(context: ControllerContext) -> None:
 
 
 def _add_replicasets(context: ControllerContext) -> None:
-    access, recorder = context.client(ReplicaSetController.name)
-    controller = ReplicaSetController(
-        sets=context.manager.informer(REPLICA_SETS),
-        pods=context.pods,
-        transport=access,
-        recorder=recorder,
-        clock=context.clock,
-    )
-    context.manager.add(controller, workers=5)
+    owned = _owned_pods(context, REPLICA_SETS, ReplicaSetController.name)
+    context.manager.add(ReplicaSetController(owned), workers=5)
 
 
 def _add_deployments(context: ControllerContext) -> None:
@@ -241,42 +241,35 @@ def _add_deployments(context: ControllerContext) -> None:
 
 
 def _add_jobs(context: ControllerContext) -> None:
-    access, recorder = context.client(JobController.name)
-    controller = JobController(
-        jobs=context.manager.informer(JOBS),
-        pods=context.pods,
-        transport=access,
-        recorder=recorder,
-        clock=context.clock,
-    )
-    context.manager.add(controller, workers=5)
+    owned = _owned_pods(context, JOBS, JobController.name)
+    context.manager.add(JobController(owned), workers=5)
 
 
 def _add_statefulsets(context: ControllerContext) -> None:
-    access, recorder = context.client(StatefulSetController.name)
-    controller = StatefulSetController(
-        sets=context.manager.informer(STATEFUL_SETS),
-        pods=context.pods,
-        revisions=context.manager.informer(REVISIONS),
-        transport=access,
-        recorder=recorder,
-        clock=context.clock,
-    )
-    context.manager.add(controller, workers=5)
+    owned = _owned_pods(context, STATEFUL_SETS, StatefulSetController.name)
+    revisions = context.manager.informer(REVISIONS)
+    context.manager.add(StatefulSetController(owned=owned, revisions=revisions), workers=5)
 
 
 def _add_daemonsets(context: ControllerContext) -> None:
-    access, recorder = context.client(DaemonSetController.name)
     controller = DaemonSetController(
-        sets=context.manager.informer(DAEMON_SETS),
+        owned=_owned_pods(context, DAEMON_SETS, DaemonSetController.name),
         nodes=context.manager.informer(NODES),
-        pods=context.pods,
         revisions=context.manager.informer(REVISIONS),
+    )
+    context.manager.add(controller, workers=2)
+
+
+def _owned_pods(context: ControllerContext, kind: Kind[OwnerT], name: str) -> OwnedPods[OwnerT]:
+    """Return what a controller needs to manage the pods of a kind of workload."""
+    access, recorder = context.client(name)
+    return OwnedPods(
+        owners=context.manager.informer(kind),
+        pods=context.pods,
         transport=access,
         recorder=recorder,
         clock=context.clock,
     )
-    context.manager.add(controller, workers=2)
 
 
 def _add_disruption(context: ControllerContext) -> None:
@@ -325,14 +318,7 @@ def _add_eviction(context: ControllerContext) -> None:
         return
     access = Access(*context.client(EvictionController.name))
     config = context.config
-    options = eviction_options(
-        config.eviction,
-        config.gates,
-        compat=config.compat,
-        records=config.serves(EVICTION_RECORDS),
-        # Without the history controller there may be no permission to read its records.
-        totals=config.serves(TAINT_RECORDS) and config.runs("history"),
-    )
+    options = _eviction_options(config)
     controllers = make_eviction(
         context.manager, context.inventory, access, options, context.clock, context.metrics
     )
@@ -343,6 +329,29 @@ def _add_eviction(context: ControllerContext) -> None:
         config.describes_rules(controllers.describe)
     if controllers.unused_claims is not None:
         context.manager.add(controllers.unused_claims, backoff=EVICTION_BACKOFF)
+
+
+def _eviction_options(config: ControllerConfig) -> EvictionOptions:
+    return eviction_options(
+        config.eviction,
+        config.gates,
+        compat=config.compat,
+        records=config.serves(EVICTION_RECORDS),
+        # Without the history controller there may be no permission to read its records.
+        totals=config.serves(TAINT_RECORDS) and config.runs("history"),
+    )
+
+
+def _add_describer(context: ControllerContext) -> None:
+    """Let the server describe rules whose eviction controller runs in another process."""
+    config = context.config
+    if config.describes_rules is None or not config.compat.reports_on_rules:
+        return
+    if config.gates["DRADeviceTaints"]:
+        options = _eviction_options(config)
+        config.describes_rules(
+            make_describer(context.manager, context.inventory, options, context.clock)
+        )
 
 
 def _add_history(context: ControllerContext) -> None:
@@ -422,6 +431,26 @@ def _add_devicetaintpolicies(context: ControllerContext) -> None:
         clock=context.clock,
     )
     manager.add(controller)
+
+
+def _add_poolstatus(context: ControllerContext) -> None:
+    config = context.config
+    if not (config.gates["DRAResourcePoolStatus"] and config.serves(POOL_STATUS_REQUESTS)):
+        return
+    if not config.own_server:
+        # kube-controller-manager does it.
+        return
+    context.manager.add(
+        PoolStatusController(
+            requests=context.manager.informer(POOL_STATUS_REQUESTS),
+            claims=context.manager.informer(CLAIMS),
+            inventory=context.inventory,
+            transport=config.transport(PoolStatusController.name),
+            clock=context.clock,
+            effects=enabled_effects(BLOCKING_EFFECTS, config.gates),
+            counts_once=config.compat.counts_devices_once,
+        )
+    )
 
 
 def _add_deviceconflicts(context: ControllerContext) -> None:
@@ -535,6 +564,7 @@ CONTROLLERS: dict[str, Callable[[ControllerContext], None]] = {
     "history": _add_history,
     "expiry": _add_expiry,
     "patchstatus": _add_patchstatus,
+    "poolstatus": _add_poolstatus,
     "deviceconflicts": _add_deviceconflicts,
     "devicetaintpolicies": _add_devicetaintpolicies,
     "clusters": _add_clusters,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from click import BadParameter
 
 from cli.commandlines import parsed
 from sully.api.resource.eviction_rate import EvictionRate
@@ -23,6 +24,8 @@ SETTINGS = {
     "--max-unavailable 3 --wait-ready 1m": DrainSettings(
         rate=ONE, max_unavailable=3, wait_ready=MINUTE
     ),
+    "--max-unavailable 25%": DrainSettings(rate=ONE, max_unavailable="25%"),
+    "--one-at-a-time --max-unavailable 1": DrainSettings(rate=ONE, max_unavailable=1),
     "--wait-ready 0s": DrainSettings(rate=ONE, wait_ready=None),
     "--timeout 1m --then NoExecute": DrainSettings(rate=ONE, timeout=MINUTE, use_no_execute=True),
     "--when-idle": DrainSettings(rate=ONE, evicts=False),
@@ -36,6 +39,7 @@ def test_settings(flags: str, want: DrainSettings) -> None:
 
 REFUSED = {
     "--one-at-a-time --max-unavailable 2": "contradict each other",
+    "--one-at-a-time --max-unavailable 10%": "contradict each other",
     "--max-unavailable 2 --wait-ready 0s": "cannot be used with --wait-ready 0s",
     "--then NoExecute": "--then NoExecute requires --timeout",
     "--when-idle --one-at-a-time": "--when-idle evicts no pods",
@@ -48,6 +52,12 @@ def test_flags_that_contradict_each_other(flags: str, why: str) -> None:
         drain_settings(parsed("drain", "node", "n1", *flags.split()))
 
     assert refused.value.code == 2
+
+
+@pytest.mark.parametrize("value", ["0", "0%", "101%", "%", "25 %", "-1", "2.5%", "half", ""])
+def test_numbers_that_are_none(value: str) -> None:
+    with pytest.raises(BadParameter, match="a whole number, 1 or more, or a percentage"):
+        parsed("drain", "node", "n1", f"--max-unavailable={value}")
 
 
 def test_undo_selects_the_same_devices() -> None:

@@ -16,7 +16,7 @@ from sully.views.history import HistoryEntry
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOT = DeviceTaint(key="example.com/hot", effect="NoExecute")
 CHANGED = HistoryEntry(time=NOON, what="changed", rule="hot", change="paused: night")
-LIFTED = HistoryEntry(time=NOON, what="lifted", rule="hot", taint=HOT, evicted=2)
+LIFTED = HistoryEntry(time=NOON, what="deleted", rule="hot", taint=HOT, evicted=2)
 MAINTENANCE = Taint(key="maintenance", effect="NoSelect")
 CLUSTER = HistoryEntry(time=NOON, what="tainted", cluster="eu-2", taint=MAINTENANCE)
 
@@ -27,7 +27,7 @@ ROWS = {
         "alice",
     ),
     "a cluster whose taint expired": (
-        replace(CLUSTER, what="lifted", by="expiry"),
+        replace(CLUSTER, what="deleted", by="expiry"),
         "maintenance:NoSelect, by expiry",
         "expiry",
     ),
@@ -68,7 +68,7 @@ def test_who(entry: HistoryEntry, details: str, by: str) -> None:
 
 
 def test_a_cluster_for_programs() -> None:
-    entry = replace(CLUSTER, what="lifted", by="bob", until="2026-03-01T14:00:00Z")
+    entry = replace(CLUSTER, what="deleted", by="bob", until="2026-03-01T14:00:00Z")
 
     assert document(entry) == {
         "time": "2026-03-01T12:00:00Z",

@@ -1,10 +1,9 @@
-"""The flags for simulated clusters, and the old names of all flags about simulation."""
+"""The flags for simulated clusters."""
 
 import pytest
 
 from cli.commandlines import parsed, refusal
-from sully.cli.main import load
-from sully.cli.run.simulated import RENAMED, check_simulation, simulated_clusters
+from sully.cli.run.simulated import check_simulation, simulated_clusters
 from sully.domain.simulated.clusters import Members
 
 CASES = {
@@ -36,15 +35,3 @@ def test_no_number(text: str) -> None:
 def test_a_lease_needs_clusters() -> None:
     with pytest.raises(ValueError, match="requires --simulated-clusters"):
         check_simulation(parsed("up", "--simulated-cluster-lease-seconds=3"))
-
-
-@pytest.mark.parametrize(("old", "new"), RENAMED.items(), ids=RENAMED)
-def test_old_flags_work_with_a_warning(
-    old: str, new: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert parsed("up", f"{old}=7") == parsed("up", new, "7")
-    assert parsed("up", old, "7") == parsed("up", new, "7")
-
-    warning = f"Flag {old} has been deprecated, use {new} instead"
-    assert capsys.readouterr().err.splitlines() == [warning, warning]
-    assert old not in [name for param in load("up").params for name in param.opts]

@@ -96,6 +96,16 @@ async def test_what_was_derived_before_the_write_stays_with_the_record(store: St
     assert record.derived["decoded"] is decoded
 
 
+async def test_what_is_current_can_be_read_without_waiting(store: Store) -> None:
+    await put(store, B, A)
+    await store.commit([Put(StoreKey("pods", "other", "z"), b"1")])
+    await store.commit([Delete(B)])
+
+    assert [record.key.name for record in store.current("pods")] == ["a", "z"]
+    assert [record.key.name for record in store.current("pods", "default")] == ["a"]
+    assert list(store.current("claims")) == []
+
+
 async def test_a_transaction_is_one_revision(store: Store) -> None:
     await put(store, A, B)
     before = store.revision

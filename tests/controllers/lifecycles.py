@@ -13,15 +13,16 @@ from sully.client.direct import DirectTransport
 from sully.client.events import EVENTS, EventRecorder
 from sully.client.objects import key_of
 from sully.client.options import DeleteOptions
-from sully.client.transport import Key, Kind, WatchEvent
-from sully.controllers import workloads
-from sully.controllers.daemonsets.controller import DaemonSetController
-from sully.controllers.deployments.controller import DeploymentController
-from sully.controllers.disruption import DisruptionController, Workloads
-from sully.controllers.jobs.controller import JobController
+from sully.client.transport import Key, Kind, Transport, WatchEvent
 from sully.controllers.manager import Manager
-from sully.controllers.replicasets.controller import ReplicaSetController
-from sully.controllers.statefulsets.controller import StatefulSetController
+from sully.controllers.workloads import kinds as workloads
+from sully.controllers.workloads.daemonsets import DaemonSetController
+from sully.controllers.workloads.deployments import DeploymentController
+from sully.controllers.workloads.disruption import DisruptionController, Workloads
+from sully.controllers.workloads.jobs import JobController
+from sully.controllers.workloads.owned_pods import OwnedPods, OwnerT
+from sully.controllers.workloads.replicasets import ReplicaSetController
+from sully.controllers.workloads.statefulsets import StatefulSetController
 from sully.machinery.timestamps import format_time
 
 REPLICA_SETS: Kind[Obj] = workloads.REPLICA_SETS.read_as(dict)
@@ -51,15 +52,25 @@ def recorder(world: World, manager: Manager, name: str) -> EventRecorder:
     return made
 
 
-def replica_sets(world: World, manager: Manager) -> ReplicaSetController:
-    name = ReplicaSetController.name
-    return ReplicaSetController(
-        sets=manager.informer(workloads.REPLICA_SETS),
+def owned_pods(
+    world: World,
+    manager: Manager,
+    kind: Kind[OwnerT],
+    name: str,
+    transport: Transport | None = None,
+) -> OwnedPods[OwnerT]:
+    return OwnedPods(
+        owners=manager.informer(kind),
         pods=pods_of(manager),
-        transport=world.transport(name),
+        transport=transport or world.transport(name),
         recorder=recorder(world, manager, name),
         clock=world.clock,
     )
+
+
+def replica_sets(world: World, manager: Manager) -> ReplicaSetController:
+    owned = owned_pods(world, manager, workloads.REPLICA_SETS, ReplicaSetController.name)
+    return ReplicaSetController(owned)
 
 
 def deployments(world: World, manager: Manager) -> DeploymentController:
@@ -75,38 +86,21 @@ def deployments(world: World, manager: Manager) -> DeploymentController:
 
 
 def jobs(world: World, manager: Manager) -> JobController:
-    name = JobController.name
-    return JobController(
-        jobs=manager.informer(workloads.JOBS),
-        pods=pods_of(manager),
-        transport=world.transport(name),
-        recorder=recorder(world, manager, name),
-        clock=world.clock,
-    )
+    return JobController(owned_pods(world, manager, workloads.JOBS, JobController.name))
 
 
 def stateful_sets(world: World, manager: Manager) -> StatefulSetController:
-    name = StatefulSetController.name
     return StatefulSetController(
-        sets=manager.informer(workloads.STATEFUL_SETS),
-        pods=pods_of(manager),
+        owned=owned_pods(world, manager, workloads.STATEFUL_SETS, StatefulSetController.name),
         revisions=manager.informer(workloads.REVISIONS),
-        transport=world.transport(name),
-        recorder=recorder(world, manager, name),
-        clock=world.clock,
     )
 
 
 def daemon_sets(world: World, manager: Manager) -> DaemonSetController:
-    name = DaemonSetController.name
     return DaemonSetController(
-        sets=manager.informer(workloads.DAEMON_SETS),
+        owned=owned_pods(world, manager, workloads.DAEMON_SETS, DaemonSetController.name),
         nodes=manager.informer(workloads.NODES),
-        pods=pods_of(manager),
         revisions=manager.informer(workloads.REVISIONS),
-        transport=world.transport(name),
-        recorder=recorder(world, manager, name),
-        clock=world.clock,
     )
 
 

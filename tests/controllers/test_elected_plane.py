@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from sully.app import Config, running
 from sully.client.direct import DirectTransport
@@ -13,6 +14,11 @@ from sully.controllers.kinds import SERVICE_ACCOUNTS
 
 def elected(folder: Path) -> Config:
     return Config(data_dir=folder, port=0, leader_elect=True)
+
+
+def held_by_another() -> dict[str, Any]:
+    spec = {"holderIdentity": "another", "leaseDurationSeconds": 3600}
+    return {"metadata": {"namespace": LEASE.namespace, "name": LEASE.name}, "spec": spec}
 
 
 async def test_it_leads_with_no_more_rights_than_its_role_gives(tmp_path: Path) -> None:
@@ -29,11 +35,9 @@ async def test_it_leads_with_no_more_rights_than_its_role_gives(tmp_path: Path) 
 
 
 async def test_it_serves_while_another_leads(tmp_path: Path) -> None:
-    spec = {"holderIdentity": "another", "leaseDurationSeconds": 3600}
-    held = {"metadata": {"namespace": LEASE.namespace, "name": LEASE.name}, "spec": spec}
     alone = Config(data_dir=tmp_path, port=0, controllers=frozenset())
     async with running(alone) as plane:
-        await DirectTransport(plane.direct()).create(LEASES, held)
+        await DirectTransport(plane.direct()).create(LEASES, held_by_another())
 
     async with running(elected(tmp_path)) as plane:
         access = DirectTransport(plane.direct())

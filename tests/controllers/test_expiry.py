@@ -85,7 +85,7 @@ async def test_ends_exactly_at_its_time_and_says_so(world: World, ending: Ending
         (event,) = (await world.admin.list(EVENTS)).items
 
     assert (event["type"], event["reason"]) == ("Normal", "Expired")
-    assert event["message"] == f"Deleted because its time, {when}, has come"
+    assert event["message"] == f"Deleted because it expired at {when}"
     assert event["involvedObject"]["kind"] == ending.kind.kind
 
 

@@ -8,8 +8,7 @@ from controllers.lifecycles import (
     REPLICA_SETS,
     active,
     open_namespace,
-    pods_of,
-    recorder,
+    owned_pods,
     replica_set,
     replica_sets,
 )
@@ -18,9 +17,9 @@ from sully.client.calls import Call
 from sully.client.direct import DirectTransport, Reply
 from sully.client.leases import NotLeadingError
 from sully.client.transport import Key, UnreachableError, UnreadableError
-from sully.controllers import workloads
 from sully.controllers.manager import Manager
-from sully.controllers.replicasets.controller import ReplicaSetController
+from sully.controllers.workloads import kinds as workloads
+from sully.controllers.workloads.replicasets import ReplicaSetController
 from sully.server.inprocess import InProcess
 from sully.server.requests import User
 
@@ -45,11 +44,7 @@ class Unsure(DirectTransport):
 
     def make(self, world: World, manager: Manager) -> ReplicaSetController:
         return ReplicaSetController(
-            sets=manager.informer(workloads.REPLICA_SETS),
-            pods=pods_of(manager),
-            transport=self,
-            recorder=recorder(world, manager, NAME),
-            clock=world.clock,
+            owned_pods(world, manager, workloads.REPLICA_SETS, NAME, transport=self)
         )
 
 

@@ -204,7 +204,7 @@ def test_fields_of_eviction_loops() -> None:
 def test_seldom_fields_of_history() -> None:
     from sully.cli.inspect.history_printer import document
 
-    entry = HistoryEntry(time=NOON, what="lifted", uncertain=True, complete=False)
+    entry = HistoryEntry(time=NOON, what="deleted", uncertain=True, complete=False)
     written = set(paths({"history": [document(entry)]}))
 
     assert {"history[].mayInclude", "history[].evictedAtLeast"} <= written

@@ -8,7 +8,7 @@ from sully.api.cluster.types import (
     ManagedClusterSet,
     ManagedClusterSetSpec,
 )
-from sully.domain.clusters.hub import AUTO_UPDATE, is_astray, set_finding, troubled
+from sully.domain.clusters.hub import AUTO_UPDATE, acceptance_error, is_modified, set_finding
 from sully.domain.clusters.rights import agent_user, cluster_role, common_role
 from sully.machinery.meta import ObjectMeta
 
@@ -38,7 +38,7 @@ def test_astray(
         spec=ManagedClusterSetSpec(cluster_selector=selector),
     )
 
-    assert is_astray(found) is want
+    assert is_modified(found) is want
 
 
 def test_counts() -> None:
@@ -47,7 +47,7 @@ def test_counts() -> None:
 
 
 def test_what_is_in_the_way_is_told_line_by_line() -> None:
-    assert troubled(["a", "b"]).message == "a\nb"
+    assert acceptance_error(["a", "b"]).message == "a\nb"
 
 
 def test_a_role_is_for_one_cluster() -> None:

@@ -15,7 +15,7 @@ CASES = {
         Preview(published=3, allocated=1),
         Report(
             "False",
-            "NobodyWouldLeave",
+            "NoPodsWouldBeEvicted",
             "0 pods would be evicted. 3 devices published, 1 allocated.",
         ),
     ),
@@ -23,7 +23,7 @@ CASES = {
         Preview(published=1, allocated=1, evictions=(WEB,)),
         Report(
             "True",
-            "PodsWouldLeave",
+            "PodsWouldBeEvicted",
             "1 pod would be evicted: 1 immediately. 1 device published, 1 allocated."
             " By namespace: a 1. By owner: a/ReplicaSet/web 1.",
         ),
@@ -39,7 +39,7 @@ CASES = {
         ),
         Report(
             "True",
-            "PodsWouldLeave",
+            "PodsWouldBeEvicted",
             "3 pods would be evicted: 1 immediately, 2 after 30s to 3600s."
             " 0 devices published, 3 allocated."
             " By namespace: a 2, b 1. By owner: a/ReplicaSet/web 2, b/Pod/bare 1.",
@@ -49,7 +49,7 @@ CASES = {
         Preview(published=1, allocated=1, evictions=(PreviewedPod("b", "bare", "Pod/bare", 60),)),
         Report(
             "True",
-            "PodsWouldLeave",
+            "PodsWouldBeEvicted",
             "1 pod would be evicted: 0 immediately, 1 after 60s. 1 device published, 1 allocated."
             " By namespace: b 1. By owner: b/Pod/bare 1.",
         ),
@@ -62,7 +62,7 @@ CASES = {
         ),
         Report(
             "True",
-            "PodsWouldLeave",
+            "PodsWouldBeEvicted",
             "2 pods would be evicted: 2 immediately. 2 devices published, 2 allocated."
             " By namespace: a 1, b 1. By owner: a/ReplicaSet/web 1, b/ReplicaSet/web 1.",
         ),

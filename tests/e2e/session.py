@@ -32,7 +32,7 @@ class Step:
 
     def difference(self, printed: str) -> str:
         """Return what is wrong with what was printed, or nothing."""
-        # What a rule selects is known only where the controllers run in the server.
+        # The number of devices follows a moment after they were published.
         got = [line for line in printed.splitlines() if not line.startswith(SELECTS)]
         if len(got) == len(self.output) and all(map(_fits, self.output, got)):
             return ""

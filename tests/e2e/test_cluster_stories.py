@@ -15,7 +15,7 @@ from sully.testing.cluster import Process
 pytestmark = pytest.mark.e2e
 GROUP = "cluster.open-cluster-management.io"
 AVAILABLE = "ManagedClusterConditionAvailable"
-SILENT, UNHEALTHY = "sully.dev/unreachable", "sully.dev/unhealthy"
+SIMULATE_UNREACHABLE, UNHEALTHY = "sully.dev/unreachable", "sully.dev/unhealthy"
 UNREACHABLE, UNAVAILABLE = f"{GROUP}/unreachable", f"{GROUP}/unavailable"
 C0, C1, C2 = (f"mcl/member-cluster-000{number}" for number in range(3))
 
@@ -34,7 +34,7 @@ def hub(plane: Process, any_kubectl: Path, home: Path) -> Iterator[Cluster]:
     made = Cluster(any_kubectl, plane.kubeconfig, home)
     made.wait(f"{AVAILABLE}=True", "mcl", "--all")
     yield made
-    made.run("annotate", "mcl", "--all", f"{SILENT}-", f"{UNHEALTHY}-")
+    made.run("annotate", "mcl", "--all", f"{SIMULATE_UNREACHABLE}-", f"{UNHEALTHY}-")
     made.wait(f"{AVAILABLE}=True", "mcl", "--all")
 
 
@@ -89,7 +89,7 @@ def test_a_silent_cluster_leaves_placements_and_comes_back(hub: Cluster) -> None
     placement = place(hub, "everywhere")
     until(hub, ".status.numberOfSelectedClusters", "4", placement)
 
-    hub.run("annotate", C1, f"{SILENT}=true")
+    hub.run("annotate", C1, f"{SIMULATE_UNREACHABLE}=true")
     tainted(hub, C1, UNREACHABLE)
     hub.wait(f"{AVAILABLE}=Unknown", C1)
     until(hub, ".status.numberOfSelectedClusters", "3", placement)
@@ -97,7 +97,7 @@ def test_a_silent_cluster_leaves_placements_and_comes_back(hub: Cluster) -> None
     told = Cluster(hub.kubectl, hub.kubeconfig, hub.home, "member-cluster-0001")
     told.event("the connection check from the managed cluster to the hub cluster has failed")
 
-    hub.run("annotate", C1, f"{SILENT}-")
+    hub.run("annotate", C1, f"{SIMULATE_UNREACHABLE}-")
     hub.wait(f"{AVAILABLE}=True", C1)
     until(hub, ".status.numberOfSelectedClusters", "4", placement)
 

@@ -9,9 +9,11 @@ import pytest
 
 from explain.situation import Situation
 from explain.worlds import NAMESPACE, Obj, at, snapshot
+from sully.api.cluster.taint_history import TAINT_HISTORY, TaintEntry, write_history
 from sully.client.transport import Key
 from sully.explain.questions import explain_selection
 from sully.explain.reader import Reader
+from sully.testing.clock import NOON
 
 GROUP = "cluster.open-cluster-management.io"
 UNREACHABLE = f"{GROUP}/unreachable"
@@ -194,7 +196,7 @@ PLACEMENTS = {
         },
         says=("AddOnPlacementScores a/x expired.",),
     ),
-    "clusters stay only for the budget of departures": about_placement(
+    "clusters stay only for the removal budget": about_placement(
         "Satisfied",
         "HeldByBudget",
         *FLEET,
@@ -672,6 +674,42 @@ CLUSTERS = {
         helps="For placement team/p: tolerate maintenance:NoSelect, or have the taint"
         " removed. Cluster a"
         " would then be selected.",
+    ),
+    "a person tainted it, with a reason and for some time": about_cluster(
+        "Tainted",
+        "TaintNotTolerated",
+        *FLEET,
+        cluster(
+            "a",
+            taint(),
+            annotations={
+                TAINT_HISTORY: write_history(
+                    [
+                        TaintEntry(
+                            time=NOON,
+                            event="tainted",
+                            key="maintenance",
+                            effect="NoSelect",
+                            by="alice",
+                            reason="network work",
+                            expires_at="2030-01-01T14:00:00Z",
+                        )
+                    ]
+                )
+            },
+            # Who filled in the time of the taint.
+            managedFields=[
+                {"manager": "taint-controller", "fieldsV1": {"f:spec": {"f:taints": {}}}},
+            ],
+        ),
+        wish(),
+        decision("a"),
+        says=(
+            "It has taint maintenance:NoSelect, added 2030-01-01T12:00:00Z (0s ago) by alice,"
+            ' reason "network work", until 2030-01-01T14:00:00Z',
+        ),
+        silent=("taint-controller",),
+        because=("ManagedCluster/a",),
     ),
     "a policy tainted it": about_cluster(
         "Tainted",

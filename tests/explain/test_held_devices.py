@@ -885,6 +885,39 @@ DEVICES = {
         silent=("n2",),
         because=("DeviceTaintRule/fw",),
     ),
+    "named only by a rule": about_device(
+        "Unpublished",
+        "UnknownDevice",
+        node(),
+        class_(),
+        slice_(device("gpu-1")),
+        rule("fw", "NoExecute", select={"driver": DRIVER, "pool": "n1", "device": "gpu-0"}),
+        first="Device gpu.example.com/n1/gpu-0 is not published by any driver, and no claim has"
+        " it.",
+        says=("It has taint example.com/fw:NoExecute from rule fw",),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "named only by a taint of its pool": about_device(
+        "Unpublished",
+        "UnknownDevice",
+        node(),
+        class_(),
+        slice_(device("gpu-1"), count=2),
+        slice_(name="marks", count=2, taints=[{"device": "gpu-0", "taint": taint()}]),
+        says=("If it were published, it would have taint example.com/fw:NoSchedule from slice",),
+    ),
+    "a taint of the pool for a name that is not published": about_device(
+        "Free",
+        "NotTainted",
+        node(),
+        class_(),
+        slice_(device("gpu-0"), count=2),
+        slice_(name="marks", count=2, taints=[{"device": "pool", "taint": taint("NoExecute")}]),
+        says=(
+            "Its pool also has a taint for pool, which is not a published device, so no device is"
+            " affected: taint example.com/fw:NoExecute from slice marks",
+        ),
+    ),
     "looked at by an admin": about_device(
         "Free",
         "NotTainted",

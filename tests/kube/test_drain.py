@@ -7,6 +7,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from e2e.raw import Raw
 from e2e.watching import until
 from kube.conftest import SERVERS
 from kube.process import Foreign
+from sully.domain.drain.rules import decode_state
 from sully.runtime.clock import SystemClock
 from sully.testing.cluster import process
 from sully.testing.remote import running, simulated_nodes
@@ -264,6 +266,20 @@ def test_rate_and_burst_take_their_time(cluster: Cluster) -> None:
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert clock.monotonic() - start >= 3
+
+
+def test_a_burst_is_spent_and_recorded(cluster: Cluster) -> None:
+    clock, words = SystemClock(), ("device", *cluster.devices(), "--yes", "--wait-ready", "0s")
+    start = clock.now()
+
+    # Without the burst the second pod would have to wait for an hour.
+    done = cluster.sully("drain", *words, "--rate", "1/1h", "--burst", "2")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    state = decode_state([rule["metadata"]["annotations"] for rule in cluster.rules()])
+    assert state.evicted == 2
+    assert state.full_at is not None
+    assert start <= state.full_at - timedelta(hours=2) <= clock.now()
 
 
 def test_a_dry_run_changes_nothing(cluster: Cluster) -> None:

@@ -65,5 +65,52 @@ def test_taints_get_their_time_and_keep_it(there: Foreign, admin: Raw) -> None:
     assert times(second) == times(first)
 
 
+def test_the_command_records_who_why_and_until_when(there: Foreign, admin: Raw) -> None:
+    for name in ("c1", "c2"):
+        cluster = {
+            "apiVersion": f"{HUB}/v1",
+            "kind": "ManagedCluster",
+            "metadata": {"name": name},
+            "spec": {"hubAcceptsClient": True},
+        }
+        assert admin.request("POST", CLUSTERS, cluster).code == 201
+    work = ("maintenance=net:NoSelect", "--reason", "network work", "--for", "2h", "--yes")
+    tainted = there.sully("taint", "cluster", "c1", *work)
+    overwritten = there.sully(
+        "taint", "cluster", "c1", "maintenance=power:NoSelect", "--overwrite", "--yes"
+    )
+    explained = there.sully("explain", "cluster", "c1")
+    there.sully("taint", "cluster", "c2", "brief:NoSelect", "--for", "1s", "--yes")
+    with controllers(there.kubeconfig, "--only", "clusters,expiry") as hub:
+        hub.wait_for("leading since")
+        found = until(admin, CLUSTERS, lambda found: "brief" not in times(found["c2"]))
+        for name in found:
+            change = {"metadata": {"finalizers": None}}
+            admin.request("PATCH", f"{CLUSTERS}/{name}", change, kind=MERGE)
+    untainted = there.sully("untaint", "cluster", "c1", "maintenance", "--yes")
+    history = there.sully("history", "cluster", "c1", "-o", "wide", "--no-headers")
+    expired = there.sully("history", "cluster", "c2", "--no-headers")
+    everything = there.sully("history", "--no-headers")
+
+    assert (tainted.returncode, overwritten.returncode) == (0, 0), tainted.stderr
+    assert untainted.returncode == 0, untainted.stderr
+    assert 'by kubernetes-admin, reason "network work", until ' in explained.stdout
+    assert [_without_times(line) for line in history.stdout.splitlines()] == [
+        "tainted cluster/c1 maintenance=net:NoSelect, until - kubernetes-admin network work",
+        "untainted cluster/c1 maintenance=net:NoSelect - kubernetes-admin -",
+        "tainted cluster/c1 maintenance=power:NoSelect, until - kubernetes-admin network work",
+        "untainted cluster/c1 maintenance=power:NoSelect - kubernetes-admin -",
+    ]
+    assert [_without_times(line) for line in expired.stdout.splitlines()] == [
+        "tainted cluster/c2 brief:NoSelect, by kubernetes-admin, until",
+        "untainted cluster/c2 brief:NoSelect, by expiry",
+    ]
+    assert len(everything.stdout.splitlines()) == 6, everything.stderr
+
+
+def _without_times(line: str) -> str:
+    return " ".join(word for word in line.split() if not word.startswith("20"))
+
+
 def _timed(cluster: Obj) -> list[str]:
     return [time for time in times(cluster).values() if time]

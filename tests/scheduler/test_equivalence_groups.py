@@ -19,7 +19,7 @@ def joins(key: Key, place: int, equivalence: bytes = b"q") -> Step:
 
 
 def leaves(key: Key) -> Step:
-    return lambda groups: groups.leave(key)
+    return lambda groups: groups.remove(key)
 
 
 THREE = (joins(A, 1), joins(B, 2), joins(C, 3))

@@ -175,9 +175,24 @@ BAD_BINDINGS: dict[str, tuple[Obj, str]] = {
         " Warn (repeating the same validation failure information in the API response and headers"
         " serves no purpose)",
     ),
-    "parameters by label": (
-        binding(paramRef={"selector": {}, "parameterNotFoundAction": "Deny"}),
-        "spec.paramRef.selector: Forbidden: not supported by this server: use `name`",
+    "parameters by name and label": (
+        binding(paramRef={"name": "x", "selector": {}, "parameterNotFoundAction": "Deny"}),
+        "[spec.paramRef.name: Forbidden: name and selector are mutually exclusive,"
+        " spec.paramRef.selector: Forbidden: name and selector are mutually exclusive]",
+    ),
+    "parameters by nothing": (
+        binding(paramRef={"parameterNotFoundAction": "Deny"}),
+        "spec.paramRef: Required value: one of name or selector must be specified",
+    ),
+    "an operator of labels that does not exist": (
+        binding(
+            paramRef={
+                "selector": {"matchExpressions": [{"key": "a", "operator": "Is"}]},
+                "parameterNotFoundAction": "Deny",
+            }
+        ),
+        'spec.paramRef.selector.matchExpressions[0].operator: Invalid value: "Is": not a valid'
+        " selector operator",
     ),
 }
 
@@ -346,6 +361,95 @@ async def test_a_parameter(world: World) -> None:
     assert await refusal(world, MAPS, config(a="2")) == (422, f"{DENIED}not 3")
 
 
+@dataclass(frozen=True)
+class Selected:
+    """Parameters by label; those of `default` are a=1 (level: low) and a=2 (level: high)."""
+
+    selector: Obj
+    accepted: tuple[str, ...] = ()
+    """The values that satisfy all selected parameters, of 1, 2 and 3."""
+    missing: str = "Deny"
+    namespace: str = ""
+    denied: str = ""
+
+
+NONE_FOUND = (
+    "failed to configure binding: no params found for policy binding with `Deny`"
+    " parameterNotFoundAction"
+)
+SELECTED = {
+    "one": Selected({"matchLabels": {"level": "low"}}, ("1",), denied="not 1"),
+    "another": Selected({"matchLabels": {"level": "high"}}, ("2",), denied="not 2"),
+    "by an expression": Selected(
+        {"matchExpressions": [{"key": "level", "operator": "NotIn", "values": ["low"]}]},
+        ("2",),
+        denied="not 2",
+    ),
+    "all: each is evaluated": Selected({}, (), denied="not "),
+    "none, which is denied": Selected({"matchLabels": {"level": "no"}}, (), denied=NONE_FOUND),
+    "none, which is allowed": Selected(
+        {"matchLabels": {"level": "no"}}, ("1", "2", "3"), missing="Allow"
+    ),
+    "of another namespace": Selected(
+        {"matchLabels": {"level": "low"}}, ("3",), namespace="kube-system", denied="not 3"
+    ),
+}
+
+
+def labelled(name: str, value: str, level: str, namespace: str = "default") -> Obj:
+    labels = {"level": level}
+    return {
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
+        "data": {"a": value},
+    }
+
+
+@pytest.mark.parametrize("case", SELECTED.values(), ids=SELECTED.keys())
+async def test_parameters_by_label(world: World, case: Selected) -> None:
+    for param in (
+        labelled("low", "1", "low"),
+        labelled("high", "2", "high"),
+        labelled("elsewhere", "3", "low", "kube-system"),
+    ):
+        await world.admin.create(MAPS, param)
+    ref = {"selector": case.selector, "parameterNotFoundAction": case.missing}
+    equal = validation("object.data.a == params.data.a", messageExpression='"not " + params.data.a')
+    await world.bind(
+        policy(equal, paramKind={"apiVersion": "v1", "kind": "ConfigMap"}),
+        binding(paramRef=ref | ({"namespace": case.namespace} if case.namespace else {})),
+    )
+
+    for value in ("1", "2", "3"):
+        if value in case.accepted:
+            await world.admin.create(MAPS, config(f"c-{value}", a=value))
+        else:
+            code, text = await refusal(world, MAPS, config(a=value))
+            assert code == 422
+            assert text.startswith(DENIED + case.denied)
+
+
+async def test_parameters_of_the_cluster_by_label(world: World) -> None:
+    classes: Kind[Obj] = Kind(
+        "resource.k8s.io", "v1", "deviceclasses", "DeviceClass", dict, namespaced=False
+    )
+    kind = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass"}
+    ref = {"selector": {"matchLabels": {"limits": "yes"}}, "parameterNotFoundAction": "Allow"}
+    message = 'params.kind + " " + params.metadata.name'
+    await world.bind(
+        policy(validation("false", messageExpression=message), paramKind=kind),
+        binding(paramRef=ref),
+    )
+
+    await world.admin.create(MAPS, config("before"))
+    metadata = {"name": "gpus", "labels": {"limits": "yes"}}
+    await world.admin.create(classes, {"metadata": metadata, "spec": {}})
+    during = await refusal(world, MAPS, config())
+    await world.admin.delete(classes, Key("", "gpus"))
+    await world.admin.create(MAPS, config("after"))
+
+    assert during == (422, f"{DENIED}DeviceClass gpus")
+
+
 async def test_updates_and_deletions(world: World) -> None:
     await world.admin.create(MAPS, config(a="1"))
     same = validation("object == null ? oldObject.data.a != '1' : object.data == oldObject.data")
@@ -414,5 +518,8 @@ async def test_parameters_that_the_author_may_not_read(world: World) -> None:
         await eve.create(POLICIES, secrets)
     await world.admin.create(POLICIES, secrets)
     named = {"name": "token", "namespace": "default", "parameterNotFoundAction": "Deny"}
-    with pytest.raises(ApiError, match=r"spec\.paramRef: Forbidden: user eve does not have"):
-        await eve.create(BINDINGS, binding(paramRef=named))
+    selected = {"selector": {}, "namespace": "default", "parameterNotFoundAction": "Deny"}
+    for params, verb in ((named, "get"), (selected, "list")):
+        want = rf'spec\.paramRef: Forbidden: user eve does not have "{verb}" permission'
+        with pytest.raises(ApiError, match=want):
+            await eve.create(BINDINGS, binding(paramRef=params))

@@ -22,6 +22,7 @@ from definitions import (
 )
 from serving import APPLY, MERGE, STRATEGIC, Asgi, local
 from sully.store.memory import MemoryStore
+from sully.testing.patience import PATIENCE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 OBJECTS = f"/apis/{GROUP}/v1/namespaces/default/crontabs"
@@ -387,8 +388,9 @@ async def test_deleting_a_definition_deletes_its_objects(defining: Defining) -> 
     assert server.store.resources().count(f"{GROUP}/crontabs") == 0
 
 
-async def test_watches_end_with_their_definition(defining: Defining) -> None:
+async def test_watches_end_after_their_definition(defining: Defining) -> None:
     server = defining.server
+    server.api.watcher.unserved_seconds = 0.01
     await defining.define(definition())
     async with server.watch(OBJECTS) as watch:
         (await server.post(OBJECTS, custom())).ok(201)
@@ -398,6 +400,23 @@ async def test_watches_end_with_their_definition(defining: Defining) -> None:
         events = await watch.until(lambda seen: seen.ended)
 
     assert [event["type"] for event in events] == ["ADDED", "DELETED"]
+
+
+async def test_a_definition_is_gone_before_the_watches_of_its_kind_end(defining: Defining) -> None:
+    server = defining.server
+    server.api.watcher.unserved_seconds = PATIENCE
+    await defining.define(definition())
+    async with server.watch(DEFINITIONS) as definitions, server.watch(OBJECTS) as watch:
+        (await server.post(OBJECTS, custom())).ok(201)
+        await definitions.until(lambda seen: len(seen.events) == 1)
+        await watch.until(lambda seen: len(seen.events) == 1)
+        (await server.delete(f"{DEFINITIONS}/crontabs.{GROUP}")).ok()
+        await defining.settle()
+        await definitions.until(lambda seen: seen.events[-1]["type"] == "DELETED")
+        await watch.until(lambda seen: seen.events[-1]["type"] == "DELETED")
+
+        assert (await server.get(OBJECTS)).code == 404
+        assert not watch.ended
 
 
 async def test_another_replica_and_the_next_start_serve_the_same() -> None:

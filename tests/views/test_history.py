@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import permutations
+from typing import Literal
 
 import pytest
 
+from sully.api.cluster.taint_history import TAINT_HISTORY, TaintEntry, write_history
 from sully.api.resource.types import DeviceTaintSelector
 from sully.api.sully.types import (
     EvictedPod,
@@ -21,7 +23,7 @@ from sully.api.sully.types import (
     TaintRecordStatus,
 )
 from sully.machinery.meta import ObjectMeta
-from sully.testing.builders import DRIVER, cel, class_, device, select, slice_, taint, text
+from sully.testing.builders import DRIVER, cel, class_, cluster, device, select, slice_, taint, text
 from sully.testing.clock import NOON
 from sully.views.history import HistoryEntry, entries_about, history_entries, needs_inventory, parts
 from sully.views.kinds import CLASSES, SLICES
@@ -92,7 +94,7 @@ def test_a_rule_is_made_changed_and_lifted() -> None:
     assert (made.what, made.rule, made.by, made.why) == ("tainted", "a", "alice", "why")
     assert made.selector == select(pool="p")
     assert (changed.what, changed.change, changed.time) == ("changed", "paused", change.time)
-    assert (lifted.what, lifted.by, lifted.evicted) == ("lifted", "expiry", 3)
+    assert (lifted.what, lifted.by, lifted.evicted) == ("deleted", "expiry", 3)
 
 
 def test_the_count_of_a_deleted_rule_is_never_below_the_evictions_shown() -> None:
@@ -100,7 +102,7 @@ def test_the_count_of_a_deleted_rule_is_never_below_the_evictions_shown() -> Non
 
     for recorded, expected in ((0, 3), (3, 3), (4, 4)):
         (*_, lifted) = history_entries([ruled("a", lifted=True)], left[:recorded])
-        assert (lifted.what, lifted.evicted) == ("lifted", expected)
+        assert (lifted.what, lifted.evicted) == ("deleted", expected)
 
 
 def test_a_count_is_complete_only_where_the_evictor_keeps_records() -> None:
@@ -134,13 +136,36 @@ def test_the_order_is_that_of_time_whatever_the_order_of_records() -> None:
                 ("evicted", "q"),
                 ("evicted", "o"),
                 ("evicted", "p"),
-                ("lifted", "a"),
+                ("deleted", "a"),
             ]
 
 
 def _pod(entry: HistoryEntry) -> str:
     assert entry.eviction is not None
     return entry.eviction.spec.pod.name
+
+
+HISTORY: list[tuple[Literal["tainted", "untainted"], str]] = [
+    ("tainted", "a"),
+    ("untainted", "a"),
+    ("tainted", "b"),
+]
+
+
+def test_a_taint_of_a_cluster_that_is_changed_is_removed_first() -> None:
+    entries = [
+        TaintEntry(time=NOON, event=event, key="maintenance", value=value, effect="NoSelect")
+        for event, value in HISTORY
+    ]
+    tainted = cluster("c", annotations={TAINT_HISTORY: write_history(entries)})
+
+    found = history_entries((), (), (tainted,), complete=True)
+
+    assert [(entry.what, entry.taint.value) for entry in found if entry.taint is not None] == [
+        ("tainted", "a"),
+        ("lifted", "a"),
+        ("tainted", "b"),
+    ]
 
 
 def test_an_eviction_says_why() -> None:
@@ -181,7 +206,7 @@ NOW = Snapshot(
 )
 SMALL = select(pool="p", selectors=cel(f'device.attributes["{DRIVER}"].?size.orValue("") == "s"'))
 TAINTED = [("tainted", False)]
-UNSURE = [("tainted", True), ("lifted", True)]
+UNSURE = [("tainted", True), ("deleted", True)]
 RULES: dict[str, tuple[TaintRecord, str, list[tuple[str, bool]]]] = {
     "by names": (ruled("a"), "big", [("tainted", False)]),
     "by other names": (ruled("a", on=select(pool="q")), "big", []),
@@ -207,7 +232,7 @@ RULES: dict[str, tuple[TaintRecord, str, list[tuple[str, bool]]]] = {
     "a rule that went elsewhere tells its end": (
         ruled("a", lifted=True, later=select(pool="q")),
         "big",
-        [("tainted", False), ("lifted", False)],
+        [("tainted", False), ("deleted", False)],
     ),
     "a pod had to leave it": (
         ruled("a", on=SMALL),

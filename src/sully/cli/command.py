@@ -2,7 +2,7 @@
 
 Help has the order of kubectl's: what the command does, examples, flags, usage. A usage error is one
 line and a pointer to the help. A flag with an optional value (`--dry-run`) does not take the next
-word as its value, and a renamed flag still works, with a warning.
+word as its value.
 
     @command("devices", usage="[PATTERN...] [flags]", help="List devices ...", examples="...")
     @click.option("--tainted", is_flag=True, help="List only devices with taints.")
@@ -10,7 +10,7 @@ word as its value, and a renamed flag still works, with a warning.
 """
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
@@ -74,31 +74,29 @@ class Choice(click.Choice[str]):
 
 
 class Command(click.Command):
-    """A command with examples; `renamed` maps old flags to new ones."""
+    """A command with examples in its help."""
 
     def __init__(
         self,
         *args: Any,
         usage: str = "[flags]",
         examples: str = "",
-        renamed: Mapping[str, str] | None = None,
         **settings: Any,
     ) -> None:
         super().__init__(*args, **{"context_settings": SETTINGS, **settings})
         self.usage = usage
         self.examples = examples
-        self.renamed = renamed or {}
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse flags and arguments in any order; refuse what is left."""
         ctx.allow_extra_args = True
-        rest = super().parse_args(ctx, list(self.expanded(args, quiet=ctx.resilient_parsing)))
+        rest = super().parse_args(ctx, list(self.expanded(args)))
         if rest and not ctx.resilient_parsing:
             raise click.UsageError(f"unexpected argument: {' '.join(rest)}", ctx)
         return rest
 
-    def expanded(self, args: Sequence[str], *, quiet: bool = True) -> Iterator[str]:
-        """Yield arguments with renamed flags and optional values written out."""
+    def expanded(self, args: Sequence[str]) -> Iterator[str]:
+        """Yield arguments with optional values written out."""
         optional = {
             name: f"{name}={param.flag_value}"
             for param in self.params
@@ -108,14 +106,7 @@ class Command(click.Command):
             for name in param.opts
         }
         for arg in args:
-            flag, equals, value = arg.partition("=")
-            new = self.renamed.get(flag, flag)
-            if new != flag and not quiet:
-                follow_log_format(args)
-                # In the words of kubectl.
-                report_warning(f"Flag {flag} has been deprecated, use {new} instead", lead="")
-            full = f"{new}{equals}{value}"
-            yield optional.get(full, full)
+            yield optional.get(arg, arg)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command with its options as one value."""
@@ -163,14 +154,14 @@ def report_error(text: str, hint: str = "") -> None:
         print("\n".join(filter(None, (f"error: {text}", hint))), file=sys.stderr)
 
 
-def report_warning(text: str, lead: str = "warning: ") -> None:
+def report_warning(text: str) -> None:
     """Print a warning, or log it where logs are JSON lines."""
     from sully.runtime.log import get_logger, is_json
 
     if is_json():
         get_logger("sully").warning(text)
     else:
-        print(f"{lead}{text}", file=sys.stderr)
+        print(f"warning: {text}", file=sys.stderr)
 
 
 def usage_error(error: click.UsageError) -> tuple[str, str]:

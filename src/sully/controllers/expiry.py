@@ -71,5 +71,5 @@ class ExpiryController(Generic[T]):
             await self._transport.delete(kind, key, preconditions)
         except NotFound:
             return
-        text = f"Deleted because its time, {metadata.annotations[EXPIRES_AT]}, has come"
+        text = f"Deleted because it expired at {metadata.annotations[EXPIRES_AT]}"
         self._recorder.event(reference(kind, obj), "Normal", "Expired", text)

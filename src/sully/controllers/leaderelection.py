@@ -28,11 +28,20 @@ Handler = Callable[[], None]
 class LeaderElectedManager:
     """Starts a manager when the lease is acquired and stops it before another can acquire it."""
 
-    def __init__(self, build: Build, *, clock: Clock, elector: LeaderElector | None) -> None:
+    def __init__(
+        self,
+        build: Build,
+        *,
+        clock: Clock,
+        elector: LeaderElector | None,
+        standby: Callable[[], Manager] | None = None,
+    ) -> None:
         self.elector = elector
         self.since: datetime | None = None
         """When all existing objects had been reconciled; None while another leads."""
         self._build = build
+        self._standby = standby
+        """Builds what runs while another process leads; it must write nothing."""
         self._clock = clock
         self._handlers: list[Handler] = []
         self._stopping = asyncio.Event()
@@ -73,7 +82,8 @@ class LeaderElectedManager:
         """Wait for the lease, and notify if another process holds it."""
         if not await elector.try_acquire_or_renew():
             self._notify()
-            await elector.acquire()
+            standby = self._standby().run() if self._standby else asyncio.Event().wait()
+            await wait_first(elector.acquire(), standby)
 
     async def _lead(self) -> None:
         """Run controllers until the lease is lost or `stop`; the lease is renewed until the end."""

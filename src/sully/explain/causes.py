@@ -71,6 +71,8 @@ class ClusterTaint(msgspec.Struct, frozen=True, kw_only=True):
     condition: str = ""
     status: str = ""
     """Of that condition; empty if it was never reported."""
+    why: str = ""
+    until: datetime | None = None
 
 
 class PodFacts(msgspec.Struct, frozen=True, kw_only=True):

@@ -158,6 +158,9 @@ ClaimUser: claim {claim}
 NotAllocatable: Even when it is free, it cannot be allocated ({text}).
 AdminAccess: Claim {claims} {claims:has/have} admin access to it, which does not prevent
     scheduling.
+UnpublishedTaint: If it were published, it would have {taint}.
+PoolTaint: Its pool also has a taint for {device}, which is not a published device, so no device is
+    affected: {taint}.
 Patched: {names} {names:is/are} set by {patch}, not by the driver.
 RemovedByPatch: {names} {names:is/are} removed by {patch}.
 InactiveTaints: The taints that the driver publishes for {devices:2} have no effect: {why}.
@@ -188,7 +191,8 @@ NotRecorded: How many pods were evicted so far is not recorded here: the control
 PolicyProblem: {message:sentence}
 Overrides: patch {patch} ({values})
 ClusterTaint: taint {taint}[, added {added}][ by {by}| with {program}][{by:?}{condition:?} because
-    its condition {condition}[ is {status}| was never reported]]
+    its condition {condition}[ is {status}| was never reported]][, reason {why:quoted}][, until
+    {until}]
 ClusterHasTaint: It has {taint}.
 TaintOnCluster: On {cluster}: {taint}.
 ClusterCondition: [On {cluster}: |Its ]{type} is {status}[ since {at}]: {message:sentence}

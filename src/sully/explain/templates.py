@@ -210,6 +210,9 @@ StillAllocated (Unpublished): {subject} is no longer published by any driver, bu
     still {claims:has/have} it.
   *taints
   > Check that the driver is running; the allocation ends with its last pod.
+UnknownDevice (Unpublished): {subject} is not published by any driver, and no claim has it.
+  *taints
+  > If it should exist, check its name, and that its driver is running.
 NotPublished (Gone): {subject} is no longer published by any driver, and no claim has it; pod {pod}
     was evicted from it at {at} because of <sources>.
   *taints

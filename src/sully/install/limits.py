@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sully.api.cluster.types import HEALTH_KEYS
+from sully.api.core.checks import DRIVER_MAX
 from sully.api.resource.selectors import EXPRESSION_MAX, SELECTORS_MAX
 from sully.api.resource.validation.conditions import CONDITIONS_MAX
 from sully.api.resource.validation.devices import ATTRIBUTE_VALUES_MAX, SEMVER_PATTERN
 from sully.api.resource.validation.devices import TEXT_MAX as ATTRIBUTE_MAX
-from sully.api.resource.validation.names import DRIVER_MAX, IDENTIFIER_MAX, POOL_MAX
+from sully.api.resource.validation.names import IDENTIFIER_MAX, POOL_MAX
 from sully.api.resource.validation.rules import PATCH_VALUES_MAX
 from sully.api.resource.validation.taints import DESCRIPTION_MAX, TAINTS_MAX
 from sully.api.sully.device_policy_validation import (

@@ -37,6 +37,7 @@ AGENTS: dict[str, tuple[str, ...]] = {
     "history": ("taint-history-controller",),
     "expiry": ("taint-expiry-controller",),
     "patchstatus": ("slice-patch-status-controller",),
+    "poolstatus": ("resourcepoolstatusrequest-controller",),
     "deviceconflicts": ("device-conflict-controller",),
     "devicetaintpolicies": ("device-taint-policy-controller",),
     "clusters": (
@@ -51,6 +52,7 @@ AGENTS: dict[str, tuple[str, ...]] = {
 }
 """The identities of a controller on our own server, by the name that `--only` takes."""
 
+POOL_STATUS_REQUESTS = "resourcepoolstatusrequests"
 _EVENTS = on("core", "events", "create patch")
 _PATCHES = f"{RESOURCE} {OURS}"  # in the group of ours where they are custom resources
 _DEVICES = (
@@ -155,6 +157,7 @@ RIGHTS: dict[str, tuple[Obj, ...]] = {
         _EVENTS,
     ),
     "patchstatus": (*_DEVICES, on(_PATCHES, f"{PATCHES}/status", "patch"), _EVENTS),
+    "poolstatus": (),
     "deviceconflicts": (*_DEVICES, on(RESOURCE, "resourceclaims", READ), _EVENTS),
     "devicetaintpolicies": (
         on(RESOURCE, "deviceclasses resourceclaims resourceslices", READ),
@@ -206,14 +209,19 @@ RIGHTS: dict[str, tuple[Obj, ...]] = {
 }
 """The rules of each controller, by the name that `--only` takes."""
 
+_BUDGET_RULES: tuple[Obj, ...] = (
+    on("core", "pods/eviction", "create"),
+    on("policy", "poddisruptionbudgets", READ),
+)
+_POOL_STATUS_RULES: tuple[Obj, ...] = (
+    on(RESOURCE, POOL_STATUS_REQUESTS, f"delete {READ}"),
+    on(RESOURCE, f"{POOL_STATUS_REQUESTS}/status", "update"),
+    on(RESOURCE, f"deviceclasses devicetaintrules {PATCHES} resourceslices", READ),
+    on(RESOURCE, "resourceclaims", READ),
+)
 GATED: dict[str, dict[str, tuple[Obj, ...]]] = {
-    EFFECTS[effect].feature_gate: {
-        "eviction": (
-            on("core", "pods/eviction", "create"),
-            on("policy", "poddisruptionbudgets", READ),
-        )
-    }
-    for effect in BUDGET_EFFECTS
+    **{EFFECTS[effect].feature_gate: {"eviction": _BUDGET_RULES} for effect in BUDGET_EFFECTS},
+    "DRAResourcePoolStatus": {"poolstatus": _POOL_STATUS_RULES},
 }
 """Additional rules of a controller, by feature gate."""
 

@@ -22,6 +22,8 @@ class Compat:
 
     client_errors_are_400: bool = True
     """Client errors that Kubernetes answers with 500 get 400 and the same text."""
+    honors_dry_run_of_url: bool = True
+    """A deletion with `dryRun=All` in its URL deletes nothing, also if it has a body."""
     serves_sully_kinds: bool = True
     """The kinds, versions and fields that Sully adds are served."""
     enables_sully_gates: bool = True
@@ -58,6 +60,8 @@ class Compat:
     """An allocation with a device that another claim holds is rejected."""
     enforces_pool_owners: bool = True
     """Slices of a node count only in pools of that node."""
+    counts_devices_once: bool = True
+    """An allocated device is not also unavailable in the status of its pool, as documented."""
 
     # Eviction
 
@@ -119,7 +123,7 @@ class Compat:
     warns_about_placements: bool = True
     """Placements and sets that cannot be evaluated get a warning."""
     allows_placement_limits: bool = True
-    """Flags set default tolerations for health taints and a budget of departures."""
+    """Flags set default tolerations for health taints and a budget of removals."""
     honors_prefer_no_select: bool = True
     """Clusters without an untolerated PreferNoSelect taint come first."""
     prefers_lasting_clusters: bool = True

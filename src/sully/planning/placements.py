@@ -16,7 +16,7 @@ from sully.api.cluster.types import ManagedCluster, ManagedClusterSet
 from sully.client.objects import key_of
 from sully.client.transport import Key, Kind
 from sully.controllers.placement.settings import PlacementSettings
-from sully.domain.clusters.hub import BUILT_IN_SETS, is_astray
+from sully.domain.clusters.hub import BUILT_IN_SETS, is_modified
 from sully.domain.placement.changes import (
     Change,
     DropBinding,
@@ -115,7 +115,7 @@ def _step(change: Put | Remove) -> Iterator[Change]:
 def _restored(cluster_set: ManagedClusterSet) -> ManagedClusterSet:
     """Return a set as the hub stores it: it restores the selectors of built-in sets."""
     name = cluster_set.metadata.name
-    if name not in BUILT_IN_SETS or not is_astray(cluster_set):
+    if name not in BUILT_IN_SETS or not is_modified(cluster_set):
         return cluster_set
     spec = replace(cluster_set.spec, cluster_selector=BUILT_IN_SETS[name])
     return replace(cluster_set, spec=spec)

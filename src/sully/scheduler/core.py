@@ -169,7 +169,7 @@ class SchedulingCore:
             return
         rank = self.queue.rank(key)
         if not result.equivalence or rank is None:
-            self.groups.leave(key)
+            self.groups.remove(key)
             return
         represented = self.groups.join(result.equivalence, rank, key)
         if represented is not None:
@@ -177,7 +177,7 @@ class SchedulingCore:
 
     def _leave_group(self, key: Key) -> None:
         if self.groups is not None:
-            self.groups.leave(key)
+            self.groups.remove(key)
 
     def judge(self, pod: Pod, now: datetime) -> ScheduleResult | Unschedulable | ClaimsNotReady:
         """Decide about a pod that is not in the queue, and change nothing."""

@@ -116,7 +116,7 @@ def _expiries(wanted: Sequence[ResourceClaim], as_of: AsOf) -> Iterator[Expiries
     for claim in wanted:
         for request in claim.spec.devices.requests or ():
             if _is_limited(request):
-                yield from (as_of.expiries(given.tolerations) for given in _alternatives(request))
+                yield from (as_of.expiries(exact.tolerations) for exact in _alternatives(request))
 
 
 def _alternatives(
@@ -128,8 +128,8 @@ def _alternatives(
 def _is_limited(request: DeviceRequest) -> bool:
     return any(
         toleration.toleration_seconds is not None
-        for given in _alternatives(request)
-        for toleration in given.tolerations
+        for exact in _alternatives(request)
+        for toleration in exact.tolerations
     )
 
 
@@ -142,5 +142,5 @@ def _unlimited(request: DeviceRequest) -> DeviceRequest:
     )
 
 
-def _tolerating(given: Exact) -> Exact:
-    return msgspec.structs.replace(given, tolerations=without_seconds(given.tolerations))
+def _tolerating(exact: Exact) -> Exact:
+    return msgspec.structs.replace(exact, tolerations=without_seconds(exact.tolerations))

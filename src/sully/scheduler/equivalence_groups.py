@@ -2,7 +2,7 @@
 
 When a thousand equal pods are unschedulable, every device that is released would cause a thousand
 attempts. The first pod of the queue represents all; when it is bound, or deleted, the next one is
-activated. A pod that is bound leaves less for others, so those behind it would not fit either.
+activated. A bound pod reduces what is free for others, so those behind it would not fit either.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class EquivalenceGroups:
         self._activate = activate
         self._groups: dict[EquivalenceClass, _Group] = {}
         self._members: dict[Key, tuple[EquivalenceClass, Rank]] = {}
-        """The group of each pod; one that left stays in the heap of its group until it comes up."""
+        """The group of each pod; a removed one stays in the heap of its group until popped."""
 
     def __bool__(self) -> bool:
         """Report whether there are groups."""
@@ -45,7 +45,7 @@ class EquivalenceGroups:
         group = self._groups.get(equivalence)
         if group is not None and self._is_member(equivalence, (rank, key)):
             return key if group.representative != (rank, key) else None
-        self.leave(key)
+        self.remove(key)
         self._members[key] = equivalence, rank
         group = self._groups.get(equivalence)
         if group is None:
@@ -56,7 +56,7 @@ class EquivalenceGroups:
         heappush(group.represented, represented)
         return represented[1]
 
-    def leave(self, key: Key) -> None:
+    def remove(self, key: Key) -> None:
         """Remove a pod; if it represented a group, the next pod of the group is activated."""
         equivalence, rank = self._members.pop(key, (b"", None))
         group = self._groups.get(equivalence)

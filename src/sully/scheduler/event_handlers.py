@@ -134,7 +134,7 @@ class EventHandlers:
         elif old is not None:
             self._queue.remove(key)
             if self._groups is not None:
-                self._groups.leave(key)
+                self._groups.remove(key)
 
     def _assigned_pod_changed(self, old: Pod, new: Pod) -> None:
         relabeled = new.metadata.labels != old.metadata.labels

@@ -212,8 +212,8 @@ class Judge:
         filters = constraints.filters if constraints is not None else None
         fit = decide(pod, requests, self._nodes.by_load(), wanted, unfit, filters)
         if isinstance(fit, FitError):
-            told = diagnose and self._options.diagnoses
-            diagnosis = self._diagnosis(pod, wanted, filters) if told else None
+            diagnosed = diagnose and self._options.diagnoses
+            diagnosis = self._diagnosis(pod, wanted, filters) if diagnosed else None
             preempted = self._preemptions(pod, wanted, fit) if diagnose else ()
             return Unschedulable(fit, diagnosis, wanted.to_deallocate, preemptions=preempted)
         if constraints is not None:

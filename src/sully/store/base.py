@@ -209,9 +209,9 @@ class Store(ABC):
     async def catch_up(self) -> None:
         """Wait until everything is visible here that was acknowledged before, here or elsewhere.
 
-        `get`, and `list` without a revision, do so themselves. `newest`, `revision` and `watch`
-        cannot wait; callers that must not miss writes of other processes call this before. In a
-        store of one process there is nothing to wait for. Raises `UnavailableError`.
+        `get`, and `list` without a revision, do so themselves. `newest`, `current`, `revision` and
+        `watch` cannot wait; callers that must not miss writes of other processes call this before.
+        In a store of one process there is nothing to wait for. Raises `UnavailableError`.
         """
 
     @abstractmethod
@@ -226,6 +226,10 @@ class Store(ABC):
         disk: a commit that builds on it fails if the write it builds on does. Never return it to
         clients. Nothing can come between this call and a `commit` that follows without `await`.
         """
+
+    @abstractmethod
+    def current(self, resource: str, namespace: str | None = None) -> Sequence[Record]:
+        """Return the acknowledged records of a resource, in order, without waiting: see `watch`."""
 
     @abstractmethod
     async def list(

@@ -62,7 +62,7 @@ class EventLog:
         self._waiting.add(future)
         return future
 
-    def leave(self, waiter: asyncio.Future[None]) -> None:
+    def remove_waiter(self, waiter: asyncio.Future[None]) -> None:
         """Remove a waiter."""
         self._waiting.discard(waiter)
 
@@ -125,7 +125,7 @@ class Cursor(Subscription):
         try:
             await waiter
         finally:
-            self._log.leave(waiter)
+            self._log.remove_waiter(waiter)
             self._waiter = None
 
     @property

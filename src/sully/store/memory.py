@@ -70,6 +70,11 @@ class ReadSide(Store):
         """Return the newest acknowledged state of a key."""
         return self._state.get(key)
 
+    def current(self, resource: str, namespace: str | None = None) -> Sequence[Record]:
+        """Return the acknowledged records of a resource, in order, without waiting."""
+        revision = self._state.revision
+        return self._state.page(resource, namespace, at=revision, start=None, limit=None).records
+
     async def list(
         self,
         resource: str,

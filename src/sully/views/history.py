@@ -26,8 +26,8 @@ from sully.domain.devices.rules import choose, names_match, needs_content
 from sully.domain.devices.taints import EVICTING_EFFECTS
 from sully.views.devices.inventory import Inventory
 
-What = Literal["tainted", "changed", "evicted", "lifted"]
-_ORDER: tuple[What, ...] = ("tainted", "changed", "evicted", "lifted")
+What = Literal["tainted", "changed", "evicted", "deleted"]
+_ORDER: tuple[What, ...] = ("tainted", "changed", "evicted", "deleted")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,9 @@ def _never_evicts(record: TaintRecord) -> bool:
 def _order(entry: HistoryEntry) -> tuple[datetime, int, str, str]:
     pod = entry.eviction.spec.pod if entry.eviction is not None else None
     name = f"{pod.namespace}/{pod.name}" if pod is not None else ""
-    return entry.time, _ORDER.index(entry.what), entry.rule or entry.cluster, name
+    # What happened to a cluster is recorded in order: a taint that is changed is removed first.
+    rank = 0 if entry.cluster else _ORDER.index(entry.what)
+    return entry.time, rank, entry.rule or entry.cluster, name
 
 
 def _rule_entries(record: TaintRecord, recorded: Mapping[str, int]) -> Iterator[HistoryEntry]:
@@ -129,7 +131,7 @@ def _rule_entries(record: TaintRecord, recorded: Mapping[str, int]) -> Iterator[
     if status.deleted_time is not None:
         yield HistoryEntry(
             time=status.deleted_time,
-            what="lifted",
+            what="deleted",
             rule=name,
             uid=uid,
             taint=status.taint or spec.taint,
@@ -143,7 +145,7 @@ def _cluster_entries(cluster: ManagedCluster) -> Iterator[HistoryEntry]:
     for entry in read_history(cluster.metadata.annotations):
         yield HistoryEntry(
             time=entry.time,
-            what="tainted" if entry.event == "tainted" else "lifted",
+            what="tainted" if entry.event == "tainted" else "deleted",
             cluster=cluster.metadata.name,
             taint=ClusterTaint(key=entry.key, value=entry.value, effect=entry.effect),
             by=entry.by,

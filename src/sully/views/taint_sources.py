@@ -208,7 +208,7 @@ _Id = tuple[SourceKind, str, str, str, str]
 
 
 @dataclass(slots=True)
-class _Found:
+class _SourceUsage:
     """What is found about one source."""
 
     taint: DeviceTaint
@@ -234,7 +234,7 @@ class _PublishedTaints:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._found: dict[_Id, _Found] = {}
+        self._usage: dict[_Id, _SourceUsage] = {}
         for patch in snapshot.of(PATCHES).values():
             for taint in patch.spec.devices.taints:
                 self._note("patch", _name(patch), taint, _name(patch))
@@ -248,46 +248,46 @@ class _PublishedTaints:
         self._read_pods()
 
     def _note(self, kind: SourceKind, name: str, taint: DeviceTaint, obj: str) -> None:
-        found = self._found.setdefault(_id(kind, name, taint), _Found(taint))
-        found.add(taint, obj)
+        usage = self._usage.setdefault(_id(kind, name, taint), _SourceUsage(taint))
+        usage.add(taint, obj)
 
     def _read_devices(self) -> None:
         inventory = self._snapshot.inventory
-        for pool in inventory.pools() if self._found else ():
+        for pool in inventory.pools() if self._usage else ():
             for device in inventory.devices(pool).values():
-                for found in self._of(device.taints):
-                    found.devices.add(device.id)
+                for usage in self._of(device.taints):
+                    usage.devices.add(device.id)
 
     def _read_pods(self) -> None:
         exposures = self._snapshot.exposures
-        for allocated in exposures.usage.allocated(Names()) if self._found else ():
+        for allocated in exposures.usage.allocated(Names()) if self._usage else ():
             device = exposures.inventory.device(allocated.device)
-            for found in self._of(device.taints) if device is not None else ():
-                self._read_claim(found, allocated)
+            for usage in self._of(device.taints) if device is not None else ():
+                self._read_claim(usage, allocated)
 
-    def _read_claim(self, found: _Found, allocated: AllocatedDevice) -> None:
+    def _read_claim(self, usage: _SourceUsage, allocated: AllocatedDevice) -> None:
         exposures, now = self._snapshot.exposures, self._snapshot.taken
-        taint, tolerations = exposures.as_evicting(found.taint), allocated.result.tolerations
+        taint, tolerations = exposures.as_evicting(usage.taint), allocated.result.tolerations
         due = eviction_time(taint, tolerations, now=now, policy=exposures.policy)
         if due is None:
             return
         running = set(map(key_of, exposures.running(allocated.claim)))
-        if taint is not found.taint:
-            found.would_evict |= running
+        if taint is not usage.taint:
+            usage.would_evict |= running
             return
-        found.pending |= {pod: min(due, found.pending.get(pod, due)) for pod in running}
-        found.terminating |= {
+        usage.pending |= {pod: min(due, usage.pending.get(pod, due)) for pod in running}
+        usage.terminating |= {
             key_of(pod)
             for pod in exposures.usage.consumers(allocated.claim)
             if pod.is_terminating and due <= now
         }
 
-    def _of(self, taints: Iterable[SourcedTaint]) -> Iterator[_Found]:
+    def _of(self, taints: Iterable[SourcedTaint]) -> Iterator[_SourceUsage]:
         for sourced in taints:
             if sourced.origin.kind != "DeviceTaintRule":
-                found = self._found.get(self._id_of(sourced))
-                if found is not None:
-                    yield found
+                usage = self._usage.get(self._id_of(sourced))
+                if usage is not None:
+                    yield usage
 
     def _id_of(self, sourced: SourcedTaint) -> _Id:
         name = sourced.origin.name
@@ -302,11 +302,11 @@ class _PublishedTaints:
     def sources(self) -> Iterator[TaintSource]:
         """Yield them: patches, drivers, then taint slices, by name."""
         order = ("patch", "driver", "taint slice")
-        for id_ in sorted(self._found, key=lambda id_: (order.index(id_[0]), *id_[1:])):
-            yield self._source(id_[0], id_[1], self._found[id_])
+        for id_ in sorted(self._usage, key=lambda id_: (order.index(id_[0]), *id_[1:])):
+            yield self._source(id_[0], id_[1], self._usage[id_])
 
-    def _source(self, kind: SourceKind, name: str, found: _Found) -> TaintSource:
-        plane, taint = self._snapshot.control_plane, found.taint
+    def _source(self, kind: SourceKind, name: str, usage: _SourceUsage) -> TaintSource:
+        plane, taint = self._snapshot.control_plane, usage.taint
         patch = self._snapshot.get(PATCHES, Key("", name)) if kind == "patch" else None
         if kind == "patch":
             honored = plane.honors_patched_taint(taint.effect)
@@ -318,14 +318,14 @@ class _PublishedTaints:
         return TaintSource(
             kind=kind,
             name=name,
-            objects=tuple(sorted(found.objects)),
+            objects=tuple(sorted(usage.objects)),
             taint=taint,
-            devices=frozenset(found.devices),
-            state="active" if found.devices else "no device" if honored else "no effect",
-            since=found.since,
-            pending=found.pending,
-            terminating=frozenset(found.terminating),
-            would_evict=frozenset(found.would_evict),
+            devices=frozenset(usage.devices),
+            state="active" if usage.devices else "no device" if honored else "no effect",
+            since=usage.since,
+            pending=usage.pending,
+            terminating=frozenset(usage.terminating),
+            would_evict=frozenset(usage.would_evict),
             **(about or {"reason": taint.description, "created_by": name}),
         )
 

@@ -13,7 +13,7 @@ from sully.client.direct import DirectTransport
 from sully.client.transport import Key
 from sully.controllers.clusters.kinds import CLUSTER_ROLE_BINDINGS
 from sully.domain.clusters.rights import agent_user
-from sully.domain.simulated.clusters import SILENT, Members, name_of
+from sully.domain.simulated.clusters import SIMULATE_UNREACHABLE, Members, name_of
 from sully.machinery.compat import Compat
 from sully.machinery.errors import Forbidden
 from sully.server.authorization.attributes import Attributes, Decision
@@ -69,11 +69,11 @@ async def test_everybody_has_what_he_needs(tmp_path: Path, *, strict: bool) -> N
     async with running(config) as plane, asyncio.timeout(PATIENCE):
         refused, admin = _refusals(plane), DirectTransport(plane.direct())
         await _until(admin, "True")
-        annotations: dict[str, Any] = {SILENT: "true"}
+        annotations: dict[str, Any] = {SIMULATE_UNREACHABLE: "true"}
         key = Key("", NAME)
         await admin.patch(WHOLE, key, {"metadata": {"annotations": annotations}})
         await _until(admin, "Unknown")
-        await admin.patch(WHOLE, key, {"metadata": {"annotations": {SILENT: None}}})
+        await admin.patch(WHOLE, key, {"metadata": {"annotations": {SIMULATE_UNREACHABLE: None}}})
         await _until(admin, "True")
         await admin.delete(WHOLE, key)
         async for event in admin.watch(CLUSTER_ROLE_BINDINGS):

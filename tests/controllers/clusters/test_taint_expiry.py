@@ -80,7 +80,7 @@ async def test_a_taint_is_removed_exactly_at_its_time(hub: HubWorld) -> None:
         (event,) = (await hub.admin.list(EVENTS)).items
 
     assert (event["reason"], event["involvedObject"]["name"]) == ("Expired", "c1")
-    assert event["message"] == "Removed the taint maintenance:NoSelect because its time has come"
+    assert event["message"] == "Removed the taint maintenance:NoSelect because it expired"
     assert (await history(hub))[-1] == ("untainted", "maintenance", "expiry")
 
 

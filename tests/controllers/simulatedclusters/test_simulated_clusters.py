@@ -18,7 +18,7 @@ from sully.client.transport import Key
 from sully.controllers.kinds import CLUSTER_LEASE
 from sully.controllers.manager import Manager
 from sully.controllers.simulatedclusters import USER_NAME, add_simulated_clusters
-from sully.domain.simulated.clusters import SILENT, UNHEALTHY, Members, facts, name_of
+from sully.domain.simulated.clusters import SIMULATE_UNREACHABLE, UNHEALTHY, Members, facts, name_of
 
 C0, C1 = name_of(0), name_of(1)
 
@@ -90,12 +90,12 @@ async def test_renewals_come_in_time_and_not_more_often() -> None:
 async def test_a_silenced_one_becomes_unreachable_and_recovers() -> None:
     world = HubWorld()
     async with simulated_clusters(world, 2):
-        await world.annotate(C0, **{SILENT: "true"})
+        await world.annotate(C0, **{SIMULATE_UNREACHABLE: "true"})
         await world.pass_time(70, step=1)
         assert (await world.status(C0), await world.status(C1)) == ("Unknown", "True")
         assert await world.taints(C0) == [f"{UNREACHABLE}:NoSelect"]
 
-        await world.annotate(C0, **{SILENT: None})
+        await world.annotate(C0, **{SIMULATE_UNREACHABLE: None})
         await world.pass_time(2, step=0.1)
 
         assert await world.status(C0) == "True"

@@ -72,7 +72,7 @@ CASES = {
     "held": Case(
         "h",
         "Selected",
-        "selected, and held: it may leave when there is budget",
+        "selected; its removal is delayed by the removal budget",
         (*BASE, cluster("h", cluster_taint(UNREACHABLE, "")), decision("p", "h")),
         options=replace(OCM, removals_per_minute=1),
     ),

@@ -72,8 +72,6 @@ def _param_ref(ref: Obj, at: Path) -> Errors:
         yield from label_selector(selector, at.child("selector"))
         if name:
             yield at.child("selector").forbidden(_EXCLUSIVE)
-        else:
-            yield at.child("selector").forbidden("not supported by this server: use `name`")
     elif not name:
         yield at.required("one of name or selector must be specified")
     action, place = ref.get("parameterNotFoundAction", ""), at.child("parameterNotFoundAction")
@@ -101,9 +99,23 @@ def _shown_params(obj: Obj) -> str:
     if ref is None:
         return "<unset>"
     if not ref.get("name"):
-        labels = (ref.get("selector") or {}).get("matchLabels") or {}
-        return ",".join(f"{key}={value}" for key, value in sorted(labels.items())) or "<selector>"
+        return _shown_selector(ref.get("selector") or {})
     return f"{ref.get('namespace') or '*'}/{ref['name']}"
+
+
+def _shown_selector(selector: Obj) -> str:
+    """Return a selector as Kubernetes prints the type of its source."""
+    labels = sorted((selector.get("matchLabels") or {}).items())
+    expressions = [
+        f"LabelSelectorRequirement{{Key:{one['key']},Operator:{one['operator']},"
+        f"Values:[{' '.join(one.get('values') or ())}],}},"
+        for one in selector.get("matchExpressions") or ()
+    ]
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{"
+        f"{''.join(f'{key}: {value},' for key, value in labels)}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{''.join(expressions)}}},}}"
+    )
 
 
 BINDINGS = ResourceType(

@@ -11,7 +11,7 @@ from sully.api.apps.workloads import (
     selector_and_template,
 )
 from sully.api.core import generations
-from sully.api.core.checks import Errors, not_negative, same
+from sully.api.core.checks import Errors, counts, not_negative, same
 from sully.api.core.columns import AGE, NAME, POD_TEMPLATE
 from sully.api.core.fractions import at_most_all, count_or_percent, is_zero
 from sully.api.core.workloads import SPEC, CountedStatusStrategy, count, keep_spec
@@ -57,8 +57,8 @@ class DeploymentStrategy(AppsStrategy):
         yield from not_negative(spec.get("replicas", 0), SPEC.child("replicas"))
         yield from selector_and_template(spec)
         yield from _rollout(spec["strategy"], SPEC.child("strategy"))
-        for name in ("minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"):
-            yield from not_negative(spec.get(name, 0), SPEC.child(name))
+        seconds_and_history = ("minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds")
+        yield from counts(spec, seconds_and_history, SPEC)
         deadline = spec.get("progressDeadlineSeconds")
         if deadline is not None and deadline <= spec.get("minReadySeconds", 0):
             text = "must be greater than minReadySeconds"
@@ -74,7 +74,16 @@ def _rollout(rollout: Obj, at: Path) -> Errors:
     elif kind == "RollingUpdate":
         yield from _steps(steps or {}, at.child("rollingUpdate"))
     else:
-        yield at.child("type").not_supported(kind, ("Recreate", "RollingUpdate"))
+        yield at.not_supported(_go_strategy(rollout), ("Recreate", "RollingUpdate"))
+
+
+def _go_strategy(rollout: Obj) -> Obj:
+    """Return a strategy as Go writes its internal type."""
+    steps = rollout.get("rollingUpdate")
+    shown = steps and {
+        name[0].upper() + name[1:]: steps.get(name, 0) for name in ("maxUnavailable", "maxSurge")
+    }
+    return {"Type": rollout.get("type", ""), "RollingUpdate": shown}
 
 
 def _steps(steps: Obj, at: Path) -> Errors:

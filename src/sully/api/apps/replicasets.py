@@ -9,9 +9,9 @@ from sully.api.apps.workloads import (
     default_workload,
     selector_and_template,
 )
-from sully.api.core.checks import not_negative
+from sully.api.core.checks import counts
 from sully.api.core.columns import AGE, NAME, POD_TEMPLATE
-from sully.api.core.workloads import REPLICA_COLUMNS, SPEC, CountedStatusStrategy
+from sully.api.core.workloads import REPLICA_COLUMNS, REPLICA_COUNTS, SPEC, CountedStatusStrategy
 from sully.machinery.fields import FieldError
 from sully.machinery.strategy import ResourceType, Version, WriteContext
 
@@ -28,8 +28,7 @@ class ReplicaSetStrategy(AppsStrategy):
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check counts, selector and template."""
         spec = obj["spec"]
-        yield from not_negative(spec.get("replicas", 0), SPEC.child("replicas"))
-        yield from not_negative(spec.get("minReadySeconds", 0), SPEC.child("minReadySeconds"))
+        yield from counts(spec, REPLICA_COUNTS, SPEC)
         yield from selector_and_template(spec)
 
 

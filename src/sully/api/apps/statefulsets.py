@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
-from sully.api.apps.workloads import APPS, READY, required_selector, selects
-from sully.api.core.checks import Errors, dns_label, not_negative, same
+from sully.api.apps.workloads import APPS, READY, matching_selector
+from sully.api.core.checks import Errors, counts, dns_label, not_negative, same
 from sully.api.core.columns import AGE, NAME, POD_TEMPLATE
 from sully.api.core.fractions import at_most_all, count_or_percent, is_zero
 from sully.api.core.persistentvolumeclaims import claim_spec, default_claim_spec
 from sully.api.core.pods.defaults import default_spec
 from sully.api.core.workloads import (
+    REPLICA_COUNTS,
     SPEC,
     CountedStatusStrategy,
     WorkloadStrategy,
@@ -106,8 +107,7 @@ def _policies(spec: Obj) -> Errors:
 
 
 def _numbers(spec: Obj) -> Errors:
-    for name in ("replicas", "minReadySeconds"):
-        yield from not_negative(spec.get(name, 0), SPEC.child(name))
+    yield from counts(spec, REPLICA_COUNTS, SPEC)
     start = (spec.get("ordinals") or {}).get("start", 0)
     yield from not_negative(start, SPEC.child("ordinals.start"))
 
@@ -145,10 +145,8 @@ def _unavailable(value: int | str, at: Path) -> Errors:
 
 
 def _pods(spec: Obj) -> Errors:
-    yield from required_selector(spec.get("selector"), "statefulset")
-    selected = selects(spec)
+    selected = yield from matching_selector(spec, "statefulset", unreadable="")
     if selected is None:
-        yield SPEC.child("selector").invalid(spec.get("selector"), "")
         yield from runs_always(spec["template"]["spec"], "StatefulSet")
     else:
         yield from template_errors(_completed(spec), "StatefulSet", selected=selected)

@@ -1,6 +1,6 @@
 """What all kinds of the group `apps` share: their selector, and who may change it."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 from sully.api.core.checks import Errors, label_selector, unchanged
@@ -33,13 +33,21 @@ def default_workload(obj: Obj) -> None:
 
 
 def selector_and_template(spec: Obj) -> Errors:
-    """Check that the selector is set, not empty, and matches the pods of the template."""
-    yield from required_selector(spec.get("selector"), "deployment")
+    """Check the selector, and the template of a ReplicaSet or Deployment."""
+    selected = yield from matching_selector(spec, "deployment", "invalid label selector")
+    if selected is not None:
+        yield from template_errors(spec["template"], "ReplicaSet", selected=selected)
+
+
+def matching_selector(
+    spec: Obj, kind: str, unreadable: str
+) -> Generator[FieldError, None, bool | None]:
+    """Check that the selector is set, not empty and readable; return what `selects` does."""
+    yield from required_selector(spec.get("selector"), kind)
     selected = selects(spec)
     if selected is None:
-        yield SPEC.child("selector").invalid(spec.get("selector"), "invalid label selector")
-    else:
-        yield from template_errors(spec["template"], "ReplicaSet", selected=selected)
+        yield SPEC.child("selector").invalid(spec.get("selector"), unreadable)
+    return selected
 
 
 def required_selector(selector: Obj | None, kind: str) -> Errors:

@@ -1,4 +1,4 @@
-"""What a Job may ask for: labels, counts, policies, and what cannot change."""
+"""Validation of Jobs: labels, counts, policies, and what cannot change."""
 
 import re
 from itertools import pairwise

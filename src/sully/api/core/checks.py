@@ -18,6 +18,8 @@ from sully.machinery.names import (
 Obj = dict[str, Any]
 Errors = Iterator[FieldError]
 
+DRIVER_MAX = 63
+"""Bytes in the name of a driver, of storage or of devices."""
 NOT_NEGATIVE = "must be greater than or equal to 0"
 IMMUTABLE = "field is immutable"
 _IN = "must be specified when `operator` is 'In' or 'NotIn'"
@@ -29,6 +31,12 @@ def not_negative(value: int, at: Path) -> Errors:
     """Check a count."""
     if value < 0:
         yield at.invalid(value, NOT_NEGATIVE)
+
+
+def counts(obj: Mapping[str, Any], names: Sequence[str], at: Path) -> Errors:
+    """Check some counts of an object, which may be absent."""
+    for name in names:
+        yield from not_negative(obj.get(name, 0), at.child(name))
 
 
 def between(value: int, low: int, high: int, at: Path) -> Errors:
@@ -55,6 +63,17 @@ def formatted(value: str, problems: Callable[[str], Sequence[str]], at: Path) ->
     """Yield an error for each problem of a value."""
     for text in problems(value):
         yield at.invalid(value, text)
+
+
+def driver_name(name: str, at: Path) -> Errors:
+    """Check the name of a driver: a short subdomain in which case does not matter."""
+    if not name:
+        yield at.required()
+        return
+    if len(name.encode()) > DRIVER_MAX:
+        yield at.too_long(DRIVER_MAX)
+    for text in dns_subdomain_problems(name.lower()):
+        yield at.invalid(name, text)
 
 
 def dns_label(value: str, at: Path) -> Errors:

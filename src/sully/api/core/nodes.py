@@ -67,6 +67,8 @@ class NodeStrategy(Strategy):
         yield from _resources(obj)
         yield from _declared_features(obj["status"].get("declaredFeatures") or ())
         yield from _addresses(obj)
+        if not same(obj["spec"].get("podCIDRs"), old["spec"].get("podCIDRs")):
+            yield from _cidrs(obj["spec"].get("podCIDRs") or [])
         yield from _set_once(obj["spec"], old["spec"])
         yield from taints(obj["spec"].get("taints") or [], Path("metadata.taints"))
         if obj["spec"].get("externalID", "") != old["spec"].get("externalID", ""):
@@ -177,7 +179,11 @@ NODES = ResourceType(
     short_names=("no",),
     columns=(
         NAME,
-        Column("Status", plain(_status), description="Whether pods can run and come."),
+        Column(
+            "Status",
+            plain(_status),
+            description="Whether it is ready and accepts pods.",
+        ),
         Column("Roles", plain(_roles), description="Roles of the node, from its labels."),
         AGE,
         Column("Version", _info("kubeletVersion", ""), description="Version of the kubelet."),

@@ -5,7 +5,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from sully.api.core.checks import Errors, dns_subdomain, one_of, same
+from sully.api.core.checks import Errors, dns_subdomain, driver_name, one_of, same
 from sully.api.core.columns import NAME, UNSET, age_cell, plain
 from sully.api.core.gotypes import core_type
 from sully.api.core.namespaces import unsupported_label
@@ -18,7 +18,6 @@ from sully.api.core.persistentvolumeclaims import (
 from sully.api.core.pods.spec.scheduling import node_selector
 from sully.api.core.pods.spec.volumes import MANY, no_backsteps
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.names import dns_subdomain_problems
 from sully.machinery.quantity import parse_quantity
 from sully.machinery.schema import ObjectType
 from sully.machinery.serialization.gostructs import diff
@@ -28,7 +27,6 @@ from sully.machinery.timestamps import format_time
 Obj = dict[str, Any]
 
 RECLAIM_POLICIES = ("Delete", "Recycle", "Retain")
-DRIVER_MAX = 63
 # Volume sources with the fields that each must have, in the order in which they are checked.
 _SOURCES: Mapping[str, tuple[str, ...]] = {
     "hostPath": ("path",),
@@ -54,17 +52,6 @@ _SOURCES: Mapping[str, tuple[str, ...]] = {
     "storageos": ("volumeName",),
     "csi": ("volumeHandle",),
 }
-
-
-def driver_name(name: str, at: Path) -> Errors:
-    """Check the name of a CSI driver: a short subdomain in which case does not matter."""
-    if not name:
-        yield at.required()
-        return
-    if len(name.encode()) > DRIVER_MAX:
-        yield at.too_long(DRIVER_MAX)
-    for text in dns_subdomain_problems(name.lower()):
-        yield at.invalid(name, text)
 
 
 def volume_source(spec: Obj, at: Path) -> Errors:

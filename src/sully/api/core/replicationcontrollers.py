@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
-from sully.api.core.checks import Errors, not_negative
+from sully.api.core.checks import Errors, counts
 from sully.api.core.columns import AGE, NAME, POD_TEMPLATE, format_labels, plain
 from sully.api.core.namespaces import unsupported_label
 from sully.api.core.pods.defaults import default_spec
 from sully.api.core.workloads import (
     REPLICA_COLUMNS,
+    REPLICA_COUNTS,
     SPEC,
     CountedStatusStrategy,
     WorkloadStrategy,
@@ -44,8 +45,7 @@ class ReplicationControllerStrategy(WorkloadStrategy):
         if not spec.get("selector"):
             yield SPEC.child("selector").required()
         yield from _template(spec)
-        for name in ("replicas", "minReadySeconds"):
-            yield from not_negative(spec.get(name, 0), SPEC.child(name))
+        yield from counts(spec, REPLICA_COUNTS, SPEC)
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check the new state like a new controller."""

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from sully.api.core import generations
-from sully.api.core.checks import Errors, not_negative
+from sully.api.core.checks import Errors, counts
 from sully.api.core.columns import plain
 from sully.api.core.pods.spec.validation import validate_template
 from sully.api.core.pods.warnings import spec_warnings
@@ -17,6 +17,7 @@ Obj = dict[str, Any]
 SPEC = Path("spec")
 STATUS = Path("status")
 TEMPLATE = SPEC.child("template")
+REPLICA_COUNTS = ("replicas", "minReadySeconds")
 _TOO_MANY = "cannot be greater than status.replicas"
 
 
@@ -75,8 +76,7 @@ class CountedStatusStrategy(WorkloadStrategy):
         Collisions are only ever added.
         """
         status = obj["status"]
-        for name in (*self.whole, *self.parts, *self.others):
-            yield from not_negative(status.get(name, 0), STATUS.child(name))
+        yield from counts(status, (*self.whole, *self.parts, *self.others), STATUS)
         for name in self.parts:
             if status.get(name, 0) > status.get("replicas", 0):
                 yield STATUS.child(name).invalid(status.get(name, 0), _TOO_MANY)

@@ -64,14 +64,14 @@ def _keep(name: str, new: str, obj: Obj, old: Obj | None, ctx: WriteContext) -> 
 
 def keep_allocated_attributes(obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
     """Allow only users who may allocate devices to change what is recorded of them."""
-    given = obj["metadata"].get("annotations") or {}
+    annotations = obj["metadata"].get("annotations") or {}
     stored = (old["metadata"].get("annotations") or {}) if old is not None else {}
     note = stored.get(ALLOCATED_ATTRIBUTES)
-    if given.get(ALLOCATED_ATTRIBUTES) == note or not ctx.compat.records_allocated_attributes:
+    if annotations.get(ALLOCATED_ATTRIBUTES) == note or not ctx.compat.records_allocated_attributes:
         return
     if ctx.may("update", "binding") or ctx.may("patch", "binding"):
         return
-    kept = {key: text for key, text in given.items() if key != ALLOCATED_ATTRIBUTES}
+    kept = {key: text for key, text in annotations.items() if key != ALLOCATED_ATTRIBUTES}
     if note is not None:
         kept[ALLOCATED_ATTRIBUTES] = note
     if kept:
@@ -84,9 +84,9 @@ def validate_annotations(obj: Obj, old: Obj | None, rules: Options) -> Errors:
     """Check what is ours; unchanged stored values are accepted."""
     if not rules.compat.validates_annotations:
         return
-    given = obj["metadata"].get("annotations") or {}
+    annotations = obj["metadata"].get("annotations") or {}
     before = old["metadata"].get("annotations") or {} if old is not None else {}
-    changed = {key: text for key, text in given.items() if before.get(key) != text}
+    changed = {key: text for key, text in annotations.items() if before.get(key) != text}
     if len(changed.get(DESCRIPTION, "").encode()) > DESCRIPTION_MAX:
         yield _AT.key(DESCRIPTION).too_long(DESCRIPTION_MAX)
     if EXPIRES_AT in changed and rules.gates[GUARDS]:

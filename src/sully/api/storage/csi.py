@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from sully.api.core import generations
-from sully.api.core.checks import Errors, label_key, not_negative, one_of, same
+from sully.api.core.checks import Errors, driver_name, label_key, not_negative, one_of, same
 from sully.api.core.columns import AGE, NAME, UNSET, plain
-from sully.api.core.persistentvolumes import driver_name
 from sully.api.storage.classes import STORAGE
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext

@@ -35,7 +35,7 @@ def cluster_changes(session: Session, snapshot: "Snapshot", args: TaintArgs) -> 
 
 
 async def user_name(session: Session) -> str:
-    """Return who the user is for the server, for the history; empty if it does not tell."""
+    """Return who the user is for the server, for the history; empty if unknown."""
     from sully.client.transport import Kind
     from sully.machinery.errors import ApiError
 

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sully.cli.change.taint_args import read_rate
-from sully.cli.client.options import choice_option, duration_option, whole_number
+from sully.cli.client.options import (
+    choice_option,
+    count_or_percentage,
+    duration_option,
+    whole_number,
+)
 from sully.cli.client.options import options as join
 from sully.cli.client.selection_args import (
     DEVICE_KINDS,
@@ -74,9 +79,10 @@ drain_options = join(
     ),
     click.option(
         "--max-unavailable",
-        type=whole_number(1),
-        metavar="N",
-        help="Evict no more pods while this many have no Ready replacement.",
+        type=count_or_percentage,
+        metavar="N|PERCENT%",
+        help="Evict no more pods while this many have no Ready replacement. A percentage of the"
+        " pods to evict is rounded up, as in PodDisruptionBudgets.",
     ),
     click.option("--one-at-a-time", is_flag=True, help="The same as --max-unavailable 1."),
     duration_option(
@@ -131,7 +137,7 @@ def drain_settings(options: Options) -> "DrainSettings":
     """Return the limits of a drain; refuse flags that contradict each other."""
     from sully.domain.drain.messages import DrainSettings
 
-    if options.one_at_a_time and (options.max_unavailable or 1) > 1:
+    if options.one_at_a_time and options.max_unavailable not in (None, 1):
         raise CommandError("--one-at-a-time and --max-unavailable contradict each other", code=2)
     most = 1 if options.one_at_a_time else options.max_unavailable
     if most is not None and not options.wait_ready:

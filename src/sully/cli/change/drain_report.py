@@ -34,8 +34,10 @@ def limits_text(settings: "DrainSettings", devices: int, pods: int) -> str:
         wait = rate.interval.total_seconds() * max(0, pods - rate.burst)
         if wait >= 60:
             parts.append(f"at least {duration(wait)} in all")
-    if settings.max_unavailable is not None:
-        parts.append(f"at most {settings.max_unavailable} without a Ready replacement")
+    most = settings.max_unavailable
+    if most is not None:
+        pods_of = " of the pods" if isinstance(most, str) else ""
+        parts.append(f"at most {most}{pods_of} without a Ready replacement")
     if settings.use_no_execute and settings.timeout is not None:
         after = duration(settings.timeout.total_seconds())
         parts.append(f"budgets of pods that remain after {after} are broken (NoExecute)")

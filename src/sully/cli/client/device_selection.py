@@ -106,12 +106,12 @@ def resolve(
     for name in args.classes:
         if not args.allow_missing:
             check_class(snapshot, name)
-    found, missing = _named(names, args, files, reason)
-    selected = tuple(dict.fromkeys(device for named in found for device in named.devices))
+    matches, missing = _named(names, args, files, reason)
+    selected = tuple(dict.fromkeys(device for named in matches for device in named.devices))
     devices = tuple(sorted(_filtered(names, args, selected)))
     if not devices and not args.allow_missing:
         raise CommandError(_nothing_selected(names, args, len(selected)))
-    selectors, expanded = _selectors(names, args, found, devices, criteria)
+    selectors, expanded = _selectors(names, args, matches, devices, criteria)
     if not selectors:
         # The rules of the server can only name devices, and there is none to name.
         raise CommandError(_nothing_selected(names, args, len(selected)))
@@ -126,20 +126,20 @@ def _named(
 ) -> "tuple[list[NamedDevices], tuple[str, ...]]":
     from sully.cli.client.device_names import MissingNameError
 
-    found, missing, problems = [], [], []
+    matches, missing, problems = [], [], []
     for text in args.names or ("*",):
         try:
-            found.append(names.find(text, args.kind))
+            matches.append(names.find(text, args.kind))
         except MissingNameError as error:
             kept = _not_yet(text, args)
             if kept is None:
                 problems.append((text, str(error)))
             else:
-                found.append(kept)
+                matches.append(kept)
                 missing.append(str(error))
     if problems:
         raise CommandError(_missing(args, problems, files, reason))
-    return found, tuple(missing)
+    return matches, tuple(missing)
 
 
 def _not_yet(text: str, args: SelectionArgs) -> "NamedDevices | None":
@@ -330,13 +330,13 @@ def _class_problem(names: "DeviceNames", name: str) -> str:
 def _selectors(
     names: "DeviceNames",
     args: SelectionArgs,
-    found: "Sequence[NamedDevices]",
+    matches: "Sequence[NamedDevices]",
     devices: "Sequence[DeviceId]",
     criteria: Collection[str],
 ) -> "tuple[tuple[RuleSelector, ...], bool]":
     """Return the selectors of rules, and whether devices that appear later are left out."""
-    by_name = tuple(dict.fromkeys(selector for named in found for selector in named.selectors))
-    globbed = any(named.globbed for named in found)
+    by_name = tuple(dict.fromkeys(selector for named in matches for selector in named.selectors))
+    globbed = any(named.globbed for named in matches)
     if args.is_only_names:
         return by_name, globbed
     needed = {CLASS_FIELD} if args.classes else set()

@@ -198,3 +198,14 @@ def whole_number(minimum: int = 0, maximum: int | None = None) -> Callable[[str]
         return number
 
     return parse
+
+
+def count_or_percentage(text: str) -> int | str:
+    """Parse a number of pods, or a percentage as in a PodDisruptionBudget; for `type=`."""
+    share = str(text).removesuffix("%")
+    number = int(share) if share.isdecimal() and len(share) < 20 else 0
+    if number < 1 or (share != text and number > 100):
+        raise click.BadParameter(
+            f'invalid number "{text}" (a whole number, 1 or more, or a percentage, 1% to 100%)'
+        )
+    return number if share == text else f"{number}%"

@@ -5,10 +5,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sully.cli.client.formatting import age, number, taint_text, until
+from sully.cli.client.formatting import age, number, until
 from sully.cli.client.printers import time_text, without_empty
 from sully.cli.client.tables import Cell, Column
 from sully.domain.devices.rules import rule_rate
+from sully.domain.tolerations import taint_text
 from sully.views.eviction_loops import LoopWithRules
 from sully.views.evictions import EvictionProgress
 
@@ -92,16 +93,16 @@ def _reason(progress: EvictionProgress) -> str:
 
 def with_loops(progress: EvictionProgress, loops: Iterable[LoopWithRules]) -> EvictionProgress:
     """Return the progress of a rule, with the state `looping` if it evicts pods in a loop."""
-    if any(progress.rule.metadata.name in found.rules for found in loops):
+    if any(progress.rule.metadata.name in loop_rules.rules for loop_rules in loops):
         return replace(progress, state="looping")
     return progress
 
 
-def loop_text(found: LoopWithRules, now: datetime) -> str:
+def loop_text(loop_rules: LoopWithRules, now: datetime) -> str:
     """Return which pods are evicted again and again."""
-    loop = found.loop
+    loop = loop_rules.loop
     kind, _, name = loop.owner.partition("/")
-    rule = found.rules[0] if found.rules else "NAME"
+    rule = loop_rules.rules[0] if loop_rules.rules else "NAME"
     return (
         f"{number(loop.evicted, 'pod')} of {kind} {loop.namespace}/{name} evicted in the last"
         f" {age(loop.first, now)}: they are recreated on tainted devices and evicted again\n"
@@ -109,13 +110,13 @@ def loop_text(found: LoopWithRules, now: datetime) -> str:
     )
 
 
-def loop_document(found: LoopWithRules) -> dict[str, Any]:
+def loop_document(loop_rules: LoopWithRules) -> dict[str, Any]:
     """Return an eviction loop as a plain value."""
-    loop = found.loop
+    loop = loop_rules.loop
     return {
         "namespace": loop.namespace,
         "owner": loop.owner,
-        "rules": list(found.rules),
+        "rules": list(loop_rules.rules),
         "evicted": loop.evicted,
         "firstEvictionTime": time_text(loop.first),
         "lastEvictionTime": time_text(loop.last),

@@ -5,9 +5,10 @@ from typing import Any
 
 from sully.api.resource.types import DeviceTaintSelector
 from sully.api.sully.types import EvictionCause, EvictionRecord
-from sully.cli.client.formatting import SHORT_KINDS, number, taint_text
+from sully.cli.client.formatting import SHORT_KINDS, number
 from sully.cli.client.printers import time_text, without_empty
 from sully.cli.client.tables import Cell, Column
+from sully.domain.tolerations import taint_text
 from sully.views.history import HistoryEntry
 
 _COLUMNS = (
@@ -22,7 +23,7 @@ _UNSURE = " (may include it)"
 _EVENTS = {
     "tainted": Cell("tainted", "yellow"),
     "evicted": Cell("evicted", "red"),
-    "lifted": Cell("deleted", "green"),
+    "deleted": Cell("deleted", "green"),
     "changed": Cell("changed"),
 }
 _UNTAINTED = Cell("untainted", "green")
@@ -46,7 +47,7 @@ def row(entry: HistoryEntry, *, wide: bool) -> Sequence[Cell | str]:
 
 
 def _event(entry: HistoryEntry) -> Cell:
-    return _UNTAINTED if entry.cluster and entry.what == "lifted" else _EVENTS[entry.what]
+    return _UNTAINTED if entry.cluster and entry.what == "deleted" else _EVENTS[entry.what]
 
 
 def _object(entry: HistoryEntry) -> str:
@@ -69,7 +70,7 @@ def _details(entry: HistoryEntry, *, wide: bool) -> str:
         by = f", by {entry.by}" if entry.by and not wide else ""
         why = f": {entry.why}" if entry.why and not wide else ""
         return f"{taint}{by}{until}{why}"
-    if entry.what == "lifted":
+    if entry.what == "deleted":
         by = f" by {entry.by}" if entry.by and not wide else ""
         return f"{taint}{by}, {_evicted(entry)} evicted{may}"
     if wide:
@@ -127,7 +128,7 @@ def document(entry: HistoryEntry) -> dict[str, Any]:
     from msgspec import to_builtins
 
     taint, selector = entry.taint, entry.selector
-    lifted = entry.what == "lifted" and not entry.cluster
+    deleted = entry.what == "deleted" and not entry.cluster
     fields = without_empty(
         time=time_text(entry.time),
         event=_event(entry).text,
@@ -140,8 +141,8 @@ def document(entry: HistoryEntry) -> dict[str, Any]:
         by=entry.by,
         reason=entry.why,
         endTime=entry.until,
-        evicted=entry.evicted if lifted else None,
-        evictedAtLeast=True if lifted and not entry.complete else None,
+        evicted=entry.evicted if deleted else None,
+        evictedAtLeast=True if deleted and not entry.complete else None,
         mayInclude=True if entry.uncertain else None,
     )
     if selector is not None:

@@ -71,7 +71,7 @@ def _tainted(tally: DeviceTally) -> str:
 
 
 def notes(status: Status, now: datetime) -> Iterator[Row]:
-    """Yield one row for each thing to know, the worst first."""
+    """Yield one row for each problem, the worst first."""
     for loop in status.loops:
         yield [Cell("Eviction loop", "red"), Cell(loop_text(loop, now), "red")]
     if status.conflicts:

@@ -19,14 +19,6 @@ if TYPE_CHECKING:
 DEMO_NODES = 12
 DEVICES = 8
 _DAY = 86_400
-RENAMED = {
-    "--hollow-nodes": "--simulated-nodes",
-    "--hollow-start-seconds": "--simulated-start-seconds",
-    "--hollow-stop-seconds": "--simulated-stop-seconds",
-    "--hollow-clusters": "--simulated-clusters",
-    "--hollow-cluster-lease-seconds": "--simulated-cluster-lease-seconds",
-}
-"""Old flags, which still work."""
 
 
 def non_negative_seconds(text: str) -> float:

@@ -28,7 +28,6 @@ from sully.cli.run.controller_options import (
     warn_of_placement,
 )
 from sully.cli.run.simulated import (
-    RENAMED,
     check_simulation,
     demo_hints,
     exports,
@@ -85,7 +84,7 @@ sully up --demo
 """
 
 
-@command("up", help=_HELP, examples=_EXAMPLES, renamed=RENAMED)
+@command("up", help=_HELP, examples=_EXAMPLES)
 @data_dir_option("Data directory. Created if it does not exist.")
 @listen_option
 @store_option

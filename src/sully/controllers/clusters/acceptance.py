@@ -19,7 +19,7 @@ from sully.controllers.clusters.kinds import ACCEPTANCE_CONTROLLER
 from sully.controllers.clusters.permissions import AgentPermissions
 from sully.controllers.conditions import preconditions, write_conditions
 from sully.controllers.framework import DONE, REQUEUE, Result, Watch
-from sully.domain.clusters.hub import ADMITTED, DENIED, FINALIZER, is_accepted, troubled
+from sully.domain.clusters.hub import ADMITTED, DENIED, FINALIZER, acceptance_error, is_accepted
 from sully.domain.placement.results.conditions import Finding
 from sully.machinery.errors import NotFound
 from sully.runtime.clock import Clock
@@ -71,7 +71,7 @@ class AcceptanceController:
         # Others may have changed the new cluster in the meantime.
         cluster = self._clusters.get(Key("", name)) or cluster
         if errors:
-            await self._write_condition(cluster, troubled(errors))
+            await self._write_condition(cluster, acceptance_error(errors))
             return REQUEUE
         if await self._write_condition(cluster, ADMITTED):
             self._record_event(name, "ManagedClusterAccepted", "accepted")

@@ -1,4 +1,4 @@
-"""The kinds that the hub's controllers read besides clusters and sets, and the names of these.
+"""Kinds that the hub's controllers read, other than clusters and sets, and their names.
 
 Leases are in controllers/kinds.py, because simulated clusters read them too.
 """

@@ -24,7 +24,7 @@ from sully.controllers.kinds import CLUSTER_LEASE, CLUSTER_LEASES, ClusterLease
 from sully.controllers.sources import Filtered
 from sully.domain.clusters.health import (
     CLOCK_SYNCED,
-    SILENT,
+    LEASE_EXPIRED,
     CreateLease,
     Fresh,
     Ignore,
@@ -154,7 +154,7 @@ class LeaseController:
 
     async def _set_unknown(self, cluster: ManagedCluster, now: datetime) -> None:
         await write_conditions(
-            self._transport, CLUSTERS, cluster, [SILENT], now=now, field_manager=self.name
+            self._transport, CLUSTERS, cluster, [LEASE_EXPIRED], now=now, field_manager=self.name
         )
         name = cluster.metadata.name
         # In the namespace of the cluster, which its administrators can read.

@@ -17,7 +17,7 @@ from sully.controllers.clusters.kinds import SET_CONTROLLER
 from sully.controllers.conditions import write_conditions
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.sources import Channel, InitialKeys, same_key
-from sully.domain.clusters.hub import BOUND, BUILT_IN_SETS, UNBOUND, is_astray, set_finding
+from sully.domain.clusters.hub import BOUND, BUILT_IN_SETS, UNBOUND, is_modified, set_finding
 from sully.domain.placement.incremental.membership import Membership, membership
 from sully.machinery.errors import AlreadyExists
 from sully.runtime.clock import Clock
@@ -173,7 +173,7 @@ class BuiltInSetsController:
         cluster_set = self._sets.get(key)
         if cluster_set is None:
             await self._create(key.name)
-        elif is_astray(cluster_set):
+        elif is_modified(cluster_set):
             path, selector = "/spec/clusterSelector", _selector(key.name)
             patch = [{"op": "add", "path": path, "value": selector}]
             await self._transport.patch(SETS, key, patch, PatchType.JSON, options=_OPTIONS)

@@ -75,7 +75,7 @@ class ClusterTaintExpiryController:
             await self._transport.patch(CLUSTERS, key, patch, options=self._options)
         for taint in taints:
             if taint not in staying:
-                text = f"Removed the taint {taint.key}:{taint.effect} because its time has come"
+                text = f"Removed the taint {taint.key}:{taint.effect} because it expired"
                 self._recorder.event(reference(CLUSTERS, cluster), "Normal", "Expired", text)
         ends = [time for taint in ids if (time := expiry_of(entries, taint)) is not None]
         return Result(requeue_after=min(ends) - now) if ends else DONE

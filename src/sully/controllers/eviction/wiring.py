@@ -16,7 +16,7 @@ from sully.controllers.eviction.metrics import EvictionMetrics
 from sully.controllers.eviction.status import RuleStatuses
 from sully.controllers.eviction.unused_claims import UnusedClaimController
 from sully.controllers.manager import Manager
-from sully.controllers.workloads import BUDGETS, PODS
+from sully.controllers.workloads.kinds import BUDGETS, PODS
 from sully.domain.devices.taints import BUDGET_EFFECTS
 from sully.evictor.core import Evictor
 from sully.evictor.records import RecordSources
@@ -27,6 +27,9 @@ from sully.views.devices.exposures import Exposures
 from sully.views.devices.inventory import Inventory
 from sully.views.devices.usage import Usage
 from sully.views.kinds import CLAIMS, PAST_EVICTIONS, TAINT_RECORDS
+
+Describer = Callable[[DeviceTaintRule], str]
+"""Describes a rule that is about to be written; empty while caches are filling."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +46,7 @@ class EvictionControllers(NamedTuple):
     statuses: RuleStatuses
     eviction: EvictionController
     unused_claims: UnusedClaimController | None
-    describe: Callable[[DeviceTaintRule], str]
-    """Describes a rule that is about to be written; empty while caches are filling."""
+    describe: Describer
 
 
 def make_eviction(
@@ -56,18 +58,7 @@ def make_eviction(
     metrics: Metrics,
 ) -> EvictionControllers:
     """Return the controllers; add that of the status first: it reports before the other evicts."""
-    pods, claims = manager.informer(PODS), manager.informer(CLAIMS)
-    usage = Usage(
-        pods=pods,
-        claims=claims,
-        extended_resources=options.compat.evicts_extended_resources,
-        pod_groups=options.pod_groups,
-    )
-    exposures = Exposures(
-        inventory, usage, clock=clock, policy=options.policy, pauses=options.pauses
-    )
-    sources = (cache for cache in inventory.sources if isinstance(cache, Informer))
-    caches: tuple[Informer[Any], ...] = (pods, claims, *sources)
+    exposures, caches = _exposures(manager, inventory, options, clock)
     evictor = Evictor(
         exposures,
         options,
@@ -86,13 +77,43 @@ def make_eviction(
     )
     budgets = not BUDGET_EFFECTS.isdisjoint(options.policy.effects)
     controller.follow(caches, manager.informer(BUDGETS) if budgets else None)
+    claims = manager.informer(CLAIMS)
+    unused = UnusedClaimController(claims, exposures, transport, recorder, clock)
+    deallocates = options.compat.deallocates_tainted_claims
+    describe = _describer(exposures, caches)
+    return EvictionControllers(statuses, controller, unused if deallocates else None, describe)
 
+
+def make_describer(
+    manager: Manager, inventory: Inventory, options: EvictionOptions, clock: Clock
+) -> Describer:
+    """Return what describes rules where the eviction controller runs in another process."""
+    return _describer(*_exposures(manager, inventory, options, clock))
+
+
+def _exposures(
+    manager: Manager, inventory: Inventory, options: EvictionOptions, clock: Clock
+) -> tuple[Exposures, tuple[Informer[Any], ...]]:
+    """Return the pods on tainted devices, and the caches that they are read from."""
+    pods, claims = manager.informer(PODS), manager.informer(CLAIMS)
+    usage = Usage(
+        pods=pods,
+        claims=claims,
+        extended_resources=options.compat.evicts_extended_resources,
+        pod_groups=options.pod_groups,
+    )
+    exposures = Exposures(
+        inventory, usage, clock=clock, policy=options.policy, pauses=options.pauses
+    )
+    sources = (cache for cache in inventory.sources if isinstance(cache, Informer))
+    return exposures, (pods, claims, *sources)
+
+
+def _describer(exposures: Exposures, caches: tuple[Informer[Any], ...]) -> Describer:
     def describe(rule: DeviceTaintRule) -> str:
         return exposures.describe(rule) if all(cache.synced for cache in caches) else ""
 
-    unused = UnusedClaimController(claims, exposures, transport, recorder, clock)
-    deallocates = options.compat.deallocates_tainted_claims
-    return EvictionControllers(statuses, controller, unused if deallocates else None, describe)
+    return describe
 
 
 def _sources(manager: Manager, options: EvictionOptions) -> RecordSources:

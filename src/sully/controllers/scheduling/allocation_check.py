@@ -131,7 +131,9 @@ class ForeignPods:
 
 def _has_extended_resources(pod: Pod) -> bool:
     containers = (*pod.spec.containers, *pod.spec.init_containers)
-    requests = ((one.get("resources") or {}).get("requests") or {} for one in containers)
+    requests = (
+        (container.get("resources") or {}).get("requests") or {} for container in containers
+    )
     return any("/" in name for names in requests for name in names)
 
 
@@ -179,13 +181,13 @@ class AllocationCheck:
         now = self._clock.monotonic()
         if bind.key in self._written:
             began = self._written[bind.key]
-            left = self._foreign.ready_at(began) - now
+            delay = self._foreign.ready_at(began) - now
             if self._foreign.are_active():
-                left = max(left, began + QUIET_SECONDS - now)
+                delay = max(delay, began + QUIET_SECONDS - now)
         else:
-            left = self._foreign.ready_at(self._began.setdefault(bind.key, now)) - now
+            delay = self._foreign.ready_at(self._began.setdefault(bind.key, now)) - now
         # A delay that rounds to nothing would be requeued without end.
-        return max(LEAST, min(STEP, timedelta(seconds=left))) if left > 0 else None
+        return max(LEAST, min(STEP, timedelta(seconds=delay))) if delay > 0 else None
 
     async def before(self, bind: Bind) -> None:
         """Raise if another claim has a device that is going to be allocated."""
@@ -236,28 +238,28 @@ class AllocationCheck:
     def _conflicts(
         self, mine: ResourceClaim, held: Sequence[Held], claims: Iterable[ResourceClaim]
     ) -> Iterator[tuple[ResourceClaim, DeviceId]]:
-        devices = {_device(one) for one in held}
+        devices = {_device(holding) for holding in held}
         others: dict[DeviceId, list[tuple[ResourceClaim, Held]]] = {}
-        for claim, one in holdings_of(claims):
-            device = _device(one)
+        for claim, holding in holdings_of(claims):
+            device = _device(holding)
             if device in devices and claim_key(claim) != claim_key(mine):
-                others.setdefault(device, []).append((claim, one))
+                others.setdefault(device, []).append((claim, holding))
         for device, rivals in others.items():
             known = self._inventory.device(device)
-            ours = [one for one in held if _device(one) == device]
+            ours = [holding for holding in held if _device(holding) == device]
             content = known.content if known is not None else None
-            if conflict_of([*ours, *(one for _, one in rivals)], content) is not None:
+            if conflict_of([*ours, *(holding for _, holding in rivals)], content) is not None:
                 yield from ((claim, device) for claim, _ in rivals)
 
 
 def has_allocations(bind: Bind) -> bool:
     """Report whether a binding allocates devices."""
-    return bind.extended is not None or any(one.allocation is not None for one in bind.claims)
+    return bind.extended is not None or any(bound.allocation is not None for bound in bind.claims)
 
 
 def _allocations(bind: Bind) -> Iterator[tuple[ResourceClaim, list[Held]]]:
     """Yield the claims that are going to be allocated, with their devices."""
-    new = [(one.claim, one.allocation) for one in bind.claims if one.allocation is not None]
+    new = [(bound.claim, bound.allocation) for bound in bind.claims if bound.allocation is not None]
     if bind.extended is not None:
         new.append((bind.extended.claim, bind.extended.allocation))
     for claim, allocation in new:

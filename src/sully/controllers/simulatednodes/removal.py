@@ -76,6 +76,6 @@ async def _remove_devices(transport: Transport, fleet: Fleet, nodes: Sequence[No
             left += 1
     key = Key("", fleet.driver)
     with suppress(NotFound):
-        made = await transport.get(CLASSES, key)
-        if not left and is_simulated(made["metadata"].get("labels") or {}):
+        device_class = await transport.get(CLASSES, key)
+        if not left and is_simulated(device_class["metadata"].get("labels") or {}):
             await transport.delete(CLASSES, key)

@@ -84,13 +84,13 @@ class Match:
 
 def compile_match(match: Obj | None) -> Match:
     """Return the compiled form of MatchResources; without any, everything matches."""
-    given = match or {}
+    constraints = match or {}
     return Match(
-        tuple(given.get("resourceRules", ())),
-        tuple(given.get("excludeResourceRules", ())),
-        given.get("matchPolicy", EQUIVALENT) == EQUIVALENT,
-        from_object(given.get("namespaceSelector") or {}),
-        from_object(given.get("objectSelector") or {}),
+        tuple(constraints.get("resourceRules", ())),
+        tuple(constraints.get("excludeResourceRules", ())),
+        constraints.get("matchPolicy", EQUIVALENT) == EQUIVALENT,
+        from_object(constraints.get("namespaceSelector") or {}),
+        from_object(constraints.get("objectSelector") or {}),
     )
 
 

@@ -85,9 +85,9 @@ class Policy:
             for one in spec.get("auditAnnotations", ())
         ]
 
-    def decide(self, given: PolicyInput) -> Verdict:
+    def decide(self, request: PolicyInput) -> Verdict:
         """Evaluate the policy for a write."""
-        evaluation = _Evaluation(given, self._variables)
+        evaluation = _Evaluation(request, self._variables)
         verdict = Verdict()
         try:
             if not self._applies(evaluation):
@@ -155,8 +155,8 @@ class _ExpressionError(Exception):
 class _Evaluation:
     """The evaluations of one policy for one write, and what they may still cost."""
 
-    def __init__(self, given: PolicyInput, variables: Mapping[str, _Compiled]) -> None:
-        self._activation = given.activation()
+    def __init__(self, request: PolicyInput, variables: Mapping[str, _Compiled]) -> None:
+        self._activation = request.activation()
         self._left = COST_BUDGET
         self._variables = Variables(variables, self._activation, COST_BUDGET)
         self._activation["variables"] = self._variables
@@ -195,19 +195,19 @@ def _aggregate(problems: list[str]) -> str:
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
 
 
-def _validation(compiler: Expressions, given: Obj) -> _Validation:
+def _validation(compiler: Expressions, validation: Obj) -> _Validation:
     message: Program | None = None
-    if given.get("messageExpression", "").strip():
+    if validation.get("messageExpression", "").strip():
         try:
-            message = compiler.compile(given["messageExpression"], STRING, authorizer=False)
+            message = compiler.compile(validation["messageExpression"], STRING, authorizer=False)
         except CompileError:
             message = None
     return _Validation(
-        _compiled(compiler, given["expression"]),
+        _compiled(compiler, validation["expression"]),
         message,
-        given.get("message", "").strip(),
-        given.get("reason", "Invalid"),
-        given["expression"],
+        validation.get("message", "").strip(),
+        validation.get("reason", "Invalid"),
+        validation["expression"],
     )
 
 

@@ -60,7 +60,7 @@ BESIDE_KUBERNETES = (
     "scheduling",
     "placement",
 )
-"""The others, which may run besides it."""
+"""The others, which may run in addition to it."""
 _HUB_NEEDS = {"clusters": "managedclusters", "placement": "placements"}
 
 
@@ -94,11 +94,11 @@ def evictor(server: Offer, flag: Evictor = "auto") -> EvictorChoice:
     if server.own:
         return EvictorChoice(True, "its controllers are Sully's")
     if flag == "server":
-        return EvictorChoice(False, "the server's own, as --evictor says")
+        return EvictorChoice(False, "the server's own, as set by --evictor")
     if flag == "sully":
         lacking = bool(server.rules) and not server.rule_status
         problem = f"taint rules of {server.version} have no status to report to" if lacking else ""
-        return EvictorChoice(not problem, "Sully, as --evictor says", problem)
+        return EvictorChoice(not problem, "Sully, as set by --evictor", problem)
     return _inferred(server)
 
 
@@ -144,7 +144,7 @@ def _hub_duty(server: Offer, name: str) -> ControllerChoice:
     if _HUB_NEEDS[name] not in server.hub:
         return ControllerChoice(name, False, "the server has no Open Cluster Management")
     why = "Open Cluster Management's own controllers do it"
-    return ControllerChoice(name, False, f"{why}, unless asked for by name", if_requested=True)
+    return ControllerChoice(name, False, f"{why}, unless requested by name", if_requested=True)
 
 
 def _own_kind_duty(server: Offer, name: str) -> ControllerChoice:
@@ -172,7 +172,7 @@ def no_devices(server: Offer) -> str:
     """Return why the server has no devices that Sully supports."""
     if server.too_old:
         versions = ", ".join(server.too_old)
-        return f"the server has devices only in {versions}, which Sully does not speak"
+        return f"the server has devices only in {versions}, which Sully does not support"
     return "the server has no devices"
 
 

@@ -21,13 +21,13 @@ class Installation:
 
 def read_arguments(arguments: Sequence[str]) -> Installation:
     """Read the flags of `sully controllers`."""
-    given: dict[str, str] = {}
+    flags: dict[str, str] = {}
     for index, argument in enumerate(arguments):
         name, equals, value = argument.partition("=")
         # A flag may also be followed by its value.
-        given[name] = value if equals else next(iter(arguments[index + 1 :]), "")
-    only = frozenset(filter(None, given.get("--only", "").split(",")))
-    evictor = given.get("--evictor", "")
+        flags[name] = value if equals else next(iter(arguments[index + 1 :]), "")
+    only = frozenset(filter(None, flags.get("--only", "").split(",")))
+    evictor = flags.get("--evictor", "")
     known: Evictor = next((choice for choice in _EVICTORS if choice == evictor), "auto")
     return Installation(evictor=known, only=only or None)
 

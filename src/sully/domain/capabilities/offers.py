@@ -60,13 +60,13 @@ class Offer:
     own: bool
     """Whether it is an API server of Sully, where no other controllers run."""
     devices: str
-    """The version of the device API that we speak with it; empty: none."""
+    """The version of the device API that Sully uses with it; empty: none."""
     too_old: tuple[str, ...] = ()
-    """Versions of the device API that it has and we do not speak."""
+    """Versions of the device API that it has and Sully does not support."""
     device_fields: frozenset[str] = frozenset()
     slice_fields: frozenset[str] = frozenset()
     rules: str = ""
-    """The version of taint rules that we speak with it; empty: it has none."""
+    """The version of taint rules that Sully uses with it; empty: it has none."""
     rule_status: bool = False
     selector_fields: frozenset[str] = frozenset()
     taint_fields: frozenset[str] = frozenset()
@@ -114,7 +114,7 @@ def offer(answers: Answers) -> Offer:
 
 
 def spoken(resources: Mapping[tuple[str, str], tuple[str, ...]]) -> tuple[str, str]:
-    """Return the versions in which we speak of devices and of rules; empty where in none."""
+    """Return the versions of devices and of rules to use; empty if none is supported."""
     return (
         _first(DEVICE_VERSIONS, resources.get((DEVICES, "resourceslices"), ())),
         _first(RULE_VERSIONS, resources.get((DEVICES, RULES), ())),

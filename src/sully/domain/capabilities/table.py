@@ -138,7 +138,7 @@ def _rules(server: Offer) -> str:
 
 def _evicts(server: Offer, flag: Evictor, *, off: bool) -> str:
     if server.own:
-        return "leaves it to Sully"
+        return "none: Sully evicts"
     if off:
         return f"none: feature gate {TAINTS_GATE} is disabled"
     return "none at work" if evictor(server, flag).sully else "its own"

@@ -70,13 +70,13 @@ def _copied_annotations(annotations: Mapping[str, str]) -> dict[str, str]:
 
 def claim_of(new: ClaimToCreate, *, name: str, template: Mapping[str, Any]) -> Obj:
     """Return the claim that is created from the `spec` of a template."""
-    given = template.get("metadata") or {}
+    template_metadata = template.get("metadata") or {}
     metadata: Obj = {
         "name": name,
         "generateName": name_prefix(new.pod, new.claim),
         "namespace": new.namespace,
         "annotations": {
-            **_copied_annotations(given.get("annotations") or {}),
+            **_copied_annotations(template_metadata.get("annotations") or {}),
             POD_CLAIM: new.claim,
         },
         "ownerReferences": [
@@ -89,8 +89,8 @@ def claim_of(new: ClaimToCreate, *, name: str, template: Mapping[str, Any]) -> O
             }
         ],
     }
-    if given.get("labels"):
-        metadata["labels"] = dict(given["labels"])
+    if template_metadata.get("labels"):
+        metadata["labels"] = dict(template_metadata["labels"])
     return {"metadata": metadata, "spec": template["spec"]}
 
 

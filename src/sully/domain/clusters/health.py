@@ -1,8 +1,8 @@
 """From the health of a cluster to its condition and its taints: leases, clocks, availability.
 
 The hub's own taints follow one condition, immediately; policies (policies.py) map others, with
-delays. A silent agent is found by its lease. Nothing here makes a cluster available: only its
-agent does that.
+delays. An agent that stopped is found by its lease. Nothing here makes a cluster available: only
+its agent does that.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ CLOCK_SYNCED = "ManagedClusterConditionClockSynced"
 SKIP_CLOCK_CHECK = "registration.open-cluster-management.io/skip-clock-sync-check"
 
 LEASE_DURATION = 60
-"""Seconds between two renewals where a cluster does not say."""
+"""Seconds between two renewals, unless the cluster specifies them."""
 PATIENCE = 5
 """How many renewals an agent may miss."""
 
-SILENT = Finding(
+LEASE_EXPIRED = Finding(
     AVAILABLE,
     "Unknown",
     "ManagedClusterLeaseUpdateStopped",
@@ -70,10 +70,10 @@ class Lease:
 
     renewed: datetime | None = None
     listening: datetime | None = None
-    """Since when a renewal would have been heard; None: ever since the last one was."""
+    """Since when the lease is watched; None: without interruption since the last renewal."""
 
     def counts_from(self) -> datetime | None:
-        """Return since when the agent is silent."""
+        """Return since when the agent has not renewed its lease."""
         if self.renewed is None or self.listening is None:
             return self.renewed
         return max(self.renewed, self.listening)
@@ -98,7 +98,7 @@ class Fresh:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The agent is silent; `news` says whether the condition does not say so yet."""
+    """The agent does not renew its lease; `news` if the condition does not show it yet."""
 
     look_at: datetime
     news: bool
@@ -108,15 +108,15 @@ LeaseVerdict = Ignore | CreateLease | Fresh | Stopped
 
 
 def watch_lease(cluster: ManagedCluster, lease: Lease | None, now: datetime) -> LeaseVerdict:
-    """Say what the lease of a cluster means for its availability."""
+    """Return what the lease of a cluster means for its availability."""
     if condition(cluster, ACCEPTED) is None:
         return Ignore()
     patience = grace(cluster)
     if lease is None and cluster.metadata.deletion_timestamp is None:
         return CreateLease()
-    silent = lease.counts_from() if lease is not None else None
-    # A lease without a time has not been renewed as far as anyone can tell.
-    end = later(silent, patience) if silent is not None else now
+    renewed = lease.counts_from() if lease is not None else None
+    # A lease without a time counts as never renewed.
+    end = later(renewed, patience) if renewed is not None else now
     if now < end:
         return Fresh(end)
     available = condition(cluster, AVAILABLE)

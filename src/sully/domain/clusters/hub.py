@@ -1,4 +1,4 @@
-"""What a hub says about clusters, sets and bindings, apart from health: texts clients of OCM know.
+"""Conditions of clusters, sets and bindings, apart from health, with the texts of OCM.
 
 Health is health.py; what an accepted agent may do is rights.py.
 """
@@ -21,8 +21,8 @@ AUTO_UPDATE = "cluster.open-cluster-management.io/autoupdate"
 
 ADMITTED = Finding(ACCEPTED, "True", "HubClusterAdminAccepted", "Accepted by hub cluster admin")
 DENIED = Finding(ACCEPTED, "False", "HubClusterAdminDenied", "Denied by hub cluster admin")
-TROUBLED = "Error"
-"""The reason of a cluster that was accepted and did not get what it needs."""
+ACCEPTANCE_ERROR = "Error"
+"""The reason if the objects of an accepted cluster could not be applied."""
 BOUND = Finding("Bound", "True", "ClusterSetBound", "")
 UNBOUND = Finding("Bound", "False", "ClusterSetNotFound", "")
 
@@ -41,20 +41,20 @@ def is_accepted(cluster: ManagedCluster) -> bool:
     return accepted is not None and accepted.status == "True"
 
 
-def troubled(errors: list[str]) -> Finding:
-    """Say what is in the way of an acceptance."""
-    return Finding(ACCEPTED, "False", TROUBLED, "\n".join(errors))
+def acceptance_error(errors: list[str]) -> Finding:
+    """Return the condition of a cluster whose acceptance failed."""
+    return Finding(ACCEPTED, "False", ACCEPTANCE_ERROR, "\n".join(errors))
 
 
 def set_finding(members: int) -> Finding:
-    """Say how many clusters a set has."""
+    """Return the condition with the number of clusters of a set."""
     if not members:
         return Finding("ClusterSetEmpty", "True", "NoClusterMatched", "No ManagedCluster selected")
     text = f"{members} ManagedClusters selected"
     return Finding("ClusterSetEmpty", "False", "ClustersSelected", text)
 
 
-def is_astray(cluster_set: ManagedClusterSet) -> bool:
+def is_modified(cluster_set: ManagedClusterSet) -> bool:
     """Report whether a built-in set does not select any more what it should."""
     metadata = cluster_set.metadata
     if metadata.annotations.get(AUTO_UPDATE) == "false":

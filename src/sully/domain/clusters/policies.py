@@ -27,7 +27,7 @@ def taint_id(taint: Taint) -> TaintId:
 
 @dataclass(frozen=True, slots=True)
 class PolicyVerdict:
-    """The taints of a cluster as policies want them, which are theirs, and when to look again."""
+    """The taints of a cluster after policies, which of them are theirs, and when to requeue it."""
 
     taints: tuple[Taint, ...]
     owned: frozenset[TaintId]
@@ -94,5 +94,5 @@ def _rules(
             if select_labels(selector).matches(cluster.metadata.labels):
                 yield from policy.spec.rules
         except MisconfiguredError:
-            # A selector that cannot be read selects nothing; its policy's status says so.
+            # A selector that cannot be read selects nothing; its policy's status shows it.
             continue

@@ -1,6 +1,6 @@
 """The status of policies: how many clusters they select, and how many have their taint.
 
-What policies want is policies.py; which taints are theirs is api/cluster/policy_taints.py.
+Desired taints are policies.py; which taints policies own is api/cluster/policy_taints.py.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ APPLIED = "sully.dev/Applied"
 
 
 def policy_finding(policy: ClusterTaintPolicy, clusters: Iterable[ManagedCluster]) -> Finding:
-    """Say for how many clusters a policy is, and how many have a taint of it."""
+    """Return how many clusters a policy selects, and how many have a taint of it."""
     if policy.spec.cluster_selector is None:
         text = "There is no clusterSelector, so the policy is for no cluster."
         return Finding(APPLIED, "False", "NoSelector", text)

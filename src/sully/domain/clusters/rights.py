@@ -26,7 +26,7 @@ def agent_user(cluster: str, agent: str) -> tuple[str, tuple[str, ...]]:
 def role_name(cluster: str) -> str:
     """Return what the role of a cluster's agents, and its binding, are called."""
     name = f"open-cluster-management:managedcluster:{cluster}"
-    # Nothing keeps a cluster from being called as what all of them share; colons are in no name.
+    # A cluster may have the name of the shared role; no name contains colons.
     return f"{name}:cluster" if name == COMMON_ROLE else name
 
 

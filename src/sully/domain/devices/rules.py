@@ -71,7 +71,7 @@ def names_match(selector: DeviceTaintSelector | None, device: DeviceId) -> bool:
 
 
 def needs_content(selector: DeviceTaintSelector | None) -> bool:
-    """Report whether a selector has criteria besides names."""
+    """Report whether a selector has criteria other than names."""
     return selector is not None and bool(selector.selectors or selector.device_class_name)
 
 

@@ -46,8 +46,12 @@ class DrainSettings:
 
     rate: EvictionRate | None = None
     """None: no limit."""
-    max_unavailable: int | None = None
-    """How many evicted pods may be without a Ready replacement; None: any number."""
+    max_unavailable: int | str | None = None
+    """How many evicted pods may be without a Ready replacement; None: any number.
+
+    A percentage is of all pods to evict, also those of earlier runs, and rounds up as in a
+    PodDisruptionBudget.
+    """
     wait_ready: timedelta | None = timedelta(minutes=10)
     """How long a replacement may take to become Ready; None: replacements are not waited for."""
     timeout: timedelta | None = None
@@ -87,10 +91,26 @@ class PodEvicted:
 
 @dataclass(frozen=True, slots=True)
 class EvictionRefused:
-    """A budget does not allow the eviction of a pod now."""
+    """A budget does not allow the eviction of a pod now, or the server did not answer."""
 
     uid: str
     message: str
+    answered: bool = True
+    """False: the pod may have been evicted."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvictionsPostponed:
+    """Pods were not evicted, because another run of the same drain evicts pods."""
+
+    uids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StateChanged:
+    """The state that the rules carry now: another run of the same drain may have saved it."""
+
+    state: DrainState
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +125,15 @@ class RulesDeleted:
     """The rules of the cordon were deleted."""
 
 
-Event = PodsChanged | PodEvicted | EvictionRefused | PodNotFound | RulesDeleted
+Event = (
+    PodsChanged
+    | PodEvicted
+    | EvictionRefused
+    | EvictionsPostponed
+    | PodNotFound
+    | RulesDeleted
+    | StateChanged
+)
 
 # -- effects --------------------------------------------------------------------------------------
 

@@ -69,14 +69,14 @@ def preview(rule: Preview) -> Report:
     evictions = rule.evictions
     devices = f"{plural(rule.published, 'device')} published, {rule.allocated} allocated."
     if not evictions:
-        return Report("False", "NobodyWouldLeave", f"0 pods would be evicted. {devices}")
+        return Report("False", "NoPodsWouldBeEvicted", f"0 pods would be evicted. {devices}")
     namespaces = Counter(pod.namespace for pod in evictions)
     owners = Counter(f"{pod.namespace}/{pod.owner}" for pod in evictions)
     text = (
         f"{plural(len(evictions), 'pod')} would be evicted: {_when(evictions)}. {devices}"
         f" By namespace: {_listed(namespaces)}. By owner: {_listed(owners)}."
     )
-    return Report("True", "PodsWouldLeave", text)
+    return Report("True", "PodsWouldBeEvicted", text)
 
 
 def _when(evictions: Iterable[PreviewedPod]) -> str:

@@ -49,7 +49,7 @@ class Candidate:
         self._activation: dict[str, ClusterValue] | None = None
 
     def same_inputs(self, other: Candidate) -> bool:
-        """Report whether everything but CEL must decide alike about both."""
+        """Report whether everything except CEL gives the same result for both."""
         mine, others = self.cluster.status, other.cluster.status
         return (
             self.taints == other.taints
@@ -86,7 +86,7 @@ class Candidate:
                 "kind": "ManagedCluster",
                 **msgspec.to_builtins(self.cluster),
             }
-            # What has the value that the schema fills in was left out, and is there all the same.
+            # A field with the default of the schema was absent, and exists nevertheless.
             lease = {"leaseDurationSeconds": self.cluster.spec.lease_duration_seconds}
             obj["spec"] = lease | obj.get("spec", {})
             self._activation = cluster_input(obj, self._find_scores)

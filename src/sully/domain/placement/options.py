@@ -13,7 +13,7 @@ class PlacementOptions:
 
     compat: Compat = Compat.SULLY
     health_toleration_seconds: int | None = None
-    """How long placements that say nothing about them tolerate the two health taints."""
+    """How long placements without such tolerations tolerate the two health taints."""
     removals_per_minute: int | None = None
     """How many clusters may be removed from placements in a minute because of their health."""
 

@@ -68,7 +68,7 @@ class Predicate:
         )
 
     def mismatch(self, candidate: Candidate, index: int, spending: Spending) -> Mismatch | None:
-        """Say which part keeps a cluster from qualifying, if one does."""
+        """Return which part does not match a cluster, if one does not."""
         for part, selector, values in (
             ("labels", self.labels, candidate.labels),
             ("claims", self.claims, candidate.claims),
@@ -113,7 +113,7 @@ def qualifies(predicates: Sequence[Predicate], candidate: Candidate, spending: S
 def mismatches(
     predicates: Sequence[Predicate], candidate: Candidate, spending: Spending
 ) -> tuple[Mismatch, ...]:
-    """Say for every predicate why it does not match; nothing if one does."""
+    """Return for every predicate why it does not match; nothing if one does."""
     all_mismatches = [
         predicate.mismatch(candidate, at, spending) for at, predicate in enumerate(predicates)
     ]
@@ -123,7 +123,7 @@ def mismatches(
 
 
 def select_labels(selector: LabelSelector, plugin: str = PLUGIN) -> Selector:
-    """Compile a label selector; the plugin is who a mistake is reported by."""
+    """Compile a label selector; errors name the plugin."""
     try:
         return labels.from_object(msgspec.to_builtins(selector))
     except labels.SelectorError as error:

@@ -110,7 +110,7 @@ def resource_score(amount: float, least: float, most: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class AddOnResult:
-    """What an add-on says of a cluster; an expired score is 0."""
+    """The score of a cluster from an add-on; an expired score is 0."""
 
     value: int = 0
     expired: bool = False
@@ -136,6 +136,6 @@ _NO_SCORE = AddOnResult()
 
 
 def expired_message(add_on: AddOnScore, clusters: list[str]) -> str:
-    """Name the clusters, in the order given, whose scores are too old to count."""
+    """Return the clusters, in the given order, whose scores have expired."""
     entries = "".join(f" {name}/{add_on.resource_name}" for name in clusters)
     return f"AddOnPlacementScores{entries} expired"

@@ -17,7 +17,7 @@ _RATE = EvictionRate(1)
 
 
 class RateLimiter:
-    """Who has changed how often of late."""
+    """How often placements have changed recently."""
 
     def __init__(self) -> None:
         self._buckets: dict[PlacementKey, Bucket] = {}

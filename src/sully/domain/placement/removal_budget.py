@@ -17,7 +17,7 @@ _MINUTE = 60.0
 
 @dataclass(frozen=True, slots=True)
 class RemovalBucket:
-    """What is left of the budget, as of a moment; a new one is full."""
+    """The remaining budget at a time; a new one is full."""
 
     per_minute: int
     tokens: float = -1.0

@@ -46,6 +46,6 @@ class Removals:
         return granted
 
     def recovered(self, name: str) -> None:
-        """Note that nothing is wrong with a cluster, so its next departure needs a new token."""
+        """Note that a cluster is healthy again, so its next removal needs a new token."""
         if name in self._granted:
             self._granted = self._granted.difference((name,))

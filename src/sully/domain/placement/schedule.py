@@ -37,11 +37,11 @@ from sully.machinery.cel import CostBudget
 
 TAINTS = "TaintToleration"
 MOMENT = timedelta(microseconds=1)
-"""A score counts until its last instant, and no longer one moment after."""
+"""A score is valid until its `validUntil`, inclusive."""
 
 
 class Rules:
-    """What a placement asks for, compiled; a mistake is kept until it matters."""
+    """The requirements of a placement, compiled; an error is kept until it matters."""
 
     def __init__(self, placement: Placement, options: PlacementOptions) -> None:
         spec = placement.spec
@@ -124,7 +124,7 @@ def schedule(inputs: Inputs) -> Outcome:
 
 
 def trace(inputs: Inputs) -> Trace:
-    """Go through all stages and keep what each came to."""
+    """Run all stages and keep the result of each."""
     compile_expressions(inputs.placement.spec.predicates, inputs.budget)
     rules = Rules(inputs.placement, inputs.options)
     result = Trace()

@@ -94,7 +94,7 @@ def _microseconds(seconds: int, *, exact: bool) -> int:
 
 @dataclass(frozen=True, slots=True)
 class TaintVerdict:
-    """What a placement makes of the taints of a cluster.
+    """The effect of the taints of a cluster on a placement.
 
     `blocks` is the first taint that prevents the selection of a new cluster, `expels` the first
     that removes a selected one. `stays_until` is when a selected cluster must be evaluated again,
@@ -119,7 +119,7 @@ LAST_TIER = 2
 
 
 def tier(verdict: TaintVerdict, compat: Compat, *, selected: bool) -> int:
-    """Return the tier in which a cluster is ranked; a lower one comes first.
+    """Return the tier in which a cluster is ranked; a lower one is better.
 
     A cluster that will be removed is the last choice, but it stays where it is selected: that is
     what its toleration is for.
@@ -180,7 +180,7 @@ def _tolerated(
 
 @dataclass(frozen=True, slots=True)
 class TaintFinding:
-    """One taint for people: tolerated by what and until when, or how nearly not."""
+    """One taint for explanations: tolerated by what and until when, or the closest toleration."""
 
     taint: Taint
     tolerated: bool
@@ -198,7 +198,7 @@ _NEARNESS: dict[Failure, int] = {"key": 0, "effect": 1, "operator": 2, "value": 
 def explain(
     taint: Taint, tolerations: Sequence[Toleration], now: datetime, compat: Compat
 ) -> TaintFinding:
-    """Say by what a taint is tolerated, or which toleration comes nearest and what it lacks."""
+    """Return by what a taint is tolerated, or the closest toleration and what it lacks."""
     nearest = TaintFinding(taint, tolerated=False)
     for toleration in tolerations:
         failure = mismatched_field(toleration, taint)

@@ -47,7 +47,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What a placement has now and would have in the end."""
+    """The clusters of a placement now and after the simulation."""
 
     placement: PlacementKey
     before: tuple[str, ...]
@@ -67,12 +67,12 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What would happen, in order of time, and which placements end up different."""
+    """What would happen, in order of time, and which placements would change."""
 
     moves: tuple[Move, ...]
     differences: tuple[Difference, ...]
     outcomes: Mapping[PlacementKey, Outcome]
-    """How those end up that were looked at, also those that end up the same."""
+    """The results of all evaluated placements, also of those that would not change."""
     until: datetime
     next_at: datetime | None
     """When something would happen after that, as far as is known."""
@@ -109,7 +109,7 @@ class _Simulation:
         self._before = {key: tuple(sorted(fleet.counting.own(key))) for key in fleet.placements}
         self._last: dict[PlacementKey, Outcome] = {}
         self._moved: dict[tuple[datetime, PlacementKey], tuple[set[str], set[str]]] = {}
-        """What someone had at the beginning of an instant and has at its end."""
+        """The clusters of a placement at the beginning and at the end of an instant."""
         self._queue: dict[PlacementKey, None] = {}
         self._alarms = _Alarms()
         self._rate_limiter = RateLimiter()
@@ -138,7 +138,7 @@ class _Simulation:
         return self._forecast(self._alarms.next_at)
 
     def _begin(self, now: datetime) -> None:
-        """Find out who waits for what.
+        """Find out which placements wait for what.
 
         Whoever has been looked at stays as it is until something wakes it, though another look
         might end differently: others may have changed since the last one.
@@ -217,7 +217,7 @@ class _Simulation:
 
 
 class _Alarms:
-    """When placements are looked at again; of several times for one the earliest counts."""
+    """When placements are requeued; of several times for one the earliest counts."""
 
     def __init__(self) -> None:
         self._due: dict[PlacementKey, datetime] = {}
@@ -237,7 +237,7 @@ class _Alarms:
             heappush(self._heap, (at, key))
 
     def ringing(self, at: datetime) -> Iterator[PlacementKey]:
-        """Yield whose time has come."""
+        """Yield the placements that are due."""
         while self.next_at is not None and self.next_at <= at:
             _, key = heappop(self._heap)
             del self._due[key]

@@ -1,4 +1,4 @@
-"""Whether the quotas of a namespace have room for a write, and what is used after it.
+"""Whether the quotas of a namespace allow a write, and what is used after it.
 
 https://kubernetes.io/docs/concepts/policy/resource-quotas/ has the rules. The texts of refusals are
 those of Kubernetes.
@@ -29,7 +29,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What `status.used` of a quota says after the write."""
+    """`status.used` of a quota after the write."""
 
     name: str
     used: dict[str, str]
@@ -68,7 +68,7 @@ def decide(
 def account(
     quotas: Sequence[Obj], evaluator: Evaluator, obj: Obj | None, old: Obj | None
 ) -> list[Charge]:
-    """Return what quotas say after an object came, changed or went, whether they have room or not.
+    """Return the usage of quotas after an object was written or deleted, also over a limit.
 
     Limits that were never counted stay so.
     """
@@ -87,9 +87,9 @@ def account(
 
 
 def is_recounted(name: str) -> bool:
-    """Report whether what is released of a resource cannot be told from the object that goes.
+    """Report whether what is released of a resource is not known from the deleted object.
 
-    Devices may stand for an extended resource that a pod asks for. How much of it a claim uses then
+    Devices may stand for an extended resource that a pod requests. How much of it a claim uses then
     depends on the pod, so the controller counts all of them again.
     """
     return name.startswith(REQUESTS) and "/" in name
@@ -137,7 +137,7 @@ def _spec(quota: Obj) -> dict[str, str]:
 
 
 def _unfit(quota: Obj, evaluator: Evaluator, obj: Obj, *, immediately: bool) -> Refusal | None:
-    """Refuse an object that leaves out what is limited, or whose quota knows no numbers."""
+    """Refuse an object without a value that is limited, or whose quota has no usage yet."""
     if not matches(quota, evaluator, obj):
         return None
     name, status = quota["metadata"]["name"], quota["status"]

@@ -32,7 +32,7 @@ def _no_owner(_claim: Obj) -> Usage:
 
 
 class Evaluator(Protocol):
-    """Says what objects of one kind use."""
+    """Computes what objects of one kind use."""
 
     def matching(self, names: Iterable[str], /) -> set[str]:
         """Return which of the names in a quota concern objects of the kind."""

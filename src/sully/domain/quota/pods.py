@@ -80,7 +80,7 @@ def has_ended(pod: Obj) -> bool:
 
 
 def is_terminating(pod: Obj) -> bool:
-    """Report whether a pod has a deadline, as the scopes Terminating and NotTerminating ask."""
+    """Report whether a pod has a deadline, for the scopes Terminating and NotTerminating."""
     deadline = pod["spec"].get("activeDeadlineSeconds")
     return deadline is not None and deadline >= 0
 

@@ -1,6 +1,6 @@
 """The simulated clusters: which exist, what they report, when their agents renew leases.
 
-Everything follows from the number of a cluster, so that another start wants the same objects. Nodes
+Everything follows from the number of a cluster, so that another start has the same objects. Nodes
 of one cluster are fleet.py; these are members of a hub.
 """
 
@@ -23,10 +23,10 @@ from sully.domain.clusters.hub import is_accepted
 from sully.domain.placement.results.conditions import Finding
 from sully.domain.simulated.fleet import SIMULATED
 
-SILENT = "sully.dev/unreachable"
+SIMULATE_UNREACHABLE = "sully.dev/unreachable"
 """Annotation: the agent does nothing, as if its network were cut."""
 UNHEALTHY = "sully.dev/unhealthy"
-"""Annotation: the agent says that its cluster is not available; the value says why."""
+"""Annotation: the agent reports its cluster as not available; the value is the message."""
 MOST_CLUSTERS = 10_000
 RENEWALS = 20
 """Most renewals of leases in a second; larger fleets renew more seldom."""
@@ -101,7 +101,7 @@ def cluster_of(number: int, members: Members) -> dict[str, Any]:
 
 
 def facts(number: int) -> dict[str, Any]:
-    """Return what the agent of a cluster reports besides conditions."""
+    """Return what the agent of a cluster reports in addition to conditions."""
     nodes = 3 + number % 8
     whole = {"cpu": str(16 * nodes), "memory": f"{64 * nodes}Gi"}
     version = _VERSIONS[number % len(_VERSIONS)]
@@ -135,9 +135,9 @@ def reports_facts(cluster: ManagedCluster, expected: Mapping[str, Any]) -> bool:
 
 def is_silent(cluster: ManagedCluster) -> bool:
     """Report whether the agent of a cluster does nothing at present."""
-    silenced = cluster.metadata.annotations.get(SILENT) == "true"
+    unreachable = cluster.metadata.annotations.get(SIMULATE_UNREACHABLE) == "true"
     terminating = cluster.metadata.deletion_timestamp is not None
-    return silenced or terminating or not is_accepted(cluster)
+    return unreachable or terminating or not is_accepted(cluster)
 
 
 def is_unreachable(cluster: ManagedCluster) -> bool:
@@ -153,7 +153,7 @@ def may_report(cluster: ManagedCluster) -> bool:
 
 
 def health(cluster: ManagedCluster) -> Finding:
-    """Return what the agent of a cluster finds when it asks its API server how it is."""
+    """Return what the agent of a cluster reports about its API server."""
     unhealthy = cluster.metadata.annotations.get(UNHEALTHY, "false")
     if unhealthy == "false":
         return HEALTHY
@@ -169,7 +169,7 @@ def health(cluster: ManagedCluster) -> Finding:
 def health_event(cluster: str, finding: Finding) -> tuple[str, str]:
     """Return reason and note of the event about a change of health."""
     if finding.status == "True":
-        # Written so by those whose event it is.
+        # The text of OCM.
         text = (
             f"The {cluster} is successfully imported, and it is managed by the hub cluster. "
             "Its apieserver is available"
@@ -185,5 +185,5 @@ def first_renewal(number: int, duration: int) -> float:
 
 
 def next_renewal(number: int, turn: int, duration: int) -> float:
-    """Return after how many seconds an agent renews again: a little more than asked, never less."""
+    """Return after how many seconds an agent renews again: a little later than required."""
     return duration * (1 + JITTER * ((number + 7 * turn) * _GOLDEN % 1.0))

@@ -1,6 +1,6 @@
 """What a kubelet would do with a pod next.
 
-`next_step` is asked again whenever something happened to the pod or its claims, and at the time
+`next_step` is called again whenever something happened to the pod or its claims, and at the time
 that it named itself. What a step writes is statuses.py.
 """
 
@@ -16,12 +16,12 @@ TERMINATED = 143
 """The exit code of a container that does not handle SIGTERM. With 0, the pod of a Job that is
 evicted would count as a completed one."""
 NOTICEABLE = 1.0
-"""Seconds from which on it is worth a write that containers are being created."""
+"""The least start time in seconds for which `ContainerCreating` is written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Since when things are so; the wire has whole seconds, which is too coarse for short times."""
+    """Since when; the wire has whole seconds, which is too coarse for short times."""
 
     startable: datetime | None = None
     """Since when its claims are there."""
@@ -42,12 +42,12 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Say that the containers are being created."""
+    """Report that the containers are being created."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Say that the containers run."""
+    """Report that the containers run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Judge:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Say that the containers have ended; a pod that is being deleted then goes."""
+    """Report that the containers have ended; a terminating pod is then removed."""
 
     code: int
     remove: bool = False
@@ -65,7 +65,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """Nothing of the pod is left on the machine: let it go."""
+    """Nothing of the pod is left on the machine: remove it from the server."""
 
 
 Step = Rest | Look | Create | Run | Judge | End | Remove

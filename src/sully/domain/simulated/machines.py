@@ -81,7 +81,7 @@ def _node(fleet: Fleet, number: int) -> Obj:
         f"{fleet.driver}/model": model.name,
     }
     capacity = {"cpu": str(model.cpu), "memory": model.host_memory} | _ROOM
-    # A machine keeps something for itself.
+    # A machine reserves a part for the system.
     allocatable = capacity | {"cpu": str(model.cpu - 2)}
     spec: Obj = {"podCIDR": network, "podCIDRs": [network], "providerID": f"simulated://{name}"}
     if fleet.tainted:
@@ -142,7 +142,7 @@ def _conditions(moment: str) -> list[Obj]:
 
 
 def owned_by(name: str, uid: str) -> list[Obj]:
-    """Return what makes an object go when its node goes."""
+    """Return the owner reference that deletes an object with its node."""
     return [{"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}]
 
 
@@ -180,7 +180,7 @@ def slices_of(fleet: Fleet, number: int) -> list[Obj]:
     parts = [
         devices[at : at + DEVICES_PER_SLICE] for at in range(0, len(devices), DEVICES_PER_SLICE)
     ]
-    made = []
+    slices = []
     for index, part in enumerate(parts):
         pool = {"name": name, "resourceSliceCount": len(parts)}
         spec = {"driver": driver, "nodeName": name, "pool": pool, "devices": part}
@@ -189,8 +189,8 @@ def slices_of(fleet: Fleet, number: int) -> list[Obj]:
             "labels": {SIMULATED: "true"},
             "annotations": {DIGEST: digest_of(spec)},
         }
-        made.append({"metadata": metadata, "spec": spec})
-    return made
+        slices.append({"metadata": metadata, "spec": spec})
+    return slices
 
 
 def _device(fleet: Fleet, number: int, index: int) -> Obj:

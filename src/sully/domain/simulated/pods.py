@@ -28,7 +28,7 @@ class Exit:
 
 
 def parse_exit(text: str) -> Exit | None:
-    """Read an annotation such as `0@5s`; None where it says nothing of that form."""
+    """Read an annotation such as `0@5s`; None if it has another form."""
     match = _EXIT.fullmatch(text)
     if match is None or int(match[1]) > 255:
         return None
@@ -44,7 +44,7 @@ class Container(Wire, frozen=True, kw_only=True):
 
     @property
     def is_sidecar(self) -> bool:
-        """Report whether, as an init container, it runs on beside the others."""
+        """Report whether it is a sidecar: an init container that keeps running."""
         return self.restart_policy == "Always"
 
 
@@ -109,7 +109,7 @@ class Pod(pods.Pod, frozen=True, kw_only=True):
 
     @property
     def gates_open(self) -> bool:
-        """Report whether others let it be ready."""
+        """Report whether its readiness gates are met."""
         conditions = [self.condition(gate.condition_type) for gate in self.spec.readiness_gates]
         return all(condition is not None and condition.status == "True" for condition in conditions)
 

@@ -17,7 +17,7 @@ _INITIALIZING = {"waiting": {"reason": "PodInitializing"}}
 
 
 def creating(pod: Pod, *, host: str, now: datetime) -> Obj:
-    """Return the patch that says: seen, but not running yet."""
+    """Return the patch for a pod that is not running yet."""
     waits = _INITIALIZING if pod.spec.init_containers else _CREATING
     unready = _names(pod.spec.containers)
     why = {
@@ -51,7 +51,7 @@ def creating(pod: Pod, *, host: str, now: datetime) -> Obj:
 
 
 def running(pod: Pod, *, host: str, address: str, now: datetime) -> Obj:
-    """Return the patch that says: everything runs."""
+    """Return the patch for a running pod."""
     moment = format_time(now)
     runs = {"running": {"startedAt": moment}}
     done = {"terminated": _ended(0, "Completed", moment, moment)}
@@ -80,12 +80,12 @@ def running(pod: Pod, *, host: str, address: str, now: datetime) -> Obj:
 
 
 def judged(pod: Pod, *, now: datetime) -> Obj:
-    """Return the patch that says whether a running pod is ready."""
+    """Return the patch for the readiness of a running pod."""
     return _patch(pod, conditions=_conditions(pod, {"Ready": _ready(pod)}, now))
 
 
 def ended(pod: Pod, *, code: int, now: datetime) -> Obj:
-    """Return the patch that says: everything has ended, with this exit code."""
+    """Return the patch for a pod that ended with this exit code."""
     reason = "PodCompleted" if code == 0 else "PodFailed"
     unready = {"status": "False", "reason": reason}
     conditions: dict[str, Obj] = {
@@ -135,7 +135,7 @@ def _conditions(pod: Pod, wanted: dict[str, Obj], now: datetime) -> list[Obj]:
                 moment = format_time(before.last_transition_time)
             if (before.reason, before.message) == (said.get("reason", ""), said.get("message", "")):
                 continue
-        # What is no longer said must be taken back: lists are merged by type.
+        # Conditions that no longer hold are removed explicitly: lists are merged by type.
         bare = {"reason": None, "message": None}
         made.append(bare | {"type": kind, "lastTransitionTime": moment} | said)
     return made

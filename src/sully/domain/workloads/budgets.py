@@ -22,7 +22,7 @@ _BY_NODE = "TerminationByKubelet"
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Who decides about the number of pods, and what that number is."""
+    """The controller of pods, and its number of replicas."""
 
     uid: str
     replicas: int
@@ -46,7 +46,7 @@ class Need:
 
 
 def need(budget: Budget, pods: Sequence[Pod], scale: FindScale) -> Need:
-    """Return what a budget asks for, given its pods and who decides about their number."""
+    """Return what a budget requires, given its pods and their controllers."""
     least, away = budget.spec.min_available, budget.spec.max_unavailable
     if away is not None:
         expected, unmanaged = _expected(pods, scale)
@@ -58,7 +58,7 @@ def need(budget: Budget, pods: Sequence[Pod], scale: FindScale) -> Need:
 
 
 def _expected(pods: Sequence[Pod], scale: FindScale) -> tuple[int, tuple[str, ...]]:
-    """Return the sum of the sizes that the pods' controllers ask for, each once."""
+    """Return the sum of the replicas of the pods' controllers, each once."""
     sizes: dict[str, int] = {}
     asked: set[str] = set()
     unmanaged: list[str] = []
@@ -138,7 +138,7 @@ def _with_condition(
 ) -> BudgetStatus:
     old = find_condition(status.conditions, ALLOWED)
     same = old is not None and old.status == state
-    made = BudgetCondition(
+    updated = BudgetCondition(
         type=ALLOWED,
         status=state,
         observed_generation=status.observed_generation,
@@ -147,9 +147,9 @@ def _with_condition(
         message=message,
     )
     if old is None:
-        return replace(status, conditions=(*status.conditions, made))
+        return replace(status, conditions=(*status.conditions, updated))
     kept = tuple(
-        made if condition.type == ALLOWED else condition for condition in status.conditions
+        updated if condition.type == ALLOWED else condition for condition in status.conditions
     )
     return replace(status, conditions=kept)
 

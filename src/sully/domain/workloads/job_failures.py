@@ -105,7 +105,7 @@ def _latest(one: datetime | None, other: datetime) -> datetime:
 
 
 def action_for(policy: FailurePolicy | None, pod: Pod) -> Action:
-    """Return what the failure policy of a Job says about a pod that is going to be evicted."""
+    """Return the action of a Job's failure policy for a pod that will be evicted."""
     conditions = {(condition.type, condition.status) for condition in pod.status.conditions}
     codes = {str(container.get("name")): _TERMINATED for container in pod.spec.containers}
     rule = _matching(policy, codes, conditions | {_DISRUPTED})

@@ -131,11 +131,11 @@ def _progress(
         return with_condition(status, condition(PROGRESSING, "True", COMPLETE, text, now))
     if _moved(deployment.status, status):
         text = f"{subject} is progressing."
-        made = condition(PROGRESSING, "True", "ReplicaSetUpdated", text, now)
+        updated = condition(PROGRESSING, "True", "ReplicaSetUpdated", text, now)
         if progressing is not None and progressing.status == "True":
-            made = replace(made, last_transition_time=progressing.last_transition_time)
+            updated = replace(updated, last_transition_time=progressing.last_transition_time)
         # Also with the same reason: the deadline counts from the last step.
-        return with_condition(without(status, PROGRESSING), made)
+        return with_condition(without(status, PROGRESSING), updated)
     if _timed_out(deployment, status, now):
         text = f"{subject} has timed out progressing."
         return with_condition(status, condition(PROGRESSING, "False", TIMED_OUT, text, now))
@@ -196,9 +196,9 @@ def pause_status(deployment: Deployment, now: datetime) -> DeploymentStatus:
         return deployment.status
     known = progressing is not None and progressing.reason == PAUSED
     if deployment.spec.paused and not known:
-        made = condition(PROGRESSING, "Unknown", PAUSED, "Deployment is paused", now)
+        updated = condition(PROGRESSING, "Unknown", PAUSED, "Deployment is paused", now)
     elif not deployment.spec.paused and known:
-        made = condition(PROGRESSING, "Unknown", RESUMED, "Deployment is resumed", now)
+        updated = condition(PROGRESSING, "Unknown", RESUMED, "Deployment is resumed", now)
     else:
         return deployment.status
-    return with_condition(deployment.status, made)
+    return with_condition(deployment.status, updated)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sully.api.cluster.policy_taints import OWNED, read_taint_ids
+from sully.api.cluster.taint_history import read_history, set_by
 from sully.api.cluster.types import ManagedCluster, Taint
 from sully.api.sully.types import ClusterTaintPolicy, ClusterTaintPolicyRule
 from sully.domain.clusters.health import AVAILABLE, condition, is_health
 from sully.domain.clusters.policies import taint_id
 from sully.domain.placement.predicates import select_labels
 from sully.domain.placement.results.status import MisconfiguredError
+from sully.domain.tolerations import taint_text
 from sully.explain.causes import ClusterTaint, Note, note
 from sully.explain.sources import program
-from sully.explain.text import taint_text
 
 
 class ClusterTaints:
@@ -24,7 +25,8 @@ class ClusterTaints:
         """Return a taint with who added it, and for which condition."""
         type_ = self._condition_type(cluster, taint)
         reported = condition(cluster, type_) if type_ else None
-        by = self._source(cluster, taint)
+        entry = set_by(read_history(cluster.metadata.annotations), taint_id(taint))
+        by = self._source(cluster, taint) or (entry.by if entry is not None else "")
         return ClusterTaint(
             taint=taint_text(taint),
             added=taint.time_added,
@@ -32,6 +34,8 @@ class ClusterTaints:
             program="" if by else program(cluster.metadata, "f:spec", "f:taints"),
             condition=type_,
             status=reported.status if reported is not None else "",
+            why=entry.reason if entry is not None else "",
+            until=entry.expiry() if entry is not None else None,
         )
 
     def _source(self, cluster: ManagedCluster, taint: Taint) -> str:

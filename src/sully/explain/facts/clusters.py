@@ -12,15 +12,15 @@ from sully.api.cluster.types import ManagedCluster, Placement
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.clusters.health import ACCEPTED, AVAILABLE, CLOCK_SYNCED, condition, is_health
-from sully.domain.clusters.hub import TROUBLED
+from sully.domain.clusters.hub import ACCEPTANCE_ERROR
 from sully.domain.placement.incremental.membership import BrokenSetError
 from sully.domain.placement.results.outcome import is_disabled
 from sully.domain.placement.results.verdicts import ClusterVerdict, sentence
+from sully.domain.tolerations import taint_text
 from sully.explain.causes import ClusterFacts, ClusterTaint, Finding, Note, note
 from sully.explain.explanation import Table, tables
 from sully.explain.facts.placements import trials_of
 from sully.explain.reader import Reader
-from sully.explain.text import taint_text
 from sully.machinery.meta import Condition
 from sully.machinery.timestamps import format_time
 from sully.views.fleet_kinds import PLACEMENTS
@@ -97,7 +97,7 @@ class _Cluster:
         if accepted is None and not self.cluster.spec.hub_accepts_client:
             return self._finding("NotAccepted")
         if accepted is not None and accepted.status == "False":
-            failed = accepted.reason == TROUBLED
+            failed = accepted.reason == ACCEPTANCE_ERROR
             return self._finding("AcceptanceFailed" if failed else "Denied", _reported(accepted))
         if available is None:
             return self._finding("NeverAvailable")

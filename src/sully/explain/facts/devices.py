@@ -13,8 +13,9 @@ from sully.client.transport import Key
 from sully.domain.allocation.availability import Availability, Obstacle
 from sully.domain.allocation.conflicts import DeviceConflict
 from sully.domain.devices.device import EffectiveDevice, Published
-from sully.domain.devices.pools import DeviceId
+from sully.domain.devices.pools import DeviceId, PoolId
 from sully.domain.devices.taints import SourcedTaint
+from sully.domain.tolerations import taint_text
 from sully.explain.causes import DeviceFacts, Finding, Note, Source, note
 from sully.explain.explanation import Table, tables
 from sully.explain.facts.allocations import (
@@ -26,7 +27,7 @@ from sully.explain.facts.allocations import (
 from sully.explain.facts.inactive import inactive_notes
 from sully.explain.reader import Reader
 from sully.explain.sources import origins_of
-from sully.explain.text import attribute_text, enumerate_names, taint_text, toleration_text
+from sully.explain.text import attribute_text, enumerate_names, toleration_text
 from sully.views.devices.device_views import ALL_NODES, SOME_NODES, conflict_between, node_of
 from sully.views.devices.name_index import Names
 from sully.views.kinds import RULES
@@ -52,7 +53,10 @@ def find_device(reader: Reader, key: Key) -> Finding | None:
     if device is not None:
         return _Device(reader, device).find()
     name, records = evictions_from(reader, key.name)
-    return _gone(reader, name, records) if records else None
+    if records:
+        return _gone(reader, name, records)
+    device = match_name(_named_by_taints(reader), key.name)
+    return _Device(reader, device).find() if device is not None else None
 
 
 def match_name(devices: Iterable[T], text: str) -> T | None:
@@ -71,6 +75,23 @@ def known_devices(reader: Reader) -> set[DeviceId]:
         DeviceId(*pool, name) for pool in inventory.pools() for name in inventory.devices(pool)
     }
     return published | {allocation.device for allocation in usage.allocated(Names())}
+
+
+def _named_by_taints(reader: Reader) -> Iterator[DeviceId]:
+    """Yield the devices that taint slices and rules name; they may not be published."""
+    inventory = reader.snapshot.inventory
+    for id_ in inventory.pools():
+        for name in _unpublished_taints(reader, id_):
+            yield DeviceId(*id_, name)
+    for rule in reader.snapshot.of(RULES).values():
+        selector = rule.spec.device_selector
+        if selector is not None and selector.driver and selector.pool and selector.device:
+            yield DeviceId(selector.driver, selector.pool, selector.device)
+
+
+def _unpublished_taints(reader: Reader, id_: PoolId) -> dict[str, tuple[SourcedTaint, ...]]:
+    pool = reader.snapshot.inventory.pool(id_)
+    return pool.unpublished_taints() if pool is not None else {}
 
 
 def evictions_from(reader: Reader, text: str) -> tuple[str, tuple[EvictionRecord, ...]]:
@@ -148,7 +169,8 @@ class _Device:
         if self.conflict is not None:
             return self._in_conflict(self.conflict)
         if self.device is None:
-            return self._finding("StillAllocated", claims)
+            cause = "StillAllocated" if claims else "UnknownDevice"
+            return self._finding(cause, claims or origins)
         due = [due for allocated in self.allocated for due in allocated.evicting(self.reader)]
         if due:
             return self._evicting(due)
@@ -227,8 +249,18 @@ class _Device:
             yield note("NotAllocatable", text=self.obstacle.text)
         if claims := [x.claim for x in self.allocated if x.admin_access]:
             yield note("AdminAccess", claims=claims)
+        yield from self._pool_notes()
         yield from self._patch_notes()
         yield from inactive_notes(self.reader, (self.id,), named=False)
+
+    def _pool_notes(self) -> Iterator[Note]:
+        """Yield the taints of the pool for devices that are not published, which may be this."""
+        for device, taints in _unpublished_taints(self.reader, self.id.pool_id).items():
+            for taint in map(self.reader.sources.sourced, taints):
+                if device == self.id.device:
+                    yield note("UnpublishedTaint", taint=taint)
+                else:
+                    yield note("PoolTaint", taint=taint, device=device)
 
     def _patch_notes(self) -> Iterator[Note]:
         device = self.device

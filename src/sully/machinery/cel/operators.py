@@ -29,7 +29,7 @@ _ORDERED: Final = _PLAIN - {"timestamp", "duration"}
 
 
 def fused(path: tuple[str, ...] | None, general: Plan) -> Plan:
-    """Return a closure that follows constant keys at once.
+    """Return a closure that follows constant keys in one step.
 
     Only maps accept a string as an index, so success is the general path's success; every failure
     is left to the general path, which knows the words for it.

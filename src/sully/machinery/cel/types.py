@@ -1,7 +1,7 @@
 """The types of the language, and how they unify.
 
 A type is a kind, a name and parameters. Type variables (`T`) stand in the signatures of functions;
-`Unifier` finds out what they stand for in one expression. The checker next door drives it; the
+`Unifier` finds out what they stand for in one expression. checker.py drives it; the
 values that have these types are in `values`.
 """
 

@@ -156,41 +156,41 @@ class Rules:
         yield from (inner for inner in (self.values, self.items) if inner is not None)
 
     def _remember(self, key: bytes, value: Any, old: Any, at: Path) -> None:
-        found = self._bounded(value, old, at, _Budget(BUDGET, on_loop=False))
+        errors = self._bounded(value, old, at, _Budget(BUDGET, on_loop=False))
         while len(self._outcomes) >= _REMEMBERED:
             self._outcomes.pop(next(iter(self._outcomes)), None)
-        self._outcomes[key] = found
+        self._outcomes[key] = errors
 
     def _bounded(self, value: Any, old: Any, at: Path, budget: _Budget) -> list[FieldError]:
-        found: list[FieldError] = []
+        errors: list[FieldError] = []
         with suppress(_ExhaustedError):
-            self._check(value, old, at, budget, found)
-        return found
+            self._check(value, old, at, budget, errors)
+        return errors
 
     def _check(
-        self, value: Any, old: Any, at: Path, budget: _Budget, found: list[FieldError]
+        self, value: Any, old: Any, at: Path, budget: _Budget, errors: list[FieldError]
     ) -> None:
         if value is None:
             return
         if self.compiled:
-            self._check_own(value, old, at, budget, found)
+            self._check_own(value, old, at, budget, errors)
         if isinstance(value, list) and self.items is not None:
             before = old_items(old, self.schema)
             for index, item in enumerate(value):
                 previous = None if before is None else before(item)
                 previous = None if is_missing(previous) else previous
-                self.items._check(item, previous, at.index(index), budget, found)
+                self.items._check(item, previous, at.index(index), budget, errors)
         elif isinstance(value, dict):
             known = old if isinstance(old, dict) else {}
             for name, item in value.items():
                 inner = self.fields.get(name)
                 if inner is not None:
-                    inner._check(item, known.get(name), at.child(name), budget, found)
+                    inner._check(item, known.get(name), at.child(name), budget, errors)
                 elif self.values is not None:
-                    self.values._check(item, known.get(name), at.key(name), budget, found)
+                    self.values._check(item, known.get(name), at.key(name), budget, errors)
 
     def _check_own(
-        self, value: Any, old: Any, at: Path, budget: _Budget, found: list[FieldError]
+        self, value: Any, old: Any, at: Path, budget: _Budget, errors: list[FieldError]
     ) -> None:
         unchanged = old is not None and same_json(value, old)
         kind = self.schema.get("type", "")
@@ -198,7 +198,7 @@ class Rules:
             new = value if self._convert is None else self._convert(value)
             before = old if self._convert is None or old is None else self._convert(old)
         except EvaluationError as error:
-            found.append(at.invalid(kind, str(error)))
+            errors.append(at.invalid(kind, str(error)))
             return
         for rule in self.compiled:
             optional = bool(rule.rule.get("optionalOldSelf"))
@@ -209,7 +209,7 @@ class Rules:
                 continue
             seen = (NONE if old is None else Optional(before)) if optional else before
             activation = {SELF: new, OLD_SELF: seen}
-            self._evaluate(rule, activation, value, at, (budget, found))
+            self._evaluate(rule, activation, value, at, (budget, errors))
 
     def _evaluate(
         self,
@@ -219,27 +219,27 @@ class Rules:
         at: Path,
         state: tuple[_Budget, list[FieldError]],
     ) -> None:
-        budget, found = state
+        budget, errors = state
         kind = self.schema.get("type", "")
         if rule.program is None:
-            found.append(at.invalid(kind, f"rule compile error: {rule.error}"))
+            errors.append(at.invalid(kind, f"rule compile error: {rule.error}"))
             return
         try:
             holds = _run(rule.program, activation, budget)
         except CostLimitError as error:
             text = "no further validation rules will be run due to call cost exceeds limit for rule"
-            found.append(at.invalid(kind, f"'{error}': {text}: {rule.text}"))
+            errors.append(at.invalid(kind, f"'{error}': {text}: {rule.text}"))
             raise _ExhaustedError from None
         except _ExhaustedError:
-            found.append(at.invalid(kind, _OUT_OF_BUDGET))
+            errors.append(at.invalid(kind, _OUT_OF_BUDGET))
             raise
         except EvaluationError as error:
-            found.append(at.invalid(kind, _failure(str(error), rule)))
+            errors.append(at.invalid(kind, _failure(str(error), rule)))
             return
         if holds is not True:
             here = at.child(rule.rule["fieldPath"][1:]) if rule.rule.get("fieldPath") else at
             shown = _OMITTED if kind in ("object", "array") else value
-            found.append(_error(here, shown, _message(rule, activation, budget), rule))
+            errors.append(_error(here, shown, _message(rule, activation, budget), rule))
 
 
 _OMITTED: Final = object()

@@ -49,7 +49,7 @@ def compare_shapes(old: Obj, new: Obj, shape: Shape) -> Comparison:
 
 
 def to_field_set(obj: Obj, schema: ObjectType) -> FieldSet:
-    """Return the fields an applied configuration speaks about."""
+    """Return the fields that an applied configuration sets."""
     tree: Tree = {}
     _collect(obj, shape_of(schema), tree)
     return FieldSet(tree)

@@ -16,6 +16,7 @@ import msgspec
 from sully.api.admissionregistration.types import AUDIT, DENY, GROUP, WARN
 from sully.domain.admission.matching import Match, Write, compile_match
 from sully.domain.admission.policies import Failure, Policy
+from sully.machinery import labels
 from sully.machinery.cel.admission import PolicyInput, namespace_input
 from sully.machinery.cel.authorizer import Authorizer as AuthorizerValue
 from sully.machinery.cel.authorizer import Check
@@ -85,6 +86,7 @@ class PolicyAdmission:
         authorizer: Authorizer,
         lookup: Callable[[str, str, str], Obj | None],
     ) -> None:
+        self._store = store
         self._objects = objects
         self._authorizer = authorizer
         self._lookup = lookup
@@ -134,8 +136,9 @@ class PolicyAdmission:
         group, _, version = kind.get("apiVersion", "*/*").rpartition("/")
         resource = self._objects.scheme.by_kind(group, version, kind.get("kind", ""))
         user, target = attributes.request.user, attributes.request.target
+        verb = "list" if "selector" in ref else "get"
         asked = Attributes(
-            "get",
+            verb,
             group=group,
             version=version,
             resource="*" if resource is None else resource.plural,
@@ -145,7 +148,8 @@ class PolicyAdmission:
         if self._authorizer.authorize(user, asked).allowed:
             return
         text = (
-            f'user {user.name} does not have "get" permission on the object referenced by paramRef'
+            f'user {user.name} does not have "{verb}" permission on the object referenced by'
+            " paramRef"
         )
         if field == "paramKind":
             text = (
@@ -211,13 +215,23 @@ class PolicyAdmission:
         if resource.namespaced and not (place or namespace):
             raise _ConfigurationError(_NO_NAMESPACE)
         place = (place or namespace) if resource.namespaced else ""
-        found = self._lookup(resource.storage_key, place, ref["name"])
-        if found is not None:
-            shown_param = self._objects.convert(found, resource, version)
-            return [{"apiVersion": kind["apiVersion"], "kind": kind["kind"], **shown_param}]
-        if ref["parameterNotFoundAction"] == DENY:
+        params = self._referenced(resource.storage_key, place, ref)
+        if not params and ref["parameterNotFoundAction"] == DENY:
             raise _ConfigurationError(_NO_PARAMS)
-        return []
+        return [{**kind, **self._objects.convert(param, resource, version)} for param in params]
+
+    def _referenced(self, key: str, namespace: str, ref: Obj) -> list[Obj]:
+        """Return the objects of a namespace that a paramRef names or selects, by name."""
+        if ref.get("name"):
+            param = self._lookup(key, namespace, ref["name"])
+            return [] if param is None else [param]
+        selector = labels.from_object(ref["selector"])
+        records = self._store.current(key, namespace or None)
+        return [
+            param
+            for param in map(self._objects.live, records)
+            if selector.matches(param["metadata"].get("labels") or {})
+        ]
 
     def authorizer(self, user: User) -> AuthorizerValue:
         """Return the value of `authorizer` for a user."""

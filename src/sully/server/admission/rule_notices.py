@@ -1,7 +1,7 @@
 """Warns on writes of taint rules what they select, and how many pods they will evict.
 
-The numbers come from the views of the eviction controller, if it runs in this process: reading them
-takes no I/O. Without it there is no warning.
+The numbers come from views that this process keeps, those of the eviction controller if it runs
+here: reading them takes no I/O. There is no warning until they are complete.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ PATCHES = (
 # kubectl reads this before it sends a strategic merge patch, which custom resources do not accept.
 WITHOUT_STRATEGIC = PATCHES[:-1]
 BODIES = ("application/json", "application/yaml")
-VERSION_ID, VERSION_ABOUT = "getCodeVersion", "Says which software answers."
+VERSION_ID, VERSION_ABOUT = "getCodeVersion", "Version of the server."
 
 
 @dataclass(frozen=True, slots=True)

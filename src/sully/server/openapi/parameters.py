@@ -26,7 +26,7 @@ _ALL = (
     Parameter(
         "continue",
         "string",
-        "Token from the metadata of the previous part of a list: asks for the next part.",
+        "Token from the metadata of the previous part of a list: requests the next part.",
     ),
     Parameter(
         "fieldSelector",
@@ -57,7 +57,7 @@ _ALL = (
         "Lets a watch begin with an ADDED event for every object and a bookmark that marks the"
         " end of them.",
     ),
-    Parameter("timeoutSeconds", "integer", "Ends the list or watch after so many seconds."),
+    Parameter("timeoutSeconds", "integer", "Ends the list or watch after this time."),
     Parameter("watch", "boolean", "Streams changes instead of returning a list."),
     Parameter("dryRun", "string", "`All` checks everything and stores nothing."),
     Parameter(

@@ -37,6 +37,9 @@ BOOKMARK_SECONDS = 60.0
 MIN_TIMEOUT_SECONDS = 1800.0
 MAX_TIMEOUT_SECONDS = 2 * MIN_TIMEOUT_SECONDS
 """The longest that a watch without `timeoutSeconds` lasts."""
+UNSERVED_SECONDS = 1.0
+"""How long watches of a deleted definition last: a client that also watches definitions sees that
+the kind is gone before it watches again and gets 404. Kubernetes waits as long."""
 
 
 class WatchChange(msgspec.Struct, frozen=True):
@@ -63,6 +66,7 @@ class Watcher:
         self, store: Store, objects: Objects, random: Random, *, compat: Compat = Compat.SULLY
     ) -> None:
         self.bookmark_seconds = BOOKMARK_SECONDS  # how often an idle watch gets one
+        self.unserved_seconds = UNSERVED_SECONDS  # how long watches of a deleted definition last
         self._compat = compat
         self._store = store
         self._objects = objects
@@ -75,7 +79,7 @@ class Watcher:
         """Check the request, then return its stream of batches."""
         check_watch_options(request)
         predicate = selection(request)
-        seconds = timeout(request.option("timeoutSeconds"), self._random)
+        seconds = timeout(request.options.get("timeoutSeconds"), self._random)
         version = parse_version(request.option("resourceVersion"), compat=self._compat)
         start = await self._start(request, predicate, version)
         return self._stream(request, predicate, start, seconds)
@@ -87,7 +91,10 @@ class Watcher:
             subscription.close()
 
     def end(self, storage_key: str) -> None:
-        """End the watches of a resource that is no longer served, after its last event."""
+        """End the watches of a resource that is no longer served, soon and after its last event."""
+        asyncio.get_running_loop().call_later(self.unserved_seconds, self._end, storage_key)
+
+    def _end(self, storage_key: str) -> None:
         for subscription, resource in self._open.items():
             if resource == storage_key:
                 self._ending.add(subscription)
@@ -230,9 +237,9 @@ class Watcher:
         return None
 
 
-def timeout(requested: str, random: Random) -> float:
+def timeout(requested: str | None, random: Random) -> float:
     """Return how many seconds a watch lasts: as its client requests, within limits."""
-    seconds = parse_int(requested) if requested else 0
+    seconds = 0 if requested is None else parse_int(requested)
     if not seconds:
         return MIN_TIMEOUT_SECONDS * (1 + random.random())
     return min(float(seconds), MAX_TIMEOUT_SECONDS)

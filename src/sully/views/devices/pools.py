@@ -95,6 +95,14 @@ class Pool:
             return ()
         return tuple(taint for name in sorted(by_slice) for taint in by_slice[name])
 
+    def unpublished_taints(self) -> dict[str, tuple[SourcedTaint, ...]]:
+        """Return the taints in `spec.taints` of slices for names that no slice publishes.
+
+        Drivers use these for the health of the whole pool; they have no effect on devices.
+        """
+        unknown = sorted(self._slice_taints.keys() - self._published.keys())
+        return {device: self.slice_taints(device) for device in unknown}
+
     def put(self, slice_: ResourceSlice) -> frozenset[str]:
         """Add or update a slice; return the names of devices that changed."""
         return self._update(slice_.metadata.name, slice_)

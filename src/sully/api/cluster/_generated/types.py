@@ -376,7 +376,7 @@ class ClusterClaimSpec(Wire, frozen=True, kw_only=True):
 
 
 class ClusterClaim(Wire, frozen=True, kw_only=True):
-    """A fact about the cluster that it lives on."""
+    """A property of the cluster it is created in."""
 
     metadata: ObjectMeta
     spec: ClusterClaimSpec = ClusterClaimSpec()

@@ -146,7 +146,7 @@ def _gates(pod: Obj) -> str:
 COLUMNS = (
     NAME,
     Column("Ready", plain(_ready), description="Ready containers of all."),
-    Column("Status", plain(status_word), description="What the pod does, or what holds it up."),
+    Column("Status", plain(status_word), description="State of the pod, or why it is not running."),
     Column("Restarts", _restarts, description="Restarts of all containers, and the last one."),
     AGE,
     Column("IP", plain(_address), priority=1, description="Address of the pod."),

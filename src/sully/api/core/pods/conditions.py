@@ -27,7 +27,7 @@ def with_condition(pod: Obj, condition: Obj, now: datetime) -> Obj:
     moment = format_time(now)
     if old is not None and old.get("status") == condition["status"]:
         moment = old.get("lastTransitionTime") or moment
-    made = {
+    condition = {
         "type": condition["type"],
         "status": condition["status"],
         "lastProbeTime": None,
@@ -37,7 +37,7 @@ def with_condition(pod: Obj, condition: Obj, now: datetime) -> Obj:
     rest = list(pod["status"].get("conditions") or ())
     places = [index for index, one in enumerate(rest) if one.get("type") == condition["type"]]
     if places:
-        rest[places[0]] = made
+        rest[places[0]] = condition
     else:
-        rest.append(made)
+        rest.append(condition)
     return {**pod, "status": {**pod["status"], "conditions": rest}}

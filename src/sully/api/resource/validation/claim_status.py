@@ -4,9 +4,11 @@ import ipaddress
 import re
 from typing import Any
 
+from sully.api.core.checks import driver_name
 from sully.api.resource.checks import (
     Errors,
     Options,
+    by_hand,
     declared,
     repeated,
     shown,
@@ -30,7 +32,6 @@ from sully.api.resource.validation.devices import validate_binding_conditions
 from sully.api.resource.validation.names import (
     validate_declared_driver_name,
     validate_dns_label,
-    validate_driver_name,
     validate_pool_name,
     validate_pool_segments,
     validate_request_reference,
@@ -118,7 +119,7 @@ def _shown_device(device: AllocatedDeviceStatus) -> dict[str, Any]:
 
 
 def _device(device: AllocatedDeviceStatus, at: Path, known: set[DeviceID]) -> Errors:
-    yield from validate_driver_name(device.driver, at.child("driver"))
+    yield from driver_name(device.driver, at.child("driver"))
     yield from validate_pool_name(device.pool, at.child("pool"))
     yield from validate_dns_label(device.device, at.child("device"))
     if device.share_id is not None:
@@ -127,7 +128,7 @@ def _device(device: AllocatedDeviceStatus, at: Path, known: set[DeviceID]) -> Er
         # Kubernetes shows its own struct here, with the names of Go fields.
         fields = zip(("Driver", "Pool", "Device", "ShareID"), device_id(device), strict=True)
         yield at.invalid(dict(fields), "must be an allocated device in the claim")
-    yield from validate_conditions(device.conditions or (), at.child("conditions"))
+    yield from by_hand(validate_conditions(device.conditions or (), at.child("conditions")))
     if device.data is not None:
         yield from validate_raw(device.data, at.child("data"), DATA_MAX)
     if device.network_data is not None:

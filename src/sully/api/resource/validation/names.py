@@ -5,6 +5,7 @@ Each function yields what is wrong with a name at a path. Limits count bytes.
 
 import re
 
+from sully.api.core.checks import DRIVER_MAX, driver_name
 from sully.api.resource.checks import Errors
 from sully.machinery.compat import Compat
 from sully.machinery.fields import Path
@@ -17,7 +18,6 @@ from sully.machinery.names import (
     label_value_problems,
 )
 
-DRIVER_MAX = 63
 POOL_MAX = 253
 IDENTIFIER_MAX = 32
 QUALIFIED_MAX = DRIVER_MAX + 1 + IDENTIFIER_MAX
@@ -76,26 +76,22 @@ def validate_long_name(name: str, at: Path) -> Errors:
         yield at.invalid(name, text)
 
 
-def validate_driver_name(name: str, at: Path) -> Errors:
-    """Check the name of a driver; upper case is tolerated."""
-    if not name:
-        yield at.required()
-        return
-    if len(name.encode()) > DRIVER_MAX:
-        yield at.too_long(DRIVER_MAX)
-    for text in dns_subdomain_problems(name.lower()):
-        yield at.invalid(name, text)
-
-
 def validate_declared_driver_name(name: str, at: Path) -> Errors:
-    """Check the name of a driver where it is declared as `k8s-long-name-caseless`."""
-    if not name:
-        yield at.required()
-        return
+    """Check the name of a driver where its length is declared too."""
     if len(name) > DRIVER_MAX:
         yield at.too_long(DRIVER_MAX)
+    yield from validate_caseless_name(name, at)
+
+
+def validate_caseless_name(name: str, at: Path) -> Errors:
+    """Check the declared format `k8s-long-name-caseless` of a field that is required."""
+    if not name:
+        yield at.required()
+        return
     for text in caseless_subdomain_problems(name):
         yield at.invalid(name, text)
+    if len(name) > DRIVER_MAX:
+        yield at.too_many_characters(DRIVER_MAX)
 
 
 def validate_pool_name(name: str, at: Path) -> Errors:
@@ -154,7 +150,7 @@ def validate_qualified_name(name: str, at: Path, compat: Compat) -> Errors:
         yield from validate_identifier(name, at)
         return
     if domain:
-        yield from validate_driver_name(domain, at)
+        yield from driver_name(domain, at)
     else:
         yield at.invalid("", "the domain must not be empty")
     if identifier:

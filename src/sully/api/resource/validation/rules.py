@@ -1,5 +1,6 @@
 """Taint rules and slice patches: which devices they select and what they change."""
 
+from sully.api.core.checks import driver_name
 from sully.api.resource.checks import Errors, Options, declared, shortened, shown, validate_items
 from sully.api.resource.selectors import validate_selectors
 from sully.api.resource.types import (
@@ -16,7 +17,6 @@ from sully.api.resource.validation.devices import (
 from sully.api.resource.validation.names import (
     QUALIFIED_MAX,
     validate_dns_label,
-    validate_driver_name,
     validate_fully_qualified_name,
     validate_pool_name,
     validate_subdomain,
@@ -48,7 +48,7 @@ def validate_device_selector(
 ) -> Errors:
     """Check the criteria of a rule or patch; unchanged expressions are not compiled again."""
     if selector.driver is not None:
-        yield from validate_driver_name(selector.driver, at.child("driver"))
+        yield from driver_name(selector.driver, at.child("driver"))
     if selector.pool is not None:
         yield from validate_pool_name(selector.pool, at.child("pool"))
     if selector.device is not None:

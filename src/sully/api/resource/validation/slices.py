@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from sully.api.core.checks import driver_name
 from sully.api.resource.checks import (
     Errors,
     Options,
@@ -17,7 +18,6 @@ from sully.api.resource.validation.counters import validate_counter_set
 from sully.api.resource.validation.devices import validate_device
 from sully.api.resource.validation.names import (
     validate_dns_label,
-    validate_driver_name,
     validate_fully_qualified_name,
     validate_node_name,
     validate_pool_name,
@@ -42,7 +42,7 @@ def validate_slice_spec(
     spec: ResourceSliceSpec, old: ResourceSliceSpec | None, at: Path, rules: Options
 ) -> Errors:
     """Yield everything wrong with a slice."""
-    yield from validate_driver_name(spec.driver, at.child("driver"))
+    yield from driver_name(spec.driver, at.child("driver"))
     yield from _pool(spec.pool, at.child("pool"))
     if old is not None:
         yield from _unchanged(spec, old, at)

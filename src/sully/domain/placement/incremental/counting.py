@@ -14,7 +14,7 @@ NOTHING: Mapping[str, int] = {}
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What one PlacementDecision says, and for whom; one without a label has no placement."""
+    """The clusters of one PlacementDecision, and its placement; without a label it has none."""
 
     owner: PlacementKey | None
     clusters: tuple[str, ...]
@@ -66,15 +66,15 @@ class Counting:
         return best
 
     def entry(self, at: tuple[str, str]) -> Entry | None:
-        """Return what the decision at a key says."""
+        """Return the decision at a key."""
         return self._entries.get(at)
 
     def entries(self, key: PlacementKey) -> dict[tuple[str, str], Entry]:
-        """Return what the decisions of a placement say, by the keys of the objects."""
+        """Return the decisions of a placement, by the keys of the objects."""
         return {at: entry for at, entry in self._entries.items() if entry.owner == key}
 
     def put(self, at: tuple[str, str], entry: Entry | None) -> set[str]:
-        """Take a decision as it is now, or gone; return the clusters whose count changed."""
+        """Update a decision, or delete it; return the clusters whose count changed."""
         old = self._entries.pop(at, None)
         if entry is not None:
             self._entries[at] = entry

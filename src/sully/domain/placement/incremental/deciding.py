@@ -91,8 +91,8 @@ def _over_budget(fleet: Fleet, placement: Placement, error: CostBudgetExceededEr
     selection = keep(placement, fleet.counting.own(key), here, status)
     reach = Reach(len(fleet.registry.bound(key[0])), sets, len(fleet.all_available(sets)))
     find = fleet.clusters.__getitem__
-    found = conclude(placement, selection, reach, find, fleet.options)
-    return replace(found, back_off=True)
+    outcome = conclude(placement, selection, reach, find, fleet.options)
+    return replace(outcome, back_off=True)
 
 
 def _is_available(fleet: Fleet, sets: tuple[str, ...], name: str) -> bool:
@@ -109,8 +109,8 @@ def totals(
         return {}
     stayers = _stayers(fleet, shape, key, now)
     if stayers.ranks and shape.scores_clusters:
-        found = trace(inputs(fleet, fleet.placements[key], now)).totals
-        return dict(islice(sorted(found.items()), first))
+        totals = trace(inputs(fleet, fleet.placements[key], now)).totals
+        return dict(islice(sorted(totals.items()), first))
     standing = Standing(fleet.counting.own(key), stayers.ranks, fleet.counting.most(key))
     return shape.totals(standing, first)
 
@@ -136,7 +136,7 @@ def inputs(fleet: Fleet, placement: Placement, now: datetime) -> Inputs:
 
 @dataclass(slots=True)
 class _Stayers:
-    """Clusters that a placement keeps though it could not get them now."""
+    """Clusters that a placement keeps although it could not select them now."""
 
     ranks: dict[str, Rank] = field(default_factory=dict)
     ends: dict[str, datetime] = field(default_factory=dict)
@@ -145,7 +145,7 @@ class _Stayers:
 
 
 def _stayers(fleet: Fleet, shape: Shape, key: PlacementKey, now: datetime) -> _Stayers:
-    found = _Stayers()
+    stayers = _Stayers()
     removable = []
     for name in shape.infeasible(fleet.counting.own(key)):
         verdict = shape.verdict(name, now)
@@ -153,20 +153,20 @@ def _stayers(fleet: Fleet, shape: Shape, key: PlacementKey, now: datetime) -> _S
             continue
         if verdict.expels is not None:
             removable.append(name)
-        found.ranks[name] = Rank(
+        stayers.ranks[name] = Rank(
             tier(verdict, fleet.options.compat, selected=True), fleet.counting.count(name), 0
         )
         if verdict.stays_until is not None:
-            found.ends[name] = verdict.stays_until
+            stayers.ends[name] = verdict.stays_until
     grant = fleet.removals.ask(removable, now)
     if grant is not None:
-        found.held.update(grant.held)
-        found.next_at = grant.next_at
+        stayers.held.update(grant.held)
+        stayers.next_at = grant.next_at
     for name in removable:
-        if name not in found.held:
-            del found.ranks[name]
-            found.ends.pop(name, None)
-    return found
+        if name not in stayers.held:
+            del stayers.ranks[name]
+            stayers.ends.pop(name, None)
+    return stayers
 
 
 def _select(

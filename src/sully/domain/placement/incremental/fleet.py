@@ -41,7 +41,7 @@ def key_of(placement: Placement) -> PlacementKey:
 
 
 def rules_key(placement: Placement) -> bytes:
-    """Return what is the same for placements that ask the same of clusters."""
+    """Return what placements with the same requirements share."""
     spec = placement.spec
     return msgspec.json.encode((spec.predicates, spec.tolerations, spec.prioritizer_policy))
 
@@ -133,7 +133,7 @@ class Fleet:
     def remove_set(self, name: str) -> PlacementKeys:
         """Forget a set."""
         self.registry.remove_set(name)
-        # Nobody can use these any more, and should the set return, its members may be others.
+        # These are no longer used; if the set is created again, its members may differ.
         for key in [key for key in self._shapes if name in key[0]]:
             self._drop_shape(key)
         return self._bound_to(name)
@@ -177,7 +177,7 @@ class Fleet:
         return self.decide(at, None)
 
     def decide(self, at: tuple[str, str], entry: Entry | None) -> PlacementKeys:
-        """Take what the decision at a key says, or that there is none."""
+        """Update the decision at a key, or delete it."""
         old = self.counting.entry(at)
         changed = self.counting.put(at, entry)
         if changed:

@@ -32,7 +32,7 @@ class Membership:
 
 
 def membership(cluster_set: ManagedClusterSet) -> Membership:
-    """Read the rule of a set; a rule that cannot be read selects nothing and says why."""
+    """Read the rule of a set; an invalid rule selects nothing and has an error."""
     name, selector = cluster_set.metadata.name, cluster_set.spec.cluster_selector
     match selector.selector_type:
         case "ExclusiveClusterSetLabel" | "":

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 
 class Rank(NamedTuple):
-    """Where a cluster stands: lower comes first."""
+    """The rank of a cluster: lower is better."""
 
     tier: int
     decided: int
@@ -71,7 +71,7 @@ class Ranking:
         self._levels = levels
 
     def put(self, name: str, rank: Rank) -> None:
-        """Give a cluster a place, or another one."""
+        """Set the rank of a cluster."""
         old = self._ranks.get(name)
         if old == rank:
             return

@@ -1,7 +1,7 @@
 """Which clusters there are, in which sets, and which sets a namespace may use.
 
-Only what one object says of another is kept here, in both directions where both are asked. Who is
-placed where is `fleet.py`.
+Only relations between objects are kept here, in both directions where both are needed. Decisions
+are `fleet.py`.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Registry:
     def put_score(
         self, cluster: str, name: str, score: AddOnPlacementScore | None
     ) -> Candidate | None:
-        """Take a score as it is now, or gone; return the cluster that it is about."""
+        """Update a score, or delete it; return its cluster."""
         scores = {**self._scores.get(cluster, {})}
         scores.pop(name, None)
         if score is not None:
@@ -135,7 +135,7 @@ class Registry:
         return frozenset(member for member, members in self._members.items() if name in members)
 
     def put_set(self, cluster_set: ManagedClusterSet) -> list[str]:
-        """Take a set as it is now; return the clusters that came or went."""
+        """Update a set; return the clusters that were added or removed."""
         rule = membership(cluster_set)
         if self._rules.get(rule.name) == rule:
             return []
@@ -150,7 +150,7 @@ class Registry:
         self._members.pop(name, None)
 
     def put_binding(self, binding: ManagedClusterSetBinding) -> None:
-        """Take a binding; what counts is its name, which admission keeps equal to its set."""
+        """Add a binding; its name is that of its set, as admission requires."""
         self._bindings.setdefault(binding.metadata.namespace, set()).add(binding.metadata.name)
 
     def remove_binding(self, namespace: str, name: str) -> None:

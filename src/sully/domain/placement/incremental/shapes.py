@@ -51,7 +51,7 @@ class Standing:
     kept: Mapping[str, Rank]
     """Clusters that are feasible only because it has them."""
     most: int
-    """How often the others' decisions name the cluster they name most."""
+    """The largest number of decisions of others for one cluster."""
 
 
 class Source(Protocol):
@@ -76,13 +76,19 @@ class Shape:
         self._options = options
         self._predicates = () if isinstance(rules.predicates, Status) else rules.predicates
         chosen = () if isinstance(rules.prioritizers, Status) else rules.prioritizers
-        self._balance = sum(one.weight for one in chosen if one.kind == "Balance")
-        self._steady = sum(one.weight for one in chosen if one.kind == "Steady")
-        self._resources = tuple(one for one in chosen if one.kind == "Resource")
-        self._add_ons = tuple(one for one in chosen if one.kind == "AddOn")
-        self._evaluates = any(one.programs for one in self._predicates)
+        self._balance = sum(
+            prioritizer.weight for prioritizer in chosen if prioritizer.kind == "Balance"
+        )
+        self._steady = sum(
+            prioritizer.weight for prioritizer in chosen if prioritizer.kind == "Steady"
+        )
+        self._resources = tuple(
+            prioritizer for prioritizer in chosen if prioritizer.kind == "Resource"
+        )
+        self._add_ons = tuple(prioritizer for prioritizer in chosen if prioritizer.kind == "AddOn")
+        self._evaluates = any(predicate.programs for predicate in self._predicates)
         self._judged: dict[str, tuple[Candidate, bool]] = {}
-        """Clusters on which expressions were evaluated in a look that is not finished."""
+        """Clusters on which expressions were evaluated in an update that is not finished."""
         self._fresh = False
         self._dirty: set[str] = set()
         self._recount: set[str] = set()
@@ -91,11 +97,13 @@ class Shape:
         self._names: list[str] = []
         self._feasible: set[str] = set()
         self._ranking = Ranking()
-        self._amounts = {one.resource: Amounts() for one in self._resources}
+        self._amounts = {prioritizer.resource: Amounts() for prioritizer in self._resources}
         self._ends: dict[str, datetime] = {}
-        """When a cluster that is selected must be looked at again."""
+        """When a cluster that is selected must be evaluated again."""
         self._score_ends: dict[str, datetime] = {}
-        self._expired: dict[str, set[str]] = {one.name: set() for one in self._add_ons}
+        self._expired: dict[str, set[str]] = {
+            prioritizer.name: set() for prioritizer in self._add_ons
+        }
         self._timers: list[tuple[datetime, str]] = []
         self._memory: dict[tuple[Taint, ...], TaintVerdict] = {}
 
@@ -109,7 +117,7 @@ class Shape:
         other._ranking = self._ranking.copy()
         other._amounts = {name: amounts.copy() for name, amounts in self._amounts.items()}
         other._ends, other._score_ends = self._ends.copy(), self._score_ends.copy()
-        other._expired = {name: found.copy() for name, found in self._expired.items()}
+        other._expired = {name: names.copy() for name, names in self._expired.items()}
         other._timers, other._memory = self._timers.copy(), self._memory.copy()
         return other
 
@@ -125,7 +133,7 @@ class Shape:
 
     @property
     def reads_everything(self) -> bool:
-        """Report whether an expression may look at any part of a cluster."""
+        """Report whether an expression may read any part of a cluster."""
         return self._evaluates
 
     @property
@@ -135,11 +143,11 @@ class Shape:
 
     def uses_score(self, resource_name: str) -> bool:
         """Report whether a prioritizer reads the AddOnPlacementScores of a name."""
-        used = (one.add_on for one in self._add_ons)
-        return any(one is not None and one.resource_name == resource_name for one in used)
+        used = (prioritizer.add_on for prioritizer in self._add_ons)
+        return any(add_on is not None and add_on.resource_name == resource_name for add_on in used)
 
     def touch(self, name: str) -> None:
-        """Note that a cluster must be looked at again."""
+        """Note that a cluster must be evaluated again."""
         if self._fresh:
             self._dirty.add(name)
 
@@ -160,18 +168,18 @@ class Shape:
         return self._warning()
 
     def _warning(self) -> Status:
-        found = SUCCESS
-        for one in self._add_ons:
-            names = self._expired[one.name]
-            if one.add_on is not None and names:
-                text = expired_message(one.add_on, sorted(names))
-                found = Status("Warning", one.name, text)
-        return found
+        status = SUCCESS
+        for prioritizer in self._add_ons:
+            names = self._expired[prioritizer.name]
+            if prioritizer.add_on is not None and names:
+                text = expired_message(prioritizer.add_on, sorted(names))
+                status = Status("Warning", prioritizer.name, text)
+        return status
 
     def settle(self, source: Source, now: datetime, budget: CostBudget) -> None:
-        """Look again at whatever changed, and at what ran out by now.
+        """Evaluate again what changed, and what expired by now.
 
-        Raises what the budget raises; what was evaluated until then is remembered.
+        Raises what the budget raises; what was evaluated until then is kept.
         """
         while self._timers and self._timers[0][0] <= now:
             self._dirty.add(heappop(self._timers)[1])
@@ -206,28 +214,34 @@ class Shape:
         return known[1]
 
     def _judge(self, candidate: Candidate, spending: Spending) -> bool:
-        found = qualifies(self._predicates, candidate, spending)
-        self._judged[candidate.name] = candidate, found
-        return found
+        qualified = qualifies(self._predicates, candidate, spending)
+        self._judged[candidate.name] = candidate, qualified
+        return qualified
 
     def _start_over(self, source: Source, now: datetime, budget: CostBudget) -> None:
-        every = found = source.all_available(self.sets)
+        every = candidates = source.all_available(self.sets)
         if self._predicates:
-            found = [one for one in found if self._qualifies(one, budget)]
+            candidates = [
+                candidate for candidate in candidates if self._qualifies(candidate, budget)
+            ]
         self._fresh, self._dirty, self._recount, self._timers = True, set(), set(), []
         self._ends, self._score_ends = {}, {}
-        self._expired = {one.name: set() for one in self._add_ons}
-        self._available = {one.name for one in every}
-        self._qualified = {one.name: one for one in found}
+        self._expired = {prioritizer.name: set() for prioritizer in self._add_ons}
+        self._available = {candidate.name for candidate in every}
+        self._qualified = {candidate.name: candidate for candidate in candidates}
         verdict = self._verdict
-        found = [one for one in found if not one.taints or verdict(one, now).blocks is None]
-        self._names = [one.name for one in found]
+        candidates = [
+            candidate
+            for candidate in candidates
+            if not candidate.taints or verdict(candidate, now).blocks is None
+        ]
+        self._names = [candidate.name for candidate in candidates]
         self._feasible = set(self._names)
-        for one in found:
-            if one.taints or self._add_ons:
-                self._note(one, now)
+        for candidate in candidates:
+            if candidate.taints or self._add_ons:
+                self._note(candidate, now)
         for resource, amounts in self._amounts.items():
-            known = ((one.name, one.allocatable(resource)) for one in found)
+            known = ((candidate.name, candidate.allocatable(resource)) for candidate in candidates)
             amounts.load({name: amount for name, amount in known if amount is not None})
         self._ranking.load(self._ranks(source, now))
 
@@ -272,18 +286,18 @@ class Shape:
             self._ranking.drop(name)
 
     def _note(self, candidate: Candidate, now: datetime) -> None:
-        """Remember when a feasible cluster must be looked at again."""
+        """Remember when a feasible cluster must be evaluated again."""
         name, verdict = candidate.name, self._verdict(candidate, now)
         if verdict.stays_until is not None:
             self._ends[name] = verdict.stays_until
         if verdict.expires is not None:
             heappush(self._timers, (verdict.expires, name))
-        for one in self._add_ons:
-            if one.add_on is None:
+        for prioritizer in self._add_ons:
+            if prioritizer.add_on is None:
                 continue
-            result = add_on_score(one.add_on, candidate, now)
+            result = add_on_score(prioritizer.add_on, candidate, now)
             if result.expired:
-                self._expired[one.name].add(name)
+                self._expired[prioritizer.name].add(name)
             elif result.valid_until is not None:
                 end = min(result.valid_until + MOMENT, self._score_ends.get(name, _NEVER))
                 self._score_ends[name] = end
@@ -296,13 +310,13 @@ class Shape:
         taints = candidate.taints
         if not taints:
             return CLEAN
-        found = self._memory.get(taints)
-        if found is None or (found.expires is not None and found.expires <= now):
-            found = judge(taints, self.rules.tolerations, now, self._options)
+        verdict = self._memory.get(taints)
+        if verdict is None or (verdict.expires is not None and verdict.expires <= now):
+            verdict = judge(taints, self.rules.tolerations, now, self._options)
             if len(self._memory) > 2 * len(self._available) + _REMEMBERED:
                 self._memory.clear()
-            self._memory[taints] = found
-        return found
+            self._memory[taints] = verdict
+        return verdict
 
     def verdict(self, name: str, now: datetime) -> TaintVerdict | None:
         """Return what the shape makes of the taints of a cluster that qualifies, or None."""
@@ -321,11 +335,11 @@ class Shape:
 
     def _own_score(self, candidate: Candidate, now: datetime) -> int:
         total = 0
-        for one in self._resources:
-            total += one.weight * self._amounts[one.resource].score(candidate.name)
-        for one in self._add_ons:
-            if one.add_on is not None:
-                total += one.weight * add_on_score(one.add_on, candidate, now).value
+        for prioritizer in self._resources:
+            total += prioritizer.weight * self._amounts[prioritizer.resource].score(candidate.name)
+        for prioritizer in self._add_ons:
+            if prioritizer.add_on is not None:
+                total += prioritizer.weight * add_on_score(prioritizer.add_on, candidate, now).value
         return total
 
     def best(self, number: int, standing: Standing) -> list[str]:
@@ -338,14 +352,14 @@ class Shape:
     def totals(self, standing: Standing, first: int | None = None) -> dict[str, int]:
         """Return what feasible clusters score for a placement: all, or the first by name."""
         own = {name: -total for _, total, name in self._keys(standing)}
-        found: dict[str, int] = {}
+        scores: dict[str, int] = {}
         for name in islice(merge(self._names, sorted(standing.kept)), first):
             if name in own:
-                found[name] = own[name]
+                scores[name] = own[name]
             else:
                 _, count, malus = self._ranking.rank(name)
-                found[name] = self._shared_score(standing.most, count) - malus
-        return found
+                scores[name] = self._shared_score(standing.most, count) - malus
+        return scores
 
     def _shared_score(self, most: int, count: int) -> int:
         return self._balance * balance_score(count, most) if self._balance else 0
@@ -364,12 +378,12 @@ class Shape:
             yield rank, malus - score, name
 
     def ends(self, selected: Sequence[str], *, everything: bool) -> datetime | None:
-        """Return when the first of the selected clusters must be looked at again."""
+        """Return when the first of the selected clusters must be evaluated again."""
         if everything:
-            found: Iterable[datetime] = self._ends.values()
+            times: Iterable[datetime] = self._ends.values()
         else:
-            found = (self._ends[name] for name in selected if name in self._ends)
-        ends = min(found, default=None)
+            times = (self._ends[name] for name in selected if name in self._ends)
+        ends = min(times, default=None)
         if not self._options.compat.requeues_on_scores or not self._score_ends:
             return ends
         scores = min(self._score_ends.values())

@@ -1,4 +1,4 @@
-"""What a placement's status says, with the reasons and messages that clients of OCM know."""
+"""The conditions of a placement, with the reasons and messages of OCM."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How far a placement came: what it may use, what there was, what was chosen."""
+    """The numbers of a pass: sets it may use, clusters in them, clusters selected."""
 
     wanted_sets: Sequence[str]
     bound: int
@@ -48,7 +48,7 @@ def misconfigured(status: Status) -> Finding:
 
 
 def satisfied(tally: Tally, status: Status) -> Finding:
-    """Report whether the placement has all it wants, and if not, what is in the way."""
+    """Report whether the placement has all requested clusters, and if not, why."""
     reason, message = _obstacle(tally, status)
     if reason:
         return Finding(SATISFIED, "False", reason, message)

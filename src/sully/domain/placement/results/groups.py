@@ -1,4 +1,4 @@
-"""How the selected clusters are written down: decision groups, and objects of at most a hundred.
+"""How the selected clusters are written: decision groups, and objects of at most a hundred.
 
 Groups come in the order of the placement, the rest without a name last. Every group is cut into
 PlacementDecisions whose names count on over all groups; inside, clusters stand in order of name.
@@ -30,7 +30,7 @@ Lookup = Callable[[str], Candidate]
 
 @dataclass(frozen=True, slots=True)
 class DecisionSlice:
-    """What one PlacementDecision should say."""
+    """The desired content of one PlacementDecision."""
 
     name: str
     group_index: int
@@ -80,7 +80,7 @@ def make_groups(
 ) -> list[Group]:
     """Divide the selected clusters, given in order of name; raise MisconfiguredError.
 
-    Nothing selected is one empty group, so that there is an object that says so.
+    Nothing selected is one empty group, so that an object shows it.
     """
     length = group_length(strategy.clusters_per_decision_group, len(selected), quoted=quoted)
     groups: list[Group] = []

@@ -1,4 +1,4 @@
-"""What events about placements say, as clients of OCM know it."""
+"""The events of placements, with the texts of OCM."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Verb = Literal["created", "updated", "deleted"]
 
 
 def decision_note(verb: Verb, decision: str, placement: PlacementKey, status: Status) -> str:
-    """Tell what became of a PlacementDecision; a warning of the pass comes with an update."""
+    """Return the event of a written PlacementDecision; an update has the warning of the pass."""
     namespace, name = placement
     note = f"Decision {decision} is {verb} with placement {name} in namespace {namespace}"
     if verb == "updated" and status.code == "Warning":

@@ -1,4 +1,4 @@
-"""What a pass over a placement comes to: the decisions to write, the status, when to look again.
+"""The result of a pass over a placement: decisions to write, status, when to requeue.
 
 Both ways to get there, from nothing (schedule.py) and kept up to date (fleet.py), end in
 `conclude`, so that they cannot differ in how a selection is reported.
@@ -31,7 +31,7 @@ from sully.domain.placement.results.groups import (
 from sully.domain.placement.results.status import SUCCESS, MisconfiguredError, Status
 
 DISABLED = "cluster.open-cluster-management.io/experimental-scheduling-disable"
-"""With the annotation at `true` a placement and its decisions are left alone."""
+"""With the annotation at `true` a placement and its decisions are not changed."""
 _LONGEST_NAME = 63
 """Of a placement that can have decisions: they carry its name in a label."""
 
@@ -59,7 +59,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What to write for a placement, and when to ask again."""
+    """What to write for a placement, and when to requeue it."""
 
     selected: int
     unscheduled: int
@@ -79,7 +79,7 @@ class Outcome:
 
 
 def is_disabled(placement: Placement) -> bool:
-    """Report whether a placement is to be left alone: it is going, or someone asked for it."""
+    """Report whether a placement is not scheduled: it is deleted, or an annotation disables it."""
     metadata = placement.metadata
     return metadata.deletion_timestamp is not None or metadata.annotations.get(DISABLED) == "true"
 
@@ -107,7 +107,7 @@ def keep(
 ) -> Selection:
     """Select what was selected before, because the right selection is unknown.
 
-    Clusters that are gone, going, or in no set of the placement any more are not kept.
+    Clusters that are deleted, terminating, or no longer in a set of the placement are not kept.
     """
     names = sorted(filter(is_available, decided))
     want = placement.spec.number_of_clusters

@@ -10,7 +10,7 @@ Code = Literal["Success", "Warning", "Error", "Misconfigured"]
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The end of a pass; `plugin` names the part that spoke, if one did."""
+    """The result of a pass; `plugin` names the part that failed or warned, if one did."""
 
     code: Code = "Success"
     plugin: str = ""

@@ -16,6 +16,7 @@ from sully.domain.placement.predicates import Mismatch, mismatches
 from sully.domain.placement.results.status import Status
 from sully.domain.placement.schedule import Inputs, Rules, Trace, trace
 from sully.domain.placement.tolerations import TaintFinding, explain
+from sully.domain.tolerations import taint_text
 from sully.machinery.timestamps import format_time
 
 Stage = Literal[
@@ -28,7 +29,7 @@ Stage = Literal[
     "Rank",
     "Selected",
 ]
-"""How far a cluster came; the last two passed every filter."""
+"""The stage that a cluster reached; the last two passed every filter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class ClusterVerdict:
     scores: tuple[ScorePart, ...] = ()
     total: int | None = None
     rank: int | None = None
-    """Its place among the feasible clusters, from 1."""
+    """Its rank among the feasible clusters, from 1."""
     cut_off: int | None = None
     """How many clusters the placement takes at most."""
 
@@ -184,7 +185,7 @@ class Explanation:
 
 
 def sentence(verdict: ClusterVerdict) -> str:
-    """Say in one sentence why a cluster is or is not selected."""
+    """Return one sentence why a cluster is or is not selected."""
     match verdict.stage:
         case "Unknown":
             return "there is no such cluster"
@@ -211,7 +212,7 @@ def sentence(verdict: ClusterVerdict) -> str:
 
 def _selected_sentence(verdict: ClusterVerdict) -> str:
     if verdict.held:
-        return "selected, and held: it may leave when there is budget"
+        return "selected; its removal is delayed by the removal budget"
     return f"selected, rank {verdict.rank} with {verdict.total}"
 
 
@@ -219,11 +220,7 @@ def _taint_sentence(finding: TaintFinding | None) -> str:
     if finding is None:
         return "a taint is not tolerated"
     taint = finding.taint
-    mark = (
-        f"{taint.key}={taint.value}:{taint.effect}"
-        if taint.value
-        else f"{taint.key}:{taint.effect}"
-    )
+    mark = taint_text(taint)
     if finding.toleration is None:
         return f"taint {mark} is not tolerated"
     if finding.failure == "expired" and taint.time_added is None:

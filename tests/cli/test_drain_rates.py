@@ -1,0 +1,137 @@
+"""When `sully drain` evicts pods, exactly: its flags, its runner and a server on one clock."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from cli.commandlines import parsed
+from controllers.eviction.evicting import RULES, holder, prepare, publish, rule
+from controllers.noted import Noted
+from controllers.world import PODS, World
+from manifests import DRIVER
+from sully.cli.change.drain_args import drain_settings
+from sully.cli.change.drain_runner import DrainRunner
+from sully.cli.client.session import Session
+from sully.client.direct import DirectTransport
+from sully.client.objects import key_of
+from sully.client.options import DeleteOptions
+from sully.client.transport import Key
+from sully.domain.devices.pools import DeviceId
+from sully.domain.drain.rules import TAINT, decode_state
+from sully.planning.drain import DrainRequest
+from sully.views.devices.drained import DrainedDevices
+
+if TYPE_CHECKING:
+    from sully.client.discovery.adapting import AdaptingTransport
+
+COUNT = 6
+RULE = "cordon"
+
+
+@pytest.fixture
+async def world() -> World:
+    """Return a server with pods that use a device each, and a rule for all of these."""
+    created = World()
+    await prepare(created)
+    await publish(created, devices=COUNT)
+    for number in range(COUNT):
+        await holder(created, f"p{number}", f"gpu-{number}")
+    await rule(created, "NoSchedule", name=RULE)
+    return created
+
+
+@asynccontextmanager
+async def draining(
+    world: World, *flags: str, access: DirectTransport | None = None
+) -> AsyncIterator[asyncio.Task[int]]:
+    """Run a drain of all devices, with what an earlier run left."""
+    options = parsed("drain", "device", "*", *flags, "--force", "--wait-ready", "0s", "--yes")
+    stored = await world.admin.get(RULES, Key("", RULE))
+    request = DrainRequest(
+        DrainedDevices(
+            frozenset(DeviceId(DRIVER, "pool-1", f"gpu-{number}") for number in range(COUNT)), TAINT
+        ),
+        drain_settings(options),
+        decode_state([stored["metadata"].get("annotations") or {}]),
+    )
+    transport = cast("AdaptingTransport", access or world.transport("drain"))
+    session = Session(options, "drain", world.clock, transport)
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(DrainRunner(session, [RULE], request).run())
+        yield task
+        task.cancel()
+
+
+async def evictions(world: World, until: float) -> list[float]:
+    """Let time pass to each moment at which somebody wakes; return when pods were evicted."""
+    found: list[float] = []
+    while True:
+        await world.settle()
+        for pod in (await world.admin.list(PODS)).items:
+            if "deletionTimestamp" in pod["metadata"]:
+                found.append(world.clock.monotonic())
+                # As the kubelet does when the containers have ended.
+                await world.admin.delete(PODS, key_of(pod), DeleteOptions(grace_period_seconds=0))
+        await world.settle()
+        wake = world.clock.next_wake
+        if wake is None or world.clock.monotonic() + wake > until:
+            return found
+        world.clock.advance(wake)
+
+
+@dataclass(frozen=True)
+class Case:
+    flags: str
+    want: list[float]
+
+
+CASES = {
+    "the default": Case("", [0, 1, 2, 3, 4, 5]),
+    "two per second": Case("--rate 2", [0, 0.5, 1, 1.5, 2, 2.5]),
+    "a burst": Case("--rate 2 --burst 3", [0, 0, 0, 0.5, 1, 1.5]),
+    "a burst of all": Case("--rate 1/1h --burst 6", [0, 0, 0, 0, 0, 0]),
+    "ten per minute": Case("--rate 10/m --burst 2", [0, 0, 6, 12, 18, 24]),
+    "one in half a minute": Case("--rate 1/30s", [0, 30, 60, 90, 120, 150]),
+    "no limit": Case("--rate 0", [0, 0, 0, 0, 0, 0]),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+async def test_the_rate_is_exact(world: World, case: Case) -> None:
+    async with draining(world, *case.flags.split()) as drain:
+        assert await evictions(world, until=600) == case.want
+        assert await drain == 0
+
+
+async def test_two_runs_at_once_share_the_rate(world: World) -> None:
+    flags = ("--rate", "1/2s", "--burst", "2")
+    async with draining(world, *flags) as one, draining(world, *flags) as another:
+        assert await evictions(world, until=600) == [0, 0, 2, 4, 6, 8]
+        assert (await one, await another) == (0, 0)
+
+
+async def test_the_rate_counts_from_the_answer_of_a_server_that_was_stuck(world: World) -> None:
+    access = Noted(world, "drain")
+    async with draining(world, "--rate", "1/2s", access=access):
+        assert await evictions(world, until=1) == [0]
+        access.before["create pods/eviction"] = partial(world.clock.sleep, 50)
+        assert await evictions(world, until=58) == [52, 54, 56, 58]
+
+
+async def test_another_run_goes_on_at_the_same_rate(world: World) -> None:
+    flags = ("--rate", "1/30s", "--burst", "2")
+    async with draining(world, *flags):
+        first = await evictions(world, until=40)
+    async with draining(world, *flags) as drain:
+        second = await evictions(world, until=600)
+        assert await drain == 0
+
+    assert first == [0, 0, 30]
+    assert second == [60, 90, 120]
