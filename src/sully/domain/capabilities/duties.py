@@ -46,6 +46,7 @@ OF_KUBERNETES = frozenset(
         "daemonsets",
         "disruption",
         "claims",
+        "poolstatus",
     )
 )
 """Controllers that the kube-controller-manager of a Kubernetes cluster has."""
