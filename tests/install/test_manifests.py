@@ -80,7 +80,7 @@ ALWAYS = {"capabilities", "metrics-auth"}
 CASES = {
     "as it comes": Case(
         Settings(),
-        {*ALWAYS, "history", "expiry", "patchstatus", "deviceconflicts", "scheduling"},
+        {*ALWAYS, *DEFAULT} - {"eviction"},
         {"--evictor=server", "--lease=sully-system/sully-controllers"},
     ),
     "as the evictor": Case(Settings(evictor="sully"), {*ALWAYS, *DEFAULT}, {"--evictor=sully"}),

@@ -38,6 +38,7 @@ COMMANDS = {
     "evictions": Entry("inspect.evictions", "Inspect", "List, pause and resume evictions"),
     "explain": Entry("inspect.explain", "Inspect", "Explain the state of an object"),
     "history": Entry("inspect.history", "Inspect", "List past taints and evictions"),
+    "policies": Entry("inspect.policies", "Inspect", "List device policies, approve and clear"),
     "rules": Entry("inspect.rules", "Inspect", "List what taints devices, and its effects"),
     "snapshot": Entry("inspect.snapshot", "Inspect", "Save the state of a cluster to a file"),
     "status": Entry("inspect.status", "Inspect", "Show the state of all devices on one screen"),

@@ -39,6 +39,7 @@ AGENTS: dict[str, tuple[str, ...]] = {
     "patchstatus": ("slice-patch-status-controller",),
     "poolstatus": ("resourcepoolstatusrequest-controller",),
     "deviceconflicts": ("device-conflict-controller",),
+    "devicetaintpolicies": ("device-taint-policy-controller",),
     "clusters": (
         "managed-cluster-controller",
         "managed-cluster-lease-controller",
@@ -158,6 +159,15 @@ RIGHTS: dict[str, tuple[Obj, ...]] = {
     "patchstatus": (*_DEVICES, on(_PATCHES, f"{PATCHES}/status", "patch"), _EVENTS),
     "poolstatus": (),
     "deviceconflicts": (*_DEVICES, on(RESOURCE, "resourceclaims", READ), _EVENTS),
+    "devicetaintpolicies": (
+        on(RESOURCE, "deviceclasses resourceclaims resourceslices", READ),
+        on(RESOURCE, "devicetaintrules", f"create delete patch {READ}"),
+        on(_PATCHES, PATCHES, READ),
+        on("core", "nodes", READ),
+        on(OURS, "devicehealths devicetaintpolicies", READ),
+        on(OURS, "devicetaintpolicies/status", "patch"),
+        _EVENTS,
+    ),
     "clusters": (
         # It may not escalate: it has what it grants to the agents of clusters.
         on(CLUSTER, "managedclusters", f"patch update {READ}"),

@@ -14,7 +14,15 @@ Obj = dict[str, Any]
 NAME = "sully-controllers"
 LABELS = {"app.kubernetes.io/name": "sully", "app.kubernetes.io/component": "controllers"}
 PORT = 9090
-DEFAULT = ("eviction", "history", "expiry", "patchstatus", "deviceconflicts", "scheduling")
+DEFAULT = (
+    "eviction",
+    "history",
+    "expiry",
+    "patchstatus",
+    "deviceconflicts",
+    "devicetaintpolicies",
+    "scheduling",
+)
 """The controllers that have something to do in a cluster with devices."""
 
 

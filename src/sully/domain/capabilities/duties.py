@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sully.domain.capabilities.offers import (
+    DEVICE_POLICIES,
     DEVICES,
     FIRST_WITH_TAINTS,
     FIRST_WITH_TAINTS_ON,
@@ -55,6 +56,7 @@ BESIDE_KUBERNETES = (
     "expiry",
     "patchstatus",
     "deviceconflicts",
+    "devicetaintpolicies",
     "clusters",
     "scheduling",
     "placement",
@@ -162,8 +164,9 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "expiry": (),
     "patchstatus": (PATCHES,),
     "deviceconflicts": (),
+    "devicetaintpolicies": (DEVICE_POLICIES,),
 }
-_NEED_RULES = ("history", "expiry")
+_NEED_RULES = ("history", "expiry", "devicetaintpolicies")
 
 
 def no_devices(server: Offer) -> str:
