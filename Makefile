@@ -16,10 +16,16 @@ unexport PYTHONDONTWRITEBYTECODE
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
+# Only files with a hash in requirements/ are installed. Sully itself is built by the pinned hatchling.
+INSTALL := install --require-hashes --requirement requirements/build.txt --requirement
+EDITABLE := install --no-deps --no-build-isolation --editable .
 # An install runs again only when one of these changes.
-PINS := pyproject.toml constraints.txt
 RUN_STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
+# The programs that make and check a release have their own environment.
+TOOLS := .cache/tools
+TOOLS_STAMP := $(TOOLS)/.installed
+RELEASE := PYTHONPATH=tools $(TOOLS)/bin/python -m release
 
 # Programs for the tests with real clients and a real etcd.
 DEBIAN_KUBECTL := .cache/debian-kubectl/usr/bin/kubectl
@@ -29,7 +35,8 @@ IPROUTE2 := .cache/iproute2
 .DEFAULT_GOAL := help
 # A target that failed halfway is built again the next time.
 .DELETE_ON_ERROR:
-.PHONY: help setup up fmt lint quick test clients bench robust kube conformance generate verify demo clean
+.PHONY: help setup up fmt lint quick test clients bench robust kube conformance generate verify demo \
+  dist audit lock clean
 
 help: ## list all targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -91,6 +98,15 @@ verify: generate lint test ## run what a merge must pass: generate, lint, test, 
 	  echo "the tree is not clean: commit the generated or changed files" >&2; \
 	  echo "$$dirt" >&2; exit 1; }
 
+dist: $(TOOLS_STAMP) ## build wheel and sdist, check them, install and use them on each Python; write the SBOM
+	$(RELEASE) dist $(ARGS)
+
+audit: $(TOOLS_STAMP) ## look for known vulnerabilities in the pinned packages
+	$(RELEASE) audit
+
+lock: $(TOOLS_STAMP) ## write versions and hashes to requirements/; ARGS="--upgrade" for newer ones
+	$(RELEASE) lock $(ARGS)
+
 demo: $(RUN_STAMP) ## run a control plane with simulated GPU nodes in use, in its own folder
 	@$(BIN)/sully up --demo --data-dir data/demo $(ARGS)
 
@@ -110,13 +126,20 @@ $(BIN)/pip:
 	echo "no Python 3.11 or newer among: $(or $(PYTHON),$(PYTHONS))" >&2; \
 	echo "  install one, or name it: make PYTHON=/path/to/python3" >&2; exit 1
 
-$(RUN_STAMP): $(PINS) | $(BIN)/pip
-	$(PIP) install --constraint constraints.txt --editable .
+$(RUN_STAMP): pyproject.toml requirements/build.txt requirements/run.txt | $(BIN)/pip
+	$(PIP) $(INSTALL) requirements/run.txt
+	$(PIP) $(EDITABLE)
 	@touch $@
 
-$(DEV_STAMP): $(PINS) | $(BIN)/pip
-	$(PIP) install --constraint constraints.txt --editable '.[dev]'
+$(DEV_STAMP): pyproject.toml requirements/build.txt requirements/dev.txt | $(BIN)/pip
+	$(PIP) $(INSTALL) requirements/dev.txt
+	$(PIP) $(EDITABLE)
 	@if git rev-parse --git-dir >/dev/null 2>&1; then \
 	  $(BIN)/pre-commit install --install-hooks || echo "git hooks not installed: see above" >&2; \
 	fi
 	@touch $(RUN_STAMP) $@
+
+$(TOOLS_STAMP): requirements/build.txt requirements/release.txt | $(BIN)/pip
+	$(BIN)/python -m venv --clear $(TOOLS)
+	$(TOOLS)/bin/pip --disable-pip-version-check --quiet $(INSTALL) requirements/release.txt
+	@touch $@

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from sully.install.manifests import manifests, to_text
@@ -25,7 +26,7 @@ def files() -> dict[str, str]:
     written["kustomization.yaml"] = _folder(["base"])
     written["monitoring/monitoring.yaml"] = to_text(manifests(Settings())[_OPTIONAL])
     written["monitoring/kustomization.yaml"] = _component(["monitoring.yaml"])
-    written["evictor/rbac.yaml"] = to_text(_of_evictor())
+    written["evictor/rbac.yaml"] = to_text(of_evictor(Settings()))
     written["evictor/kustomization.yaml"] = _component(["rbac.yaml"], patches=[_evicting()])
     return {path: HEADER + text for path, text in written.items()}
 
@@ -35,13 +36,11 @@ def _base() -> dict[str, list[Obj]]:
     return {name: objects for name, objects in everything.items() if name != _OPTIONAL}
 
 
-def _of_evictor() -> list[Obj]:
-    plain = manifests(Settings())["rbac"]
-    return [
-        manifest
-        for manifest in manifests(Settings(evictor="sully"))["rbac"]
-        if manifest not in plain
-    ]
+def of_evictor(settings: Settings) -> list[Obj]:
+    """Return the permissions that the controllers need in addition where Sully evicts."""
+    plain = manifests(settings)["rbac"]
+    evicting = manifests(replace(settings, evictor="sully"))["rbac"]
+    return [manifest for manifest in evicting if manifest not in plain]
 
 
 def _evicting() -> Obj:

@@ -1,0 +1,36 @@
+"""The pinned versions: requirements/*.txt, with the hashes of all files on every platform."""
+
+from __future__ import annotations
+
+from release.project import ROOT, run
+
+_FLAGS = (
+    "--quiet",
+    "--universal",
+    "--python-version=3.11",
+    "--generate-hashes",
+    "--no-annotate",
+    "--no-header",
+)
+LOCKS: dict[str, tuple[str, ...]] = {
+    "dev": ("pyproject.toml", "--extra=etcd", "--extra=testing", "--group=dev"),
+    "run": ("pyproject.toml",),
+    "etcd": ("pyproject.toml", "--extra=etcd"),
+    "build": ("--group=build",),
+    "release": ("--group=release",),
+}
+"""What each file is made from. The first one decides versions that several have."""
+
+
+def lock(*flags: str) -> None:
+    """Write all files. Versions stay as they are unless pyproject.toml or a flag demands others."""
+    first = next(iter(LOCKS))
+    for name, sources in LOCKS.items():
+        same = () if name == first else (f"--constraint=requirements/{first}.txt",)
+        target = f"requirements/{name}.txt"
+        run("uv", "pip", "compile", *_FLAGS, *same, *flags, *sources, "--output-file", target)
+        print(f"{target}: {_packages(target)} packages")
+
+
+def _packages(target: str) -> int:
+    return sum("==" in line for line in (ROOT / target).read_text().splitlines())

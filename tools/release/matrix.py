@@ -1,0 +1,121 @@
+"""Installs the wheel into empty environments, one per Python, and uses it there."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from release.project import ROOT, ReleaseError, run
+
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+_READY = re.compile(r"ready after +([\d.]+) s")
+_PATIENCE = 120
+_EXTRAS = {"etcd": "import grpc, google.protobuf", "testing": "import pytest"}
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A virtual environment with the wheel."""
+
+    python: str
+    folder: Path
+
+    def program(self, name: str) -> Path:
+        """Return the path of a program of it."""
+        return self.folder / "bin" / name
+
+
+def find(python: str) -> Path | None:
+    """Return the interpreter of this version, if the machine has one."""
+    kept = sorted(map(str, Path.home().glob(".pyenv/versions/*/bin")))  # its shims find only one
+    path = os.pathsep.join([*kept, os.environ["PATH"]])
+    asked = ["python", "find", "--no-python-downloads", "--no-project", python]
+    try:
+        found = run("uv", *asked, env={"PATH": path})
+    except ReleaseError:
+        return None
+    return Path(found.strip().splitlines()[-1])
+
+
+def create(python: str, interpreter: Path, folder: Path) -> Environment:
+    """Create an environment with what Sully needs, but without Sully."""
+    run("uv", "venv", "--quiet", "--clear", "--python", interpreter, folder)
+    install(folder, "--require-hashes", "--requirement", "requirements/run.txt")
+    return Environment(python, folder)
+
+
+def install(folder: Path, *what: str | Path) -> None:
+    """Install into an environment."""
+    run("uv", "pip", "install", "--quiet", "--python", folder, *what)
+
+
+def use(environment: Environment) -> str:
+    """Do what a new user does; return what came out, in one line."""
+    sully = environment.program("sully")
+    said = run(sully, "version").split()[1]
+    plugin = run(environment.program("kubectl-sully"), "version")
+    if said not in plugin:
+        raise ReleaseError(f"kubectl sully version printed {plugin!r}, sully version {said}")
+    for shell in ("bash", "zsh", "fish"):
+        if "sully" not in run(sully, "completion", shell):
+            raise ReleaseError(f"no completion for {shell}")
+    ready, stopped = up(sully, environment.folder / "data")
+    return f"{said} ready after {ready} s, stopped with exit code {stopped}"
+
+
+def up(sully: Path, data: Path) -> tuple[str, int]:
+    """Run `sully up` until it is ready, then stop it; return the seconds and the exit code."""
+    command = [str(sully), "up", "--listen", "127.0.0.1:0", "--data-dir", str(data)]
+    child = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    lines = []
+    patience = threading.Timer(_PATIENCE, child.kill)
+    patience.start()
+    try:
+        for line in child.stdout or ():
+            lines.append(line)
+            if found := _READY.search(line):
+                child.send_signal(signal.SIGINT)
+                child.communicate()
+                return found[1], child.returncode
+    finally:
+        patience.cancel()
+        child.kill()
+        child.wait()
+    raise ReleaseError("sully up did not get ready:\n" + "".join(lines))
+
+
+def check(wheel: Path, scratch: Path) -> None:
+    """Install and use the wheel on every Python that this machine has; name the others."""
+    for python in PYTHONS:
+        interpreter = find(python)
+        if interpreter is None:
+            print(f"Python {python}: not found on this machine, not tried")
+            continue
+        start = time.monotonic()
+        environment = create(python, interpreter, scratch / python)
+        install(environment.folder, "--no-deps", wheel)
+        took = time.monotonic() - start
+        print(f"Python {python}: installed in {took:.1f} s; {use(environment)}")
+
+
+def check_extras(wheel: Path, folder: Path) -> None:
+    """Install each extra and import what it brings."""
+    for extra, imports in _EXTRAS.items():
+        install(folder, "--constraint", "requirements/dev.txt", f"{wheel}[{extra}]")
+        run(folder / "bin/python", "-c", imports)
+        print(f"extra {extra}: installed")
+    said = run("uvx", "--quiet", "--from", wheel, "sully", "version").split()[1]
+    print(f"uvx: sully {said}")
