@@ -199,23 +199,19 @@ RIGHTS: dict[str, tuple[Obj, ...]] = {
 }
 """The rules of each controller, by the name that `--only` takes."""
 
+_BUDGET_RULES: tuple[Obj, ...] = (
+    on("core", "pods/eviction", "create"),
+    on("policy", "poddisruptionbudgets", READ),
+)
+_POOL_STATUS_RULES: tuple[Obj, ...] = (
+    on(RESOURCE, POOL_STATUS_REQUESTS, f"delete {READ}"),
+    on(RESOURCE, f"{POOL_STATUS_REQUESTS}/status", "update"),
+    on(RESOURCE, f"deviceclasses devicetaintrules {PATCHES} resourceslices", READ),
+    on(RESOURCE, "resourceclaims", READ),
+)
 GATED: dict[str, dict[str, tuple[Obj, ...]]] = {
-    EFFECTS[effect].feature_gate: {
-        "eviction": (
-            on("core", "pods/eviction", "create"),
-            on("policy", "poddisruptionbudgets", READ),
-        )
-    }
-    for effect in BUDGET_EFFECTS
-} | {
-    "DRAResourcePoolStatus": {
-        "poolstatus": (
-            on(RESOURCE, POOL_STATUS_REQUESTS, f"delete {READ}"),
-            on(RESOURCE, f"{POOL_STATUS_REQUESTS}/status", "update"),
-            on(RESOURCE, f"deviceclasses devicetaintrules {PATCHES} resourceslices", READ),
-            on(RESOURCE, "resourceclaims", READ),
-        )
-    }
+    **{EFFECTS[effect].feature_gate: {"eviction": _BUDGET_RULES} for effect in BUDGET_EFFECTS},
+    "DRAResourcePoolStatus": {"poolstatus": _POOL_STATUS_RULES},
 }
 """Additional rules of a controller, by feature gate."""
 
