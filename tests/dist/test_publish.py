@@ -31,6 +31,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     package.mkdir(parents=True)
     (package / "__init__.py").write_text('"""A package."""\n\n__version__ = "0.1.0"\n')
     (tmp_path / "changes").mkdir()
+    (tmp_path / "changes/README.md").write_text("# Fragments\n")
     (tmp_path / "changes/+fan.feature.md").write_text("Fans turn.\n")
     for name in ("pyproject.toml", "CHANGELOG.md"):
         shutil.copy(ROOT / name, tmp_path)
@@ -48,7 +49,7 @@ def test_a_release_has_version_notes_and_a_tag(project: Path) -> None:
     notes = (project / "CHANGELOG.md").read_text()
     assert '__version__ = "0.2.0"' in (project / "src/sully/__init__.py").read_text()
     assert notes.index("## 0.2.0 (") < notes.index("- Fans turn.") < notes.index("## 0.1.0 (")
-    assert list((project / "changes").iterdir()) == []
+    assert [path.name for path in (project / "changes").iterdir()] == ["README.md"]
     assert git(project, "describe", "--exact-match") == "v0.2.0"
     assert git(project, "status", "--porcelain") == ""
 
