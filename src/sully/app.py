@@ -174,6 +174,7 @@ async def running(config: Config, clock: Clock | None = None) -> AsyncIterator[C
         await api.quotas.start()
         await api.policies.start()
         await api.priorities.start()
+        await api.limit_ranges.start()
         await ensure_namespaces(InProcess(api, ADMIN))
         await ensure_policy(InProcess(api, ADMIN), config.gates)
         await ensure_priority_classes(InProcess(api, APISERVER))
@@ -264,6 +265,7 @@ async def _serving(
                 definitions.run(),
                 api.policies.run(clock),
                 api.priorities.run(clock),
+                api.limit_ranges.run(clock),
                 app.watches.run(),
                 renewal.run(),
             )

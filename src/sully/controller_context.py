@@ -23,7 +23,7 @@ from sully.controllers.history.retention import DEFAULT_RETENTION
 from sully.controllers.manager import Manager
 from sully.controllers.placement.settings import PlacementSettings
 from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
-from sully.controllers.workloads import PODS, Pods
+from sully.controllers.workloads.kinds import PODS, Pods
 from sully.domain.scheduling.objects import SCHEDULERS
 from sully.domain.simulated.clusters import Members
 from sully.evictor.settings import EvictionSettings

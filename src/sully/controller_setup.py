@@ -23,14 +23,7 @@ from sully.controllers.clusters import kinds as hub
 from sully.controllers.clusters.taint_expiry import ClusterTaintExpiryController
 from sully.controllers.clusters.wiring import HubSettings, add_hub
 from sully.controllers.customkinds import DEFINITIONS, listed_kinds
-from sully.controllers.daemonsets.controller import DaemonSetController
-from sully.controllers.deployments.controller import DeploymentController
 from sully.controllers.deviceconflicts import ConflictIndex, DeviceConflictController
-from sully.controllers.disruption import (
-    DisruptionController,
-    StalePodDisruptionController,
-    Workloads,
-)
 from sully.controllers.eviction.controller import BACKOFF as EVICTION_BACKOFF
 from sully.controllers.eviction.controller import WORKERS, EvictionController
 from sully.controllers.eviction.wiring import Access, make_describer, make_eviction
@@ -44,7 +37,6 @@ from sully.controllers.history.retention import (
     deletion_time,
     evicted_since,
 )
-from sully.controllers.jobs.controller import JobController
 from sully.controllers.kinds import NAMESPACES, SERVICE_ACCOUNTS, PartialObjectMetadata
 from sully.controllers.manager import Manager
 from sully.controllers.namespaces.controller import (
@@ -53,13 +45,12 @@ from sully.controllers.namespaces.controller import (
     NamespacesController,
     namespaced_kinds,
 )
-from sully.controllers.owned_pods import OwnedPods, OwnerT
 from sully.controllers.patchstatus import PatchStatusController
 from sully.controllers.placement.controller import PlacementController
 from sully.controllers.placement.settings import placement_options
 from sully.controllers.placement.wiring import WORKERS as PLACEMENT_WORKERS
 from sully.controllers.placement.wiring import make_placement
-from sully.controllers.replicasets.controller import ReplicaSetController
+from sully.controllers.poolstatus import PoolStatusController
 from sully.controllers.resourcequota.controller import QUOTAS, ResourceQuotaController
 from sully.controllers.resourcequota.usage import UsageCalculator
 from sully.controllers.rootca import CONFIG_MAPS, PUBLISHED, RootCaController
@@ -71,8 +62,15 @@ from sully.controllers.simulatedclusters import USER_NAME as SIMULATED_CLUSTERS
 from sully.controllers.simulatedclusters import add_simulated_clusters
 from sully.controllers.simulatednodes.nodes import USER_AGENT as SIMULATED_NODES
 from sully.controllers.simulatednodes.wiring import add_simulated_nodes
-from sully.controllers.statefulsets.controller import StatefulSetController
-from sully.controllers.workloads import (
+from sully.controllers.workloads.daemonsets import DaemonSetController
+from sully.controllers.workloads.deployments import DeploymentController
+from sully.controllers.workloads.disruption import (
+    DisruptionController,
+    StalePodDisruptionController,
+    Workloads,
+)
+from sully.controllers.workloads.jobs import JobController
+from sully.controllers.workloads.kinds import (
     BUDGETS,
     DAEMON_SETS,
     DEPLOYMENTS,
@@ -83,6 +81,10 @@ from sully.controllers.workloads import (
     REVISIONS,
     STATEFUL_SETS,
 )
+from sully.controllers.workloads.owned_pods import OwnedPods, OwnerT
+from sully.controllers.workloads.replicasets import ReplicaSetController
+from sully.controllers.workloads.statefulsets import StatefulSetController
+from sully.domain.devices.taints import BLOCKING_EFFECTS, enabled_effects
 from sully.domain.workloads.ownership import Owned
 from sully.evictor.settings import EvictionOptions, eviction_options
 from sully.runtime.clock import Clock
@@ -94,6 +96,7 @@ from sully.views.kinds import (
     EVICTION_RECORDS,
     PAST_EVICTIONS,
     PATCHES,
+    POOL_STATUS_REQUESTS,
     RULES,
     TAINT_RECORDS,
 )
@@ -403,6 +406,26 @@ def _add_patchstatus(context: ControllerContext) -> None:
     )
 
 
+def _add_poolstatus(context: ControllerContext) -> None:
+    config = context.config
+    if not (config.gates["DRAResourcePoolStatus"] and config.serves(POOL_STATUS_REQUESTS)):
+        return
+    if not config.own_server:
+        # kube-controller-manager does it.
+        return
+    context.manager.add(
+        PoolStatusController(
+            requests=context.manager.informer(POOL_STATUS_REQUESTS),
+            claims=context.manager.informer(CLAIMS),
+            inventory=context.inventory,
+            transport=config.transport(PoolStatusController.name),
+            clock=context.clock,
+            effects=enabled_effects(BLOCKING_EFFECTS, config.gates),
+            counts_once=config.compat.counts_devices_once,
+        )
+    )
+
+
 def _add_deviceconflicts(context: ControllerContext) -> None:
     config = context.config
     if config.own_server and config.compat.rejects_devices_in_use:
@@ -514,6 +537,7 @@ CONTROLLERS: dict[str, Callable[[ControllerContext], None]] = {
     "history": _add_history,
     "expiry": _add_expiry,
     "patchstatus": _add_patchstatus,
+    "poolstatus": _add_poolstatus,
     "deviceconflicts": _add_deviceconflicts,
     "clusters": _add_clusters,
     "scheduling": _add_scheduling,

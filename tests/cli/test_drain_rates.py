@@ -6,17 +6,20 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from cli.commandlines import parsed
 from controllers.eviction.evicting import RULES, holder, prepare, publish, rule
+from controllers.noted import Noted
 from controllers.world import PODS, World
 from manifests import DRIVER
 from sully.cli.change.drain_args import drain_settings
 from sully.cli.change.drain_runner import DrainRunner
 from sully.cli.client.session import Session
+from sully.client.direct import DirectTransport
 from sully.client.objects import key_of
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key
@@ -45,10 +48,11 @@ async def world() -> World:
 
 
 @asynccontextmanager
-async def draining(world: World, *flags: str) -> AsyncIterator[asyncio.Task[int]]:
+async def draining(
+    world: World, *flags: str, access: DirectTransport | None = None
+) -> AsyncIterator[asyncio.Task[int]]:
     """Run a drain of all devices, with what an earlier run left."""
     options = parsed("drain", "device", "*", *flags, "--force", "--wait-ready", "0s", "--yes")
-    access = cast("AdaptingTransport", world.transport("drain"))
     stored = await world.admin.get(RULES, Key("", RULE))
     request = DrainRequest(
         DrainedDevices(
@@ -57,7 +61,8 @@ async def draining(world: World, *flags: str) -> AsyncIterator[asyncio.Task[int]
         drain_settings(options),
         decode_state([stored["metadata"].get("annotations") or {}]),
     )
-    session = Session(options, "drain", world.clock, access)
+    transport = cast("AdaptingTransport", access or world.transport("drain"))
+    session = Session(options, "drain", world.clock, transport)
     async with asyncio.TaskGroup() as tasks:
         task = tasks.create_task(DrainRunner(session, [RULE], request).run())
         yield task
@@ -103,6 +108,21 @@ async def test_the_rate_is_exact(world: World, case: Case) -> None:
     async with draining(world, *case.flags.split()) as drain:
         assert await evictions(world, until=600) == case.want
         assert await drain == 0
+
+
+async def test_two_runs_at_once_share_the_rate(world: World) -> None:
+    flags = ("--rate", "1/2s", "--burst", "2")
+    async with draining(world, *flags) as one, draining(world, *flags) as another:
+        assert await evictions(world, until=600) == [0, 0, 2, 4, 6, 8]
+        assert (await one, await another) == (0, 0)
+
+
+async def test_the_rate_counts_from_the_answer_of_a_server_that_was_stuck(world: World) -> None:
+    access = Noted(world, "drain")
+    async with draining(world, "--rate", "1/2s", access=access):
+        assert await evictions(world, until=1) == [0]
+        access.before["create pods/eviction"] = partial(world.clock.sleep, 50)
+        assert await evictions(world, until=58) == [52, 54, 56, 58]
 
 
 async def test_another_run_goes_on_at_the_same_rate(world: World) -> None:

@@ -12,13 +12,13 @@ from sully.cli.client.formatting import (
     expiry_text,
     number,
     origin_text,
-    taint_text,
     toleration_text,
     until,
 )
 from sully.cli.client.selectors import Pattern, parse_pattern
 from sully.cli.command import CommandError
 from sully.domain.devices.taints import Origin
+from sully.domain.tolerations import taint_text
 from sully.testing.builders import equal, exists, taint
 from sully.testing.clock import NOON
 

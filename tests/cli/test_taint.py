@@ -21,7 +21,7 @@ from sully.client.http.transport import HttpTransport
 from sully.client.kubeconfig.kubeconfig import find_access
 from sully.client.options import WatchOptions
 from sully.client.transport import Key, Kind
-from sully.controllers.workloads import REPLICA_SETS
+from sully.controllers.workloads.kinds import REPLICA_SETS
 from sully.domain.simulated.fleet import DRIVER, name_of
 from sully.views import fleet_kinds as fleetkinds
 from sully.views import kinds

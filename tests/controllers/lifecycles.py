@@ -14,15 +14,15 @@ from sully.client.events import EVENTS, EventRecorder
 from sully.client.objects import key_of
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind, Transport, WatchEvent
-from sully.controllers import workloads
-from sully.controllers.daemonsets.controller import DaemonSetController
-from sully.controllers.deployments.controller import DeploymentController
-from sully.controllers.disruption import DisruptionController, Workloads
-from sully.controllers.jobs.controller import JobController
 from sully.controllers.manager import Manager
-from sully.controllers.owned_pods import OwnedPods, OwnerT
-from sully.controllers.replicasets.controller import ReplicaSetController
-from sully.controllers.statefulsets.controller import StatefulSetController
+from sully.controllers.workloads import kinds as workloads
+from sully.controllers.workloads.daemonsets import DaemonSetController
+from sully.controllers.workloads.deployments import DeploymentController
+from sully.controllers.workloads.disruption import DisruptionController, Workloads
+from sully.controllers.workloads.jobs import JobController
+from sully.controllers.workloads.owned_pods import OwnedPods, OwnerT
+from sully.controllers.workloads.replicasets import ReplicaSetController
+from sully.controllers.workloads.statefulsets import StatefulSetController
 from sully.machinery.timestamps import format_time
 
 REPLICA_SETS: Kind[Obj] = workloads.REPLICA_SETS.read_as(dict)

@@ -27,9 +27,9 @@ from controllers.world import PODS, Step, World, orders, play
 from sully.client.objects import key_of
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key
-from sully.controllers.expectations import TIMEOUT, Expectations
 from sully.controllers.manager import Manager
-from sully.controllers.replicasets.controller import ReplicaSetController
+from sully.controllers.workloads.expectations import TIMEOUT, Expectations
+from sully.controllers.workloads.replicasets import ReplicaSetController
 from sully.machinery.errors import NotFound
 
 NOW = DeleteOptions(grace_period_seconds=0)

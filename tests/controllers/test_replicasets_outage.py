@@ -17,9 +17,9 @@ from sully.client.calls import Call
 from sully.client.direct import DirectTransport, Reply
 from sully.client.leases import NotLeadingError
 from sully.client.transport import Key, UnreachableError, UnreadableError
-from sully.controllers import workloads
 from sully.controllers.manager import Manager
-from sully.controllers.replicasets.controller import ReplicaSetController
+from sully.controllers.workloads import kinds as workloads
+from sully.controllers.workloads.replicasets import ReplicaSetController
 from sully.server.inprocess import InProcess
 from sully.server.requests import User
 

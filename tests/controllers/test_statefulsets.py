@@ -24,7 +24,7 @@ from controllers.lifecycles import (
 from controllers.world import PODS, Obj, World
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.controllers import workloads
+from sully.controllers.workloads import kinds as workloads
 
 WEB = Key("a", "web")
 CLAIMS = workloads.CLAIMS

@@ -28,22 +28,22 @@ CASES = {
         (NAMED,), ({"name": "a", "resourceClaimName": "x"},), want=(ClaimReference("a", "mine"),)
     ),
     "from a template, not created yet": Case(
-        (TEMPLATE,), want=(ClaimReference("b", "", generated=True, missing=True),)
+        (TEMPLATE,), want=(ClaimReference("b", "", generated=True, missing=True, template="t"),)
     ),
     "from a template": Case(
         (TEMPLATE,),
         ({"name": "b", "resourceClaimName": "b-1"},),
-        want=(ClaimReference("b", "b-1", generated=True),),
+        want=(ClaimReference("b", "b-1", generated=True, template="t"),),
     ),
     "from a template, and none is needed": Case(
-        (TEMPLATE,), ({"name": "b"},), want=(ClaimReference("b", "", generated=True),)
+        (TEMPLATE,), ({"name": "b"},), want=(ClaimReference("b", "", generated=True, template="t"),)
     ),
     "in the order of the pod, extended resources last": Case(
         (TEMPLATE, NAMED),
         ({"name": "b", "resourceClaimName": "b-1"},),
         "more",
         want=(
-            ClaimReference("b", "b-1", generated=True),
+            ClaimReference("b", "b-1", generated=True, template="t"),
             ClaimReference("a", "mine"),
             ClaimReference("", "more", generated=True),
         ),

@@ -24,7 +24,7 @@ from sully.server.authorization.policy.components import ROLES
 Obj = dict[str, Any]
 THERE = {
     each["metadata"]["name"].removeprefix("system:").removeprefix("controller:"): each["rules"]
-    for each in ROLES
+    for each in (*ROLES, *(role for role, _ in GATED_THERE.values()))
 }
 # Both roles are bound to the scheduler's user, as in Kubernetes.
 THERE["kube-scheduler"] = [*THERE["kube-scheduler"], *THERE["volume-scheduler"]]

@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sully.api import build_scheme
+from sully.machinery.quantity import FORMAT_ERROR
 from sully.machinery.schema import Tables
 from sully.machinery.serialization.codec import copy
 from sully.machinery.serialization.decode import DecodeError, decode, empty_object, walk
 
 TABLE = """
-Thing: What the tests are about.
+Thing embeds(7=ThingSource): What the tests are about.
   name string: Left out when empty.
   kind string emit: Written even when empty.
   count int32: Left out when zero.
@@ -35,7 +36,12 @@ Thing: What the tests are about.
   numbers []int64: List of numbers.
   labels {}string: Map of texts.
   byName {}Part: Map of objects.
-  phase string go(v1.Phase): A named text.
+  phase string go(Phase): A named text.
+  uid string go(types.UID): A text named by another package.
+  phases []string go([]Phase): List of named texts.
+  sizes {}Part go(map[SizeName]Part): Map with named keys.
+  source=7.1 string: A field of an embedded struct.
+  deep=7.2 Part: An object in it.
 
 Part: A part of a thing.
   id string required emit: Always there.
@@ -174,6 +180,35 @@ REFUSALS = {
         {"words": ["a", 1]},
         "json: cannot unmarshal number into Go struct field Thing.words of type string",
     ),
+    "a text named by another package": (
+        {"uid": 1},
+        "json: cannot unmarshal number into Go struct field Thing.uid of type types.UID",
+    ),
+    "an item of a list of named texts": (
+        {"phases": [1]},
+        "json: cannot unmarshal number into Go struct field Thing.phases of type v1.Phase",
+    ),
+    "a list of named texts": (
+        {"phases": "x"},
+        "json: cannot unmarshal string into Go struct field Thing.phases of type []v1.Phase",
+    ),
+    "a map with named keys": (
+        {"sizes": []},
+        "json: cannot unmarshal array into Go struct field Thing.sizes"
+        " of type map[v1.SizeName]v1.Part",
+    ),
+    "a field of an embedded struct": (
+        {"source": 1},
+        "json: cannot unmarshal number into Go struct field Thing.ThingSource.source"
+        " of type string",
+    ),
+    "a field below an embedded struct": (
+        {"deep": {"id": 1}},
+        "json: cannot unmarshal number into Go struct field Part.ThingSource.deep.id"
+        " of type string",
+    ),
+    "a quantity of another type": ({"size": []}, FORMAT_ERROR),
+    "a quantity that is true": ({"size": True}, FORMAT_ERROR),
     "list for map": (
         {"labels": []},
         "json: cannot unmarshal array into Go struct field Thing.labels of type map[string]string",

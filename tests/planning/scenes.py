@@ -18,7 +18,7 @@ from sully.client.transport import Key, Kind
 from sully.controller_context import ControllerConfig
 from sully.controller_setup import build_manager
 from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
-from sully.controllers.workloads import BUDGETS, REPLICA_SETS
+from sully.controllers.workloads.kinds import BUDGETS, REPLICA_SETS
 from sully.domain.simulated.fleet import Fleet, PodDelays, name_of
 from sully.evictor.settings import EvictionSettings
 from sully.machinery.gates import Gates

@@ -22,7 +22,7 @@ from sully.client.transport import Kind
 from sully.controller_context import ControllerConfig
 from sully.controller_setup import build_manager
 from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
-from sully.controllers.workloads import REPLICA_SETS
+from sully.controllers.workloads.kinds import REPLICA_SETS
 from sully.domain.planning.report import Plan, ReplacementOutcome
 from sully.domain.simulated.fleet import DRIVER, Fleet, PodDelays, name_of
 from sully.machinery.gates import Gates

@@ -19,8 +19,8 @@ from sully.client.objects import from_body
 from sully.client.transport import Kind
 from sully.controller_context import ControllerConfig
 from sully.controller_setup import build_manager
-from sully.controllers import workloads
 from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
+from sully.controllers.workloads import kinds as workloads
 from sully.domain.planning.report import Plan, ReplacementOutcome
 from sully.domain.simulated.fleet import DRIVER, Fleet, PodDelays, name_of
 from sully.machinery.gates import Gates

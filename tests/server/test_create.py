@@ -182,7 +182,10 @@ REFUSED = {
         collection="/apis/resource.k8s.io/v1beta2/devicetaintrules",
     ),
     "a kind that nobody knows": Case(
-        {"kind": "Thing", "apiVersion": "v1"}, 400, 'no kind "Thing" is registered for version "v1"'
+        {"kind": "Thing", "apiVersion": "v1"},
+        400,
+        'Thing in version "v1" cannot be handled as a Secret: no kind "Thing" is registered for'
+        ' version "v1"',
     ),
     "a group that nobody knows": Case(
         {"kind": "Secret", "apiVersion": "x/v1"}, 400, 'no kind "Secret" is registered for'

@@ -134,6 +134,11 @@ OPTIONS: dict[str, tuple[Any, dict[str, str], str]] = {
     "in the URL": (None, {"propagationPolicy": "Background", "gracePeriodSeconds": "5"}, YAML),
     "unknown fields": ({"colour": 1}, {}, "application/json"),
     "nulls": ({"preconditions": None, "dryRun": None}, {}, "application/json"),
+    "in the URL beside a body, where they do not count": (
+        {},
+        {"propagationPolicy": "Never", "gracePeriodSeconds": "x"},
+        "application/json",
+    ),
     "no children": ({"orphanDependents": False}, {}, "application/json"),
 }
 
@@ -158,8 +163,8 @@ async def test_preconditions_that_hold(http: Http, room: str) -> None:
 
 @pytest.mark.parametrize(
     ("body", "query"),
-    [(None, {"dryRun": "All"}), ({"dryRun": ["All"]}, {})],
-    ids=["in the URL", "in the body"],
+    [(None, {"dryRun": "All"}), ({"dryRun": ["All"]}, {}), ({}, {"dryRun": "All"})],
+    ids=["in the URL", "in the body", "in the URL beside a body"],
 )
 async def test_a_dry_run_deletes_nothing(
     http: Http, room: str, body: Any, query: dict[str, Any]

@@ -54,6 +54,7 @@ SELECTED: dict[str, tuple[dict[str, str], list[str]]] = {
     "by name": ({"fieldSelector": "metadata.name=s2"}, ["s2"]),
     "by another name": ({"fieldSelector": "metadata.name!=s2"}, ["s0", "s1", "s3", "s4"]),
     "by two names": ({"fieldSelector": "metadata.name=s2,metadata.name=s3"}, []),
+    "by nothing": ({"fieldSelector": "=,=="}, ["s0", "s1", "s2", "s3", "s4"]),
     "by namespace": ({"fieldSelector": "metadata.namespace=other"}, []),
     "by a field of the kind": ({"fieldSelector": "type=Opaque"}, ["s0", "s1", "s2", "s3", "s4"]),
     "by label and field": (
@@ -100,6 +101,8 @@ BAD_OPTIONS: dict[str, tuple[dict[str, str], int, str]] = {
     "field": ({"fieldSelector": "spec.x=1"}, 400, "field label not supported: spec.x"),
     "timeout": ({"timeoutSeconds": "soon"}, 400, 'ParseInt: parsing "soon": invalid syntax'),
     "limit": ({"limit": "x"}, 400, 'strconv.ParseInt: parsing "x": invalid syntax'),
+    "empty limit": ({"limit": ""}, 400, 'strconv.ParseInt: parsing "": invalid syntax'),
+    "empty timeout": ({"timeoutSeconds": ""}, 400, 'ParseInt: parsing "": invalid syntax'),
     "limit in another script": ({"limit": "１"}, 400, 'parsing "１": invalid syntax'),
     "limit too large": ({"limit": "9" * 5000}, 400, "value out of range"),
     "version": (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 from collections.abc import AsyncIterator
 
 import pytest
@@ -58,6 +59,23 @@ async def test_a_watch_ends_with_the_right_to_it(server: Asgi) -> None:
         (await server.post(PATH, {"metadata": {"name": "b"}})).ok(201)
 
     assert [event["object"]["metadata"]["name"] for event in open_watch.events] == ["a"]
+
+
+async def test_open_watches_are_counted(server: Asgi) -> None:
+    assert await open_watches(server) == []
+    async with server.watch(PATH) as open_watch:
+        await open_watch.until(lambda respond: respond.code == 200)
+
+        assert await open_watches(server) == ["configmaps WATCH 1.0"]
+    assert await open_watches(server) == ["configmaps WATCH 0.0"]
+
+
+async def open_watches(server: Asgi) -> list[str]:
+    page = (await server.get("/metrics")).body.decode()
+    series = re.compile(
+        r'apiserver_longrunning_requests{.*,resource="(.*?)",.*verb="(.*?)".*} (.*)'
+    )
+    return [" ".join(found.groups()) for found in series.finditer(page)]
 
 
 async def test_other_watches_go_on(server: Asgi) -> None:

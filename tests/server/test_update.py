@@ -187,6 +187,17 @@ async def test_status_of_what_has_none(http: Http, room: str) -> None:
         assert (answer.code, answer.json["reason"]) == (404, "NotFound")
 
 
+async def test_a_finalizer_with_two_slashes(http: Http, room: str) -> None:
+    await made(http, room)
+
+    answer = await http.patch(f"{room}/secrets/a", {"metadata": {"finalizers": ["a/b/c"]}})
+
+    assert answer.code == 422
+    assert answer.message.startswith(
+        'Secret "a" is invalid: metadata.finalizers: Invalid value: "a/b/c": a valid label key'
+    )
+
+
 async def test_new_finalizers_come_too_late(http: Http, room: str) -> None:
     await made(http, room, finalizers=["example.com/a"])
     (await http.delete(f"{room}/secrets/a")).ok()

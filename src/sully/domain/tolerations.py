@@ -36,6 +36,12 @@ class Toleration(Protocol):
     def effect(self) -> str: ...
 
 
+def taint_text(taint: Taint) -> str:
+    """Write a taint as kubectl does: `key=value:Effect`."""
+    value = f"={taint.value}" if taint.value else ""
+    return f"{taint.key}{value}:{taint.effect}"
+
+
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
     """Report whether a toleration tolerates a taint."""
     return mismatched_field(toleration, taint) is None

@@ -23,11 +23,11 @@ from sully.domain.devices.rules import Classes
 from sully.domain.devices.taints import expires
 from sully.domain.scheduling.diagnosis import Diagnosis, RequestAccount, Selector, Taint
 from sully.domain.scheduling.extended import NAMELESS, Extension
-from sully.domain.tolerations import mismatched_field
+from sully.domain.tolerations import mismatched_field, taint_text
 from sully.explain.causes import Note, note
 from sully.explain.explanation import Table
 from sully.explain.sources import Sources
-from sully.explain.text import constraint_text, taint_text, toleration_text
+from sully.explain.text import constraint_text, toleration_text
 
 _REASONS: Final = (
     "constraint",

@@ -13,8 +13,9 @@ from sully.api.resource.types import DeviceTaintRule, ResourceSlice, ResourceSli
 from sully.api.sully.types import TaintRecord
 from sully.domain.devices.taints import SourcedTaint
 from sully.domain.eviction.records import description
+from sully.domain.tolerations import Taint, taint_text
 from sully.explain.causes import Source, TaintFact
-from sully.explain.text import AnyTaint, data_text, taint_text
+from sully.explain.text import data_text
 from sully.machinery.meta import ObjectMeta
 
 
@@ -44,7 +45,7 @@ class Sources:
         """Return what is known of objects, each once."""
         return tuple(map(self.of, dict.fromkeys(origins)))
 
-    def taint(self, taint: AnyTaint, origin: str) -> TaintFact:
+    def taint(self, taint: Taint, origin: str) -> TaintFact:
         source, data = self.of(origin), getattr(taint, "data", None)
         return TaintFact(
             taint=taint_text(taint),

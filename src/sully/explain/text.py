@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
@@ -26,25 +26,6 @@ _NOUNS: Final = {
     "ResourceSlicePatch": "patch",
     "ClusterTaintPolicy": "policy",
 }
-
-
-class AnyTaint(Protocol):
-    """A taint of a device, a node or a cluster, or as a record or a diagnosis names it."""
-
-    @property
-    def key(self) -> str: ...
-
-    @property
-    def value(self) -> str: ...
-
-    @property
-    def effect(self) -> str: ...
-
-
-def taint_text(taint: AnyTaint) -> str:
-    """Write a taint as kubectl takes it."""
-    value = f"={taint.value}" if taint.value else ""
-    return f"{taint.key}{value}:{taint.effect}"
 
 
 def toleration_text(toleration: DeviceToleration) -> str:

@@ -37,6 +37,7 @@ AGENTS: dict[str, tuple[str, ...]] = {
     "history": ("taint-history-controller",),
     "expiry": ("taint-expiry-controller",),
     "patchstatus": ("slice-patch-status-controller",),
+    "poolstatus": ("resourcepoolstatusrequest-controller",),
     "deviceconflicts": ("device-conflict-controller",),
     "clusters": (
         "managed-cluster-controller",
@@ -50,6 +51,7 @@ AGENTS: dict[str, tuple[str, ...]] = {
 }
 """The identities of a controller on our own server, by the name that `--only` takes."""
 
+POOL_STATUS_REQUESTS = "resourcepoolstatusrequests"
 _EVENTS = on("core", "events", "create patch")
 _PATCHES = f"{RESOURCE} {OURS}"  # in the group of ours where they are custom resources
 _DEVICES = (
@@ -154,6 +156,7 @@ RIGHTS: dict[str, tuple[Obj, ...]] = {
         _EVENTS,
     ),
     "patchstatus": (*_DEVICES, on(_PATCHES, f"{PATCHES}/status", "patch"), _EVENTS),
+    "poolstatus": (),
     "deviceconflicts": (*_DEVICES, on(RESOURCE, "resourceclaims", READ), _EVENTS),
     "clusters": (
         # It may not escalate: it has what it grants to the agents of clusters.
@@ -204,6 +207,15 @@ GATED: dict[str, dict[str, tuple[Obj, ...]]] = {
         )
     }
     for effect in BUDGET_EFFECTS
+} | {
+    "DRAResourcePoolStatus": {
+        "poolstatus": (
+            on(RESOURCE, POOL_STATUS_REQUESTS, f"delete {READ}"),
+            on(RESOURCE, f"{POOL_STATUS_REQUESTS}/status", "update"),
+            on(RESOURCE, f"deviceclasses devicetaintrules {PATCHES} resourceslices", READ),
+            on(RESOURCE, "resourceclaims", READ),
+        )
+    }
 }
 """Additional rules of a controller, by feature gate."""
 

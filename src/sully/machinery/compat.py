@@ -22,6 +22,8 @@ class Compat:
 
     client_errors_are_400: bool = True
     """Client errors that Kubernetes answers with 500 get 400 and the same text."""
+    honors_dry_run_of_url: bool = True
+    """A deletion with `dryRun=All` in its URL deletes nothing, also if it has a body."""
     serves_sully_kinds: bool = True
     """The kinds, versions and fields that Sully adds are served."""
     enables_sully_gates: bool = True
@@ -58,6 +60,8 @@ class Compat:
     """An allocation with a device that another claim holds is rejected."""
     enforces_pool_owners: bool = True
     """Slices of a node count only in pools of that node."""
+    counts_devices_once: bool = True
+    """An allocated device is not also unavailable in the status of its pool, as documented."""
 
     # Eviction
 

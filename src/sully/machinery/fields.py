@@ -101,6 +101,11 @@ class Path(msgspec.Struct, frozen=True, gc=False):
         detail = f"may not be more than {limit} bytes"
         return FieldError("FieldValueTooLong", str(self), _text("Too long", None, detail))
 
+    def too_many_characters(self, limit: int) -> FieldError:
+        """Return the error for a text with too many characters."""
+        detail = f"may not be more than {limit} characters"
+        return FieldError("FieldValueTooLong", str(self), _text("Too long", None, detail))
+
     def too_many(self, count: int, limit: int) -> FieldError:
         """Return the error for a list with too many entries."""
         noun = "item" if limit == 1 else "items"

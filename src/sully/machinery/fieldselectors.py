@@ -54,9 +54,10 @@ class FieldSelector:
 
 
 def parse(text: str) -> FieldSelector:
-    """Read the string form; empty terms are skipped."""
+    """Read the string form; empty terms are skipped, also those with an operator."""
     check_size(text, MAX_REQUIREMENTS)
-    return FieldSelector(tuple(_term(part, text) for part in sorted(_split(text)) if part))
+    terms = (_term(part, text) for part in sorted(_split(text)) if part)
+    return FieldSelector(tuple(term for term in terms if term.field or term.value))
 
 
 def escape(value: str) -> str:

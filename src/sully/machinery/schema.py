@@ -80,7 +80,8 @@ class ObjectType:
     """A JSON object with known fields. Filled once while tables load, then only read.
 
     fields: sorted by name, the order of documents and of errors. order: the names as the table has
-    them, which is the order of Go's struct. union: exactly one field is set.
+    them, which is the order of Go's struct. union: exactly one field is set. embedded: the names of
+    structs that Go embeds, by their number in protobuf.
     """
 
     package: str
@@ -90,6 +91,7 @@ class ObjectType:
     union: bool = False
     fields: dict[str, "Field"] = field(default_factory=dict)
     order: tuple[str, ...] = ()
+    embedded: dict[int, str] = field(default_factory=dict)
     is_open: bool = False  # has more fields than these, of any form
     structural: bool = False  # of a custom resource: nothing is written that was not sent
     document: Any = None  # the JSON schema it was made from, for OpenAPI
@@ -132,7 +134,7 @@ class Field:
     retain_keys: bool = False
     replace: bool = False  # an object that such a patch does not merge
     default: str | None = None
-    go_type: str = ""
+    go_type: str = ""  # where it is no plain type; names of the package of the table stand alone
     choices: tuple[str, ...] = ()  # of an enumeration, for documents; not for validation
     nullable: bool = (
         False  # null is a value of its own; only structural.py distinguishes it from absent
@@ -215,6 +217,7 @@ class Tables:
             _prose(head.doc),
             atomic="atomic" in head.flags,
             union="union" in head.flags,
+            embedded=_embedded(head.flags),
         )
         self._built[package, name] = object_type
         object_type.order = tuple(entry.name for entry in entries)
@@ -271,6 +274,13 @@ def _read(text: str) -> Iterable[tuple[_Entry, list[_Entry]]]:
         else:
             raise TableError(f"line {number} is neither a type nor a field: {line!r}")
     return types
+
+
+def _embedded(flags: Iterable[str]) -> dict[int, str]:
+    """Read a flag such as `embeds(2=VolumeSource)`."""
+    names = (flag[len("embeds(") : -1] for flag in flags if flag.startswith("embeds("))
+    pairs = (pair.partition("=") for text in names for pair in text.split(","))
+    return {int(number): name for number, _, name in pairs}
 
 
 def _flag(flag: str) -> dict[str, object]:

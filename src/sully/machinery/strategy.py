@@ -8,7 +8,7 @@ kind. `obj` is a fresh copy the method may change in place; `old` is shared and 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -30,6 +30,10 @@ def _nothing() -> None:
     return None
 
 
+def _no_objects(_: str) -> "list[Obj]":
+    return []
+
+
 class WriteContext(msgspec.Struct, frozen=True):
     """What a strategy may know about the request besides the objects."""
 
@@ -43,6 +47,8 @@ class WriteContext(msgspec.Struct, frozen=True):
     new_suffix: Callable[[], str]  # five characters for generated names
     # Returns the PriorityClass of pods that name none, if there is one.
     default_priority_class: Callable[[], Obj | None] = _nothing
+    # Returns the LimitRanges of a namespace, by name.
+    limit_ranges: "Callable[[str], list[Obj]]" = _no_objects
     compat: Compat = Compat.SULLY
     subresource: str = ""
     # Whether the user has a right on a subresource of the object: (verb, subresource).
@@ -77,11 +83,9 @@ class Strategy:
     """The steps of a write with their default behavior; kinds override what they need.
 
     reset: paths that this endpoint does not own for field management, as tuples of field names.
-    validates_like_new: whether an update validates metadata like that of a new object.
     """
 
     reset: tuple[tuple[str, ...], ...] = ()
-    validates_like_new: ClassVar[bool] = False
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
         """Fill in what the client left out; runs on every decoded body, also after a patch."""

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
-from sully.domain.allocation.verdicts import written
 from sully.domain.eviction.judge import Reason
 from sully.domain.eviction.loop_advice import remedies, why
 from sully.domain.eviction.loops import evicted_again, evictions_per_minute, selector_pattern
@@ -14,6 +13,7 @@ from sully.domain.planning.objects import PlannedPod
 from sully.domain.planning.owners import Recreation
 from sully.domain.planning.replacements import is_replaced_after_deletion
 from sully.domain.planning.report import EvictionLoop
+from sully.domain.tolerations import taint_text
 from sully.domain.workloads.job_failures import action_for
 from sully.planning.owner_kinds import JOBS
 from sully.planning.simulation import DueAgain, Simulation
@@ -72,7 +72,7 @@ def _loop(
     first, loop = members[0], evicted_again(members[0].pod, members[0].claims, members[0].reasons)
     reasons = [reason for due in members for reason in due.reasons]
     devices = tuple(dict.fromkeys(str(reason.device) for reason in reasons))
-    taints = (f"{written(x.taint.taint)} ({x.taint.origin})" for x in reasons)
+    taints = (f"{taint_text(x.taint.taint)} ({x.taint.origin})" for x in reasons)
     return EvictionLoop(
         namespace=namespace,
         owner=owner,
@@ -106,8 +106,8 @@ def _rule_selectors(simulation: Simulation, reason: Reason) -> str:
     """Return the devices of all rules with this taint: a class may be expanded to several rules."""
     if reason.rule is None:
         return ""
-    taint = written(reason.taint.taint)
-    rules = [x for x in simulation.cluster.rules.values() if written(x.spec.taint) == taint]
+    taint = taint_text(reason.taint.taint)
+    rules = [x for x in simulation.cluster.rules.values() if taint_text(x.spec.taint) == taint]
     patterns = [selector_pattern(rule.spec.device_selector) for rule in rules]
     flags = any(pattern.startswith("--") for pattern in patterns)
     # Devices of a class and of a pattern would be those that match both.

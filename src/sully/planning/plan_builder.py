@@ -8,13 +8,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from sully.client.transport import Key, Kind
-from sully.domain.allocation.verdicts import written
 from sully.domain.devices.pools import DeviceId
 from sully.domain.eviction.judge import Reason
 from sully.domain.eviction.loops import LoopCause, evicted_again
 from sully.domain.planning.candidates import with_guessed
 from sully.domain.planning.device_counts import DeviceCounts
-from sully.domain.planning.differences import taint_text
+from sully.domain.planning.differences import sourced_text
 from sully.domain.planning.owner_messages import (
     NO_CONTROLLER,
     expected_text,
@@ -36,6 +35,7 @@ from sully.domain.planning.report import (
 )
 from sully.domain.scheduling.diagnosis import shortened
 from sully.domain.scheduling.messages import unknown
+from sully.domain.tolerations import taint_text
 from sully.evictor.admission import BudgetExhausted, Paused
 from sully.planning.baseline import counts_without_change
 from sully.planning.budgets import budget_text
@@ -154,7 +154,7 @@ def _eviction(
 def _reason(reason: Reason) -> EvictionReason:
     taint = reason.taint
     return EvictionReason(
-        device=str(reason.device), taint=written(taint.taint), origin=str(taint.origin)
+        device=str(reason.device), taint=taint_text(taint.taint), origin=str(taint.origin)
     )
 
 
@@ -305,7 +305,7 @@ def _unpublished(simulation: Simulation) -> Iterator[DeviceChange]:
             yield DeviceChange(
                 device=str(reason.device),
                 node="",
-                added_taints=(taint_text(reason.taint),),
+                added_taints=(sourced_text(reason.taint),),
                 claims=eviction.claims[reason.device],
             )
 

@@ -99,6 +99,7 @@ class Api:
         Reviews(self.authorizer).register(self.virtual)
         self.quotas = self.writer.quotas
         self.priorities = self.writer.priorities
+        self.limit_ranges = self.writer.limit_ranges
         self.devices = DeviceAdmission(store, self.objects, compat)
         self.policies = PolicyAdmission(store, self.objects, self.authorizer, self.writer.lookup)
         self.writer.admission = (
@@ -164,7 +165,7 @@ class Api:
         self._allow(request, "delete")
         options = delete_options(request, body, self._delete_schema)
         await self.writer.catch_up()
-        return await self._deleter.delete(with_dry_run(request, options), options)
+        return await self._deleter.delete(with_dry_run(request, options, self.compat), options)
 
     async def delete_collection(self, request: Request, body: Obj | None) -> Listing:
         """Delete every object that the request selects; return them."""
@@ -172,7 +173,7 @@ class Api:
         options = delete_options(request, body, self._delete_schema)
         with store_errors():
             return await self._deleter.delete_collection(
-                with_dry_run(request, options), options, self._reader
+                with_dry_run(request, options, self.compat), options, self._reader
             )
 
     def connects(self, request: Request) -> bool:
@@ -197,10 +198,12 @@ class Api:
             raise method_not_allowed()
 
 
-def with_dry_run(request: Request, options: Obj) -> Request:
-    """Return a request with the dry run of the body, if it has one."""
-    if "All" in (options.get("dryRun") or ()) and request.option("dryRun") != "All":
-        return Request(
-            request.user, request.target, {**request.options, "dryRun": "All"}, request.user_agent
-        )
-    return request
+def with_dry_run(request: Request, options: Obj, compat: Compat) -> Request:
+    """Return a deletion whose dry run is that of its body, if it has one."""
+    dry_run = "All" if "All" in (options.get("dryRun") or ()) else ""
+    if compat.honors_dry_run_of_url:
+        dry_run = dry_run or request.option("dryRun")
+    if dry_run == request.option("dryRun"):
+        return request
+    options = {**request.options, "dryRun": dry_run}
+    return Request(request.user, request.target, options, request.user_agent)

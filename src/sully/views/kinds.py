@@ -7,6 +7,7 @@ from sully.api.resource.types import (
     DeviceClass,
     DeviceTaintRule,
     ResourceClaim,
+    ResourcePoolStatusRequest,
     ResourceSlice,
     ResourceSlicePatch,
 )
@@ -33,6 +34,14 @@ PATCHES: Kind[ResourceSlicePatch] = Kind(
     "resourceslicepatches",
     "ResourceSlicePatch",
     ResourceSlicePatch,
+    namespaced=False,
+)
+POOL_STATUS_REQUESTS: Kind[ResourcePoolStatusRequest] = Kind(
+    GROUP,
+    "v1alpha3",
+    "resourcepoolstatusrequests",
+    "ResourcePoolStatusRequest",
+    ResourcePoolStatusRequest,
     namespaced=False,
 )
 EVICTION_RECORDS: Kind[EvictionRecord] = Kind(

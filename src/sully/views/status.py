@@ -173,12 +173,11 @@ def pending_pods(snapshot: Snapshot) -> dict[Key, set[str]]:
 def _claim_specs(snapshot: Snapshot, pod: Pod) -> Iterator[ResourceClaimSpec]:
     """Yield what a pod requests by claims; one that is not created yet has a template."""
     namespace = pod.metadata.namespace
-    templates = {x.name: x.resource_claim_template_name for x in pod.spec.resource_claims}
     for reference in claim_references(pod):
         claim = snapshot.get(CLAIMS, Key(namespace, reference.name)) if reference.name else None
         if claim is not None:
             yield claim.spec
             continue
-        template = snapshot.get(TEMPLATES, Key(namespace, templates.get(reference.entry) or ""))
+        template = snapshot.get(TEMPLATES, Key(namespace, reference.template))
         if template is not None:
             yield template.spec.spec

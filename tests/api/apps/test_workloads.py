@@ -114,8 +114,15 @@ DEPLOYMENTS: dict[str, tuple[Obj, list[str]]] = {
     "unknown strategy": (
         {"strategy": {"type": "Magic"}},
         [
-            'spec.strategy.type: Unsupported value: "Magic": supported values: "Recreate",'
-            ' "RollingUpdate"'
+            'spec.strategy: Unsupported value: {"Type":"Magic","RollingUpdate":null}: supported'
+            ' values: "Recreate", "RollingUpdate"'
+        ],
+    ),
+    "unknown strategy with numbers": (
+        {"strategy": {"type": "Magic", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": 1}}},
+        [
+            'spec.strategy: Unsupported value: {"Type":"Magic","RollingUpdate":'
+            '{"MaxUnavailable":1,"MaxSurge":"25%"}}: supported values: "Recreate", "RollingUpdate"'
         ],
     ),
     "numbers for a rollout that recreates": (

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from api.core.writing import RESOURCES, cells, create, update
+from sully.api.core.pods.spec.dns import NOT_A_CIDR
 
 Obj = dict[str, Any]
 KEY = 'metadata.taints[1]: Duplicate value: {"Key":"k","Value":"","Effect":"NoSchedule"'
@@ -48,6 +49,14 @@ UPDATED: dict[str, tuple[Obj, Obj, list[str]]] = {
         {"podCIDR": "10.1.0.0/24"},
         {"podCIDR": "10.2.0.0/24"},
         ['spec.podCIDRs: Forbidden: node updates may not change podCIDR except from "" to valid'],
+    ),
+    "address range changed to something else": (
+        {"podCIDR": "10.1.0.0/24"},
+        {"podCIDR": "0"},
+        [
+            f'spec.podCIDRs[0]: Invalid value: "0": {NOT_A_CIDR}',
+            'spec.podCIDRs: Forbidden: node updates may not change podCIDR except from "" to valid',
+        ],
     ),
     "provider changed": (
         {"providerID": "x://1"},

@@ -8,8 +8,10 @@ from typing import Any
 
 from sully.api import (
     admissionregistration,
+    apiextensions,
     apps,
     autoscaling,
+    batch,
     coordination,
     core,
     discovery,
@@ -43,6 +45,8 @@ _GROUPS = (
     ours,
     storage,
     admissionregistration,
+    apiextensions,
+    batch,
 )
 
 
@@ -70,6 +74,7 @@ class World:
     suffix: str = "abcde"
     strict: bool = False
     accounts: tuple[str, ...] = ("default",)
+    limit_ranges: tuple[Obj, ...] = ()
 
     def lookup(self, resource: str, namespace: str, name: str) -> Obj | None:
         if resource == "serviceaccounts" and name in self.accounts:
@@ -85,6 +90,7 @@ class World:
             gates=Gates(),
             lookup=self.lookup,
             new_suffix=lambda: self.suffix,
+            limit_ranges=lambda _: list(self.limit_ranges),
             compat=Compat.KUBERNETES if self.strict else Compat.SULLY,
             subresource=subresource,
         )

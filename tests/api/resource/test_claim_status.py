@@ -155,6 +155,24 @@ CASES = {
             " CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)",
         ),
     ),
+    "conditions are checked before the allocation": Case(
+        {
+            "allocation": allocation(result(driver="x" * 64, request="other")),
+            "devices": [report(driver="x", conditions=[{"status": "Maybe"}])],
+        },
+        (
+            'devices[0]: Invalid value: {"Driver":"x","Pool":"p","Device":"d","ShareID":""}: must'
+            " be an allocated device in the claim",
+            "devices[0].conditions[0].type: Required value: is required",
+            'devices[0].conditions[0].status: Unsupported value: "Maybe": supported values:'
+            ' "False", "True", "Unknown"',
+            "devices[0].conditions[0].lastTransitionTime: Required value",
+            "devices[0].conditions[0].reason: Required value",
+            f'{AT}.request: Invalid value: "other": must be the name of a request in the claim or'
+            " the name of a request and a subrequest separated by '/'",
+            f"{AT}.driver: Too long: may not be more than 63 characters",
+        ),
+    ),
     "nine conditions": Case(
         {
             "allocation": allocation(),

@@ -287,6 +287,29 @@ def test_the_spec_of_a_template_never_changes_and_is_checked_again() -> None:
     )
 
 
+TEMPLATE_CHANGES: dict[str, tuple[Any, list[str]]] = {
+    "an expression that does not compile": (
+        exactly(selectors=[{"cel": {"expression": "nope("}}]),
+        ["spec.spec.devices.requests[0].exactly.selectors[0].cel.expression", "spec"],
+    ),
+    "what the schema declares comes last": (
+        exactly(allocationMode="Some"),
+        ["spec", "spec.spec.devices.requests[0].exactly.allocationMode"],
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("request_body", "want"), TEMPLATE_CHANGES.values(), ids=TEMPLATE_CHANGES.keys()
+)
+def test_order_of_errors_in_a_changed_template(request_body: Any, want: list[str]) -> None:
+    old = Writer().create(template_body(exactly())).obj
+
+    got = Writer().update(template_body(request_body), old)
+
+    assert [text.partition(":")[0] for text in got.texts] == want
+
+
 def test_no_requests_are_stored_as_null() -> None:
     assert Writer().create(claim_body()).obj["spec"] == {"devices": {"requests": None}}
 

@@ -52,6 +52,19 @@ def test_large_parameters_may_stay_but_not_come() -> None:
     ]
 
 
+def test_a_long_driver_name_is_counted_in_characters() -> None:
+    name = "\u00e9" * 64
+
+    first, second = Writer().create(_with_driver(name)).texts
+
+    assert first.startswith(f'spec.config[0].opaque.driver: Invalid value: "{name}": an RFC 1123')
+    assert second == "spec.config[0].opaque.driver: Too long: may not be more than 63 characters"
+
+
+def _with_driver(name: str) -> dict[str, Any]:
+    return class_body(config=[{"opaque": {"driver": name, "parameters": {}}}])
+
+
 def test_generation() -> None:
     old = Writer().create(class_body("true")).obj
 

@@ -164,7 +164,7 @@ NOTHING_STORED = {
     "DRAFractionalCapacityRange": "how amounts are compared",
     "DRASchedulerFilterTimeout": "how long a search may last",
     "DRAResourceClaimGranularStatusAuthorization": "who may write",
-    "DRAResourcePoolStatus": "a kind that is not served",
+    "DRAResourcePoolStatus": "whether a controller runs",
     "DRAWorkloadResourceClaims": "whom eviction looks at",
 }
 """Gates that no field is behind, and what they are about."""

@@ -20,10 +20,20 @@ SERVED = {
     "ResourceClaimTemplate": ("v1", "v1beta2", "v1beta1"),
     "DeviceTaintRule": ("v1", "v1beta2", "v1alpha3"),
     "ResourceSlicePatch": ("v1alpha3",),
+    "ResourcePoolStatusRequest": ("v1alpha3",),
 }
-WITH_STATUS = {"ResourceClaim", "DeviceTaintRule", "ResourceSlicePatch"}
+WITH_STATUS = {
+    "ResourceClaim",
+    "DeviceTaintRule",
+    "ResourceSlicePatch",
+    "ResourcePoolStatusRequest",
+}
 OLD = {"v1beta1": ("v1.35", "v1.38"), "v1beta2": ("v1.36", "v1.39"), "v1alpha3": ("v1.36", "v1.39")}
-CURRENT = {("DeviceTaintRule", "v1beta2"), ("ResourceSlicePatch", "v1alpha3")}
+CURRENT = {
+    ("DeviceTaintRule", "v1beta2"),
+    ("ResourceSlicePatch", "v1alpha3"),
+    ("ResourcePoolStatusRequest", "v1alpha3"),
+}
 
 
 def test_kinds_and_versions() -> None:
@@ -37,7 +47,7 @@ def test_kinds_and_versions() -> None:
 def test_flags_of_versions(kind: str) -> None:
     for version in BY_KIND[kind].versions:
         rule_v1 = (kind, version.name) == ("DeviceTaintRule", "v1")
-        assert version.unconditional_update is not rule_v1
+        assert version.unconditional_update is not (rule_v1 or kind == "ResourcePoolStatusRequest")
         assert version.delete_returns_object is not rule_v1
         want = ""
         if version.name in OLD and (kind, version.name) not in CURRENT:

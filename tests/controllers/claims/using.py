@@ -11,7 +11,6 @@ from manifests import claim_spec
 from sully.client.events import EVENTS, EventRecorder
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind
-from sully.controllers import workloads
 from sully.controllers.claims import lookups
 from sully.controllers.claims.controller import COMPONENT, NAME, PodClaimsController
 from sully.controllers.claims.creator import ClaimCreator
@@ -19,6 +18,7 @@ from sully.controllers.claims.lookups import Lookups
 from sully.controllers.claims.metrics import ClaimMetrics
 from sully.controllers.claims.releasing import ReleaseController
 from sully.controllers.manager import Manager
+from sully.controllers.workloads import kinds as workloads
 from sully.domain.claims.lifecycle import FINALIZER
 from sully.machinery.errors import NotFound
 from sully.runtime.metrics import Metrics

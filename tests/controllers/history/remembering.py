@@ -17,7 +17,7 @@ from sully.controllers.history.retention import (
     evicted_since,
 )
 from sully.controllers.manager import Manager
-from sully.controllers.workloads import PODS
+from sully.controllers.workloads.kinds import PODS
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.rules import sourced
 from sully.domain.eviction.judge import Reason

@@ -17,12 +17,14 @@ from sully.domain.drain.messages import (
     DrainState,
     Effect,
     EvictionRefused,
+    EvictionsPostponed,
     EvictPod,
     Outcome,
     PodEvicted,
     PodNotFound,
     PodsChanged,
     RulesDeleted,
+    StateChanged,
     Stop,
     UseNoExecute,
     WaitUntil,
@@ -195,13 +197,52 @@ def test_another_run_has_no_new_burst() -> None:
     rate = EvictionRate(1, 5 * MINUTE, burst=2)
     first = world(4, DrainSettings(rate=rate))
     first.run(until=MINUTE)
-    state = first.drain.state()
+    state = first.drain.state(first.now)
 
     second = World(first.pods, first.settings, state=state, now=NOON + MINUTE)
     second.run()
 
     assert [time - NOON for time, _ in second.evicted] == [5 * MINUTE, 10 * MINUTE]
-    assert second.drain.state().evicted == 4
+    assert second.drain.state(second.now).evicted == 4
+
+
+def test_an_eviction_counts_from_its_answer_on() -> None:
+    drain = Drain(DrainSettings(rate=EvictionRate(1, 2 * SECOND, burst=2)), NOON)
+    drain.handle(PodsChanged(tuple(on_device(f"web{number}") for number in range(5))), NOON)
+    drain.decide(NOON)
+    answered = NOON + MINUTE
+
+    # The server did not answer for a minute, and then executed both.
+    for uid in ("web0", "web1"):
+        drain.handle(PodEvicted(uid), answered)
+
+    assert drain.decide(answered) == (WaitUntil(answered + 2 * SECOND),)
+    assert len(drain.decide(answered + 2 * SECOND)) == 2
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_an_eviction_without_an_answer_may_have_happened(*, answered: bool) -> None:
+    drain = Drain(DrainSettings(rate=EvictionRate(1, MINUTE, burst=1)), NOON)
+    drain.handle(PodsChanged((on_device("web0"), on_device("web1"))), NOON)
+    drain.decide(NOON)
+
+    drain.handle(EvictionRefused("web0", "timed out", answered), NOON)
+
+    evictions = [x.pod.uid for x in drain.decide(NOON) if isinstance(x, EvictPod)]
+    assert evictions == (["web1"] if answered else [])
+
+
+def test_the_rate_is_shared_with_another_run() -> None:
+    rate = EvictionRate(1, MINUTE, burst=1)
+    drain = Drain(DrainSettings(rate=rate), NOON)
+    drain.handle(PodsChanged((on_device("web"),)), NOON)
+
+    drain.handle(StateChanged(DrainState(full_at=NOON + MINUTE)), NOON)
+
+    assert drain.decide(NOON) == (WaitUntil(NOON + MINUTE),)
+    assert drain.decide(NOON + MINUTE)[0] == EvictPod(on_device("web"))
+    drain.handle(EvictionsPostponed(("web",)), NOON + MINUTE)
+    assert drain.decide(NOON + MINUTE)[0] == EvictPod(on_device("web"))
 
 
 def test_a_refused_eviction_takes_no_token_and_is_tried_again() -> None:
@@ -390,7 +431,7 @@ def test_another_run_waits_for_replacements_of_the_first() -> None:
     settings = DrainSettings(max_unavailable=1)
     first = world(2, settings, ready_after=MINUTE)
     first.run(until=SECOND)
-    state = first.drain.state()
+    state = first.drain.state(first.now)
     assert state.workloads == ("team/Deployment/web",)
 
     second = World(first.pods, settings, state=state, now=NOON + SECOND)

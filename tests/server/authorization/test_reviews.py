@@ -27,6 +27,7 @@ class Case:
 SELF, SUBJECT = "selfsubjectaccessreviews", "subjectaccessreviews"
 LOCAL = "namespaces/default/localsubjectaccessreviews"
 ONE_OF = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+FIELDS = "spec.resourceAttributes.fieldSelector.requirements"
 CASES = {
     "may I": Case(SELF, {"resourceAttributes": PODS}, {"allowed": True}),
     "may I see a path": Case(
@@ -133,6 +134,43 @@ CASES = {
                 "spec.resourceAttributes.fieldSelector.rawSelector",
                 'Invalid value: "a=b": may not specified at the same time as requirements',
             )
+        ],
+    ),
+    "an empty selector": Case(
+        SELF,
+        {"resourceAttributes": {**PODS, "labelSelector": {}}},
+        causes=[
+            (
+                "spec.resourceAttributes.labelSelector.requirements",
+                "Required value: when spec.resourceAttributes.labelSelector is specified,"
+                " requirements or rawSelector is required",
+            )
+        ],
+    ),
+    "requirements on fields without key and values": Case(
+        SELF,
+        {
+            "resourceAttributes": {
+                **PODS,
+                "fieldSelector": {
+                    "requirements": [
+                        {"key": "", "operator": "In"},
+                        {"key": "a", "operator": "Exists", "values": ["b"]},
+                        {"key": "a", "operator": "OfTomorrow"},
+                    ]
+                },
+            }
+        },
+        causes=[
+            (f"{FIELDS}[0].key", "Required value: must be specified"),
+            (
+                f"{FIELDS}[0].values",
+                "Required value: must be specified when `operator` is 'In' or 'NotIn'",
+            ),
+            (
+                f"{FIELDS}[1].values",
+                "Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+            ),
         ],
     ),
 }

@@ -74,7 +74,16 @@ def _rollout(rollout: Obj, at: Path) -> Errors:
     elif kind == "RollingUpdate":
         yield from _steps(steps or {}, at.child("rollingUpdate"))
     else:
-        yield at.child("type").not_supported(kind, ("Recreate", "RollingUpdate"))
+        yield at.not_supported(_go_strategy(rollout), ("Recreate", "RollingUpdate"))
+
+
+def _go_strategy(rollout: Obj) -> Obj:
+    """Return a strategy as Go writes its internal type."""
+    steps = rollout.get("rollingUpdate")
+    shown = steps and {
+        name[0].upper() + name[1:]: steps.get(name, 0) for name in ("maxUnavailable", "maxSurge")
+    }
+    return {"Type": rollout.get("type", ""), "RollingUpdate": shown}
 
 
 def _steps(steps: Obj, at: Path) -> Errors:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sully.machinery.fields import FieldError, Path
+from sully.machinery.names import label_key_problems
 from sully.machinery.strategy import ResourceType, Strategy, Version
 
 Obj = dict[str, Any]
@@ -61,10 +62,27 @@ def _selector(selector: Obj | None, at: Path) -> Iterator[FieldError]:
         )
     elif not raw and not single:
         yield at.child("requirements").required(
-            "when fieldSelector is specified, requirements or rawSelector is required"
-            if at.text.endswith("fieldSelector")
-            else "when labelSelector is specified, requirements or rawSelector is required"
+            f"when {at} is specified, requirements or rawSelector is required"
         )
+    is_label = at.text.endswith("labelSelector")
+    for index, requirement in enumerate(single or ()):
+        here, key = at.child("requirements").index(index), requirement.get("key", "")
+        if not is_label and not key:
+            yield here.child("key").required("must be specified")
+        yield from _values(requirement, here)
+        for problem in label_key_problems(key) if is_label else ():
+            yield here.child("key").invalid(key, problem)
+
+
+def _values(requirement: Obj, at: Path) -> Iterator[FieldError]:
+    """Check the values of an operator; unknown ones may be those of a newer client."""
+    operator, values = requirement.get("operator", ""), requirement.get("values")
+    if operator in ("In", "NotIn") and not values:
+        text = "must be specified when `operator` is 'In' or 'NotIn'"
+        yield at.child("values").required(text)
+    elif operator in ("Exists", "DoesNotExist") and values:
+        text = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+        yield at.child("values").forbidden(text)
 
 
 def validate_subject(spec: Obj) -> Iterator[FieldError]:

@@ -1,4 +1,4 @@
-"""LimitRanges: limits of single containers, pods and claims. Stored; they are not enforced."""
+"""LimitRanges: limits of single containers, pods and claims; limits.py enforces them."""
 
 from collections.abc import Iterator
 from typing import Any

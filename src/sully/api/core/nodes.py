@@ -67,6 +67,8 @@ class NodeStrategy(Strategy):
         yield from _resources(obj)
         yield from _declared_features(obj["status"].get("declaredFeatures") or ())
         yield from _addresses(obj)
+        if not same(obj["spec"].get("podCIDRs"), old["spec"].get("podCIDRs")):
+            yield from _cidrs(obj["spec"].get("podCIDRs") or [])
         yield from _set_once(obj["spec"], old["spec"])
         yield from taints(obj["spec"].get("taints") or [], Path("metadata.taints"))
         if obj["spec"].get("externalID", "") != old["spec"].get("externalID", ""):

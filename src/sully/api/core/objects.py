@@ -6,7 +6,7 @@ None of them does anything by itself; the rules are about keys, sizes and what m
 import base64
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from sully.api.core.checks import formatted, same, unchanged
 from sully.api.core.columns import AGE, NAME, plain
@@ -61,8 +61,6 @@ def _decoded_size(values: Mapping[str, str]) -> int:
 
 class ConfigMapStrategy(Strategy):
     """Writes to config maps."""
-
-    validates_like_new: ClassVar[bool] = True
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check keys and the size of all values together."""
@@ -155,8 +153,6 @@ def _docker_config(data: Mapping[str, str], key: str, at: Path) -> Iterator[Fiel
 
 class ServiceAccountStrategy(Strategy):
     """Writes to service accounts."""
-
-    validates_like_new: ClassVar[bool] = True
 
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
         """Keep only the names of secrets: they are always in the same namespace."""

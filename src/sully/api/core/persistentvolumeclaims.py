@@ -6,6 +6,7 @@ from typing import Any
 from sully.api.core.checks import Errors, dns_subdomain, label_selector, one_of, same
 from sully.api.core.columns import NAME, UNSET, age_cell, plain
 from sully.api.core.gotypes import core_type
+from sully.api.core.limits import review_volume_claim
 from sully.api.core.namespaces import unsupported_label
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.quantity import parse_quantity
@@ -128,9 +129,17 @@ class ClaimStrategy(Strategy):
             at = Path("spec.resources.requests.storage")
             yield at.forbidden("field can not be less than status.capacity")
 
+    def review(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
+        """Enforce the limits of the namespace, except while the claim is being deleted."""
+        if old is None or "deletionTimestamp" not in old["metadata"]:
+            review_volume_claim(obj, ctx.limit_ranges(obj["metadata"].get("namespace", "")))
+
 
 class ClaimStatusStrategy(ClaimStrategy):
     """Writes to the status endpoint."""
+
+    def review(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
+        """Enforce no limits: the spec is not written here."""
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Keep the spec."""

@@ -1,6 +1,7 @@
 """What happens on a write of claims, their status, and templates."""
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -128,22 +129,27 @@ class TemplateStrategy(Strategy):
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:
         """Check a new template, and whether it may request admin access."""
         yield from _admin_requested(obj["spec"]["spec"], obj, ctx)
-        yield from self._checked(obj, ctx, stored=False)
+        yield from in_order(_validate_template(obj, ctx, stored=False))
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
         """Refuse any change of the spec."""
-        yield from self._checked(obj, ctx, stored=True)
-        if obj["spec"] != old["spec"]:
-            spec = msgspec.convert(obj["spec"]["spec"], ResourceClaimSpec)
-            # Kubernetes shows its own struct here, in which the metadata is embedded.
-            shown = {**obj["spec"].get("metadata", {}), "Spec": _go_struct(spec)}
-            yield SPEC.invalid(shown, IMMUTABLE)
+        stored = obj["spec"] == old["spec"]
+        yield from in_order(chain(_validate_template(obj, ctx, stored=stored), _same(obj, old)))
 
-    def _checked(self, obj: Obj, ctx: WriteContext, *, stored: bool) -> Errors:
-        yield from _template_metadata(obj["spec"].get("metadata", {}), SPEC.child("metadata"))
-        spec = msgspec.convert(obj["spec"], ResourceClaimTemplateSpec)
-        rules = options(ctx).as_stored(stored)
-        yield from in_order(validate_claim_spec(spec.spec, SPEC.child("spec"), rules))
+
+def _validate_template(obj: Obj, ctx: WriteContext, *, stored: bool) -> Errors:
+    yield from _template_metadata(obj["spec"].get("metadata", {}), SPEC.child("metadata"))
+    spec = msgspec.convert(obj["spec"], ResourceClaimTemplateSpec)
+    rules = options(ctx).as_stored(stored)
+    yield from validate_claim_spec(spec.spec, SPEC.child("spec"), rules)
+
+
+def _same(obj: Obj, old: Obj) -> Errors:
+    if obj["spec"] != old["spec"]:
+        spec = msgspec.convert(obj["spec"]["spec"], ResourceClaimSpec)
+        # Kubernetes shows its own struct here, in which the metadata is embedded.
+        shown = {**obj["spec"].get("metadata", {}), "Spec": _go_struct(spec)}
+        yield SPEC.invalid(shown, IMMUTABLE)
 
 
 def _go_struct(value: Any) -> Any:

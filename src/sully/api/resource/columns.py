@@ -103,3 +103,62 @@ PATCH = (
     Column("Device", _text("spec", "devices", "filter", "device"), description="Device selected."),
     AGE,
 )
+
+
+def _sum(name: str) -> Callable[[Obj, datetime], str]:
+    """Show a count of all reported pools together; a dash where there is no answer."""
+
+    def cell(obj: Obj, _now: datetime) -> str:
+        if _outcome(obj) == "Failed" or obj.get("status") is None:
+            return "-"
+        return str(sum(pool.get(name) or 0 for pool in obj["status"].get("pools", ())))
+
+    return cell
+
+
+def _outcome(obj: Obj) -> str:
+    for condition in (obj.get("status") or {}).get("conditions", ()):
+        if condition["type"] in ("Complete", "Failed") and condition["status"] == "True":
+            return str(condition["type"])
+    return "Pending"
+
+
+def _pool_errors(obj: Obj, _now: datetime) -> str:
+    if _outcome(obj) == "Failed" or obj.get("status") is None:
+        return "-"
+    pools = obj["status"].get("pools", ())
+    return str(sum(pool.get("validationError") is not None for pool in pools))
+
+
+def _pool_count(obj: Obj, _now: datetime) -> int:
+    return int((obj.get("status") or {}).get("poolCount") or 0)
+
+
+def _request_state(obj: Obj, now: datetime) -> str:
+    """Show the outcome, and how many pools the limit left out."""
+    outcome, count = _outcome(obj), _pool_count(obj, now)
+    shown = len((obj.get("status") or {}).get("pools", ()))
+    if outcome == "Complete" and count > shown:
+        return f"Complete ({shown}/{count} pools)"
+    return outcome
+
+
+def _completed(obj: Obj, now: datetime) -> str:
+    if _outcome(obj) != "Complete":
+        return "<none>"
+    since = next(c for c in obj["status"]["conditions"] if c["type"] == "Complete")
+    return age(parse_time(since["lastTransitionTime"]), now)
+
+
+POOL_STATUS_REQUEST = (
+    NAME,
+    Column("Driver", _text("spec", "driver"), description="Driver of the pools."),
+    Column("Total", _sum("totalDevices"), description="Devices of all reported pools."),
+    Column("Available", _sum("availableDevices"), description="Devices that can be allocated."),
+    Column("Allocated", _sum("allocatedDevices"), description="Devices allocated to claims."),
+    Column("Unavailable", _sum("unavailableDevices"), description="Tainted devices."),
+    Column("Errors", _pool_errors, description="Pools with a validation error."),
+    Column("Pools", _pool_count, type="integer", description="Pools that match the request."),
+    Column("Status", _request_state, description="Pending, Complete or Failed."),
+    Column("Completed", _completed, description="How long ago the pools were counted."),
+)

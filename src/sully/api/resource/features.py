@@ -58,7 +58,7 @@ def _of_devices(*names: str) -> Callable[[Obj], Places]:
     return places
 
 
-def _of_slice(*names: str) -> Callable[[Obj], Places]:
+def _of_spec(*names: str) -> Callable[[Obj], Places]:
     return lambda obj: _given(obj["spec"], *names)
 
 
@@ -104,7 +104,7 @@ def _of_slice_taints(*names: str) -> Callable[[Obj], Places]:
 
 
 def _taints_of_slice(obj: Obj) -> Places:
-    yield from _of_slice("taints")(obj)
+    yield from _of_spec("taints")(obj)
     yield from _of_devices("taints")(obj)
 
 
@@ -119,9 +119,9 @@ SLICE_FEATURES = (
     Feature("DRAListTypeAttributes", _list_attributes),
     Feature("DRADeviceCompatibilityGroups", _groups),
     Feature("DRANodeAllocatableResources", _of_devices("nodeAllocatableResources")),
-    Feature("DRAOptionalNodeOperations", _of_slice("skipNodeOperations")),
-    Feature("DRAPartitionableDevicesType", _of_slice("partitionTypeAttribute")),
-    Feature("SullyTaintSlices", _of_slice("taints")),
+    Feature("DRAOptionalNodeOperations", _of_spec("skipNodeOperations")),
+    Feature("DRAPartitionableDevicesType", _of_spec("partitionTypeAttribute")),
+    Feature("SullyTaintSlices", _of_spec("taints")),
     Feature("SullyTaintDetails", _of_slice_taints("description", "data")),
     Feature("SullyEvictionRate", _of_slice_taints("evictionsPerSecond")),
 )
@@ -205,4 +205,7 @@ PATCH_FEATURES = (
     Feature("DRAConsumableCapacity", lambda obj: _policies_in(obj["spec"]["devices"])),
     Feature("SullyTaintDetails", _of_patch_taints("description", "data")),
     Feature("SullyEvictionRate", _of_patch_taints("evictionsPerSecond")),
+)
+POOL_STATUS_FEATURES = (
+    Feature("DRAPartitionableDevicesType", _of_spec("defaultPartitionTypeAttribute")),
 )

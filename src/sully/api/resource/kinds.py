@@ -16,6 +16,10 @@ from sully.api.resource.conversion import (
     template_from_hub,
     template_to_hub,
 )
+from sully.api.resource.pool_status_strategy import (
+    PoolStatusRequestStatusStrategy,
+    PoolStatusRequestStrategy,
+)
 from sully.api.resource.strategy import (
     ClassStrategy,
     ConditionsStrategy,
@@ -83,6 +87,24 @@ def resources() -> Iterable[ResourceType]:
     yield _tainting("DeviceTaintRule", "devicetaintrules", RuleStrategy(), _rule_versions())
     patch_versions = (Version("v1alpha3", package("v1alpha3"), delete_returns_object=True),)
     yield _tainting("ResourceSlicePatch", "resourceslicepatches", PatchStrategy(), patch_versions)
+    yield ResourceType(
+        GROUP,
+        "ResourcePoolStatusRequest",
+        "resourcepoolstatusrequests",
+        "resourcepoolstatusrequest",
+        namespaced=False,
+        versions=(
+            Version(
+                "v1alpha3",
+                package("v1alpha3"),
+                unconditional_update=False,
+                delete_returns_object=True,
+            ),
+        ),
+        strategy=PoolStatusRequestStrategy(),
+        status=PoolStatusRequestStatusStrategy(),
+        columns=columns.POOL_STATUS_REQUEST,
+    )
 
 
 def _tainting(

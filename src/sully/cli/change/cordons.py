@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from sully.cli.change.drain_args import parse_selection
 from sully.cli.change.output import report
-from sully.cli.client.formatting import number, origin_text, taint_text
+from sully.cli.client.formatting import number, origin_text
 from sully.cli.client.session import Session
 from sully.cli.client.snapshots import take_snapshot
 from sully.cli.command import CommandError
+from sully.domain.tolerations import taint_text
 
 if TYPE_CHECKING:
     from sully.api.resource.types import DeviceTaintRule

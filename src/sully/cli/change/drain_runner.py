@@ -12,8 +12,14 @@ from sully.cli.client.session import Session
 if TYPE_CHECKING:
     from sully.cli.client.watching import Caches
     from sully.domain.drain.messages import DrainPod, Effect, Event, Stop
+    from sully.machinery.meta import ObjectMeta
     from sully.planning.drain import DrainRequest
     from sully.views.devices.usage import Usage
+
+CONFLICT_SECONDS = 0.1
+"""How long to wait for the watch to deliver what another run has written."""
+MAX_SAVED = 100
+"""How many of the last states are remembered; a watch is never that late."""
 
 
 class DrainRunner:
@@ -21,12 +27,17 @@ class DrainRunner:
 
     def __init__(self, session: Session, rules: Sequence[str], request: "DrainRequest") -> None:
         from sully.domain.drain.core import Drain
+        from sully.domain.drain.rules import encode_state
 
         self._session = session
         self._rules = sorted(rules)
         self._drained = request.drained
         self._settings = request.settings
         self._core = Drain(request.settings, session.clock.now(), request.state)
+        self._version = ""
+        """The newest resourceVersion of the rule that carries the state."""
+        self._saved = [encode_state(request.state)]
+        """The states that this run has read or written."""
         self._bar = DrainBar(session, text_stream(session))
 
     async def run(self) -> int:
@@ -66,11 +77,28 @@ class DrainRunner:
         from sully.planning.cluster_copy import PLANNED_PODS
         from sully.views.kinds import RULES
 
-        names = {rule.metadata.name for rule in caches.of(RULES).values()}
-        if not names.issuperset(self._rules):
+        rules = {rule.metadata.name: rule for rule in caches.of(RULES).values()}
+        if not rules.keys() >= set(self._rules):
             self._handle(RulesDeleted())
+        else:
+            self._observe_state(rules[self._rules[0]].metadata)
         pods = list(caches.of(PLANNED_PODS).values())
         self._handle(PodsChanged(self._drained.observe(usage, pods, self._core.workloads())))
+
+    def _observe_state(self, metadata: "ObjectMeta") -> None:
+        """Notice that another run of the same drain has saved its state; the rate is for both."""
+        from sully.domain.drain.messages import StateChanged
+        from sully.domain.drain.rules import decode_state, encode_state
+
+        state = decode_state([metadata.annotations])
+        text = encode_state(state)
+        if text in self._saved[:-1]:
+            # The watch has not delivered what this run has written.
+            return
+        self._version = metadata.resource_version
+        if text != self._saved[-1]:
+            self._saved.append(text)
+            self._handle(StateChanged(state))
 
     def _handle(self, event: "Event") -> None:
         self._core.handle(event, self._session.clock.now())
@@ -87,36 +115,46 @@ class DrainRunner:
     # -- effects ----------------------------------------------------------------------------------
 
     async def _execute(self, effects: "Sequence[Effect]") -> None:
-        from sully.domain.drain.messages import EvictPod, UseNoExecute
+        from sully.domain.drain.messages import EvictionsPostponed, EvictPod, UseNoExecute
 
         pods = [effect.pod for effect in effects if isinstance(effect, EvictPod)]
-        if pods:
-            # First: a run that is killed must not be followed by one that is too fast.
-            await self._save()
+        # First: a run that is killed must not be followed by one that is too fast.
+        if pods and not await self._save():
+            self._handle(EvictionsPostponed(tuple(pod.uid for pod in pods)))
+            await self._session.clock.sleep(CONFLICT_SECONDS)
+            return
         for pod in pods:
             self._handle(await self._evict(pod))
         if any(isinstance(effect, UseNoExecute) for effect in effects):
             await self._use_no_execute()
 
-    async def _save(self) -> None:
+    async def _save(self) -> bool:
+        """Save the state; return False if another run has saved its own meanwhile."""
         from sully.client.transport import Key
         from sully.domain.drain.messages import RulesDeleted
         from sully.domain.drain.rules import STATE, encode_state
-        from sully.machinery.errors import NotFound
+        from sully.machinery.errors import Conflict, NotFound
         from sully.views.kinds import RULES
 
-        patch = {"metadata": {"annotations": {STATE: encode_state(self._core.state())}}}
+        text = encode_state(self._core.state(self._session.clock.now()))
+        patch = {"metadata": {"resourceVersion": self._version, "annotations": {STATE: text}}}
         try:
-            await self._session.transport.patch(RULES, Key("", self._rules[0]), patch)
+            saved = await self._session.transport.patch(RULES, Key("", self._rules[0]), patch)
+        except Conflict:
+            return False
         except NotFound:
             self._handle(RulesDeleted())
+            return False
+        self._version = saved.metadata.resource_version
+        self._saved = [*self._saved[-MAX_SAVED:], text]
+        return True
 
     async def _evict(self, pod: "DrainPod") -> "Event":
         from sully.api.policy.protection import TWO_BUDGETS
         from sully.client.evictions import create_eviction
-        from sully.client.transport import TRANSIENT, Key
+        from sully.client.transport import TRANSIENT, Key, UnreachableError
         from sully.domain.drain.messages import EvictionRefused, PodEvicted, PodNotFound
-        from sully.machinery.errors import ApiError, Conflict, NotFound
+        from sully.machinery.errors import ApiError, Conflict, NotFound, Timeout
 
         try:
             await create_eviction(self._session.transport, Key(pod.namespace, pod.name), pod.uid)
@@ -124,7 +162,8 @@ class DrainRunner:
             # A conflict: another pod has its name.
             return PodNotFound(pod.uid)
         except TRANSIENT as error:
-            return EvictionRefused(pod.uid, _refusal(error))
+            answered = not isinstance(error, UnreachableError | Timeout)
+            return EvictionRefused(pod.uid, _refusal(error), answered)
         except ApiError as error:
             if error.message != TWO_BUDGETS:
                 raise

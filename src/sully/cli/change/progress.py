@@ -77,8 +77,7 @@ async def follow(session: Session, eviction: Eviction, out: TextIO = sys.stdout)
     Ctrl-C only stops waiting.
     """
     from sully.cli.client.evictor import sully_evicts_at
-    from sully.client.transport import UnreachableError
-    from sully.machinery.errors import ServiceUnavailable
+    from sully.client.transport import TRANSIENT
 
     bar = ProgressBar(session, eviction, out)
     ours = True
@@ -87,7 +86,7 @@ async def follow(session: Session, eviction: Eviction, out: TextIO = sys.stdout)
         if ours:
             return await watch(session, bar, lambda: _by_status(session, eviction))
         return await _by_pods(session, eviction, bar)
-    except (asyncio.CancelledError, UnreachableError, ServiceUnavailable):
+    except (asyncio.CancelledError, *TRANSIENT):
         bar.finish(still_evicting(eviction.names, eviction.group, pausable=ours))
         raise
     finally:
@@ -116,14 +115,13 @@ def outcome(state: State) -> str:
 
 
 async def _through_outages(session: Session, bar: ProgressBar, poll: Poll) -> State:
-    from sully.client.transport import UnreachableError
-    from sully.machinery.errors import ServiceUnavailable
+    from sully.client.transport import TRANSIENT
 
     until = session.clock.now() + OUTAGE
     while True:
         try:
             return await poll()
-        except (UnreachableError, ServiceUnavailable):
+        except TRANSIENT:
             if session.clock.now() > until:
                 raise
             bar.wait()

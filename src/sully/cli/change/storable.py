@@ -63,7 +63,8 @@ def _with_gate(error: "Invalid", body: Obj) -> "Invalid | CommandError":
     from sully.domain.devices.taints import EFFECTS
 
     effect = body["spec"]["taint"]["effect"]
-    if "spec.taint.effect" not in error.message or not EFFECTS[effect].feature_gate:
+    refused = {cause.get("field") for cause in (error.details or {}).get("causes") or ()}
+    if "spec.taint.effect" not in refused or not EFFECTS[effect].feature_gate:
         return error
     return CommandError(
         f"{api_error_text(error)}\n"

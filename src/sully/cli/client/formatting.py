@@ -4,9 +4,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sully.api.cluster.types import Taint as ClusterTaint
-    from sully.api.resource.types import DeviceTaint, DeviceToleration
-    from sully.api.sully.types import EvictionCause
+    from sully.api.resource.types import DeviceToleration
     from sully.domain.devices.taints import Origin
 
 SHORT_KINDS = {"DeviceTaintRule": "rule", "ResourceSlicePatch": "patch", "ResourceSlice": "slice"}
@@ -18,12 +16,6 @@ EFFECT_STYLES = {
 """The color of each effect."""
 OVERDUE = 60
 """Seconds after which it is shown that something has not happened yet."""
-
-
-def taint_text(taint: "DeviceTaint | ClusterTaint | EvictionCause") -> str:
-    """Write a taint as kubectl does: key=value:Effect."""
-    value = f"={taint.value}" if taint.value else ""
-    return f"{taint.key}{value}:{taint.effect}"
 
 
 def rule_name(name: str) -> str:

@@ -11,7 +11,6 @@ from sully.cli.client.formatting import (
     eviction_text,
     expiry_text,
     origin_text,
-    taint_text,
     toleration_text,
 )
 from sully.cli.client.printers import time_text, without_empty
@@ -19,6 +18,7 @@ from sully.cli.client.tables import Cell, Column
 from sully.domain.allocation.conflicts import DeviceConflict
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.taints import Origin, strongest_effect
+from sully.domain.tolerations import taint_text
 from sully.views.devices.device_views import ClaimView, DeviceView, TaintView
 
 _COLUMNS = (

@@ -5,10 +5,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sully.cli.client.formatting import age, number, taint_text, until
+from sully.cli.client.formatting import age, number, until
 from sully.cli.client.printers import time_text, without_empty
 from sully.cli.client.tables import Cell, Column
 from sully.domain.devices.rules import rule_rate
+from sully.domain.tolerations import taint_text
 from sully.views.eviction_loops import LoopWithRules
 from sully.views.evictions import EvictionProgress
 

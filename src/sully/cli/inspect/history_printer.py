@@ -5,9 +5,10 @@ from typing import Any
 
 from sully.api.resource.types import DeviceTaintSelector
 from sully.api.sully.types import EvictionCause, EvictionRecord
-from sully.cli.client.formatting import SHORT_KINDS, number, taint_text
+from sully.cli.client.formatting import SHORT_KINDS, number
 from sully.cli.client.printers import time_text, without_empty
 from sully.cli.client.tables import Cell, Column
+from sully.domain.tolerations import taint_text
 from sully.views.history import HistoryEntry
 
 _COLUMNS = (

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sully.cli.client.formatting import EFFECT_STYLES, age, expiry_text, number, taint_text, until
+from sully.cli.client.formatting import EFFECT_STYLES, age, expiry_text, number, until
 from sully.cli.client.printers import time_text, without_empty
 from sully.cli.client.tables import Cell, Column
+from sully.domain.tolerations import taint_text
 from sully.views.taint_sources import TaintSource
 
 _COLUMNS = (

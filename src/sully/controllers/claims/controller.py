@@ -24,7 +24,7 @@ from sully.controllers.claims.lookups import (
     reservations,
 )
 from sully.controllers.framework import DONE, Result, Watch
-from sully.controllers.workloads import PODS, is_namespace_terminating
+from sully.controllers.workloads.kinds import PODS, is_namespace_terminating
 from sully.domain.claims.lifecycle import claim_statuses, may_reserve
 from sully.domain.claims.pods import claim_references
 from sully.domain.claims.reservations import made_for

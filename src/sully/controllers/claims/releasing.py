@@ -19,7 +19,7 @@ from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Transport
 from sully.controllers.claims.lookups import WRITE_OPTIONS, Lookups, may_run, reservations
 from sully.controllers.framework import DONE, Result, Watch
-from sully.controllers.workloads import PODS
+from sully.controllers.workloads.kinds import PODS
 from sully.domain.claims.lifecycle import (
     FINALIZER,
     Consumers,

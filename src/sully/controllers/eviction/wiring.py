@@ -16,7 +16,7 @@ from sully.controllers.eviction.metrics import EvictionMetrics
 from sully.controllers.eviction.status import RuleStatuses
 from sully.controllers.eviction.unused_claims import UnusedClaimController
 from sully.controllers.manager import Manager
-from sully.controllers.workloads import BUDGETS, PODS
+from sully.controllers.workloads.kinds import BUDGETS, PODS
 from sully.domain.devices.taints import BUDGET_EFFECTS
 from sully.evictor.core import Evictor
 from sully.evictor.records import RecordSources

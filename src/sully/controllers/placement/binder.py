@@ -18,7 +18,7 @@ from sully.client.options import DeleteOptions
 from sully.client.transport import Transport
 from sully.controllers.conditions import encode_condition, preconditions
 from sully.controllers.placement.plans import Plan, Write
-from sully.controllers.workloads import controller_ref
+from sully.controllers.workloads.kinds import controller_ref
 from sully.domain.placement.incremental.reporting import status_after
 from sully.domain.placement.results.conditions import SATISFIED, Finding
 from sully.domain.placement.results.notes import Verb, decision_note

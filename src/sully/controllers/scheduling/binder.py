@@ -27,7 +27,7 @@ from sully.controllers.scheduling.claim_writer import ClaimChangedError, ClaimWr
 from sully.controllers.scheduling.metrics import ERROR, SchedulerMetrics
 from sully.controllers.scheduling.reporting import Reporter
 from sully.controllers.sources import same_key
-from sully.controllers.workloads import PODS
+from sully.controllers.workloads.kinds import PODS
 from sully.domain.scheduling.causes import BindingRejected, Cause, PreBindFailed
 from sully.domain.scheduling.decisions import FitError
 from sully.domain.scheduling.diagnosis import CONDITION

@@ -20,7 +20,7 @@ from sully.client.options import PatchType
 from sully.client.transport import Key, Transport
 from sully.controllers.framework import DONE, Result
 from sully.controllers.scheduling.bind_queue import BindQueue
-from sully.controllers.workloads import PODS
+from sully.controllers.workloads.kinds import PODS
 from sully.domain.scheduling.decisions import FitError
 from sully.domain.scheduling.diagnosis import CONDITION, Diagnosis, encode
 from sully.domain.scheduling.objects import Pod, PodCondition

@@ -13,7 +13,7 @@ from sully.controllers.scheduling.controller import Evaluations, Scheduler
 from sully.controllers.scheduling.metrics import SchedulerMetrics
 from sully.controllers.scheduling.pod_backoff import BACKOFF
 from sully.controllers.scheduling.reporting import EventRepeater, Reporter
-from sully.controllers.workloads import PODS
+from sully.controllers.workloads.kinds import PODS
 from sully.domain.devices.taints import EVICTING_EFFECTS, PREFERENCE_EFFECTS, enabled_effects
 from sully.domain.eviction.judge import EvictionPolicy
 from sully.domain.scheduling.objects import SCHEDULERS, Node

@@ -14,7 +14,7 @@ from typing import Literal
 
 from sully.api.resource.types import Device, ResourceSlice, ResourceSliceSpec
 from sully.domain.allocation.capacity import is_used_up
-from sully.domain.allocation.counters import Balance, Draw, Lack
+from sully.domain.allocation.counters import Balance, Draw, InvalidPool, Lack
 from sully.domain.allocation.node_pools import counters_of, has_only_counters
 from sully.domain.devices.pools import Standing, current, standing
 from sully.domain.devices.selectors import Content
@@ -79,8 +79,8 @@ class Availability:
             text = f"pool incomplete: {len(self._current)} of {expected} slices"
             return _View(Obstacle("PoolIncomplete", text))
         counters = counters_of(visible, self._current)
-        if isinstance(counters, str):
-            return _View(Obstacle("PoolInvalid", f"pool invalid: {counters}"))
+        if isinstance(counters, InvalidPool):
+            return _View(Obstacle("PoolInvalid", f"pool invalid: {counters.message}"))
         totals, draws = counters
         in_use = [consumed for name, consumed in draws.items() if name in self._used]
         return _View(balance=Balance(totals, in_use), draws=draws)

@@ -52,13 +52,20 @@ def draws_of(device: Device) -> tuple[Draw, ...]:
     )
 
 
-def totals_of(slices: Iterable[ResourceSlice]) -> Totals | str:
-    """Return the counters of a pool, or what is wrong with them."""
+@dataclass(frozen=True, slots=True)
+class InvalidPool:
+    """Why the devices of a pool cannot be allocated: its slices contradict each other."""
+
+    message: str
+
+
+def totals_of(slices: Iterable[ResourceSlice]) -> Totals | InvalidPool:
+    """Return the counters of a pool."""
     totals: dict[str, dict[str, int]] = {}
     for slice_ in slices:
         for counter_set in slice_.spec.shared_counters:
             if counter_set.name in totals:
-                return f"duplicate counter set name {counter_set.name}"
+                return InvalidPool(f"duplicate counter set name {counter_set.name}")
             totals[counter_set.name] = {
                 name: parse_quantity(counter.value).nanos
                 for name, counter in counter_set.counters.items()

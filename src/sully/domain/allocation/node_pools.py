@@ -12,7 +12,14 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from sully.api.resource.types import ResourceSlice, ResourceSliceSpec
-from sully.domain.allocation.counters import Draw, Totals, dangling, draws_of, totals_of
+from sully.domain.allocation.counters import (
+    Draw,
+    InvalidPool,
+    Totals,
+    dangling,
+    draws_of,
+    totals_of,
+)
 from sully.domain.allocation.nodes import Node, is_for_node, is_visible
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import PoolId, Standing, current, standing
@@ -127,8 +134,8 @@ def _complete(
     generation = visible[0].spec.pool.generation
     whole = [slice_ for slice_ in slices if slice_.spec.pool.generation == generation]
     counters = counters_of(visible, whole)
-    if isinstance(counters, str):
-        return Pool(id_, problem=counters)
+    if isinstance(counters, InvalidPool):
+        return Pool(id_, problem=counters.message)
     totals, draws = counters
     devices = tuple(device for slice_ in visible for device in effective(slice_))
     return Pool(
@@ -144,31 +151,31 @@ def _complete(
 
 def counters_of(
     visible: Iterable[ResourceSlice], whole: Sequence[ResourceSlice]
-) -> tuple[Totals, Mapping[str, tuple[Draw, ...]]] | str:
-    """Return the counters of a pool and what its devices consume, or why the pool is invalid.
+) -> tuple[Totals, Mapping[str, tuple[Draw, ...]]] | InvalidPool:
+    """Return the counters of a pool and what its devices consume.
 
     Names need to be unique only among the slices that a node sees.
     """
     totals = totals_of(whole)
-    if isinstance(totals, str):
-        return _duplicate(visible) or totals
+    if (duplicate := _duplicate(visible)) is not None:
+        return duplicate
+    if isinstance(totals, InvalidPool):
+        return totals
     draws = {device.name: draws_of(device) for slice_ in whole for device in slice_.spec.devices}
-    problem = _duplicate(visible) or _dangling(draws, totals)
-    return problem or (totals, {name: consumed for name, consumed in draws.items() if consumed})
+    for consumed in draws.values():
+        if missing := dangling(consumed, totals):
+            return InvalidPool(missing)
+    return totals, {name: consumed for name, consumed in draws.items() if consumed}
 
 
-def _duplicate(slices: Iterable[ResourceSlice]) -> str:
+def _duplicate(slices: Iterable[ResourceSlice]) -> InvalidPool | None:
     names: set[str] = set()
     for slice_ in slices:
         for device in slice_.spec.devices:
             if device.name in names:
-                return f"duplicate device name {device.name}"
+                return InvalidPool(f"duplicate device name {device.name}")
             names.add(device.name)
-    return ""
-
-
-def _dangling(draws: Mapping[str, tuple[Draw, ...]], totals: Totals) -> str:
-    return next((text for consumed in draws.values() if (text := dangling(consumed, totals))), "")
+    return None
 
 
 def _is_for(device: EffectiveDevice, node: Node) -> bool:

@@ -24,10 +24,10 @@ from sully.domain.allocation.verdicts import (
     RequestDiagnosis,
     SelectorCount,
     TaintCount,
-    written,
 )
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.taints import Origin, SourcedTaint
+from sully.domain.tolerations import taint_text
 
 _BY_DISTANCE: Final = (
     Reason.CONSTRAINT,
@@ -103,7 +103,7 @@ class ReasonCounts:
         if origin.index:
             # The index differs between devices of a slice, which are counted together.
             origin = replace(origin, index=0)
-        key = origin, written(count.taint.taint)
+        key = origin, taint_text(count.taint.taint)
         before = self.taints.get(key)
         if before is not None:
             expired = before.expired or count.expired

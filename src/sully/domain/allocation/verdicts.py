@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from sully.api.resource.types import AllocationResult, DeviceTaint
+from sully.api.resource.types import AllocationResult
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import PoolId
 from sully.domain.devices.taints import SourcedTaint
+from sully.domain.tolerations import taint_text
 
 CANNOT_ALLOCATE: Final = "cannot allocate all claims"
 INVALID_POOLS: Final = "invalid resource pools were encountered"
@@ -103,18 +104,12 @@ class RequestDiagnosis:
             if reason in self.refused and reason is not Reason.TAINT
         ]
         parts += [
-            f"{count.devices} device(s) tainted {{{written(count.taint.taint)}}} by"
+            f"{count.devices} device(s) tainted {{{taint_text(count.taint.taint)}}} by"
             f" {count.taint.origin}"
             for count in self.taints
         ]
         wanted = "all" if self.wanted is None else self.wanted
         return f"claim {self.claim}, request {self.request}: {wanted} wanted, {', '.join(parts)}"
-
-
-def written(taint: DeviceTaint) -> str:
-    """Return a taint as kubectl shows it: `key=value:Effect`."""
-    value = f"={taint.value}" if taint.value else ""
-    return f"{taint.key}{value}:{taint.effect}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,6 +110,8 @@ class ClaimReference(NamedTuple):
     """It is created for the pod: another claim of this name is not used."""
     missing: bool = False
     """It has not been created yet."""
+    template: str = ""
+    """The ResourceClaimTemplate that it is created from, if the pod names one."""
 
 
 def claim_references(pod: Pod, *, extended: bool = True) -> list[ClaimReference]:
@@ -125,7 +127,8 @@ def claim_references(pod: Pod, *, extended: bool = True) -> list[ClaimReference]
             created = {status.name: status.resource_claim_name for status in statuses}
         # An entry without a name says that no claim is needed.
         name, missing = created.get(claim.name) or "", claim.name not in created
-        references.append(ClaimReference(claim.name, name, True, missing))
+        template = claim.resource_claim_template_name or ""
+        references.append(ClaimReference(claim.name, name, True, missing, template))
     status = pod.status.extended_resource_claim_status if extended else None
     if status is not None and status.resource_claim_name:
         references.append(ClaimReference("", status.resource_claim_name, True))

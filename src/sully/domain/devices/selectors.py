@@ -48,7 +48,14 @@ class SelectorError(Exception):
         self.error = error
 
 
-def _no_verdicts() -> Memo[str, bool | str]:
+@dataclass(frozen=True, slots=True)
+class EvaluationFailure:
+    """Why an expression has no result for a device."""
+
+    message: str
+
+
+def _no_verdicts() -> Memo[str, bool | EvaluationFailure]:
     return Memo(_MOST_VERDICTS)
 
 
@@ -63,7 +70,7 @@ class Content:
     attributes: Mapping[str, DeviceAttribute]
     capacity: Mapping[str, DeviceCapacity]
     allow_multiple_allocations: bool | None = None
-    _verdicts: Memo[str, bool | str] = field(default_factory=_no_verdicts, repr=False)
+    _verdicts: Memo[str, bool | EvaluationFailure] = field(default_factory=_no_verdicts, repr=False)
 
     def same_as(self, other: Content) -> bool:
         """Report whether every expression has the same result for both."""
@@ -74,20 +81,20 @@ class Content:
             and self.allow_multiple_allocations == other.allow_multiple_allocations
         )
 
-    def verdict(self, program: Program, budget: CostBudget) -> bool | str:
-        """Return whether an expression matches, or the text of its failure."""
+    def verdict(self, program: Program, budget: CostBudget) -> bool | EvaluationFailure:
+        """Return whether an expression matches, or why that is unknown."""
         verdict = self._verdicts.get(program.expression)
         if verdict is None:
             verdict = budget.run(partial(self._evaluate, program))
         return verdict
 
-    def _evaluate(self, program: Program, spending: Spending) -> bool | str:
-        verdict: bool | str
+    def _evaluate(self, program: Program, spending: Spending) -> bool | EvaluationFailure:
+        verdict: bool | EvaluationFailure
         try:
             device = _inputs.get(self) or _inputs.keep(self, self.input())
             verdict = as_bool(spending.evaluate(program, device, program.limit)[0])
         except EvaluationError as error:
-            verdict = str(error)
+            verdict = EvaluationFailure(str(error))
         return self._verdicts.keep(program.expression, verdict)
 
     def input(self) -> DeviceInput:
@@ -147,8 +154,8 @@ def mismatch(
         if isinstance(program, CompileError):
             raise SelectorError(index, "compile", str(program))
         verdict = content.verdict(program, budget)
-        if isinstance(verdict, str):
-            raise SelectorError(index, "runtime", verdict)
+        if isinstance(verdict, EvaluationFailure):
+            raise SelectorError(index, "runtime", verdict.message)
         if not verdict:
             return index
     return None

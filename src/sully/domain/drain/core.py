@@ -20,12 +20,14 @@ from sully.domain.drain.messages import (
     Effect,
     Event,
     EvictionRefused,
+    EvictionsPostponed,
     EvictPod,
     Outcome,
     PodEvicted,
     PodNotFound,
     PodsChanged,
     RulesDeleted,
+    StateChanged,
     Stop,
     UseNoExecute,
     WaitUntil,
@@ -74,11 +76,19 @@ class Drain:
             case PodEvicted(uid):
                 self._refused.pop(uid, None)
                 self._note_evicted(self._in_flight.pop(uid), now)
-            case EvictionRefused(uid, message):
-                self._release(uid)
+                self._charge(now)
+            case EvictionRefused(uid, message, answered):
+                self._in_flight.pop(uid, None)
                 self._refused[uid] = (now + RETRY, message)
+                if not answered:
+                    self._charge(now)
+            case EvictionsPostponed(uids):
+                for uid in uids:
+                    self._in_flight.pop(uid, None)
+            case StateChanged(state):
+                self._share_rate(state)
             case PodNotFound(uid):
-                self._release(uid)
+                self._in_flight.pop(uid, None)
                 self._refused.pop(uid, None)
                 self._pods.pop(uid, None)
             case RulesDeleted():
@@ -88,10 +98,23 @@ class Drain:
         self._evicted[pod.uid] = pod
         self._replacements.evicted(pod, now)
 
-    def _release(self, uid: str) -> None:
-        self._in_flight.pop(uid, None)
+    def _charge(self, now: datetime) -> None:
+        """Take the token of an eviction when it is answered: the server may have been slow."""
         if self._bucket is not None:
-            self._bucket = self._bucket.put_back()
+            self._bucket = self._bucket.take(now)
+
+    def _share_rate(self, state: DrainState) -> None:
+        """Count the evictions of other runs of the same drain, which have the same rate."""
+        if self._bucket is not None and state.full_at is not None:
+            full_at = max(self._bucket.full_at, state.full_at)
+            self._bucket = Bucket(self._bucket.rate, full_at)
+
+    def _charged(self, now: datetime) -> Bucket | None:
+        """Return the bucket as if all evictions that are not answered yet were executed now."""
+        bucket = self._bucket
+        for _ in self._in_flight:
+            bucket = None if bucket is None else bucket.take(now)
+        return bucket
 
     # -- decisions --------------------------------------------------------------------------------
 
@@ -139,7 +162,7 @@ class Drain:
         return self._settings.use_no_execute and bool(remaining)
 
     def _next(self, now: datetime) -> Iterator[DrainPod]:
-        """Take a token for each pod that is evicted now."""
+        """Yield the pods for which there is a token now."""
         if not self._settings.evicts or self._tainted_at is not None:
             return
         if self._settings.wait_ready is not None and self._replacements.unschedulable():
@@ -151,10 +174,9 @@ class Drain:
                 continue
             if not self._may_be_unavailable():
                 return
-            if self._bucket is not None:
-                if self._bucket.opens_at() > now:
-                    return
-                self._bucket = self._bucket.take(now)
+            bucket = self._charged(now)
+            if bucket is not None and bucket.opens_at() > now:
+                return
             self._in_flight[pod.uid] = pod
             self._replacements.evicting(pod, self._pods)
             yield pod
@@ -200,10 +222,11 @@ class Drain:
         """Return the workloads all of whose pods the core has to know."""
         return self._replacements.workloads()
 
-    def state(self) -> DrainState:
+    def state(self, now: datetime) -> DrainState:
         """Return what another run of the same drain has to know."""
+        bucket = self._charged(now)
         return DrainState(
-            full_at=self._bucket.full_at if self._bucket is not None else None,
+            full_at=bucket.full_at if bucket is not None else None,
             evicted=self._evicted_before + len(self._evicted) + len(self._in_flight),
             workloads=self._replacements.open_workloads(self._in_flight.values()),
         )

@@ -91,10 +91,26 @@ class PodEvicted:
 
 @dataclass(frozen=True, slots=True)
 class EvictionRefused:
-    """A budget does not allow the eviction of a pod now."""
+    """A budget does not allow the eviction of a pod now, or the server did not answer."""
 
     uid: str
     message: str
+    answered: bool = True
+    """False: the pod may have been evicted."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvictionsPostponed:
+    """Pods were not evicted, because another run of the same drain evicts pods."""
+
+    uids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StateChanged:
+    """The state that the rules carry now: another run of the same drain may have saved it."""
+
+    state: DrainState
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +125,15 @@ class RulesDeleted:
     """The rules of the cordon were deleted."""
 
 
-Event = PodsChanged | PodEvicted | EvictionRefused | PodNotFound | RulesDeleted
+Event = (
+    PodsChanged
+    | PodEvicted
+    | EvictionRefused
+    | EvictionsPostponed
+    | PodNotFound
+    | RulesDeleted
+    | StateChanged
+)
 
 # -- effects --------------------------------------------------------------------------------------
 

@@ -22,12 +22,11 @@ from sully.api.resource.types import (
     DeviceToleration,
     ResourceClaim,
 )
-from sully.domain.allocation.verdicts import written
 from sully.domain.claims.pods import Pod, claim_references
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.taints import NO_SCHEDULE
 from sully.domain.eviction.judge import Reason
-from sully.domain.tolerations import tolerates
+from sully.domain.tolerations import taint_text, tolerates
 
 KUBERNETES_PER_MINUTE: Final = 400
 """The evictions that kube-controller-manager makes at most with its default flags.
@@ -77,7 +76,7 @@ def evicted_again(
             return EvictedAgain(
                 cause=loop_cause(taint, result.tolerations, named_claim=named),
                 device=str(reason.device),
-                taint=written(taint),
+                taint=taint_text(taint),
                 origin=str(reason.taint.origin),
                 claim=text,
                 blocking_key=blocking_key(taint, result.tolerations),
@@ -97,14 +96,12 @@ def _results(
 
 def _claim_text(pod: Pod, claim: ResourceClaim) -> tuple[bool, str]:
     """Return whether a pod names its claim, and kind and name of the claim or its template."""
-    templates = {x.name: x.resource_claim_template_name for x in pod.spec.resource_claims}
     for reference in claim_references(pod):
         if reference.name != claim.metadata.name:
             continue
         if not reference.generated:
             return True, f"ResourceClaim/{reference.name}"
-        template = templates.get(reference.entry)
-        return False, f"ResourceClaimTemplate/{template}" if template else ""
+        return False, f"ResourceClaimTemplate/{reference.template}" if reference.template else ""
     return False, ""
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from sully.domain.allocation.verdicts import written
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import DeviceId, PoolId
 from sully.domain.devices.taints import SourcedTaint
 from sully.domain.planning.report import DeviceChange
+from sully.domain.tolerations import taint_text
 
 DevicesByPool = dict[PoolId, dict[str, EffectiveDevice]]
 """Devices with their effective taints, by pool and name."""
@@ -32,9 +32,9 @@ def device_changes(
                     yield change
 
 
-def taint_text(taint: SourcedTaint) -> str:
+def sourced_text(taint: SourcedTaint) -> str:
     """Return a taint and its source as text."""
-    return f"{written(taint.taint)} ({taint.origin})"
+    return f"{taint_text(taint.taint)} ({taint.origin})"
 
 
 def _device_change(
@@ -44,8 +44,8 @@ def _device_change(
     claims_on: ClaimLookup,
 ) -> DeviceChange | None:
     before, after = _taints(was), _taints(is_)
-    added = tuple(taint_text(taint) for taint in after if taint not in before)
-    removed = tuple(taint_text(taint) for taint in before if taint not in after)
+    added = tuple(sourced_text(taint) for taint in after if taint not in before)
+    removed = tuple(sourced_text(taint) for taint in before if taint not in after)
     changes = tuple(_changes(was, is_))
     if not (added or removed or changes):
         return None

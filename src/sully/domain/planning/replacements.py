@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from sully.api.resource.types import ResourceClaim, ResourceClaimSpec, ResourceClaimStatus
 from sully.domain.claims.lifecycle import POD_CLAIM
-from sully.domain.claims.pods import PodClaimStatus
+from sully.domain.claims.pods import PodClaimStatus, claim_references
 from sully.domain.planning.objects import PlannedPod
 from sully.domain.planning.owners import Recreation, behavior_of
 from sully.domain.scheduling.objects import PodMetadata, PodStatus
@@ -118,9 +118,9 @@ def replacement_pod(
 
 
 def _templates(pod: PlannedPod) -> Iterator[tuple[str, str]]:
-    for entry in pod.spec.resource_claims:
-        if entry.resource_claim_name is None and entry.resource_claim_template_name is not None:
-            yield entry.name, entry.resource_claim_template_name
+    for reference in claim_references(pod, extended=False):
+        if reference.template:
+            yield reference.entry, reference.template
 
 
 def _claim(pod: PodMetadata, entry: str, spec: ResourceClaimSpec) -> ResourceClaim:

@@ -1,7 +1,8 @@
 """Jobs, as the controller and plans read them.
 
 They are whole types: what was read can be written back. The decisions are in job_failures.py (how
-failures count, when a Job fails) and job_sync.py (what the controller does next).
+failures count, when a Job fails), job_tracking.py, job_pods.py and job_sync.py (what the
+controller does next).
 """
 
 from __future__ import annotations

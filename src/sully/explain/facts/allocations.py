@@ -12,10 +12,11 @@ from sully.api.sully.types import EvictionCause, EvictionRecord
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.taints import SourcedTaint
 from sully.domain.eviction.judge import EvictionPolicy, eviction_time
+from sully.domain.tolerations import taint_text
 from sully.explain.causes import Note, Source, note
 from sully.explain.explanation import Table
 from sully.explain.sources import Sources
-from sully.explain.text import taint_text, time_text
+from sully.explain.text import time_text
 from sully.machinery.timestamps import format_time
 
 

@@ -12,9 +12,9 @@ from sully.domain.clusters.health import AVAILABLE, condition, is_health
 from sully.domain.clusters.policies import taint_id
 from sully.domain.placement.predicates import select_labels
 from sully.domain.placement.results.status import MisconfiguredError
+from sully.domain.tolerations import taint_text
 from sully.explain.causes import ClusterTaint, Note, note
 from sully.explain.sources import program
-from sully.explain.text import taint_text
 
 
 class ClusterTaints:

@@ -16,11 +16,11 @@ from sully.domain.clusters.hub import ACCEPTANCE_ERROR
 from sully.domain.placement.incremental.membership import BrokenSetError
 from sully.domain.placement.results.outcome import is_disabled
 from sully.domain.placement.results.verdicts import ClusterVerdict, sentence
+from sully.domain.tolerations import taint_text
 from sully.explain.causes import ClusterFacts, ClusterTaint, Finding, Note, note
 from sully.explain.explanation import Table, tables
 from sully.explain.facts.placements import trials_of
 from sully.explain.reader import Reader
-from sully.explain.text import taint_text
 from sully.machinery.meta import Condition
 from sully.machinery.timestamps import format_time
 from sully.views.fleet_kinds import PLACEMENTS

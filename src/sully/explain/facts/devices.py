@@ -15,6 +15,7 @@ from sully.domain.allocation.conflicts import DeviceConflict
 from sully.domain.devices.device import EffectiveDevice, Published
 from sully.domain.devices.pools import DeviceId, PoolId
 from sully.domain.devices.taints import SourcedTaint
+from sully.domain.tolerations import taint_text
 from sully.explain.causes import DeviceFacts, Finding, Note, Source, note
 from sully.explain.explanation import Table, tables
 from sully.explain.facts.allocations import (
@@ -26,7 +27,7 @@ from sully.explain.facts.allocations import (
 from sully.explain.facts.inactive import inactive_notes
 from sully.explain.reader import Reader
 from sully.explain.sources import origins_of
-from sully.explain.text import attribute_text, enumerate_names, taint_text, toleration_text
+from sully.explain.text import attribute_text, enumerate_names, toleration_text
 from sully.views.devices.device_views import ALL_NODES, SOME_NODES, conflict_between, node_of
 from sully.views.devices.name_index import Names
 from sully.views.kinds import RULES

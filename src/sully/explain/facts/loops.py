@@ -9,6 +9,7 @@ from typing import Final
 
 from sully.api.resource.types import DeviceTaintRule, DeviceToleration, ResourceClaimSpec
 from sully.client.transport import Key
+from sully.domain.claims.pods import claim_references
 from sully.domain.eviction.loop_advice import remedies, why
 from sully.domain.eviction.loops import (
     EvictedAgain,
@@ -19,10 +20,10 @@ from sully.domain.eviction.loops import (
 )
 from sully.domain.eviction.running_loops import PodEviction, RunningLoop, evictions_in
 from sully.domain.planning.objects import PlannedPod
+from sully.domain.tolerations import taint_text
 from sully.explain.causes import Note, note
 from sully.explain.kinds import LABELED_PODS
 from sully.explain.reader import Reader
-from sully.explain.text import taint_text
 from sully.machinery.timestamps import human_duration
 from sully.views.eviction_loops import rules_of_loop
 from sully.views.kinds import CLAIMS, RULES
@@ -155,29 +156,29 @@ def _with_cause(reader: Reader, loop: RunningLoop, rule: DeviceTaintRule) -> Rul
 def _causes(reader: Reader, pod: PlannedPod, rule: DeviceTaintRule) -> Iterator[EvictedAgain]:
     """Yield why a pod may be scheduled where the rule evicts it, for each of its claims."""
     taint, namespace = rule.spec.taint, pod.metadata.namespace
-    for entry in pod.spec.resource_claims:
-        named, template = entry.resource_claim_name, entry.resource_claim_template_name
-        spec = _spec(reader, namespace, named, template)
+    for reference in claim_references(pod, extended=False):
+        named = "" if reference.generated else reference.name
+        spec = _spec(reader, namespace, named, reference.template)
         if spec is None:
             continue
         tolerations = tuple(_tolerations(spec))
         yield EvictedAgain(
-            cause=loop_cause(taint, tolerations, named_claim=named is not None),
+            cause=loop_cause(taint, tolerations, named_claim=bool(named)),
             taint=taint_text(taint),
             origin=f"{RULES.kind}/{rule.metadata.name}",
-            claim=f"ResourceClaim/{named}" if named else f"ResourceClaimTemplate/{template}",
+            claim=f"ResourceClaim/{named}"
+            if named
+            else f"ResourceClaimTemplate/{reference.template}",
             blocking_key=blocking_key(taint, tolerations),
         )
 
 
-def _spec(
-    reader: Reader, namespace: str, claim: str | None, template: str | None
-) -> ResourceClaimSpec | None:
+def _spec(reader: Reader, namespace: str, claim: str, template: str) -> ResourceClaimSpec | None:
     """Return what a pod requests; its claim may not have been created yet, its template exists."""
-    if claim is not None:
+    if claim:
         stored = reader.snapshot.get(CLAIMS, Key(namespace, claim))
         return stored.spec if stored is not None else None
-    known = reader.snapshot.get(TEMPLATES, Key(namespace, template or ""))
+    known = reader.snapshot.get(TEMPLATES, Key(namespace, template))
     return known.spec.spec if known is not None else None
 
 

@@ -8,12 +8,12 @@ from typing import Any, Final
 from sully.client.transport import Key
 from sully.domain.devices.taints import SourcedTaint
 from sully.domain.scheduling.filters import lifecycle_taint
+from sully.domain.tolerations import taint_text
 from sully.explain.causes import Finding, NodeFacts
 from sully.explain.explanation import Table, tables
 from sully.explain.facts.inactive import inactive_notes
 from sully.explain.reader import Reader
 from sully.explain.sources import origins_of
-from sully.explain.text import taint_text
 from sully.views.devices.device_views import DeviceView, DeviceViews
 from sully.views.kinds import PATCHES
 from sully.views.snapshot.kinds import NODES

@@ -13,13 +13,14 @@ from sully.domain.capabilities.inaction import Inaction, Subject, inaction_of
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.patches import sets_values
 from sully.domain.eviction.judge import Evict, Wait
+from sully.domain.tolerations import taint_text
 from sully.explain.causes import Finding, Note, RuleFacts, note
 from sully.explain.explanation import Table, tables
 from sully.explain.facts.inactive import advice
 from sully.explain.facts.selectors import mismatch, undecided
 from sully.explain.reader import Reader
 from sully.explain.sources import of_patch
-from sully.explain.text import attribute_text, selector_text, taint_text
+from sully.explain.text import attribute_text, selector_text
 from sully.views.kinds import PATCHES, PODS
 
 

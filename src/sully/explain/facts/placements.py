@@ -20,10 +20,11 @@ from sully.domain.placement.predicates import Mismatch
 from sully.domain.placement.results.conditions import REMOVALS_DELAYED, SATISFIED
 from sully.domain.placement.results.outcome import DISABLED, Outcome
 from sully.domain.placement.results.verdicts import ClusterVerdict, sentence
+from sully.domain.tolerations import taint_text
 from sully.explain.causes import ClusterTaint, Finding, Note, PlacementFacts, note
 from sully.explain.explanation import Table, tables
 from sully.explain.reader import Reader
-from sully.explain.text import enumerate_names, taint_text
+from sully.explain.text import enumerate_names
 from sully.explain.trials.placements import PlacementTrials
 from sully.machinery.meta import Condition, find_condition
 from sully.views.fleet_kinds import PLACEMENTS

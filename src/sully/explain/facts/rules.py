@@ -21,6 +21,7 @@ from sully.domain.eviction.records import EXPIRY
 from sully.domain.eviction.status import evicted_count
 from sully.domain.scheduling.diagnosis import Diagnosis
 from sully.domain.scheduling.objects import Pod
+from sully.domain.tolerations import taint_text
 from sully.explain.causes import Finding, Note, RuleFacts, note
 from sully.explain.explanation import Table, tables
 from sully.explain.facts.inactive import advice, stale_status, whole_inaction
@@ -30,7 +31,7 @@ from sully.explain.facts.selectors import mismatch, undecided
 from sully.explain.kinds import LABELED_PODS
 from sully.explain.reader import Reader
 from sully.explain.sources import of_rule
-from sully.explain.text import selector_text, taint_text, time_text
+from sully.explain.text import selector_text, time_text
 from sully.explain.trials.scheduler import SchedulerCopy, resolve_claims
 from sully.machinery.timestamps import format_time
 from sully.views.kinds import RULES

@@ -8,10 +8,11 @@ from sully.domain.claims.pods import claim_references
 from sully.domain.scheduling.diagnosis import Diagnosis, Taint
 from sully.domain.scheduling.extended import NAMELESS
 from sully.domain.scheduling.objects import Pod
+from sully.domain.tolerations import taint_text
 from sully.explain.causes import Note, note
 from sully.explain.shortages import merged_holders, merged_taints
 from sully.explain.sources import Sources
-from sully.explain.text import object_text, taint_text
+from sully.explain.text import object_text
 from sully.explain.trials.changes import NodeObstacles, RequestName, Solution
 
 
@@ -58,11 +59,10 @@ class SolutionWriter:
             for claim, _ in solution.change.requests or ()
             if not claim.endswith(NAMELESS)
         }
-        entries = {x.name: x.resource_claim_template_name for x in pod.spec.resource_claims}
         templates, own = list[str](), list[str]()
         for reference in claim_references(pod, extended=False):
             if f"{pod.metadata.namespace}/{reference.name}" in claims:
-                template = entries[reference.entry]
+                template = reference.template
                 (templates if template else own).append(template or reference.name)
         if templates or own:
             yield note("ImmutableClaims", templates=templates, claims=own)

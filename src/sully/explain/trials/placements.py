@@ -25,8 +25,8 @@ from sully.api.cluster.types import (
 from sully.domain.clusters.health import is_health
 from sully.domain.placement.predicates import Part
 from sully.domain.placement.results.verdicts import ClusterVerdict, Explanation
+from sully.domain.tolerations import taint_text
 from sully.explain.causes import Note, note
-from sully.explain.text import taint_text
 from sully.explain.trials.search import fewest
 
 _PARTS: tuple[Part, ...] = ("labels", "claims", "expression")

@@ -89,6 +89,7 @@ CONSTRAINTS: Mapping[str, RejectionKind] = {
     EXISTING_ANTI_AFFINITY: "NotApart",
 }
 """Kinds of rejections, by what Kubernetes says."""
+CONSTRAINT_KINDS = frozenset(CONSTRAINTS.values())
 
 
 class Rejection(NamedTuple):

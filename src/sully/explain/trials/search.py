@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from sully.domain.scheduling.diagnosis import Diagnosis, RequestAccount, Taint
+from sully.domain.tolerations import taint_text
 from sully.explain.shortages import merged_holders, merged_taints
-from sully.explain.text import taint_text
 from sully.explain.trials.changes import (
     Change,
     LargestNode,

@@ -65,6 +65,23 @@ class _Key(str):
     __slots__ = ()
 
 
+class _Embedded(str):
+    """A field of a struct that Go embeds: its name for Go has the name of that struct before it."""
+
+    __slots__ = ("go_name",)
+    go_name: str
+
+
+def _step(field: Field, owner: ObjectType) -> str:
+    """Return a field as a part of a path."""
+    struct = owner.embedded.get(field.number[0]) if len(field.number) > 1 else None
+    if struct is None:
+        return field.name
+    step = _Embedded(field.name)
+    step.go_name = f"{struct}.{field.name}"
+    return step
+
+
 class _GoField:
     """The Go type and field of a value, for error texts."""
 
@@ -87,7 +104,7 @@ def _object(value: Any, kind: ObjectType, at: Trail, go_field: _GoField, unknown
             continue
         if field_value is None:
             continue
-        _put(result, field, field_value, ((at, name), kind), unknown)
+        _put(result, field, field_value, ((at, _step(field, kind)), kind), unknown)
     for field in _always_written(kind):
         if field.name not in result:
             result[field.name] = _zero_of(field)
@@ -197,13 +214,9 @@ def _time(value: Any, kind: Scalar, at: Trail, go_field: _GoField) -> Any:
         raise DecodeError(str(error)) from None
 
 
-def _quantity(value: Any, kind: Scalar, at: Trail, go_field: _GoField) -> Any:
-    if type(value) is str:
-        text = value.strip()
-    elif type(value) in (int, float):
-        text = repr(value)
-    else:
-        raise _mismatch(value, kind, at, go_field)
+def _quantity(value: Any, *_: object) -> Any:
+    # Go reads the text of the value, whatever its type; no other than these is a quantity.
+    text = value.strip() if type(value) is str else repr(value)
     try:
         return canonical(text)
     except QuantityError as error:
@@ -265,11 +278,12 @@ def _mismatch(value: Any, kind: Type, at: Trail, go_field: _GoField) -> DecodeEr
         at, name = at
         names.append(name)
     # Go names fields, not the entries of lists and maps on the way.
-    known: list[str] = [name for name in reversed(names) if type(name) is str]
+    known: list[str] = [name for name in reversed(names) if type(name) in (str, _Embedded)]
     if go_field.field is not None and go_field.field.name in known:
         last = len(known) - 1 - known[::-1].index(go_field.field.name)
         known = known[: last + 1]
-    target = f"Go struct field {go_field.owner.name}.{'.'.join(known)}" if known else "Go value"
+    path = ".".join(getattr(name, "go_name", name) for name in known)
+    target = f"Go struct field {go_field.owner.name}.{path}" if known else "Go value"
     return DecodeError(
         f"json: cannot unmarshal {_json_kind(value, kind)} into {target}"
         f" of type {_go(kind, go_field)}",
@@ -318,13 +332,28 @@ _GO_SCALAR = {
 }
 
 
+_OWN_NAME = re.compile(r"(?<![\w.])[A-Z]\w*")
+
+
 def _go(kind: Type, go_field: _GoField) -> str:
+    if declared := _declared(kind, go_field):
+        return declared
     if isinstance(kind, ListOf):
         return "[]" + _go(kind.item, go_field)
     if isinstance(kind, MapOf):
         return "map[string]" + _go(kind.value, go_field)
     if isinstance(kind, ObjectType):
         return f"{kind.package.rsplit('.', 1)[-1]}.{kind.name}"
-    if kind.name == "string" and go_field.field is not None and go_field.field.go_type:
-        return go_field.field.go_type
     return _GO_SCALAR.get(kind.name, "string")
+
+
+def _declared(kind: Type, go_field: _GoField) -> str:
+    """Return the type that the table declares for a field or for the items of its list."""
+    field = go_field.field
+    if field is None or not field.go_type:
+        return ""
+    package = go_field.owner.package.rsplit(".", 1)[-1]
+    declared = _OWN_NAME.sub(lambda match: f"{package}.{match[0]}", field.go_type)
+    if kind is field.type:
+        return declared
+    return declared.removeprefix("[]") if isinstance(field.type, ListOf) else ""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import nullcontext
+from contextlib import ExitStack
 from typing import Any
 
 from sully.machinery.errors import (
@@ -120,7 +120,10 @@ class HttpApp:
             attributes = on_target(verb, target, http_request.query)
             user = self._access.authorize(http_request, context, attributes)
             await self._access.take_seat(http_request, context, attributes)
-            with self.watches.track(http_request, attributes) if verb == "watch" else nullcontext():
+            with ExitStack() as stack:
+                if verb == "watch":
+                    stack.enter_context(self.watches.track(http_request, attributes))
+                    stack.enter_context(self._metrics.open_watch(http_request, target))
                 await self._objects.serve(http_request, user, target)
             return
         attributes = on_path(http_request.method, path, http_request.query)

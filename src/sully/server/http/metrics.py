@@ -1,5 +1,8 @@
 """Counting requests, under the names Kubernetes uses; the numbers live in runtime/metrics.py."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from sully.runtime.metrics import CONTENT_TYPE, Metrics, RequestLabels
 from sully.server.http.http_request import HttpRequest
 from sully.server.requests import Target
@@ -29,6 +32,16 @@ class RequestCounter:
             self._requests.counted(labels, http_request.code)
         else:
             self._requests.answered(labels, http_request.code, seconds)
+
+    @contextmanager
+    def open_watch(self, http_request: HttpRequest, target: Target) -> Iterator[None]:
+        """Count a watch while the block runs."""
+        gauge = self._requests.long_running(_labels("WATCH", target, http_request))
+        gauge.inc()
+        try:
+            yield
+        finally:
+            gauge.dec()
 
     def _gauge(self, http_request: HttpRequest):  # type: ignore[no-untyped-def]  # the library's gauge
         mutating = http_request.method in _MUTATING

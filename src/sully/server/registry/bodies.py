@@ -291,8 +291,6 @@ def check_kind(objects: Objects, target: Target, body: Body) -> None:
             f"the API version in the data ({sent.api_version}) does not match the expected API"
             f" version ({target.group_version})"
         )
-    if not sent.is_known(objects) and objects.scheme.serves(sent.group, sent.version):
-        raise BadRequest(problem)
     raise BadRequest(
         f"{sent.kind} in version {quote(sent.version)} cannot be handled as a"
         f" {target.resource.kind}: {problem}"

@@ -207,6 +207,8 @@ def _finalizers(target: Target, live: Obj, options: Obj) -> list[str]:
 
 def delete_options(request: Request, body: Any, schema: ObjectType) -> Obj:
     """Return the options of a deletion: those of its body, or without one those of its URL."""
+    if body is not None:
+        return _read_options(body, schema)
     options: Obj = {}
     if request.option("gracePeriodSeconds"):
         options["gracePeriodSeconds"] = parse_int(request.option("gracePeriodSeconds"))
@@ -216,7 +218,7 @@ def delete_options(request: Request, body: Any, schema: ObjectType) -> Obj:
             options[name] = [value] if name == "dryRun" else value
     if request.options.get("orphanDependents") is not None:
         options["orphanDependents"] = request.flag("orphanDependents")
-    return options if body is None else _read_options(body, schema)
+    return options
 
 
 def _read_options(body: Any, schema: ObjectType) -> Obj:

@@ -89,8 +89,7 @@ def validate_common(
             yield from validate(field_value)
     finalizers = metadata.get("finalizers")
     if finalizers and finalizers != before.get("finalizers"):
-        if not before or strategy.validates_like_new:
-            yield from _validate_finalizers(finalizers)
+        yield from _validate_finalizers(finalizers)
         yield from _validate_standard_finalizers(finalizers, strategy)
 
 

@@ -45,6 +45,7 @@ from sully.server.admission.rule_notices import RuleNotices
 from sully.server.authorization.attributes import Attributes, Authorizer
 from sully.server.registry.bodies import check_values
 from sully.server.requests import Request, Target
+from sully.server.storage.newest import NewestObjects
 from sully.server.storage.objects import Objects
 from sully.store.base import Commit, Op, Put, Record, Store, StoreKey
 from sully.store.errors import (
@@ -98,6 +99,9 @@ class ObjectWriter:
         self.authorizer: Authorizer | None = None
         self.quotas = QuotaAdmission(store, objects, clock, compat)
         self.priorities = DefaultPriorityClass(store, objects)
+        self.limit_ranges = NewestObjects(
+            store, objects, "limitranges", lambda obj: str(obj["metadata"]["namespace"])
+        )
 
     # -- shared by all writes -------------------------------------------------------------------
 
@@ -112,6 +116,7 @@ class ObjectWriter:
             lookup=self.lookup,
             new_suffix=self.ids.suffix,
             default_priority_class=self.priorities.get,
+            limit_ranges=self.limit_ranges.of,
             compat=self.compat,
             subresource=request.target.subresource,
             may=partial(self._may, request),

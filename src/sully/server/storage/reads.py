@@ -60,7 +60,7 @@ class Reader:
         check_list_options(request)
         predicate = selection(request)
         limit = _limit(request)
-        parse_int(request.option("timeoutSeconds") or "0")
+        parse_int(request.options.get("timeoutSeconds", "0"))
         start, at = await self._position(request)
         try:
             return await self._page(request.target, predicate, start, at, limit)
@@ -202,8 +202,8 @@ def too_large_version(requested: int, current: int) -> Timeout:
 
 def _limit(request: Request) -> int | None:
     """Return the limit of a page; none applies to a list of any version, as in Kubernetes."""
-    text = request.option("limit")
-    if not text:
+    text = request.options.get("limit")
+    if text is None:
         return None
     value = parse_int(text)
     return value if value > 0 and request.option("resourceVersion") != "0" else None

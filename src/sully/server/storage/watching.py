@@ -79,7 +79,7 @@ class Watcher:
         """Check the request, then return its stream of batches."""
         check_watch_options(request)
         predicate = selection(request)
-        seconds = timeout(request.option("timeoutSeconds"), self._random)
+        seconds = timeout(request.options.get("timeoutSeconds"), self._random)
         version = parse_version(request.option("resourceVersion"), compat=self._compat)
         start = await self._start(request, predicate, version)
         return self._stream(request, predicate, start, seconds)
@@ -237,9 +237,9 @@ class Watcher:
         return None
 
 
-def timeout(requested: str, random: Random) -> float:
+def timeout(requested: str | None, random: Random) -> float:
     """Return how many seconds a watch lasts: as its client requests, within limits."""
-    seconds = parse_int(requested) if requested else 0
+    seconds = 0 if requested is None else parse_int(requested)
     if not seconds:
         return MIN_TIMEOUT_SECONDS * (1 + random.random())
     return min(float(seconds), MAX_TIMEOUT_SECONDS)

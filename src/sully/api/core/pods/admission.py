@@ -6,6 +6,7 @@ refuse with 403. The order here is theirs.
 
 from typing import Any
 
+from sully.api.core.limits import review_pod, set_container_defaults
 from sully.api.core.pods.defaults import mirror_service_account
 from sully.api.core.pods.mirrors import is_mirror, review_mirror
 from sully.api.core.pods.priorities import admit_priority
@@ -29,10 +30,16 @@ def admit_new(pod: Obj, ctx: WriteContext) -> None:
     admit_priority(pod, ctx)
     _tolerations(pod["spec"])
     _runtime_class(pod, ctx)
+    set_container_defaults(pod, _limit_ranges(pod, ctx))
 
 
-def review_new(pod: Obj) -> None:
-    """Refuse a pod that sets what only a RuntimeClass may set, or an invalid mirror pod."""
+def _limit_ranges(pod: Obj, ctx: WriteContext) -> list[Obj]:
+    return ctx.limit_ranges(pod["metadata"].get("namespace", ""))
+
+
+def review_new(pod: Obj, ctx: WriteContext) -> None:
+    """Refuse a pod that exceeds limits or sets what only a RuntimeClass may, or a bad mirror."""
+    review_pod(pod, _limit_ranges(pod, ctx))
     review_mirror(pod)
     if pod["spec"].get("overhead") and not pod["spec"].get("runtimeClassName"):
         why = "Pod Overhead set without corresponding RuntimeClass defined Overhead"

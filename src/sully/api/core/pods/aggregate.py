@@ -26,7 +26,7 @@ def container_totals(spec: Obj, field: str) -> dict[str, Quantity]:
     running: dict[str, Quantity] = {}
     peak: dict[str, Quantity] = {}
     for container in spec.get("initContainers") or ():
-        amounts = _amounts(container, field)
+        amounts = container_amounts(container, field)
         if container.get("restartPolicy") == "Always":
             _add(running, amounts)
             _raise(peak, running)
@@ -35,21 +35,26 @@ def container_totals(spec: Obj, field: str) -> dict[str, Quantity]:
             _add(start, amounts)
             _raise(peak, start)
     for container in spec.get("containers") or ():
-        _add(running, _amounts(container, field))
+        _add(running, container_amounts(container, field))
     _raise(running, peak)
     return running
 
 
+def pod_totals(spec: Obj, field: str) -> dict[str, Quantity]:
+    """Return the `requests`, or `limits`, by the containers and by the pod itself."""
+    return container_totals(spec, field) | _pod_level(spec, field)
+
+
 def pod_requests(spec: Obj) -> dict[str, Quantity]:
     """Return what a pod requests: by its containers, by itself, and its overhead."""
-    total = container_totals(spec, "requests") | _pod_level(spec, "requests")
+    total = pod_totals(spec, "requests")
     _add(total, _parsed(spec.get("overhead")))
     return total
 
 
 def pod_limits(spec: Obj) -> dict[str, Quantity]:
     """Return the limits of a pod; the overhead adds to those that are not zero."""
-    total = container_totals(spec, "limits") | _pod_level(spec, "limits")
+    total = pod_totals(spec, "limits")
     overhead = _parsed(spec.get("overhead"))
     _add(total, {name: more for name, more in overhead.items() if total.get(name)})
     return total
@@ -69,7 +74,8 @@ def _pod_level(spec: Obj, field: str) -> dict[str, Quantity]:
     }
 
 
-def _amounts(container: Obj, field: str) -> dict[str, Quantity]:
+def container_amounts(container: Obj, field: str) -> dict[str, Quantity]:
+    """Return the `requests`, or `limits`, of one container."""
     return _parsed((container.get("resources") or {}).get(field))
 
 

@@ -79,7 +79,7 @@ class PodStrategy(Strategy):
     def review(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
         """Check what only the cluster may set, which later writes cannot change."""
         if old is None:
-            review_new(obj)
+            review_new(obj, ctx)
 
     def warnings(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterable[str]:
         """Warn on create only: later writes come from programs."""

@@ -51,6 +51,8 @@ __all__ = [
     "NullValue",
     "NullableDeviceAttribute",
     "OpaqueDeviceConfiguration",
+    "PartitionTypeStatus",
+    "PoolStatus",
     "ResourceClaim",
     "ResourceClaimConsumerReference",
     "ResourceClaimSpec",
@@ -58,11 +60,16 @@ __all__ = [
     "ResourceClaimTemplate",
     "ResourceClaimTemplateSpec",
     "ResourcePool",
+    "ResourcePoolStatusRequest",
+    "ResourcePoolStatusRequestSpec",
+    "ResourcePoolStatusRequestStatus",
     "ResourceSlice",
     "ResourceSlicePatch",
     "ResourceSlicePatchSpec",
     "ResourceSlicePatchStatus",
     "ResourceSliceSpec",
+    "ShareableCapacityStatus",
+    "ShareableSummaryStatus",
     "SliceTaint",
 ]
 
@@ -509,3 +516,71 @@ class ResourceSlicePatch(Wire, frozen=True, kw_only=True):
     metadata: ObjectMeta
     spec: ResourceSlicePatchSpec
     status: ResourceSlicePatchStatus = ResourceSlicePatchStatus()
+
+
+class ResourcePoolStatusRequestSpec(Wire, frozen=True, kw_only=True):
+    """Which pools to report."""
+
+    driver: str
+    pool_name: str | None = None
+    limit: int | None = None
+    default_partition_type_attribute: str | None = None
+
+
+class PartitionTypeStatus(Wire, frozen=True, kw_only=True):
+    """The partitions of one type in a pool."""
+
+    attribute: str
+    type: str
+    total: int | None = None
+    allocatable: int | None = None
+
+
+class ShareableCapacityStatus(Wire, frozen=True, kw_only=True):
+    """One capacity of all shareable devices of a pool together."""
+
+    name: str
+    total: str | None = None
+    consumed: str | None = None
+    available: str | None = None
+
+
+class ShareableSummaryStatus(Wire, frozen=True, kw_only=True):
+    """The devices of a pool that several claims may share."""
+
+    fully_available_devices: int | None = None
+    partially_available_devices: int | None = None
+    capacity: tuple[ShareableCapacityStatus, ...] = ()
+
+
+class PoolStatus(Wire, frozen=True, kw_only=True):
+    """The state of one pool."""
+
+    driver: str
+    pool_name: str
+    generation: int
+    resource_slice_count: int | None = None
+    total_devices: int | None = None
+    allocated_devices: int | None = None
+    available_devices: int | None = None
+    unavailable_devices: int | None = None
+    node_name: str | None = None
+    validation_error: str | None = None
+    partition_summary: tuple[PartitionTypeStatus, ...] = ()
+    shareable_summary: ShareableSummaryStatus | None = None
+
+
+class ResourcePoolStatusRequestStatus(Wire, frozen=True, kw_only=True):
+    """The state of the pools when it was calculated."""
+
+    pool_count: int | None = None
+    pools: tuple[PoolStatus, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+
+class ResourcePoolStatusRequest(Wire, frozen=True, kw_only=True):
+    """Asks once for the state of the pools of a driver."""
+
+    metadata: ObjectMeta
+    spec: ResourcePoolStatusRequestSpec
+    status: ResourcePoolStatusRequestStatus | None = None

@@ -21,7 +21,9 @@ _REASON_TEXT = (
 )
 
 
-def validate_conditions(conditions: Sequence[Condition], at: Path) -> Errors:
+def validate_conditions(
+    conditions: Sequence[Condition], at: Path, limit: int = CONDITIONS_MAX
+) -> Errors:
     """Check conditions one by one, that types differ, and how many there are."""
     seen: set[str] = set()
     for position, condition in enumerate(conditions):
@@ -29,8 +31,8 @@ def validate_conditions(conditions: Sequence[Condition], at: Path) -> Errors:
             yield at.index(position).duplicate(condition.type)
         seen.add(condition.type)
         yield from validate_condition(condition, at.index(position))
-    if len(conditions) > CONDITIONS_MAX:
-        yield at.too_many(len(conditions), CONDITIONS_MAX)
+    if len(conditions) > limit:
+        yield at.too_many(len(conditions), limit)
 
 
 def validate_condition(condition: Condition, at: Path) -> Errors:

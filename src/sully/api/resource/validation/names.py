@@ -77,14 +77,21 @@ def validate_long_name(name: str, at: Path) -> Errors:
 
 
 def validate_declared_driver_name(name: str, at: Path) -> Errors:
-    """Check the name of a driver where it is declared as `k8s-long-name-caseless`."""
+    """Check the name of a driver where its length is declared too."""
+    if len(name) > DRIVER_MAX:
+        yield at.too_long(DRIVER_MAX)
+    yield from validate_caseless_name(name, at)
+
+
+def validate_caseless_name(name: str, at: Path) -> Errors:
+    """Check the declared format `k8s-long-name-caseless` of a field that is required."""
     if not name:
         yield at.required()
         return
-    if len(name) > DRIVER_MAX:
-        yield at.too_long(DRIVER_MAX)
     for text in caseless_subdomain_problems(name):
         yield at.invalid(name, text)
+    if len(name) > DRIVER_MAX:
+        yield at.too_many_characters(DRIVER_MAX)
 
 
 def validate_pool_name(name: str, at: Path) -> Errors:

@@ -16,6 +16,7 @@ from sully.domain.placement.predicates import Mismatch, mismatches
 from sully.domain.placement.results.status import Status
 from sully.domain.placement.schedule import Inputs, Rules, Trace, trace
 from sully.domain.placement.tolerations import TaintFinding, explain
+from sully.domain.tolerations import taint_text
 from sully.machinery.timestamps import format_time
 
 Stage = Literal[
@@ -219,11 +220,7 @@ def _taint_sentence(finding: TaintFinding | None) -> str:
     if finding is None:
         return "a taint is not tolerated"
     taint = finding.taint
-    mark = (
-        f"{taint.key}={taint.value}:{taint.effect}"
-        if taint.value
-        else f"{taint.key}:{taint.effect}"
-    )
+    mark = taint_text(taint)
     if finding.toleration is None:
         return f"taint {mark} is not tolerated"
     if finding.failure == "expired" and taint.time_added is None:

@@ -261,6 +261,7 @@ def controller_role(name: str) -> str:
     return f"system:controller:{name}"
 
 
+_POOL_STATUS = "resourcepoolstatusrequest-controller"
 _BUDGETS = f"{controller_role('device-taint-eviction-controller')}:budgets"
 
 GATED: dict[str, tuple[Obj, Obj]] = {
@@ -273,6 +274,19 @@ GATED: dict[str, tuple[Obj, Obj]] = {
         bind(_BUDGETS, [account("device-taint-eviction-controller")]),
     )
     for effect in BUDGET_EFFECTS
+} | {
+    "DRAResourcePoolStatus": (
+        role(
+            controller_role(_POOL_STATUS),
+            on(RESOURCE, "resourcepoolstatusrequests", f"delete {READ}"),
+            on(RESOURCE, "resourcepoolstatusrequests/status", "update"),
+            on(
+                RESOURCE, "deviceclasses devicetaintrules resourceslicepatches resourceslices", READ
+            ),
+            on(RESOURCE, "resourceclaims", READ),
+        ),
+        bind(controller_role(_POOL_STATUS), [account(_POOL_STATUS)]),
+    )
 }
 """Roles and their bindings that only a feature needs, by its gate."""
 

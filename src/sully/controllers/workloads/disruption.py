@@ -20,7 +20,7 @@ from sully.client.objects import key_of
 from sully.client.options import PatchType
 from sully.client.transport import Key, Kind, Transport
 from sully.controllers.framework import DONE, Result, Watch
-from sully.controllers.workloads import (
+from sully.controllers.workloads.kinds import (
     BUDGETS,
     DEPLOYMENTS,
     PODS,

@@ -16,13 +16,25 @@ import msgspec
 from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.controllers.daemonsets.pods import pod_for_node
 from sully.controllers.framework import DONE, REQUEUE, Result, Watch
-from sully.controllers.history_control import HistoryControl
-from sully.controllers.owned_pods import OwnedPods
+from sully.controllers.workloads.history_control import HistoryControl
+from sully.controllers.workloads.kinds import DAEMON_SETS
+from sully.controllers.workloads.owned_pods import OwnedPods
+from sully.controllers.workloads.pod_control import pod_of
 from sully.domain.scheduling.objects import Node, Pod
-from sully.domain.workloads.daemonsets import DaemonSet, next_available, sync_daemons
+from sully.domain.workloads.daemonsets import (
+    HOST_NETWORK,
+    TOLERATIONS,
+    DaemonSet,
+    next_available,
+    sync_daemons,
+)
 from sully.domain.workloads.history import HASH_LABEL, ControllerRevision
+
+Obj = dict[str, Any]
+
+_GENERATION = "deprecated.daemonset.template.generation"
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 class DaemonSetController:
@@ -74,3 +86,28 @@ class DaemonSetController:
         await self._history.truncate(history, used, owner.spec.revision_history_limit)
         at = next_available(owner, pods, now)
         return Result(requeue_after=at - now) if at is not None else DONE
+
+
+def pod_for_node(owner: DaemonSet, node: str, hash_: str) -> Obj:
+    """Return the pod of a node; without a node, a pod of the template to compare nodes with."""
+    body = pod_of(DAEMON_SETS, owner, owner.spec.template)
+    metadata, spec = body["metadata"], body["spec"]
+    generation = owner.metadata.annotations.get(_GENERATION, "1")
+    metadata["labels"] = metadata.get("labels", {}) | {
+        HASH_LABEL: hash_,
+        "pod-template-generation": generation,
+    }
+    keys = (*TOLERATIONS, *((HOST_NETWORK,) if spec.get("hostNetwork") else ()))
+    given = spec.get("tolerations") or []
+    added = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in keys]
+    spec["tolerations"] = [*given, *(toleration for toleration in added if toleration not in given)]
+    if node:
+        spec["affinity"] = _only(node, spec.get("affinity") or {})
+    return body
+
+
+def _only(node: str, affinity: Obj) -> Obj:
+    """Return an affinity that allows one node: its name replaces what decided about it."""
+    field = {"key": "metadata.name", "operator": "In", "values": [node]}
+    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    return {**affinity, "nodeAffinity": {**(affinity.get("nodeAffinity") or {}), _REQUIRED: terms}}

@@ -9,7 +9,7 @@ from sully.client.events import EventRecorder, reference
 from sully.client.objects import key_of
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Transport
-from sully.controllers.workloads import DEPLOYMENTS, REPLICA_SETS, controller_ref
+from sully.controllers.workloads.kinds import DEPLOYMENTS, REPLICA_SETS, controller_ref
 from sully.domain.workloads.revisions import (
     HASH_LABEL,
     annotations_for,

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from sully.client.objects import key_of
 from sully.client.options import PatchType
 from sully.client.transport import Key, Kind, Transport
-from sully.controllers.workloads import SelectorIndex, controller_ref
+from sully.controllers.workloads.kinds import SelectorIndex, controller_ref
 from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.workloads import ReplicaSet, Workload
 from sully.machinery.errors import Invalid, NotFound

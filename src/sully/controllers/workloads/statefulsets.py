@@ -7,7 +7,7 @@ domain/workloads/statefulsets.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -15,10 +15,10 @@ from typing import Any
 from sully.client.informers.informer import Informer
 from sully.client.transport import Key
 from sully.controllers.framework import DONE, REQUEUE, Result, Watch
-from sully.controllers.history_control import History, HistoryControl
-from sully.controllers.owned_pods import OwnedPods
-from sully.controllers.statefulsets.pods import claims_of, pod_with_ordinal
-from sully.controllers.workloads import CLAIMS
+from sully.controllers.workloads.history_control import History, HistoryControl
+from sully.controllers.workloads.kinds import CLAIMS, STATEFUL_SETS
+from sully.controllers.workloads.owned_pods import OwnedPods
+from sully.controllers.workloads.pod_control import pod_of
 from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.history import HASH_LABEL, ControllerRevision, template_of
 from sully.domain.workloads.statefulsets import (
@@ -31,6 +31,8 @@ from sully.domain.workloads.statefulsets import (
 from sully.machinery.errors import AlreadyExists
 
 _REVISION_LABEL = "controller.kubernetes.io/hash"
+
+Obj = dict[str, Any]
 
 
 class StatefulSetController:
@@ -95,3 +97,49 @@ def _is_adopted(owner: StatefulSet, pod: Pod) -> bool:
     """Report whether a set adopts an orphan: only with the name of an ordinal."""
     ordinal = ordinal_of(pod.metadata.name)
     return pod.active and ordinal is not None and pod.metadata.name == owner.pod_name(ordinal)
+
+
+def pod_with_ordinal(owner: StatefulSet, ordinal: int, template: Obj, revision: str) -> Obj:
+    """Return the pod of an ordinal, with its name, host name and volume claims."""
+    name = owner.pod_name(ordinal)
+    body = pod_of(STATEFUL_SETS, owner, template, name)
+    metadata, spec = body["metadata"], body["spec"]
+    # The generated part is empty, as in Kubernetes.
+    metadata["generateName"] = f"{owner.name}-"
+    metadata["labels"] = metadata.get("labels", {}) | {
+        "statefulset.kubernetes.io/pod-name": name,
+        "apps.kubernetes.io/pod-index": str(ordinal),
+        HASH_LABEL: revision,
+    }
+    spec["hostname"] = name
+    if owner.spec.service_name:
+        spec["subdomain"] = owner.spec.service_name
+    claims = {_template_name(claim): claim for claim in owner.spec.volume_claim_templates}
+    if claims:
+        volumes = [
+            {"name": volume, "persistentVolumeClaim": {"claimName": f"{volume}-{name}"}}
+            for volume in claims
+        ]
+        others = [v for v in spec.get("volumes") or () if v["name"] not in claims]
+        spec["volumes"] = [*others, *volumes]
+    return body
+
+
+def claims_of(owner: StatefulSet, ordinal: int) -> Iterator[Obj]:
+    """Yield the volume claims of an ordinal."""
+    labels = (owner.spec.selector or {}).get("matchLabels") or {}
+    for template in owner.spec.volume_claim_templates:
+        metadata = template.get("metadata") or {}
+        yield {
+            "metadata": {
+                "name": f"{_template_name(template)}-{owner.pod_name(ordinal)}",
+                "namespace": owner.metadata.namespace,
+                "labels": (metadata.get("labels") or {}) | labels,
+                "annotations": metadata.get("annotations") or {},
+            },
+            "spec": template.get("spec") or {},
+        }
+
+
+def _template_name(template: Obj) -> str:
+    return str((template.get("metadata") or {}).get("name", ""))

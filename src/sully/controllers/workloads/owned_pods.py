@@ -15,11 +15,11 @@ from msgspec.structs import replace
 from sully.client.events import EventRecorder
 from sully.client.informers.informer import Informer, own_key
 from sully.client.transport import Kind, Transport
-from sully.controllers.controller_refs import ControllerRefManager, Owners
-from sully.controllers.expectations import Expectations
 from sully.controllers.framework import Watch
-from sully.controllers.pod_control import PodControl
-from sully.controllers.workloads import PODS, Pods, SelectorIndex
+from sully.controllers.workloads.controller_refs import ControllerRefManager, Owners
+from sully.controllers.workloads.expectations import Expectations
+from sully.controllers.workloads.kinds import PODS, Pods, SelectorIndex
+from sully.controllers.workloads.pod_control import PodControl
 from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.daemonsets import DaemonSet
 from sully.domain.workloads.jobs import Job

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.controllers.owned_pods import OwnedPods
-from sully.controllers.workloads import REVISIONS, by_controller, controller_ref
+from sully.controllers.workloads.kinds import REVISIONS, by_controller, controller_ref
+from sully.controllers.workloads.owned_pods import OwnedPods
 from sully.domain.workloads.daemonsets import DaemonSet
 from sully.domain.workloads.history import (
     ControllerRevision,

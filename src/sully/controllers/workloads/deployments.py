@@ -17,10 +17,14 @@ from msgspec.structs import replace
 from sully.client.events import EventRecorder, reference
 from sully.client.informers.informer import Informer, own_key
 from sully.client.transport import Key, Transport
-from sully.controllers.controller_refs import ControllerRefManager, Owners
-from sully.controllers.deployments.sets import CollisionError, ReplicaSetControl, new_replica_set
 from sully.controllers.framework import DONE, REQUEUE, Result, Watch
-from sully.controllers.workloads import (
+from sully.controllers.workloads.controller_refs import ControllerRefManager, Owners
+from sully.controllers.workloads.deployment_sets import (
+    CollisionError,
+    ReplicaSetControl,
+    new_replica_set,
+)
+from sully.controllers.workloads.kinds import (
     DEPLOYMENTS,
     REPLICA_SETS,
     Pods,

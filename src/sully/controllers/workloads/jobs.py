@@ -19,16 +19,20 @@ from sully.client.objects import key_of
 from sully.client.options import DeleteOptions, PatchType
 from sully.client.transport import Key
 from sully.controllers.framework import DONE, Result, Watch
-from sully.controllers.jobs.pods import new_pod
-from sully.controllers.owned_pods import OwnedPods
-from sully.controllers.workloads import JOBS, PODS
+from sully.controllers.workloads.kinds import JOBS, PODS
+from sully.controllers.workloads.owned_pods import OwnedPods
+from sully.controllers.workloads.pod_control import pod_of, prefix
 from sully.domain.scheduling.objects import Pod
-from sully.domain.workloads.job_failures import SYNC_PERIOD, JobState
-from sully.domain.workloads.job_sync import JobSync, is_failed, is_tracked, sync_job
+from sully.domain.workloads.job_failures import INDEX, SYNC_PERIOD, TRACKING, JobState
+from sully.domain.workloads.job_pods import NewPod
+from sully.domain.workloads.job_sync import JobSync, sync_job
+from sully.domain.workloads.job_tracking import is_failed, is_tracked
 from sully.domain.workloads.jobs import ENDS, Job, JobStatus
 from sully.machinery.errors import Invalid, NotFound
 
 _JOB_NAME = "batch.kubernetes.io/job-name"
+
+_VARIABLE = "JOB_COMPLETION_INDEX"
 
 
 class JobController:
@@ -189,3 +193,32 @@ def _job_of(pod: Pod) -> tuple[Key, ...]:
         return (Key(namespace, controller.name),) if controller.kind == JOBS.kind else ()
     name = pod.metadata.labels.get(_JOB_NAME, "")
     return (Key(namespace, name),) if name else ()
+
+
+def new_pod(job: Job, new: NewPod) -> dict[str, Any]:
+    """Return a pod to create, with the finalizer that keeps it until it is counted."""
+    body = pod_of(JOBS, job, job.spec.template)
+    metadata = body["metadata"]
+    metadata["finalizers"] = [*metadata.get("finalizers", ()), TRACKING]
+    if new.index is not None:
+        _set_index(body, job, new)
+    return body
+
+
+def _set_index(body: dict[str, Any], job: Job, new: NewPod) -> None:
+    metadata, spec, index = body["metadata"], body["spec"], str(new.index)
+    metadata["generateName"] = prefix(f"{job.name}-{index}")
+    metadata["labels"] = metadata.get("labels", {}) | {INDEX: index}
+    metadata["annotations"] = metadata.get("annotations", {}) | {INDEX: index, **new.annotations}
+    spec["hostname"] = f"{job.name}-{index}"
+    for name in ("initContainers", "containers"):
+        if spec.get(name):
+            spec[name] = [_with_variable(container) for container in spec[name]]
+
+
+def _with_variable(container: dict[str, Any]) -> dict[str, Any]:
+    env = container.get("env") or []
+    if any(variable["name"] == _VARIABLE for variable in env):
+        return container
+    path = {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX}']"}}
+    return {**container, "env": [*env, {"name": _VARIABLE, "valueFrom": path}]}

@@ -13,9 +13,9 @@ from typing import Any
 
 from sully.client.transport import Key
 from sully.controllers.framework import DONE, Result, Watch
-from sully.controllers.owned_pods import OwnedPods
-from sully.controllers.pod_control import pod_of
-from sully.controllers.workloads import REPLICA_SETS, by_controller
+from sully.controllers.workloads.kinds import REPLICA_SETS, by_controller
+from sully.controllers.workloads.owned_pods import OwnedPods
+from sully.controllers.workloads.pod_control import pod_of
 from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.replicas import FAILURE, given_up, next_available, replica_status
 from sully.domain.workloads.workloads import ReplicaSet, WorkloadCondition
