@@ -38,7 +38,7 @@ IPROUTE2 := .cache/iproute2
 # A target that failed halfway is built again the next time.
 .DELETE_ON_ERROR:
 .PHONY: help setup up fmt lint quick test clients bench robust kube conformance generate verify demo \
-  dist docs krew release audit lock clean
+  dist image docs krew release audit lock clean
 
 help: ## list all targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -102,6 +102,9 @@ verify: generate lint test ## run what a merge must pass: generate, lint, test, 
 
 dist: $(TOOLS_STAMP) ## build wheel and sdist, check them, install and use them on each Python; write the SBOM
 	$(RELEASE) dist $(ARGS)
+
+image: $(TOOLS_STAMP) ## build a container image from dist/ and packages of Debian, scan and run it
+	$(RELEASE) image
 
 docs: $(TOOLS_STAMP) ## build the documentation site into build/site; warnings and dead links are errors
 	$(RELEASE) docs

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from release import audit, bom, build, krew, lock, matrix, publish, site
+from release import audit, bom, build, image, krew, lock, matrix, publish, site
 from release.project import ROOT, ReleaseError, run
 
 
@@ -64,6 +64,7 @@ STEPS: dict[str, Callable[..., int | None]] = {
     "docs": site.docs,
     "audit": audit.audit,
     "lock": lock.lock,
+    "image": image.image,
     "krew": krew.krew,
     "release": release,
 }
