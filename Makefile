@@ -6,6 +6,8 @@ PYTHONS := python3 python3.14 python3.13 python3.12 python3.11
 ARGS ?=
 DEVICES ?=
 DIR ?=
+URL ?=
+VERSION ?=
 # The longest tests wait for other processes, so run more of them than there are cores.
 JOBS ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 
@@ -36,7 +38,7 @@ IPROUTE2 := .cache/iproute2
 # A target that failed halfway is built again the next time.
 .DELETE_ON_ERROR:
 .PHONY: help setup up fmt lint quick test clients bench robust kube conformance suites generate verify demo \
-  dist audit lock clean
+  dist image docs krew release audit lock clean
 
 help: ## list all targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -104,6 +106,18 @@ verify: generate lint test ## run what a merge must pass: generate, lint, test, 
 
 dist: $(TOOLS_STAMP) ## build wheel and sdist, check them, install and use them on each Python; write the SBOM
 	$(RELEASE) dist $(ARGS)
+
+image: $(TOOLS_STAMP) ## build a container image from dist/ and packages of Debian, scan and run it
+	$(RELEASE) image
+
+docs: $(TOOLS_STAMP) ## build the documentation site into build/site; warnings and dead links are errors
+	$(RELEASE) docs
+
+krew: $(TOOLS_STAMP) ## write archive and manifest of the kubectl plugin for krew; URL=where the archive will be
+	$(RELEASE) krew $(URL)
+
+release: $(DEV_STAMP) $(TOOLS_STAMP) ## write version and notes, build everything, tag: VERSION=0.2.0
+	$(RELEASE) release $(VERSION)
 
 audit: $(TOOLS_STAMP) ## look for known vulnerabilities in the pinned packages
 	$(RELEASE) audit

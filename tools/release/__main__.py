@@ -8,10 +8,11 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
-from release import audit, bom, build, lock, matrix
-from release.project import ReleaseError
+from release import audit, bom, build, image, krew, lock, matrix, publish, site
+from release.project import ROOT, ReleaseError, run
 
 
 def main() -> int:
@@ -48,7 +49,25 @@ def describe(folder: Path) -> None:
         print(f"dist/{path.name}")
 
 
-STEPS = {"dist": dist, "audit": audit.audit, "lock": lock.lock}
+def release(version: str = "") -> None:
+    """Write version and notes, build everything, and tag the commit."""
+    publish.prepare(version)
+    run(ROOT / ".venv/bin/python", "tools/generate_deploy.py")
+    publish.commit(version)
+    dist()
+    publish.tag(version)
+    print(f"v{version} is tagged; push the tag and upload the files in dist/")
+
+
+STEPS: dict[str, Callable[..., int | None]] = {
+    "dist": dist,
+    "docs": site.docs,
+    "audit": audit.audit,
+    "lock": lock.lock,
+    "image": image.image,
+    "krew": krew.krew,
+    "release": release,
+}
 
 if __name__ == "__main__":
     sys.exit(main())

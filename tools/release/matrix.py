@@ -69,17 +69,17 @@ def use(environment: Environment) -> str:
     for shell in ("bash", "zsh", "fish"):
         if "sully" not in run(sully, "completion", shell):
             raise ReleaseError(f"no completion for {shell}")
-    ready, stopped = up(sully, environment.folder / "data")
+    ready, stopped = up([str(sully)], str(environment.folder / "data"))
     return f"{said} ready after {ready} s, stopped with exit code {stopped}"
 
 
-def up(sully: Path, data: Path) -> tuple[str, int]:
+def up(program: list[str], data: str, env: dict[str, str] | None = None) -> tuple[str, int]:
     """Run `sully up` until it is ready, then stop it; return the seconds and the exit code."""
-    command = [str(sully), "up", "--listen", "127.0.0.1:0", "--data-dir", str(data)]
+    command = [*program, "up", "--listen", "127.0.0.1:0", "--data-dir", data]
     child = subprocess.Popen(
         command,
         cwd=ROOT,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        env={**os.environ, "PYTHONUNBUFFERED": "1", **(env or {})},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -1,0 +1,77 @@
+"""`make release`: what it writes, and when it refuses."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from architecture.project import ROOT
+from release.project import ReleaseError
+from release.publish import commit, prepare, tag
+
+_AUTHOR = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+
+
+def git(root: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", *_AUTHOR, *arguments], cwd=root, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with a version, notes and the settings of this project."""
+    for name in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{name}_NAME", "a")
+        monkeypatch.setenv(f"GIT_{name}_EMAIL", "a@example.com")
+    package = tmp_path / "src/sully"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text('"""A package."""\n\n__version__ = "0.1.0"\n')
+    (tmp_path / "changes").mkdir()
+    (tmp_path / "changes/README.md").write_text("# Fragments\n")
+    (tmp_path / "changes/+fan.feature.md").write_text("Fans turn.\n")
+    for name in ("pyproject.toml", "CHANGELOG.md"):
+        shutil.copy(ROOT / name, tmp_path)
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "commit", "--quiet", "--message", "Start")
+    return tmp_path
+
+
+def test_a_release_has_version_notes_and_a_tag(project: Path) -> None:
+    prepare("0.2.0", project)
+    commit("0.2.0", project)
+    tag("0.2.0", project)
+
+    notes = (project / "CHANGELOG.md").read_text()
+    assert '__version__ = "0.2.0"' in (project / "src/sully/__init__.py").read_text()
+    assert notes.index("## 0.2.0 (") < notes.index("- Fans turn.") < notes.index("## 0.1.0 (")
+    assert [path.name for path in (project / "changes").iterdir()] == ["README.md"]
+    assert git(project, "describe", "--exact-match") == "v0.2.0"
+    assert git(project, "status", "--porcelain") == ""
+
+
+REFUSED = {
+    "no version": ("", "invalid version"),
+    "another form": ("v0.2", "invalid version"),
+    "the same": ("0.1.0", "not after 0.1.0"),
+    "an older one": ("0.0.9", "not after 0.1.0"),
+}
+
+
+@pytest.mark.parametrize(("version", "text"), REFUSED.values(), ids=REFUSED)
+def test_versions_that_are_refused(project: Path, version: str, text: str) -> None:
+    with pytest.raises(ReleaseError, match=text):
+        prepare(version, project)
+
+    assert git(project, "status", "--porcelain") == ""
+
+
+def test_a_tree_with_changes_is_refused(project: Path) -> None:
+    (project / "new.txt").write_text("x")
+
+    with pytest.raises(ReleaseError, match="not clean"):
+        prepare("0.2.0", project)

@@ -1,0 +1,41 @@
+"""A release: the version, the collected notes, a commit and the tag. Nothing is uploaded."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from release.project import ROOT, ReleaseError, run
+
+_VERSION = re.compile(r"\d+\.\d+\.\d+")
+_LINE = re.compile(r'^__version__ = "([^"]+)"$', re.MULTILINE)
+
+
+def prepare(version: str, root: Path = ROOT) -> None:
+    """Write the version and collect the notes; fail where that would not be a release."""
+    path = root / "src/sully/__init__.py"
+    text = path.read_text()
+    found = _LINE.search(text)
+    if found is None or _VERSION.fullmatch(version) is None:
+        raise ReleaseError(f'invalid version "{version}" (for example 0.2.0)')
+    if _numbers(version) <= _numbers(found[1]):
+        raise ReleaseError(f"version {version} is not after {found[1]}")
+    if run(Path("git"), "status", "--porcelain", cwd=root):
+        raise ReleaseError("the tree is not clean: commit or remove what is there")
+    path.write_text(_LINE.sub(f'__version__ = "{version}"', text))
+    run("towncrier", "build", "--yes", "--version", version, cwd=root)
+
+
+def commit(version: str, root: Path = ROOT) -> None:
+    """Commit what `prepare` and `make generate` wrote."""
+    run(Path("git"), "add", "--all", cwd=root)
+    run(Path("git"), "commit", "--message", f"Release {version}", cwd=root)
+
+
+def tag(version: str, root: Path = ROOT) -> None:
+    """Tag the commit."""
+    run(Path("git"), "tag", "--annotate", "--message", f"Sully {version}", f"v{version}", cwd=root)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
