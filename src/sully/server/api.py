@@ -7,6 +7,8 @@ check and every error.
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from sully.api.core.pods.binding import BINDING
 from sully.api.tables import META
 from sully.machinery.compat import Compat
@@ -158,7 +160,7 @@ class Api:
         check_write_options(request, "PatchOptions", apply="apply-patch" in patch_type)
         await compile_ahead(request, body.value, self.gates)
         await self.writer.catch_up()
-        return await self._patcher.patch(request, patch_type, body)
+        return await self._patcher.patch(replace(request, verb="patch"), patch_type, body)
 
     async def delete(self, request: Request, body: Obj | None) -> Result:
         """Delete one object."""

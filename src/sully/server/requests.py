@@ -77,6 +77,7 @@ class Request(msgspec.Struct, frozen=True):
     user_agent: str = ""
     # What admission adds to the audit event of the request.
     audit_annotations: dict[str, str] = msgspec.field(default_factory=dict)
+    verb: str = "update"  # of a write to an existing object: update or patch
 
     def option(self, name: str) -> str:
         """Return an option, or an empty string."""

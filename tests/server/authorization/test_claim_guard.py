@@ -24,9 +24,13 @@ ON_N1: Obj = {
         {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
     ]
 }
+ON_TWO: Obj = {"nodeSelectorTerms": ON_N1["nodeSelectorTerms"] * 2}
 ALLOCATION: Obj = {"devices": {"results": [RESULT]}, "nodeSelector": ON_N1}
 RESERVED: Obj = {"resource": "pods", "name": "p", "uid": "1"}
 REPORT: Obj = {"driver": "a.dev", "pool": "n1", "device": "d0", "data": {"x": 1}}
+
+
+ACCOUNT = "system:serviceaccount:drivers:a"
 
 
 @dataclass(frozen=True)
@@ -35,13 +39,16 @@ class Case:
     before: Obj
     change: Obj
     lacks: str = ""  # subresource whose right is missing
-    verb: str = "update"
+    verbs: str = "[arbitrary-node:update]"
     node: str = ""
+    who: str = ACCOUNT
+    namespaced: bool = False  # whether the rights are for one namespace
 
 
 BINDS = rule("update", "resourceclaims/binding", RESOURCE)
 ANYWHERE = rule("arbitrary-node:update", "resourceclaims/driver", RESOURCE, "a.dev")
 NEAR = rule("associated-node:update", "resourceclaims/driver", RESOURCE, "a.dev")
+PATCHES = rule("patch", "resourceclaims/binding", RESOURCE)
 OTHER = rule("arbitrary-node:update", "resourceclaims/driver", RESOURCE, "b.dev")
 ALLOCATED: Obj = {"allocation": ALLOCATION}
 CASES = {
@@ -55,12 +62,8 @@ CASES = {
         (ANYWHERE,), ALLOCATED, {"reservedFor": [RESERVED]}, lacks="binding"
     ),
     "reporting": Case((ANYWHERE,), ALLOCATED, {"devices": [REPORT]}),
-    "reporting with the status alone": Case(
-        (), ALLOCATED, {"devices": [REPORT]}, lacks="driver", verb="arbitrary-node:update"
-    ),
-    "reporting as another driver": Case(
-        (OTHER,), ALLOCATED, {"devices": [REPORT]}, lacks="driver", verb="arbitrary-node:update"
-    ),
+    "reporting with the status alone": Case((), ALLOCATED, {"devices": [REPORT]}, lacks="driver"),
+    "reporting as another driver": Case((OTHER,), ALLOCATED, {"devices": [REPORT]}, lacks="driver"),
     "reporting on its node": Case((NEAR,), ALLOCATED, {"devices": [REPORT]}, node="n1"),
     "reporting on another node": Case(
         (NEAR,),
@@ -68,11 +71,33 @@ CASES = {
         {"devices": [REPORT]},
         node="n2",
         lacks="driver",
-        verb="arbitrary-node:update",
     ),
-    "reporting from nowhere": Case(
-        (NEAR,), ALLOCATED, {"devices": [REPORT]}, lacks="driver", verb="arbitrary-node:update"
+    "reporting from nowhere": Case((NEAR,), ALLOCATED, {"devices": [REPORT]}, lacks="driver"),
+    "reporting near the claim, without the right": Case(
+        (),
+        ALLOCATED,
+        {"devices": [REPORT]},
+        node="n1",
+        lacks="driver",
+        verbs="[associated-node:update arbitrary-node:update]",
     ),
+    "reporting on its node as a person": Case(
+        (NEAR,), ALLOCATED, {"devices": [REPORT]}, node="n1", who="driver", lacks="driver"
+    ),
+    "reporting on one of two nodes": Case(
+        (NEAR,),
+        {"allocation": ALLOCATION | {"nodeSelector": ON_TWO}},
+        {"devices": [REPORT]},
+        node="n1",
+        lacks="driver",
+    ),
+    "allocating with a right in the namespace": Case(
+        (BINDS,), {}, ALLOCATED, lacks="binding", namespaced=True
+    ),
+    "reporting with a right in the namespace": Case(
+        (ANYWHERE,), ALLOCATED, {"devices": [REPORT]}, namespaced=True
+    ),
+    "allocating with the right to patch": Case((PATCHES,), {}, ALLOCATED, lacks="binding"),
     "freeing devices that a driver has reported on": Case(
         (BINDS,), {**ALLOCATED, "devices": [REPORT]}, {"allocation": None, "devices": []}
     ),
@@ -92,21 +117,56 @@ async def _claim(world: World, status: Obj) -> Obj:
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 async def test_parts_of_a_status(world: World, case: Case) -> None:
-    await world.role("r", STATUS, *case.rules)
-    await world.bind("b", "ClusterRole/r", [user("driver")])
+    await world.role("status", STATUS)
+    await world.bind("status", "ClusterRole/status", [user(case.who)])
+    await world.role("r", *case.rules)
+    await world.bind("b", "ClusterRole/r", [user(case.who)], D if case.namespaced else "")
     claim = copy(await _claim(world, case.before))
     claim["status"] |= case.change
-    who = User("driver", person("").groups, extra={NODE: (case.node,)} if case.node else {})
+    who = User(case.who, person("").groups, extra={NODE: (case.node,)} if case.node else {})
 
     said = await world.refused(who, "update", f"{CLAIMS}/status", claim, namespace=D, name="c")
 
-    name = "c" if case.lacks == "binding" else "a.dev"
-    assert said == (
-        f'resourceclaims.resource.k8s.io "{name}" is forbidden: User "driver" cannot {case.verb}'
-        f' resource "resourceclaims/{case.lacks}" in API group "resource.k8s.io" in the namespace'
-        ' "default"'
-        if case.lacks
-        else ""
+    assert said == _expected(case)
+
+
+def _expected(case: Case) -> str:
+    if not case.lacks:
+        return ""
+    prefix = 'ResourceClaim.resource.k8s.io "c" is invalid: status.'
+    cannot = f'is forbidden: User "{case.who}" cannot'
+    if case.lacks == "binding":
+        return (
+            f"{prefix}allocation: Forbidden: changing status.allocation or status.reservedFor"
+            ' requires resource="resourceclaims/binding", verb="update" permission:'
+            f' resourceclaims.resource.k8s.io {cannot} update resource "resourceclaims/binding" in'
+            ' API group "resource.k8s.io" at the cluster scope'
+        )
+    first = case.verbs.strip("[]").split()[0]
+    return (
+        f"{prefix}devices: Forbidden: changing status.devices requires"
+        f' resource="resourceclaims/driver", verb="{case.verbs}" permission:'
+        f' resourceclaims.resource.k8s.io "a.dev" {cannot} {first} resource'
+        ' "resourceclaims/driver" in API group "resource.k8s.io" in the namespace "default"'
+    )
+
+
+async def test_a_patch_needs_the_right_to_patch(world: World) -> None:
+    status = rule("patch", "resourceclaims/status", RESOURCE)
+    await world.role("r", status, BINDS)
+    await world.bind("b", "ClusterRole/r", [user("scheduler")])
+    await _claim(world, {})
+    change = {"status": ALLOCATED}
+
+    said = await world.refused(
+        person("scheduler"), "patch", f"{CLAIMS}/status", change, namespace=D, name="c"
+    )
+
+    assert 'cannot patch resource "resourceclaims/binding"' in said
+    await world.role("patches", PATCHES)
+    await world.bind("c", "ClusterRole/patches", [user("scheduler")])
+    assert not await world.refused(
+        person("scheduler"), "patch", f"{CLAIMS}/status", change, namespace=D, name="c"
     )
 
 

@@ -10,17 +10,19 @@ exist for RBAC only, as in Kubernetes since 1.36 (gate DRAResourceClaimGranularS
 from collections.abc import Iterator
 from typing import Any
 
+from sully.machinery.errors import invalid
+from sully.machinery.fields import FieldError, Path
 from sully.machinery.gates import Gates
 from sully.server.admission.plugins import AdmissionAttributes
 from sully.server.authorization.attributes import Attributes, Authorizer
 from sully.server.authorization.enforce import refusal
-from sully.server.requests import Target, User
+from sully.server.requests import Request, Target, User
 
 Obj = dict[str, Any]
 
 GATE = "DRAResourceClaimGranularStatusAuthorization"
 NODE = "authentication.kubernetes.io/node-name"
-_VERBS = ("update", "patch")  # either is enough: admission does not see which verb was used
+_STATUS = Path("status")
 
 
 class ClaimAdmission:
@@ -31,40 +33,65 @@ class ClaimAdmission:
         self._gates = gates
 
     def validate(self, attributes: AdmissionAttributes) -> None:
-        """Reject a change of a part without its permission."""
+        """Reject a change of a part without its permission; the verb is that of the request."""
         target, obj, old = attributes.request.target, attributes.obj, attributes.old
         claims = (target.resource.group, target.resource.plural, target.subresource)
         if claims != ("resource.k8s.io", "resourceclaims", "status") or obj is None or old is None:
             return
         if not self._gates[GATE]:
             return
-        user = attributes.request.user
         after, before = obj.get("status") or {}, old.get("status") or {}
-        if any(after.get(part) != before.get(part) for part in ("allocation", "reservedFor")):
-            self._require(
-                user, [_attributes(verb, target, "binding", target.name) for verb in _VERBS]
+        problems = [
+            *self._binding(attributes.request, after, before),
+            *self._drivers(attributes.request, after, before),
+        ]
+        if problems:
+            resource = target.resource
+            raise invalid(resource.kind, resource.group, target.name, problems)
+
+    def _binding(self, request: Request, after: Obj, before: Obj) -> Iterator[FieldError]:
+        if all(after.get(part) == before.get(part) for part in ("allocation", "reservedFor")):
+            return
+        # Devices belong to the cluster, so this is for those who may allocate in all namespaces.
+        attributes = _attributes(request.verb, request.target, "binding")
+        refused = self._refused(request.user, [attributes])
+        if refused:
+            yield _STATUS.child("allocation").forbidden(
+                "changing status.allocation or status.reservedFor requires"
+                f' resource="resourceclaims/binding", verb="{request.verb}" permission: {refused}'
             )
+
+    def _drivers(self, request: Request, after: Obj, before: Obj) -> Iterator[FieldError]:
         if after.get("allocation") is None:
             # Deallocation also removes what drivers reported.
             return
-        on_node = _is_on_node(user, after)
+        user, target = request.user, request.target
+        scopes = ("associated-node", "arbitrary-node")[0 if _is_on_node(user, after) else 1 :]
+        verbs = [f"{scope}:{request.verb}" for scope in scopes]
         for driver in changed_drivers(after.get("devices") or [], before.get("devices") or []):
-            scopes = ("associated-node", "arbitrary-node") if on_node else ("arbitrary-node",)
-            verbs = [f"{scope}:{verb}" for scope in scopes for verb in _VERBS]
-            self._require(user, [_attributes(verb, target, "driver", driver) for verb in verbs])
+            alternatives = [
+                _attributes(verb, target, "driver", target.namespace, driver) for verb in verbs
+            ]
+            refused = self._refused(user, alternatives)
+            if refused:
+                yield _STATUS.child("devices").forbidden(
+                    'changing status.devices requires resource="resourceclaims/driver",'
+                    f' verb="[{" ".join(verbs)}]" permission: {refused}'
+                )
 
-    def _require(self, user: User, alternatives: list[Attributes]) -> None:
-        if not any(
-            self._authorizer.authorize(user, attributes).allowed for attributes in alternatives
-        ):
-            raise refusal(user, alternatives[0], self._authorizer.authorize(user, alternatives[0]))
+    def _refused(self, user: User, alternatives: list[Attributes]) -> str:
+        """Return why none of the alternatives is allowed; empty if one is."""
+        decisions = [self._authorizer.authorize(user, one) for one in alternatives]
+        if any(decision.allowed for decision in decisions):
+            return ""
+        return str(refusal(user, alternatives[0], decisions[0]))
 
 
-def _attributes(verb: str, target: Target, part: str, name: str) -> Attributes:
+def _attributes(
+    verb: str, target: Target, part: str, namespace: str = "", name: str = ""
+) -> Attributes:
     resource = target.resource
-    return Attributes(
-        verb, resource.group, target.version, resource.plural, part, target.namespace, name
-    )
+    return Attributes(verb, resource.group, target.version, resource.plural, part, namespace, name)
 
 
 def changed_drivers(after: list[Obj], before: list[Obj]) -> list[str]:
@@ -82,11 +109,10 @@ def _reports_of(driver: str, reports: list[Obj]) -> Iterator[Obj]:
 
 
 def _is_on_node(user: User, status: Obj) -> bool:
-    """Report whether a user's credentials are of the one node that a claim is allocated on."""
+    """Report whether a service account runs on the one node that a claim is allocated on."""
     nodes = tuple(user.extra.get(NODE, ()))
+    if len(nodes) != 1 or not user.name.startswith("system:serviceaccount:"):
+        return False
     selector = (status.get("allocation") or {}).get("nodeSelector") or {}
-    return len(nodes) == 1 and any(
-        field.get("key") == "metadata.name" and field.get("values") == list(nodes)
-        for term in selector.get("nodeSelectorTerms") or ()
-        for field in term.get("matchFields") or ()
-    )
+    field = {"key": "metadata.name", "operator": "In", "values": list(nodes)}
+    return selector.get("nodeSelectorTerms") == [{"matchFields": [field]}]
