@@ -37,7 +37,7 @@ IPROUTE2 := .cache/iproute2
 .DEFAULT_GOAL := help
 # A target that failed halfway is built again the next time.
 .DELETE_ON_ERROR:
-.PHONY: help setup up fmt lint quick test clients bench robust kube conformance generate verify demo \
+.PHONY: help setup up fmt lint quick test clients bench robust kube conformance suites generate verify demo \
   dist image docs krew release audit lock clean
 
 help: ## list all targets
@@ -88,6 +88,10 @@ kube: $(DEV_STAMP) ## run the tests on a real control plane: KUBEBUILDER_ASSETS=
 conformance: $(DEV_STAMP) ## replay recorded responses of a real server; DIR=folder with api.jsonl
 	@test -n "$(DIR)" || { echo "usage: make conformance DIR=FOLDER [ARGS=…]" >&2; exit 2; }
 	$(BIN)/python tools/conformance.py $(DIR) --floor tests/conformance-floor.txt $(ARGS)
+
+suites: $(DEV_STAMP) ## run the test suites of kopf, kr8s, lightkube and the official client; DIR=their checkouts
+	@test -n "$(DIR)" || { echo "usage: make suites DIR=FOLDER [ARGS=--only kopf]" >&2; exit 2; }
+	$(BIN)/python tools/run_suites.py $(DIR) $(ARGS)
 
 generate: $(DEV_STAMP) ## update all generated files
 	$(BIN)/python tools/generate_types.py

@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from sully.api import build_scheme
+from sully.api.cluster.definitions import definitions as cluster_definitions
 from sully.api.resource.types import DeviceTaintRule
 from sully.client.calls import WriteGuard
 from sully.client.direct import DirectTransport
@@ -51,6 +52,7 @@ from sully.server.authentication.service_accounts import TokenAuthenticator
 from sully.server.authentication.token_requests import Issuer
 from sully.server.bootstrap import (
     ensure_authentication,
+    ensure_definitions,
     ensure_namespaces,
     ensure_policy,
     ensure_priority_classes,
@@ -178,6 +180,10 @@ async def running(config: Config, clock: Clock | None = None) -> AsyncIterator[C
         await ensure_namespaces(InProcess(api, ADMIN))
         await ensure_policy(InProcess(api, ADMIN), config.gates)
         await ensure_priority_classes(InProcess(api, APISERVER))
+        await ensure_definitions(
+            InProcess(api, APISERVER),
+            cluster_definitions(api.scheme.resources(), api.scheme.tables),
+        )
         api.audit = _audit_log(config, clock)
         if api.audit is not None:
             stack.callback(api.audit.close)

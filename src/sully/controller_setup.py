@@ -24,6 +24,7 @@ from sully.controllers.clusters.taint_expiry import ClusterTaintExpiryController
 from sully.controllers.clusters.wiring import HubSettings, add_hub
 from sully.controllers.customkinds import DEFINITIONS, listed_kinds
 from sully.controllers.deviceconflicts import ConflictIndex, DeviceConflictController
+from sully.controllers.devicetaintpolicies.controller import DeviceTaintPolicyController
 from sully.controllers.eviction.controller import BACKOFF as EVICTION_BACKOFF
 from sully.controllers.eviction.controller import WORKERS, EvictionController
 from sully.controllers.eviction.wiring import Access, make_describer, make_eviction
@@ -89,13 +90,17 @@ from sully.domain.workloads.ownership import Owned
 from sully.evictor.settings import EvictionOptions, eviction_options
 from sully.runtime.clock import Clock
 from sully.runtime.metrics import Metrics
+from sully.views.devicepolicies.facts import FactsView
 from sully.views.fleet_kinds import CLUSTERS, PLACEMENTS
 from sully.views.kinds import (
     CLAIMS,
     CLASSES,
+    DEVICE_HEALTH,
+    DEVICE_POLICIES,
     EVICTION_RECORDS,
     PAST_EVICTIONS,
     PATCHES,
+    POLICY_NODES,
     POOL_STATUS_REQUESTS,
     RULES,
     TAINT_RECORDS,
@@ -406,6 +411,28 @@ def _add_patchstatus(context: ControllerContext) -> None:
     )
 
 
+def _add_devicetaintpolicies(context: ControllerContext) -> None:
+    config, manager = context.config, context.manager
+    if not (config.serves(DEVICE_POLICIES) and config.serves(RULES)):
+        return
+    access, recorder = context.client(DeviceTaintPolicyController.name)
+    facts = FactsView(
+        inventory=context.inventory,
+        claims=manager.informer(CLAIMS),
+        nodes=manager.informer(POLICY_NODES),
+        health=manager.informer(DEVICE_HEALTH) if config.serves(DEVICE_HEALTH) else None,
+    )
+    controller = DeviceTaintPolicyController(
+        policies=manager.informer(DEVICE_POLICIES),
+        rules=manager.informer(RULES),
+        facts=facts,
+        transport=access,
+        recorder=recorder,
+        clock=context.clock,
+    )
+    manager.add(controller)
+
+
 def _add_poolstatus(context: ControllerContext) -> None:
     config = context.config
     if not (config.gates["DRAResourcePoolStatus"] and config.serves(POOL_STATUS_REQUESTS)):
@@ -539,6 +566,7 @@ CONTROLLERS: dict[str, Callable[[ControllerContext], None]] = {
     "patchstatus": _add_patchstatus,
     "poolstatus": _add_poolstatus,
     "deviceconflicts": _add_deviceconflicts,
+    "devicetaintpolicies": _add_devicetaintpolicies,
     "clusters": _add_clusters,
     "scheduling": _add_scheduling,
     "placement": _add_placement,

@@ -150,11 +150,14 @@ def test_programs_get_the_objects(server: Server) -> None:
         line.removeprefix("devicetaintrule.resource.k8s.io/x-worker-0000-")
         for line in (*marked.stderr.splitlines(), *freed.stderr.splitlines())
     ]
+    undo = next(line for line in said if line.startswith("  to undo:  "))
+    assert undo.startswith("  to undo:  kubectl delete devicetaintrule -l sully.dev/taint=")
     assert said == [
         "note: devices that appear later are not covered by these rules",
         "2 of 32 devices affected.",
         "gpu-6 created",
         "gpu-7 created",
+        undo,
         "gpu-6 deleted",
         "gpu-7 deleted",
     ]
@@ -222,6 +225,7 @@ def test_several_taints_at_once(server: Server) -> None:
         "1 of 32 devices affected.\n"
         "devicetaintrule.resource.k8s.io/x-d-none deleted\n"
         "devicetaintrule.resource.k8s.io/y created\n"
+        "  to undo:  kubectl delete devicetaintrule y\n"
     )
 
 

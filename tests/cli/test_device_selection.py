@@ -6,9 +6,17 @@ from typing import Any
 
 import pytest
 
+from cli.commandlines import parsed
 from manifests import Obj, slice_
 from sully.cli.client.device_selection import ALL_FIELDS, DeviceSelection, resolve
-from sully.cli.client.selection_args import CLASS, DEVICE, NODE, SelectionArgs, split_kind
+from sully.cli.client.selection_args import (
+    CLASS,
+    DEVICE,
+    NODE,
+    SelectionArgs,
+    read_selection,
+    split_kind,
+)
 from sully.cli.command import CommandError
 from sully.testing.clock import FakeClock
 from sully.views.snapshot.file import from_documents
@@ -141,6 +149,7 @@ REFUSED = {
     "a typo in a node and a device": (args("nod-1/gpu-0"), '(did you mean "node-1/gpu-0"?)'),
     "a node that is none": (args("node-3", kind=NODE), 'no devices found on node "node-3" (did'),
     "a typo in a driver": (args("gpu.example.con/node-1/gpu-0"), 'driver "gpu.example.con" not'),
+    "a node that is close to several": (args("node-3", kind=NODE), '(did you mean "node-1"?)'),
     "a typo in a full name": (args(f"{DRIVER}/node-1/gpu0"), 'in pool "node-1" (did you mean "g'),
     "a glob that matches nothing": (args("*/rack*"), 'no pool matches "rack*"'),
     "one of several": (args(A0, "gpu-9"), 'device "gpu-9" not found'),
@@ -153,7 +162,7 @@ REFUSED = {
     "a class that does not exist": (args(classes=("gpu",)), 'deviceclass "gpu" not found (did yo'),
     "a class without devices": (
         args(classes=("none",)),
-        "no devices found: none of 8 is selected by devices of class none",
+        "no devices found among 8: devices of class none",
     ),
     "CEL that does not compile": (args(expressions=("device.",)), "--cel device.: compile error"),
     "CEL of another type": (args(expressions=("1",)), "--cel 1: compile error"),
@@ -161,18 +170,22 @@ REFUSED = {
         args(expressions=(f"device.attributes['{DRIVER}'].model == 'b'",)),
         "on device net.example.com/net/shared: runtime error: no such key",
     ),
+    "CEL with a typo in an attribute": (
+        args(DRIVER, expressions=(f"device.attributes['{DRIVER}'].modle == 'b'",)),
+        'no such key: modle (did you mean "model"?)\n  attributes of this device: ',
+    ),
     "CEL that selects nothing": (
         args(DRIVER, expressions=("false",)),
-        f"none of 4 is selected by {DRIVER} matching false",
+        f"no devices found among 4: {DRIVER} matching false",
     ),
     "labels that are none": (args(labels="zone=="), "-l zone==:"),
     "labels of no node": (args(labels="zone=c"), "kubectl get nodes --show-labels"),
-    "a UUID of no device": (args(uuids=("GPU-cccc",)), "--uuid gpu-cccc: no device has it"),
+    "a UUID of no device": (args(uuids=("GPU-cccc",)), "--uuid GPU-cccc: no device has it"),
     "a UUID that drivers do not publish": (
         args("nics/nic-1", uuids=("GPU-cccc",)),
         "no device publishes such an attribute",
     ),
-    "a PCI address of no device": (args(pci=("ff:00.0",)), "--pci 0000:ff:00.0: no device has it"),
+    "a PCI address of no device": (args(pci=("ff:00.0",)), "--pci ff:00.0: no device has it"),
     "not a pattern": (args("a//b"), 'invalid device pattern "a//b"'),
     "a short form that may be missing": (
         args("node-9/gpu-0", allow_missing=True),
@@ -275,6 +288,8 @@ KINDS = {
     "nodes a": (NODE, ("a",)),
     "deviceclass a": (CLASS, ("a",)),
     "node/a node/b": (NODE, ("node/a", "node/b")),
+    "node/a.example.com": (NODE, ("node/a.example.com",)),
+    "deviceclass.resource.k8s.io/gpus": (CLASS, ("deviceclass.resource.k8s.io/gpus",)),
 }
 
 
@@ -283,7 +298,31 @@ def test_kinds(line: str, want: tuple[str, tuple[str, ...]]) -> None:
     assert split_kind(line.split()) == want
 
 
-@pytest.mark.parametrize("line", ["", "gpu-0", "nod a"])
-def test_what_is_no_kind(line: str) -> None:
-    with pytest.raises(CommandError, match="one of"):
+NO_KINDS = {
+    "": "",
+    "node-7": "for example: node node-7",
+    "gpu-0": "for example: node gpu-0",
+    "node-7/gpu-0": "for example: device node-7/gpu-0",
+    "gpu node-7/gpu-0": "for example: device node-7/gpu-0",
+    "nod a": 'did you mean "node"?',
+    "pod/web": "to find its devices:  sully explain pod/web",
+    "devicetaintrule.resource.k8s.io/r": "to delete rules:  sully untaint rule NAME...",
+}
+
+
+@pytest.mark.parametrize(("line", "want"), NO_KINDS.items(), ids=NO_KINDS)
+def test_what_is_no_kind(line: str, want: str) -> None:
+    with pytest.raises(CommandError, match="one of") as refused:
         split_kind(line.split())
+
+    assert want in str(refused.value)
+
+
+@pytest.mark.parametrize("flag", ["--cel", "--uuid", "--pci"])
+def test_empty_values(flag: str) -> None:
+    options = parsed("cordon", "device", flag, "")
+
+    with pytest.raises(CommandError, match=f"{flag}: the value is empty") as refused:
+        read_selection(options, DEVICE, ())
+
+    assert refused.value.code == 2

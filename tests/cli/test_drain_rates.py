@@ -22,7 +22,7 @@ from sully.cli.client.session import Session
 from sully.client.direct import DirectTransport
 from sully.client.objects import key_of
 from sully.client.options import DeleteOptions
-from sully.client.transport import Key
+from sully.client.transport import Key, UnreachableError
 from sully.domain.devices.pools import DeviceId
 from sully.domain.drain.rules import TAINT, decode_state
 from sully.planning.drain import DrainRequest
@@ -123,6 +123,18 @@ async def test_the_rate_counts_from_the_answer_of_a_server_that_was_stuck(world:
         assert await evictions(world, until=1) == [0]
         access.before["create pods/eviction"] = partial(world.clock.sleep, 50)
         assert await evictions(world, until=58) == [52, 54, 56, 58]
+
+
+async def test_a_server_that_does_not_answer_for_a_while_is_waited_for(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    access = Noted(world, "drain")
+    access.failures["patch devicetaintrules"] = [UnreachableError("refused") for _ in range(2)]
+    async with draining(world, "--rate", "1/2s", access=access) as drain:
+        assert await evictions(world, until=600) == [10, 12, 14, 16, 18, 20]
+        assert await drain == 0
+
+    assert capsys.readouterr().err.count("waiting: ") == 1
 
 
 async def test_another_run_goes_on_at_the_same_rate(world: World) -> None:

@@ -153,5 +153,5 @@ def test_what_a_file_of_one_namespace_lacks_is_said(
 
 
 def test_shells_offer_the_kinds() -> None:
-    assert candidates(["explain", "p"]) == ["pod", "patch", "placement"]
+    assert candidates(["explain", "p"]) == ["pod", "patch", "placement", "policy"]
     assert candidates(["explain", "pod", "x", "-o", ""]) == ["table", "json", "yaml"]

@@ -386,7 +386,8 @@ def test_nobody_is_asked_about_what_evicts_nobody(server: Server) -> None:
 
     assert (done.returncode, done.stdout) == (
         0,
-        "1 of 32 devices affected.\ndevicetaintrule.resource.k8s.io/calm created\n",
+        "1 of 32 devices affected.\ndevicetaintrule.resource.k8s.io/calm created\n"
+        "  to undo:  kubectl delete devicetaintrule calm\n",
     )
     assert "evictionsPerSecond" not in server.rules()["calm"]["spec"]["taint"]
 

@@ -31,7 +31,7 @@ from sully.machinery.compat import Compat
 from sully.testing.cluster import in_process
 from sully.views.kinds import PATCHES, PODS, RULES
 
-OURS = ("resourceslicepatches", "evictionrecords", "taintrecords")
+OURS = ("resourceslicepatches", "evictionrecords", "taintrecords", "devicetaintpolicies")
 HUB = "cluster.open-cluster-management.io"
 RULE: dict[str, Any] = {
     "kind": "DeviceTaintRule",
@@ -126,7 +126,14 @@ CASES = {
     ),
     "1.37 with our kinds": Case(
         with_kinds(recorded(), "sully.dev", "v1alpha1", *OURS),
-        {"scheduling", "deviceconflicts", "expiry", "history", "patchstatus"},
+        {
+            "scheduling",
+            "deviceconflicts",
+            "devicetaintpolicies",
+            "expiry",
+            "history",
+            "patchstatus",
+        },
         EVERYTHING,
         rules="v1",
     ),

@@ -21,6 +21,7 @@ from sully.client.transport import (
 from sully.machinery.errors import (
     Expired,
 )
+from sully.testing.patience import PATIENCE
 
 
 class TestWatch:
@@ -104,4 +105,4 @@ class TestWatch:
             events = http.watch(THINGS)
             assert await anext(events) == self.WANT[0]
             await events.aclose()
-            await asyncio.wait_for(left.wait(), 5)
+            await asyncio.wait_for(left.wait(), PATIENCE)

@@ -12,6 +12,8 @@ from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.core_v1 import ConfigMap
 from lightkube.types import PatchType
 
+from sully.testing.patience import PATIENCE
+
 pytestmark = pytest.mark.e2e
 
 
@@ -78,7 +80,7 @@ def test_apply_owns_fields(client: lightkube.Client, namespace: str) -> None:
 
 def test_a_watch_tells_what_happens(client: Any) -> None:
     client.create(config_map("first"))
-    watching = client.watch(ConfigMap, labels={"app": "light"}, server_timeout=20)
+    watching = client.watch(ConfigMap, labels={"app": "light"}, server_timeout=PATIENCE)
     # It connects when it is asked for the first time. What came and went before is not told.
     told = [_seen(next(watching))]
     client.create(config_map("w", x="1"))

@@ -25,6 +25,7 @@ _CLUSTER_WIDE = (
     "/apis/resource.k8s.io/v1alpha3/resourceslicepatches",
     "/apis/cluster.open-cluster-management.io/v1/managedclusters",
     "/apis/sully.dev/v1alpha1/clustertaintpolicies",
+    "/apis/sully.dev/v1alpha1/devicetaintpolicies",
 )
 
 

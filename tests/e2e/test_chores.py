@@ -17,6 +17,7 @@ from e2e.beside import plane as controlled
 from e2e.cluster import DRIVER, RESOURCE, Cluster, Obj, devices, pod, rule, template
 from sully.api.cluster.types import CLUSTER_NAME_LABEL
 from sully.testing.cluster import Process
+from sully.testing.patience import PATIENCE
 
 pytestmark = pytest.mark.e2e
 HUB = "cluster.open-cluster-management.io"
@@ -125,7 +126,9 @@ def test_roles_are_gathered(cluster: Cluster) -> None:
     )
     gathered = f'{{.rules[?(@.resources[0]=="{name}")].verbs[0]}}'
 
-    cluster.run("wait", f"--for=jsonpath={gathered}=get", "--timeout=180s", "clusterrole/view")
+    cluster.run(
+        "wait", f"--for=jsonpath={gathered}=get", f"--timeout={PATIENCE}s", "clusterrole/view"
+    )
 
     cluster.run("delete", "clusterrole", name)
 

@@ -11,6 +11,7 @@ import pytest
 from e2e.beside import plane as controlled
 from e2e.cluster import Cluster
 from sully.testing.cluster import Process
+from sully.testing.patience import PATIENCE
 
 pytestmark = pytest.mark.e2e
 GROUP = "cluster.open-cluster-management.io"
@@ -40,7 +41,7 @@ def hub(plane: Process, any_kubectl: Path, home: Path) -> Iterator[Cluster]:
 
 def until(hub: Cluster, path: str, value: str, what: str) -> None:
     """Wait until a field has a value."""
-    hub.run("wait", f"--for=jsonpath={{{path}}}={value}", "--timeout=180s", what)
+    hub.run("wait", f"--for=jsonpath={{{path}}}={value}", f"--timeout={PATIENCE}s", what)
 
 
 def tainted(hub: Cluster, what: str, key: str, effect: str = "NoSelect") -> None:

@@ -92,6 +92,50 @@ def test_a_driver_degrades_a_device(cluster: Cluster) -> None:
     cluster.replace(published)
 
 
+def policy(*steps: Obj, **spec: object) -> Obj:
+    return {
+        "apiVersion": "sully.dev/v1alpha1",
+        "kind": "DeviceTaintPolicy",
+        "metadata": {"name": "faults"},
+        "spec": {
+            "mode": "Enforce",
+            "selector": {"driver": DRIVER},
+            "sources": [{"name": "ecc", "driverTaint": {"key": "gpu.sully.dev/ecc-errors"}}],
+            "taint": {"key": "example.com/faulty"},
+            "steps": list(steps),
+            **spec,
+        },
+    }
+
+
+def test_a_policy_evicts_from_a_faulty_device_and_gives_it_back(cluster: Cluster) -> None:
+    (before,) = start(cluster, "app")
+    ((pool, device),) = cluster.devices(before)
+    cluster.apply(
+        policy(
+            {"effect": "NoSchedule"},
+            {"after": "100ms", "effect": "NoExecute"},
+            clearAfter="200ms",
+        )
+    )
+    published = slice_of(cluster, pool)
+    (sick,) = [each for each in published["spec"]["devices"] if each["name"] == device]
+    sick["taints"] = [{"key": "gpu.sully.dev/ecc-errors", "effect": "None"}]
+    cluster.replace(published)
+
+    cluster.gone(before)
+    cluster.rolled_out("app")
+    assert (pool, device) not in cluster.devices(*cluster.names("app"))
+    (rule_,) = cluster.get("devicetaintrules")["items"]
+    assert rule_["metadata"]["ownerReferences"][0]["name"] == "faults"
+    published = slice_of(cluster, pool)
+    for each in published["spec"]["devices"]:
+        each.pop("taints", None)
+    cluster.replace(published)
+    cluster.removed("devicetaintrule", rule_["metadata"]["name"])
+    cluster.run("delete", "devicetaintpolicies", "--all")
+
+
 def test_a_health_monitor_marks_a_device_by_name(cluster: Cluster) -> None:
     names = start(cluster, "app", 3)
     held = {cluster.devices(each)[0]: each for each in names}

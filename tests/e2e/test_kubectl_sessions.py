@@ -1,7 +1,7 @@
 """Every session in `sessions/`, typed with every kubectl there is.
 
-With controllers beside the server the oldest one and the usual one are enough: what differs between
-those and the others is how kubectl asks, not what the controllers do.
+With controllers beside the server the usual one is enough: what differs between it and the others
+is how kubectl asks, not what the controllers do.
 """
 
 import pytest
@@ -11,12 +11,13 @@ from e2e.beside import INSIDE, WHERE
 from e2e.kubectls import Kubectl
 from e2e.shell import Shell
 
+_USUAL = [kubectl for kubectl in kubectls.find() if kubectl.main][-1]
 CASES = {
     f"{name}-{kubectl}-{where}": (name, kubectl, where)
     for kubectl in kubectls.find()
     for name in session.names()
     if kubectl.main or session.is_core(name)
-    for where in (WHERE if kubectl.main else (INSIDE,))
+    for where in (WHERE if kubectl is _USUAL else (INSIDE,))
 }
 
 

@@ -54,7 +54,7 @@ def test_get_watch_tells_what_happens_in_order(shell: Shell) -> None:
     (shell.folder / "lease.yaml").write_text(LEASE)
     shell.run("kubectl create -f lease.yaml")
 
-    with following(shell, "kubectl get leases -w --request-timeout=180s") as watch:
+    with following(shell, f"kubectl get leases -w --request-timeout={PATIENCE}s") as watch:
         first = next_lines(watch, shell, 2)
         for step in (
             CHANGE.replace("HOLDER", "b"),
@@ -75,7 +75,9 @@ def test_output_watch_events_names_each_kind_of_change(shell: Shell) -> None:
     (shell.folder / "a.yaml").write_text(labelled)
     shell.run("kubectl create -f a.yaml")
 
-    command = "kubectl get configmaps -l seen -w --output-watch-events --request-timeout=180s"
+    command = (
+        f"kubectl get configmaps -l seen -w --output-watch-events --request-timeout={PATIENCE}s"
+    )
     with following(shell, command) as watch:
         first = next_lines(watch, shell, 2)
         shell.run("kubectl label configmap a seen=again --overwrite")
@@ -90,11 +92,11 @@ def test_output_watch_events_names_each_kind_of_change(shell: Shell) -> None:
 
 WAITS = {
     "a deletion": (
-        "kubectl wait --for=delete configmap/held --timeout=180s",
+        f"kubectl wait --for=delete configmap/held --timeout={PATIENCE}s",
         "configmap/held condition met",
     ),
     "the end of its own deletion": (
-        "kubectl delete configmap held --timeout=180s",
+        f"kubectl delete configmap held --timeout={PATIENCE}s",
         'configmap "held" deleted',
     ),
 }
@@ -135,7 +137,7 @@ def test_kubectl_waits_for_a_condition(shell: Shell, raw: Raw) -> None:
     }
 
     command = "kubectl wait --for=condition=EvictionInProgress=false devicetaintrule/hot"
-    with shell.start(f"{command} --timeout=180s") as child:
+    with shell.start(f"{command} --timeout={PATIENCE}s") as child:
         raw.request(
             "PATCH",
             "/apis/resource.k8s.io/v1/devicetaintrules/hot/status",

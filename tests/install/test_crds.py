@@ -65,6 +65,28 @@ OBJECTS: dict[str, Obj] = {
             ]
         }
     },
+    "DeviceTaintPolicy": {
+        "spec": {
+            "mode": "Enforce",
+            "selector": {"driver": "d", "nodeSelector": {"matchLabels": {"a": "b"}}},
+            "sources": [
+                {"name": "xid", "driverTaint": {"key": "k", "expression": "data.xid == 79"}},
+                {"name": "gone", "severity": "Critical", "notPublished": True},
+            ],
+            "taint": {"key": "example.com/faulty"},
+            "steps": [{"effect": "None"}, {"after": "2m", "effect": "NoSchedule"}],
+            "holdFor": "30s",
+            "clearAfter": "1h30m",
+            "flaps": {"count": 3, "within": "1h"},
+            "proof": {"type": "Manual"},
+            "limits": [{"scope": "Attribute", "attribute": "rack", "maxUnavailable": "10%"}],
+            "storm": {"devices": 20, "within": "5m"},
+        },
+        "status": {
+            "devices": [{"device": "d/p/x", "phase": "Tainted", "step": 0}],
+            "phases": {"Tainted": 1},
+        },
+    },
     "DeviceHealth": {
         # Of no node, so that the report has the name that all objects have here.
         "metadata": {"name": "a"},
@@ -172,6 +194,7 @@ def _unknown(found: Obj, value: Any) -> Iterator[str]:
 
 
 PATCH, RECORD, POLICY = "ResourceSlicePatch", "EvictionRecord", "ClusterTaintPolicy"
+DEVICES = "DeviceTaintPolicy"
 HEALTH = "DeviceHealth"
 _MANY = {f"a.example.com/x{number}": {"int": number} for number in range(32)}
 WRONG: dict[str, tuple[str, tuple[Any, ...], Any]] = {
@@ -181,6 +204,20 @@ WRONG: dict[str, tuple[str, tuple[Any, ...], Any]] = {
     "a delay of less than nothing": (POLICY, ("rules", 0, "clearAfterSeconds"), -1),
     "a condition of no type": (POLICY, ("rules", 0, "condition", "type"), ""),
     "a taint of clusters without a key": (POLICY, ("rules", 0, "taint", "key"), ""),
+    "nothing selected": (DEVICES, ("selector",), {}),
+    "everything and something": (DEVICES, ("selector", "matchAll"), True),
+    "no sources": (DEVICES, ("sources",), []),
+    "a source of no kind": (DEVICES, ("sources", 0), {"name": "a"}),
+    "a source of two kinds": (DEVICES, ("sources", 0, "notPublished"), True),
+    "no steps": (DEVICES, ("steps",), []),
+    "an effect of a gate": (DEVICES, ("steps", 0, "effect"), "PreferNoSchedule"),
+    "no duration": (DEVICES, ("holdFor",), "soon"),
+    "a mode of nobody": (DEVICES, ("mode",), "Maybe"),
+    "one flap": (DEVICES, ("flaps", "count"), 1),
+    "a proof of nobody": (DEVICES, ("proof", "type"), "Job"),
+    "more than all": (DEVICES, ("limits", 0, "maxUnavailable"), "101%"),
+    "less than nothing": (DEVICES, ("storm", "devices"), -1),
+    "a class that does not count": (DEVICES, ("limits", 0, "deviceClassName"), "gpu"),
     "a report of another": (HEALTH, ("reporter",), "b"),
     "a lease of nothing": (HEALTH, ("leaseDurationSeconds",), 0),
     "an address of nothing": (HEALTH, ("devices", 0, "pciAddress"), "3b:00"),

@@ -80,7 +80,7 @@ ALWAYS = {"capabilities", "metrics-auth"}
 CASES = {
     "as it comes": Case(
         Settings(),
-        {*ALWAYS, "history", "expiry", "patchstatus", "deviceconflicts", "scheduling"},
+        {*ALWAYS, *DEFAULT} - {"eviction"},
         {"--evictor=server", "--lease=sully-system/sully-controllers"},
     ),
     "as the evictor": Case(Settings(evictor="sully"), {*ALWAYS, *DEFAULT}, {"--evictor=sully"}),
@@ -133,6 +133,39 @@ def test_pods_may_do_nothing_on_their_node() -> None:
     }
     labels = found["Namespace", "sully-system"]["metadata"]["labels"]
     assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
+
+
+def test_agents_on_nodes_are_not_installed_unless_asked_for() -> None:
+    assert ("DaemonSet", "sully-monitor") not in by_name(objects(Settings()))
+
+
+def test_an_agent_may_only_report_and_do_nothing_on_its_node() -> None:
+    found = by_name(objects(Settings(monitor="nvml", namespace="elsewhere")))
+    pod = found["DaemonSet", "sully-monitor"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    role = found["ClusterRole", "sully:monitor"]
+
+    assert rights(role["rules"]) == {
+        ("sully.dev", "devicehealths", verb) for verb in ("create", "get", "update")
+    }
+    assert found["ClusterRoleBinding", "sully:monitor"]["subjects"] == [
+        {"kind": "ServiceAccount", "name": pod["serviceAccountName"], "namespace": "elsewhere"}
+    ]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert not pod.keys() & {"hostNetwork", "hostPID", "hostIPC", "volumes"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+    }
+
+
+def test_the_agent_takes_its_arguments(capsys: pytest.CaptureFixture[str]) -> None:
+    found = by_name(objects(Settings(monitor="nvml")))
+    (container,) = found["DaemonSet", "sully-monitor"]["spec"]["template"]["spec"]["containers"]
+
+    assert main([*container["args"], "--kubeconfig", "absent"]) == 1
+    assert "absent" in capsys.readouterr().err
 
 
 def test_metrics_are_not_for_everybody() -> None:
@@ -192,11 +225,12 @@ def test_the_components_are_what_install_does(kubectl: Kubectl, tmp_path: Path) 
     overlay.mkdir()
     parts = {
         "resources": ["../deploy"],
-        "components": ["../deploy/evictor", "../deploy/monitoring"],
+        "components": ["../deploy/evictor", "../deploy/monitor-nvml", "../deploy/monitoring"],
     }
     (overlay / "kustomization.yaml").write_text(json.dumps(parts))
 
-    assert by_name(kustomized(kubectl, overlay)) == by_name(objects(Settings(evictor="sully")))
+    want = by_name(objects(Settings(evictor="sully", monitor="nvml")))
+    assert by_name(kustomized(kubectl, overlay)) == want
 
 
 REFUSED = {

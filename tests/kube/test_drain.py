@@ -189,6 +189,14 @@ def test_a_device_stays_cordoned_when_its_node_is_given_back(cluster: Cluster) -
     assert "other taints still prevent scheduling" in done.stderr
     assert sorted(cluster.published("--tainted")) == [f"{DRIVER}/drain-0001/gpu-1"]
 
+    # Also if the command is repeated, as a script may do.
+    again = cluster.sully("uncordon", "node", "drain-0001")
+    assert again.returncode == 2
+    assert "other commands cordoned devices of this selection" in again.stderr
+    assert sorted(cluster.published("--tainted")) == [f"{DRIVER}/drain-0001/gpu-1"]
+    assert cluster.sully("uncordon", "node", "drain-0001", "--yes").returncode == 0
+    assert cluster.rules() == []
+
 
 def test_one_device_of_a_cordoned_node_is_given_back(cluster: Cluster) -> None:
     assert cluster.sully("cordon", "node", "drain-0001", "--yes").returncode == 0
@@ -237,6 +245,29 @@ def test_a_budget_that_blocks_ends_in_a_timeout_or_in_no_execute(cluster: Cluste
     done = cluster.sully(*words, "--then", "NoExecute")
     assert done.returncode == 0, done.stdout + done.stderr
     assert not cluster.uids() & before
+
+
+def test_idle_devices_are_waited_for(cluster: Cluster) -> None:
+    before = cluster.uids()
+    words = ("drain", "device", *cluster.devices(), "--when-idle", "--timeout", "1s", "--yes")
+
+    done = cluster.sully(*words)
+
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "pods of Deployment/web do not finish by themselves" in done.stderr
+    assert "2 pods have not finished." in done.stdout
+    assert cluster.uids() == before
+
+
+def test_rules_name_who_created_them(cluster: Cluster) -> None:
+    words = ("node", "drain-0001", "--reason", "firmware", "--yes")
+    assert cluster.sully("cordon", *words).returncode == 0
+
+    listed = json.loads(cluster.sully("rules", "-o", "json").stdout)["sources"]
+
+    assert [(x["createdBy"], x["description"]) for x in listed] == [
+        ("kubernetes-admin", "firmware")
+    ]
 
 
 def test_a_drain_that_is_interrupted_is_resumed_at_its_rate(cluster: Cluster) -> None:

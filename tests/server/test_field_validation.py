@@ -26,6 +26,17 @@ TOLD = {
         {},
         [REPEATED, '299 - "unknown field \\"colour\\""', '299 - "unknown field \\"more\\""'],
     ),
+    "in the order of the document": Told(
+        b'{"colour":1,"metadata":{"name":"a","x":1,"name":"a","y":1},"more":1}',
+        {},
+        [
+            '299 - "unknown field \\"colour\\""',
+            '299 - "unknown field \\"metadata.x\\""',
+            REPEATED,
+            '299 - "unknown field \\"metadata.y\\""',
+            '299 - "unknown field \\"more\\""',
+        ],
+    ),
     "with Warn": Told(
         b'{"metadata":{"name":"a"},"x":1}',
         {"fieldValidation": "Warn"},

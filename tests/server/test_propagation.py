@@ -51,6 +51,14 @@ async def test_the_policy_leaves_a_finalizer(
     assert "deletionTimestamp" in answer["metadata"]
 
 
+async def test_without_orphans_a_deletion_that_waits_is_only_accepted(calm: Asgi) -> None:
+    (await calm.post(SECRETS, secret("a", finalizers=["x.io/f"]))).ok(201)
+
+    answer = (await calm.delete(f"{SECRETS}/a", {"orphanDependents": False})).ok(202)
+
+    assert answer["metadata"]["finalizers"] == ["x.io/f"]
+
+
 async def test_in_the_url_it_means_the_same(calm: Asgi) -> None:
     (await calm.post(SECRETS, secret("a"))).ok(201)
 

@@ -297,6 +297,33 @@ def eviction(name: str, **options: Any) -> Obj:
     }
 
 
+BAD_EVICTIONS: dict[str, tuple[Obj, dict[str, str], str]] = {
+    "options that are checked before the body": (
+        {"kind": "Pod", "apiVersion": "policy/v1"},
+        {"dryRun": "x"},
+        'CreateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: ["x"]',
+    ),
+    "an unknown policy": (
+        eviction("a", propagationPolicy="x"),
+        {"dryRun": "All"},
+        'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "x"',
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("body", "query", "text"), BAD_EVICTIONS.values(), ids=BAD_EVICTIONS.keys()
+)
+async def test_options_of_evictions(
+    calm: Asgi, body: Obj, query: dict[str, str], text: str
+) -> None:
+    (await calm.post(PODS, pod("a"))).ok(201)
+
+    answer = await calm.post(f"{PODS}/a/eviction", body, **query)
+
+    assert (answer.code, answer.message.startswith(text)) == (422, True), answer.body
+
+
 async def running(server: Asgi, name: str) -> None:
     """Make a pod that runs and is ready."""
     body = pod(name, labels={"app": "x"})

@@ -11,6 +11,7 @@ import pytest
 
 from cuts import Wire, wire_to
 from etcds import Etcd
+from store.impatient import impatient
 from storekeys import pod
 from sully.runtime.clock import SystemClock
 from sully.runtime.deadlines import within
@@ -26,6 +27,7 @@ from sully.store.etcd.address import Address, Keys
 from sully.store.etcd.client import Client
 from sully.store.etcd.follower import Follower
 from sully.store.etcd.store import EtcdStore, begin_at
+from sully.testing.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -213,7 +215,7 @@ class TestCutOff:
     @pytest.fixture
     async def far(self, address: Address, wire: Wire) -> AsyncIterator[EtcdStore]:
         through = replace(address, endpoints=(f"127.0.0.1:{wire.port}",))
-        async with await EtcdStore.open(through, call_timeout=2.0) as store:
+        async with await EtcdStore.open(through) as store:
             yield store
 
     async def test_it_refuses_to_answer_from_the_past(
@@ -225,9 +227,9 @@ class TestCutOff:
             wire.cut()
             await near.commit([Put(A, b"2")])
 
-            with pytest.raises(UnavailableError):
+            with impatient(far), pytest.raises(UnavailableError):
                 await far.get(A)
-            with pytest.raises(UnavailableError):
+            with impatient(far), pytest.raises(UnavailableError):
                 await far.commit([Put(B, b"1")])
             wire.mend()
 
@@ -298,7 +300,10 @@ class TestCutOff:
         async with await EtcdStore.open(address) as near:
             watch = near.watch("pods", after=near.revision)
             wire.silent = True
-            with pytest.raises(UncertainError, match="whether etcd has applied the write"):
+            with (
+                impatient(far),
+                pytest.raises(UncertainError, match="whether etcd has applied the write"),
+            ):
                 await far.commit([Put(A, b"1")])
             assert far.newest(A) is None
             await near.catch_up()
@@ -306,14 +311,11 @@ class TestCutOff:
 
 
 async def test_nobody_answers() -> None:
-    clock = SystemClock()
-    client = Client(Address(("127.0.0.1:1", "127.0.0.1:2")), clock, timeout=0.3)
-    before = clock.monotonic()
-    with pytest.raises(UnavailableError, match="no etcd member answers"):
-        await client.compact(1)
-    await client.close()
-
-    assert clock.monotonic() - before < 5
+    client = Client(Address(("127.0.0.1:1", "127.0.0.1:2")), SystemClock(), timeout=0.3)
+    async with asyncio.timeout(PATIENCE):
+        with pytest.raises(UnavailableError, match="no etcd member answers"):
+            await client.compact(1)
+        await client.close()
 
 
 async def test_other_users_do_not_make_a_quiet_store_fall_out_of_its_history() -> None:
@@ -375,9 +377,9 @@ async def test_a_read_is_everybodys_and_has_no_end_of_its_own(
 async def test_what_was_written_is_not_said_to_have_failed_because_no_watch_tells_of_it(
     address: Address,
 ) -> None:
-    async with await EtcdStore.open(address, call_timeout=0.2) as store:
+    async with await EtcdStore.open(address) as store:
         store._following.cancel()
-        with pytest.raises(UncertainError):
+        with impatient(store), pytest.raises(UncertainError):
             await store.commit([Put(A, b"there", expect=0)])
     async with await EtcdStore.open(address) as other:
         found = await other.get(A)

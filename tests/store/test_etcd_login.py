@@ -11,6 +11,7 @@ import pytest
 
 from cuts import wire_to
 from etcds import Etcd
+from store.impatient import impatient
 from sully.store.base import Put, StoreKey
 from sully.store.errors import UnavailableError, UncertainError
 from sully.store.etcd.address import Address, Login
@@ -132,10 +133,10 @@ async def test_a_password_that_is_changed_meanwhile(etcd: Etcd, password: Path) 
 
 
 async def test_rights_that_are_taken_and_given_back(etcd: Etcd, password: Path) -> None:
-    async with await EtcdStore.open(address(etcd, password), call_timeout=2.0) as store:
+    async with await EtcdStore.open(address(etcd, password)) as store:
         await store.commit([Put(thing(0), b"")])
         etcd.control("user", "revoke-role", "sully", "sully", user=ROOT)
-        with pytest.raises(UnavailableError, match="permission denied"):
+        with impatient(store), pytest.raises(UnavailableError, match="permission denied"):
             await store.commit([Put(thing(1), b"")])
         etcd.control("user", "grant-role", "sully", "sully", user=ROOT)
         await store.commit([Put(thing(2), b"")])
@@ -150,7 +151,7 @@ async def test_a_refusal_after_a_lost_answer_says_nothing_about_the_write(
     where = address(etcd, password)
     async with wire_to(etcd.members[0].client) as wire, await EtcdStore.open(where) as near:
         through = replace(where, endpoints=(f"127.0.0.1:{wire.port}",))
-        async with await EtcdStore.open(through, call_timeout=2.0) as far:
+        async with await EtcdStore.open(through) as far:
             watch = near.watch("pods", after=near.revision)
             wire.silent = True
             writing = asyncio.ensure_future(far.commit([Put(thing(0), b"")]))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from etcds import Etcd, Files, Member
+from store.impatient import impatient
 from sully.server.net.tls import Authority
 from sully.store.base import Put, StoreKey
 from sully.store.errors import UnavailableError, UncertainError
@@ -115,14 +116,14 @@ async def test_a_member_that_dies_in_the_middle_of_writes(cluster: Etcd, victim:
 
 async def test_without_a_majority_nothing_is_acknowledged(cluster: Etcd) -> None:
     address = Address(cluster.address.endpoints, "/minority")
-    async with await EtcdStore.open(address, call_timeout=2.0) as store:
+    async with await EtcdStore.open(address) as store:
         await store.commit([Put(thing(0), b"")])
         for member in cluster.members[:2]:
             cluster.kill(member)
         try:
-            with pytest.raises(UnavailableError):
+            with impatient(store), pytest.raises(UnavailableError):
                 await store.commit([Put(thing(1), b"")])
-            with pytest.raises(UnavailableError):
+            with impatient(store), pytest.raises(UnavailableError):
                 await store.get(thing(0))
         finally:
             for member in cluster.members[:2]:

@@ -20,6 +20,7 @@ from types import CodeType, ModuleType
 from probes import instrument
 from probes.instrument import Arc, instrumented
 
+_Compiled = tuple[CodeType, list[list[Arc]]]
 _hits: dict[str, list[int]] = {}
 _version = os.stat(str(instrument.__file__)).st_mtime_ns
 
@@ -51,14 +52,27 @@ class _Loader(SourceFileLoader):
         return compiled(Path(self.get_filename(fullname)))[0]
 
 
-def compiled(path: Path) -> tuple[CodeType, list[list[Arc]]]:
+def compiled(path: Path) -> _Compiled:
     """Return the code of a module with probes, and the arcs of each probe."""
     stat, cache = path.stat(), Path(cache_from_source(str(path), optimization="probes"))
     key = (_version, stat.st_mtime_ns, stat.st_size)
+    if (cached := _cached(cache, key)) is not None:
+        return cached
+    # Workers of a run import the same modules at the same time: the first one compiles.
+    with open(str(instrument.__file__), "rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _cached(cache, key) or _compile(path, cache, key)
+
+
+def _cached(cache: Path, key: tuple[int, ...]) -> _Compiled | None:
     if cache.exists():
         cached_key, code, arcs = marshal.loads(cache.read_bytes())
         if cached_key == key:
             return code, arcs
+    return None
+
+
+def _compile(path: Path, cache: Path, key: tuple[int, ...]) -> _Compiled:
     tree, arcs = instrumented(path.read_bytes(), str(path))
     code = compile(tree, path, "exec", dont_inherit=True)
     if not sys.dont_write_bytecode:

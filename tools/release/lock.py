@@ -13,9 +13,16 @@ _FLAGS = (
     "--no-header",
 )
 LOCKS: dict[str, tuple[str, ...]] = {
-    "dev": ("pyproject.toml", "--extra=etcd", "--extra=testing", "--group=dev"),
+    "dev": (
+        "pyproject.toml",
+        "--extra=etcd",
+        "--extra=monitor",
+        "--extra=testing",
+        "--group=dev",
+    ),
     "run": ("pyproject.toml",),
     "etcd": ("pyproject.toml", "--extra=etcd"),
+    "monitor": ("pyproject.toml", "--extra=monitor"),
     "build": ("--group=build",),
     "release": ("--group=release",),
 }

@@ -16,7 +16,11 @@ from release.project import ROOT, ReleaseError, run
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 _READY = re.compile(r"ready after +([\d.]+) s")
 _PATIENCE = 120
-_EXTRAS = {"etcd": "import grpc, google.protobuf", "testing": "import pytest"}
+_EXTRAS = {
+    "etcd": "import grpc, google.protobuf",
+    "monitor": "import pynvml",
+    "testing": "import pytest",
+}
 
 
 @dataclass(frozen=True)

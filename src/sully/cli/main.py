@@ -38,12 +38,14 @@ COMMANDS = {
     "evictions": Entry("inspect.evictions", "Inspect", "List, pause and resume evictions"),
     "explain": Entry("inspect.explain", "Inspect", "Explain the state of an object"),
     "history": Entry("inspect.history", "Inspect", "List past taints and evictions"),
+    "policies": Entry("inspect.policies", "Inspect", "List device policies, approve and clear"),
     "rules": Entry("inspect.rules", "Inspect", "List what taints devices, and its effects"),
     "snapshot": Entry("inspect.snapshot", "Inspect", "Save the state of a cluster to a file"),
     "status": Entry("inspect.status", "Inspect", "Show the state of all devices on one screen"),
     "cordon": Entry("change.cordon", "Change", "Prevent scheduling on devices"),
     "drain": Entry("change.drain", "Change", "Cordon devices and evict the pods on them"),
     "plan": Entry("change.plan", "Change", "Preview the effects of a change"),
+    "signal": Entry("change.signal", "Change", "Report a fault of devices"),
     "taint": Entry("change.taint", "Change", "Taint devices or clusters"),
     "uncordon": Entry("change.uncordon", "Change", "Allow scheduling on devices again"),
     "untaint": Entry("change.untaint", "Change", "Remove taints from devices or clusters"),
@@ -54,6 +56,10 @@ COMMANDS = {
     "controllers": Entry("run.controllers", "Run", "Run controllers against an API server"),
     "install": Entry("run.install", "Run", "Install Sully in a Kubernetes cluster"),
     "kubeconfig": Entry("run.kubeconfig", "Run", "Create a kubeconfig for a user"),
+    "monitor": Entry("run.monitor", "Run", "Report the health of the devices of this node"),
+    "signal-receiver": Entry(
+        "run.signal_receiver", "Run", "Receive alerts and other signals about devices"
+    ),
     "simulate-nodes": Entry(
         "run.simulate_nodes", "Run", "Simulate nodes with devices on an API server"
     ),
@@ -121,7 +127,7 @@ class Program(click.Group):
                     for name, entry in COMMANDS.items()
                     if entry.group == group
                 ]
-                formatter.write_dl(rows, col_spacing=15 - max(len(name) for name, _ in rows))
+                formatter.write_dl(rows, col_spacing=17 - max(len(name) for name, _ in rows))
         with formatter.section("Examples"):
             for line in _EXAMPLES.splitlines():
                 formatter.write(f"  {line}".rstrip() + "\n")

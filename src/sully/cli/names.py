@@ -40,6 +40,7 @@ _KINDS: Mapping[str, tuple[str, Sequence[str]]] = {
     "statefulsets": ("apps", ("v1",)),
     "daemonsets": ("apps", ("v1",)),
     "jobs": ("batch", ("v1",)),
+    "devicetaintpolicies": ("sully.dev", ("v1alpha1",)),
     "managedclusters": (_CLUSTER_GROUP, ("v1",)),
     "placements": (_CLUSTER_GROUP, ("v1beta1",)),
 }
@@ -63,6 +64,7 @@ SUBJECTS = {
     "statefulset": "statefulsets",
     "daemonset": "daemonsets",
     "job": "jobs",
+    "policy": "devicetaintpolicies",
 }
 """The resource that each KIND of a command stands for."""
 

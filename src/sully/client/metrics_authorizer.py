@@ -1,4 +1,4 @@
-"""Authorizes requests for metrics by asking the API server.
+"""Authorizes requests for metrics, and of senders of signals, by asking the API server.
 
 As in controller-runtime, the bearer token of a request goes into a TokenReview, and the user it
 stands for into a SubjectAccessReview for the path. Results are cached for a minute, so that a
@@ -45,8 +45,9 @@ class _CachedResult:
 class MetricsAuthorizer:
     """Checks bearer tokens."""
 
-    def __init__(self, transport: Transport, clock: Clock) -> None:
+    def __init__(self, transport: Transport, clock: Clock, *, verb: str = "get") -> None:
         self._transport = transport
+        self._verb = verb
         self._clock = clock
         # By hash, so that memory holds no tokens; oldest first.
         self._results: dict[bytes, _CachedResult] = {}
@@ -54,7 +55,7 @@ class MetricsAuthorizer:
         self._requests = asyncio.Semaphore(_MOST_REQUESTS)
 
     async def check(self, authorization: str, path: str) -> int:
-        """Return 200 for a request that may read a path, else the code of the answer."""
+        """Return 200 for a request that is allowed for a path, else the code of the answer."""
         scheme, _, token = authorization.strip().partition(" ")
         if scheme.lower() != "bearer" or not token or len(token) > _MOST_TOKEN:
             return UNAUTHENTICATED
@@ -66,7 +67,7 @@ class MetricsAuthorizer:
             async with self._requests:
                 code = await self._review(token, path)
         except (ApiError, UnreachableError, UnreadableError) as error:
-            _log.warning("failed to authorize a metrics request", error=str(error))
+            _log.warning("failed to authorize a request", path=path, error=str(error))
             return known.code if known is not None else UNKNOWN
         self._cache(key, code)
         return code
@@ -80,7 +81,7 @@ class MetricsAuthorizer:
         spec = {
             "user": user.get("username", ""),
             **{name: user[name] for name in ("groups", "uid", "extra") if user.get(name)},
-            "nonResourceAttributes": {"path": path, "verb": "get"},
+            "nonResourceAttributes": {"path": path, "verb": self._verb},
         }
         access = await self._transport.create(ACCESS_REVIEWS, {"spec": spec})
         return OK if (access.get("status") or {}).get("allowed") else FORBIDDEN

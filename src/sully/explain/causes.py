@@ -265,6 +265,23 @@ class WorkloadFacts(msgspec.Struct, frozen=True, kw_only=True):
     loops: tuple[Note, ...] = ()
 
 
+class DevicePolicyFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A DeviceTaintPolicy, as its controller reports on it."""
+
+    name: str
+    mode: str
+    taint: str
+    devices: int = 0
+    faulty: int = 0
+    unavailable: int = 0
+    waiting: int = 0
+    """Devices that wait for approval."""
+    held: int = 0
+    """Devices that a limit holds back."""
+    at: datetime | None = None
+    """When it changes a taint next."""
+
+
 class LimitedFacts(msgspec.Struct, frozen=True, kw_only=True):
     """An object that the caller is not allowed to see."""
 
@@ -288,6 +305,7 @@ Facts = (
     | PlacementFacts
     | NodeFacts
     | WorkloadFacts
+    | DevicePolicyFacts
     | LimitedFacts
 )
 

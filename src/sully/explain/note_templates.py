@@ -174,6 +174,7 @@ StaleStatus: Its status is stale, nothing updates it: {condition}[ since {at}][,
 PartlyInactive: {why:sentence}
 RemoveTaints: To remove the taint: {steps:semicolon}.
 DeleteRule: delete rule {rule}
+ClearDevice: repair the device, then run: sully policies clear {policy} {device}
 ClearTaint: have {source} remove its taint
 UndecidedDevices: It cannot be determined whether it selects some devices: {device}: {error}[ (and
     {more} more)].
@@ -187,6 +188,7 @@ Expires: It [{overdue:?}should have expired|expires] at {at}.
 NotRecorded: How many pods were evicted so far is not recorded here: the controller that evicts
     counts only since it was started, and reports up to ten seconds late. Sully's own keeps records
     (sully install --evictor sully).
+PolicyProblem: {message:sentence}
 Overrides: patch {patch} ({values})
 ClusterTaint: taint {taint}[, added {added}][ by {by}| with {program}][{by:?}{condition:?} because
     its condition {condition}[ is {status}| was never reported]][, reason {why:quoted}][, until

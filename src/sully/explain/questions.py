@@ -11,6 +11,7 @@ from sully.explain.causes import Finding
 from sully.explain.explanation import Explanation
 from sully.explain.facts.claims import find_claim
 from sully.explain.facts.clusters import find_cluster
+from sully.explain.facts.device_policies import find_device_policy
 from sully.explain.facts.devices import find_device
 from sully.explain.facts.limited import (
     limited_cluster,
@@ -28,7 +29,7 @@ from sully.explain.kinds import DEVICE_KINDS, LABELED_PODS
 from sully.explain.reader import Reader
 from sully.explain.render import render
 from sully.views.fleet_kinds import BINDINGS, CLUSTERS, DECISIONS, PLACEMENTS, SETS
-from sully.views.kinds import CLAIMS, PATCHES, RULES, SLICES
+from sully.views.kinds import CLAIMS, DEVICE_POLICIES, PATCHES, RULES, SLICES
 from sully.views.snapshot.kinds import FLEET, NODES, WORKLOADS
 
 Find = Callable[[Reader, Key], Finding | None]
@@ -98,6 +99,9 @@ QUESTIONS = {
     **{kind.kind.lower(): _workload(kind) for kind in WORKLOADS},
     "placement": Question(
         "Placement", find_placement, FLEET, _PLACED, limited_placement, namespaced=True
+    ),
+    "policy": Question(
+        DEVICE_POLICIES.kind, find_device_policy, (DEVICE_POLICIES,), (DEVICE_POLICIES,)
     ),
     "cluster": Question("ManagedCluster", find_cluster, FLEET, _PLACED, limited_cluster),
 }

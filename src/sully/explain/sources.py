@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sully.api.resource.annotations import CREATED_BY, DESCRIPTION, expiry, pause_reason
+from sully.api.resource.annotations import DESCRIPTION, creator_of, expiry, pause_reason
 from sully.api.resource.types import DeviceTaintRule, ResourceSlice, ResourceSlicePatch
 from sully.api.sully.types import TaintRecord
 from sully.domain.devices.taints import SourcedTaint
@@ -66,7 +66,7 @@ def origins_of(taints: Iterable[SourcedTaint]) -> tuple[str, ...]:
 
 def author(metadata: ObjectMeta) -> str:
     """Return the user who created an object, where the server records it."""
-    return metadata.annotations.get(CREATED_BY, "")
+    return creator_of(metadata.annotations)
 
 
 def program(metadata: ObjectMeta, *fields: str) -> str:

@@ -21,6 +21,8 @@ _AUTHOR: Final = (
 )
 WORKLOAD_KINDS: Final = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job")
 _MACROS: Final = {
+    "policy-devices": "It is for {devices:device}, of which {faulty} have a fault and {unavailable}"
+    " are unavailable because of it.[ The next taint changes at {at}.]",
     "node-devices": "It has {devices:device}: {used} in use, {free} free, {tainted} tainted.",
     "on": "{subject} is on node {node}",
     "pending": "{subject} [has been Pending since {since}|is Pending]",
@@ -399,6 +401,29 @@ NotAllowed (NotVisible): {subject} has {clusters:cluster}[ ({clusters})][ since 
   > <ask>
 """
 
+_DEVICE_POLICY: Final = """
+NotProcessed (Pending): {subject} has not been processed: no controller has reported on it yet.
+  > Check that 'sully controllers' run, or 'sully up'.
+StormOfFaults (Stopped): {subject} stopped[ at {since}]: too many devices had new faults at the same
+    time. Their taints stay, and no further step begins.
+  <policy-devices>
+  > Find the common cause of the faults, then run: sully policies resume {name}
+SelectsNoDevice (Inactive): {subject} is for no published device.
+  > Compare its selector with the output of 'sully devices'.
+DryRun (DryRun): {subject} only reports: {unavailable:device} would be unavailable.
+  <policy-devices>
+  > Set spec.mode to Enforce to let it taint devices.
+ApprovalNeeded (Active): {subject} waits for the approval of {waiting:device}.
+  <policy-devices>
+  > Approve a taint with: sully policies approve {name} DEVICE
+LimitReached (Active): {subject} holds back {held:device}: more must not be unavailable.
+  <policy-devices>
+  > Repair a tainted device, or raise spec.limits.
+FaultsFound (Active): {subject} sets taint {taint}.
+  <policy-devices>
+NoFault (Idle): {subject} is for {devices:device}, and none has a fault.
+"""
+
 _MACRO: Final = re.compile(r"<([\w-]+)>")
 
 
@@ -433,6 +458,7 @@ CAUSES: Final = {
     "Node": _rows(_NODE),
     **{kind: _rows(_WORKLOAD) for kind in WORKLOAD_KINDS},
     "ManagedCluster": _rows(_CLUSTER),
+    "DeviceTaintPolicy": _rows(_DEVICE_POLICY),
     "Placement": _rows(_PLACEMENT),
 }
 """By kind and cause."""

@@ -25,6 +25,7 @@ _NOUNS: Final = {
     "ResourceSlice": "slice",
     "ResourceSlicePatch": "patch",
     "ClusterTaintPolicy": "policy",
+    "DeviceTaintPolicy": "policy",
 }
 
 

@@ -6,7 +6,7 @@ expression compiles, readers of the object check.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sully.api.cluster.types import HEALTH_KEYS
@@ -18,6 +18,19 @@ from sully.api.resource.validation.devices import TEXT_MAX as ATTRIBUTE_MAX
 from sully.api.resource.validation.names import IDENTIFIER_MAX, POOL_MAX
 from sully.api.resource.validation.rules import PATCH_VALUES_MAX
 from sully.api.resource.validation.taints import DESCRIPTION_MAX, TAINTS_MAX
+from sully.api.sully.device_policy_validation import (
+    CRITERIA,
+    FAULTS,
+    FLAPS_MAX,
+    IDENTITIES_MAX,
+    KINDS_OF_SOURCES,
+    LIMITS_MAX,
+    NO_CRITERIA,
+    SOURCES_MAX,
+    STEPS_MAX,
+    VALUES_MAX,
+)
+from sully.api.sully.durations import PATTERN as DURATION
 from sully.api.sully.health import (
     IDENTITY_MAX,
     LONGEST_LEASE,
@@ -93,6 +106,13 @@ def _size(name: str) -> str:
     return f"(has(self.{name}) ? self.{name}.size() : 0)"
 
 
+def _count(names: Sequence[str]) -> str:
+    """Count the fields of an object that are set."""
+    return " + ".join(f"(has(self.{name}) ? 1 : 0)" for name in names)
+
+
+_DURATION: Obj = {"maxLength": 64, "pattern": DURATION}
+_AMOUNT: Obj = {"minimum": 0, "pattern": "^([0-9]{1,2}|100)%$"}
 _NODE = "(has(self.nodeName) ? self.nodeName : '')"
 _REPORT_NAME = (
     "has(self.spec.nodeName) ? self.metadata.name in [self.spec.nodeName, self.spec.nodeName + '.'"
@@ -173,6 +193,60 @@ LIMITS: Mapping[str, Obj] = {
         **_rule(f"!(self in {sorted(HEALTH_KEYS)})", "is set by the hub from the cluster's health"),
     },
     "ClusterTaintPolicyTaint.value": _LABEL_VALUE,
+    # DeviceTaintPolicy
+    "DeviceTaintPolicySpec.mode": {"default": "DryRun"},
+    "DeviceTaintPolicySpec.identityAttribute": {"default": "uuid", **_LABEL_KEY},
+    "DeviceTaintPolicySpec.onDelete": {"default": "Delete"},
+    "DeviceTaintPolicySpec.sources": {"minItems": 1, "maxItems": SOURCES_MAX},
+    "DeviceTaintPolicySpec.steps": {"minItems": 1, "maxItems": STEPS_MAX},
+    "DeviceTaintPolicySpec.limits": {"maxItems": LIMITS_MAX},
+    "DeviceTaintPolicySpec.holdFor": _DURATION,
+    "DeviceTaintPolicySpec.clearAfter": _DURATION,
+    "DeviceTaintPolicySelector": _rules(
+        (f"(has(self.matchAll) && self.matchAll) || {_count(CRITERIA)} > 0", NO_CRITERIA),
+        (
+            f"!(has(self.matchAll) && self.matchAll) || {_count(CRITERIA)} == 0",
+            "matchAll must not be set with other criteria",
+        ),
+    ),
+    "DeviceTaintPolicySelector.driver": _DRIVER,
+    "DeviceTaintPolicySelector.pool": _POOL,
+    "DeviceTaintPolicySelector.device": _LABEL,
+    "DeviceTaintPolicySelector.deviceClassName": _SUBDOMAIN,
+    "DeviceTaintPolicySelector.selectors": {"maxItems": SELECTORS_MAX},
+    "DeviceTaintPolicySelector.identities": _each({"maxLength": ATTRIBUTE_MAX}, IDENTITIES_MAX),
+    "DeviceTaintPolicySource": _rule(
+        f"{_count(KINDS_OF_SOURCES)} == 1",
+        f"must have exactly one of {', '.join(KINDS_OF_SOURCES)}",
+    ),
+    "DeviceTaintPolicySource.name": _LABEL,
+    "DeviceTaintPolicySource.severity": {"default": "Major"},
+    "DeviceTaintPolicySource.notPublished": {"enum": [True]},
+    "DeviceTaintPolicyDriverTaint.key": _LABEL_KEY,
+    "DeviceTaintPolicyDriverTaint.value": _LABEL_VALUE,
+    "DeviceTaintPolicyDriverTaint.expression": {"maxLength": EXPRESSION_MAX},
+    "DeviceTaintPolicyAttributes.expression": {"minLength": 1, "maxLength": EXPRESSION_MAX},
+    "DeviceTaintPolicyCondition.type": _LABEL_KEY,
+    "DeviceTaintPolicyHealth.statuses": _each({"enum": list(FAULTS)}, len(FAULTS)),
+    "DeviceTaintPolicyHealth.keys": _each({"maxLength": 317}, VALUES_MAX),
+    "DeviceTaintPolicyHealth.values": _each({"maxLength": 317}, VALUES_MAX),
+    "DeviceTaintPolicyNodeTaint.key": _LABEL_KEY,
+    "DeviceTaintPolicyNodeTaint.value": _LABEL_VALUE,
+    "DeviceTaintPolicyTaint.key": _LABEL_KEY,
+    "DeviceTaintPolicyTaint.value": _LABEL_VALUE,
+    "DeviceTaintPolicyStep.after": _DURATION,
+    "DeviceTaintPolicyStep.minSeverity": {"default": "Minor"},
+    "DeviceTaintPolicyFlaps.count": {"minimum": 2, "maximum": FLAPS_MAX},
+    "DeviceTaintPolicyFlaps.within": _DURATION,
+    "DeviceTaintPolicyLimit": _rules(
+        ("(self.scope == 'Class') == has(self.deviceClassName)", "deviceClassName is for Class"),
+        ("(self.scope == 'Attribute') == has(self.attribute)", "attribute is for Attribute"),
+    ),
+    "DeviceTaintPolicyLimit.deviceClassName": _SUBDOMAIN,
+    "DeviceTaintPolicyLimit.attribute": _LABEL_KEY,
+    "DeviceTaintPolicyLimit.maxUnavailable": _AMOUNT,
+    "DeviceTaintPolicyStorm.devices": _AMOUNT,
+    "DeviceTaintPolicyStorm.within": _DURATION,
     # DeviceHealth
     "DeviceHealth": _rule(_REPORT_NAME, f"metadata.name {WRONG_NAME}"),
     "DeviceHealthSpec": _rules(

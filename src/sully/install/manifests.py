@@ -12,6 +12,7 @@ import yaml
 
 from sully.install.admission import patch_warning
 from sully.install.crds import definitions
+from sully.install.node_agent import node_agent
 from sully.install.rbac import discovery_rules, lease_rules, review_rules, rules_of
 from sully.install.workload import (
     NAME,
@@ -36,6 +37,8 @@ OPTIONAL = frozenset(
     )
 )
 """Kinds that a server may lack: everything works without them."""
+AGENTS = "monitor"
+"""The subject of what runs on nodes, which is not installed unless it is asked for."""
 
 
 def manifests(settings: Settings) -> dict[str, list[Obj]]:
@@ -51,6 +54,7 @@ def manifests(settings: Settings) -> dict[str, list[Obj]]:
             budget(settings),
             network_policy(settings),
         ],
+        **({AGENTS: node_agent(settings)} if settings.monitor else {}),
         "monitoring": [monitor(settings)],
     }
 

@@ -39,6 +39,7 @@ AGENTS: dict[str, tuple[str, ...]] = {
     "patchstatus": ("slice-patch-status-controller",),
     "poolstatus": ("resourcepoolstatusrequest-controller",),
     "deviceconflicts": ("device-conflict-controller",),
+    "devicetaintpolicies": ("device-taint-policy-controller",),
     "clusters": (
         "managed-cluster-controller",
         "managed-cluster-lease-controller",
@@ -158,6 +159,15 @@ RIGHTS: dict[str, tuple[Obj, ...]] = {
     "patchstatus": (*_DEVICES, on(_PATCHES, f"{PATCHES}/status", "patch"), _EVENTS),
     "poolstatus": (),
     "deviceconflicts": (*_DEVICES, on(RESOURCE, "resourceclaims", READ), _EVENTS),
+    "devicetaintpolicies": (
+        on(RESOURCE, "deviceclasses resourceclaims resourceslices", READ),
+        on(RESOURCE, "devicetaintrules", f"create delete patch {READ}"),
+        on(_PATCHES, PATCHES, READ),
+        on("core", "nodes", READ),
+        on(OURS, "devicehealths devicetaintpolicies", READ),
+        on(OURS, "devicetaintpolicies/status", "patch"),
+        _EVENTS,
+    ),
     "clusters": (
         # It may not escalate: it has what it grants to the agents of clusters.
         on(CLUSTER, "managedclusters", f"patch update {READ}"),
@@ -199,23 +209,19 @@ RIGHTS: dict[str, tuple[Obj, ...]] = {
 }
 """The rules of each controller, by the name that `--only` takes."""
 
+_BUDGET_RULES: tuple[Obj, ...] = (
+    on("core", "pods/eviction", "create"),
+    on("policy", "poddisruptionbudgets", READ),
+)
+_POOL_STATUS_RULES: tuple[Obj, ...] = (
+    on(RESOURCE, POOL_STATUS_REQUESTS, f"delete {READ}"),
+    on(RESOURCE, f"{POOL_STATUS_REQUESTS}/status", "update"),
+    on(RESOURCE, f"deviceclasses devicetaintrules {PATCHES} resourceslices", READ),
+    on(RESOURCE, "resourceclaims", READ),
+)
 GATED: dict[str, dict[str, tuple[Obj, ...]]] = {
-    EFFECTS[effect].feature_gate: {
-        "eviction": (
-            on("core", "pods/eviction", "create"),
-            on("policy", "poddisruptionbudgets", READ),
-        )
-    }
-    for effect in BUDGET_EFFECTS
-} | {
-    "DRAResourcePoolStatus": {
-        "poolstatus": (
-            on(RESOURCE, POOL_STATUS_REQUESTS, f"delete {READ}"),
-            on(RESOURCE, f"{POOL_STATUS_REQUESTS}/status", "update"),
-            on(RESOURCE, f"deviceclasses devicetaintrules {PATCHES} resourceslices", READ),
-            on(RESOURCE, "resourceclaims", READ),
-        )
-    }
+    **{EFFECTS[effect].feature_gate: {"eviction": _BUDGET_RULES} for effect in BUDGET_EFFECTS},
+    "DRAResourcePoolStatus": {"poolstatus": _POOL_STATUS_RULES},
 }
 """Additional rules of a controller, by feature gate."""
 

@@ -14,7 +14,15 @@ Obj = dict[str, Any]
 NAME = "sully-controllers"
 LABELS = {"app.kubernetes.io/name": "sully", "app.kubernetes.io/component": "controllers"}
 PORT = 9090
-DEFAULT = ("eviction", "history", "expiry", "patchstatus", "deviceconflicts", "scheduling")
+DEFAULT = (
+    "eviction",
+    "history",
+    "expiry",
+    "patchstatus",
+    "deviceconflicts",
+    "devicetaintpolicies",
+    "scheduling",
+)
 """The controllers that have something to do in a cluster with devices."""
 
 
@@ -33,6 +41,8 @@ class Settings:
     """The features that are on, which decide what the controllers need."""
     feature_gates: str = ""
     """The same as the flag, for the program in the container."""
+    monitor: str = ""
+    """The library with which agents on nodes measure the health of devices; empty: no agents."""
 
     @property
     def running(self) -> tuple[str, ...]:

@@ -84,8 +84,8 @@ def fill(obj: Any, kind: ObjectType) -> None:
     """Set what is absent and has a default, in place and at every depth."""
     for field in kind.fields.values():
         if field.default is not None and field.name not in obj:
-            obj[field.name] = _default(field)
-        if field.name in obj and field.name not in _HEAD:
+            obj[field.name] = default_of(field)
+        elif field.name in obj and field.name not in _HEAD:
             _fill_below(obj[field.name], field.type)
 
 
@@ -97,9 +97,12 @@ def _fill_below(value: Any, kind: Type) -> None:
             _fill_below(item, kind.item)
 
 
-def _default(field: Field) -> Any:
+def default_of(field: Field) -> Any:
+    """Return the default of a field, with the defaults below it."""
     if isinstance(field.type, ObjectType):
-        return {}
+        value: Obj = {}
+        fill(value, field.type)
+        return value
     integral = isinstance(field.type, Scalar) and field.type.name in _INTEGERS
     return int(field.default or "") if integral else field.default
 

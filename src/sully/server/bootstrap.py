@@ -2,7 +2,7 @@
 
 import asyncio
 import ipaddress
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from sully.api.core.pods.priorities import SYSTEM_PRIORITIES
@@ -131,6 +131,27 @@ async def ensure_policy(api: InProcess, gates: Gates | None = None) -> None:
             tasks.create_task(_ensure(api, "clusterroles", role, reconciled_role))
         for binding in (*CLUSTER_ROLE_BINDINGS, *(binding for _, binding in gated)):
             tasks.create_task(_ensure(api, "clusterrolebindings", binding, reconciled_binding))
+
+
+async def ensure_definitions(api: InProcess, expected: Iterable[Obj]) -> None:
+    """Create the definitions of kinds that the server has without them, for clients to find."""
+    async with asyncio.TaskGroup() as tasks:
+        for definition in expected:
+            ensure = _ensure(
+                api,
+                "customresourcedefinitions",
+                definition,
+                _with_versions,
+                group="apiextensions.k8s.io",
+            )
+            tasks.create_task(ensure)
+
+
+def _with_versions(existing: Obj, expected: Obj) -> Obj | None:
+    versions = expected["spec"]["versions"]
+    if existing["spec"]["versions"] == versions:
+        return None
+    return {**existing, "spec": {**existing["spec"], "versions": versions}}
 
 
 async def ensure_authentication(api: InProcess, ca: str) -> None:

@@ -11,10 +11,18 @@ from sully.api.resource.types import (
     ResourceSlice,
     ResourceSlicePatch,
 )
+from sully.api.sully.types import (
+    DEVICE_POLICY_KIND,
+    VERSION,
+    DeviceHealth,
+    DeviceTaintPolicy,
+    EvictionRecord,
+    TaintRecord,
+)
 from sully.api.sully.types import GROUP as SULLY
-from sully.api.sully.types import VERSION, DeviceHealth, EvictionRecord, TaintRecord
 from sully.client.transport import Kind
 from sully.domain.claims.pods import Pod
+from sully.domain.devicepolicies.nodes import PolicyNode
 from sully.domain.eviction.past import PastEviction
 
 PODS: Kind[Pod] = Kind("", "v1", "pods", "Pod", Pod)
@@ -51,6 +59,15 @@ EVICTION_RECORDS: Kind[EvictionRecord] = Kind(
 PAST_EVICTIONS: Kind[PastEviction] = EVICTION_RECORDS.read_as(PastEviction)
 TAINT_RECORDS: Kind[TaintRecord] = Kind(
     SULLY, VERSION, "taintrecords", "TaintRecord", TaintRecord, namespaced=False
+)
+POLICY_NODES: Kind[PolicyNode] = Kind("", "v1", "nodes", "Node", PolicyNode, namespaced=False)
+DEVICE_POLICIES: Kind[DeviceTaintPolicy] = Kind(
+    SULLY,
+    VERSION,
+    "devicetaintpolicies",
+    DEVICE_POLICY_KIND,
+    DeviceTaintPolicy,
+    namespaced=False,
 )
 DEVICE_HEALTH: Kind[DeviceHealth] = Kind(
     SULLY, VERSION, "devicehealths", "DeviceHealth", DeviceHealth, namespaced=False

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, TypeVar
 
-from sully.api.resource.annotations import CREATED_BY, DESCRIPTION, expiry
+from sully.api.resource.annotations import DESCRIPTION, creator_of, expiry
 from sully.api.resource.types import (
     DeviceTaint,
     DeviceTaintRule,
@@ -196,7 +196,7 @@ def _metadata(metadata: ObjectMeta, taint: DeviceTaint) -> dict[str, Any]:
     annotations = metadata.annotations
     return {
         "reason": taint.description or annotations.get(DESCRIPTION, ""),
-        "created_by": annotations.get(CREATED_BY, ""),
+        "created_by": creator_of(annotations),
         "expires": expiry(annotations),
     }
 

@@ -52,7 +52,8 @@ def _object(kind: ObjectType, chance: random.Random, depth: int = 0) -> dict[str
 def _body(key: tuple[str, str], seed: int) -> dict[str, Any]:
     resource = RESOURCES[key]
     body = _object(TABLES.get(resource.hub.package, resource.kind), random.Random(seed))
-    return {**body, "metadata": {"name": "x", "labels": {"a": "a"}}}
+    # The server gives every object a uid before its strategy sees it.
+    return {**body, "metadata": {"name": "x", "uid": "u", "labels": {"a": "a"}}}
 
 
 @pytest.mark.parametrize("key", RESOURCES, ids="/".join)

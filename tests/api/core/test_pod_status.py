@@ -7,6 +7,7 @@ import pytest
 
 from api.core.bodies import pod
 from api.core.writing import create, update
+from api.resource.bodies import SUBDOMAIN_TEXT
 from sully.api.core.pods.strategy import deletion_grace
 
 Obj = dict[str, Any]
@@ -17,6 +18,13 @@ CASES: dict[str, tuple[Obj, list[str]]] = {
     "claim twice": (
         {"resourceClaimStatuses": [{"name": "gpu"}, {"name": "gpu"}]},
         ['status.resourceClaimStatuses[1].name: Duplicate value: "gpu"'],
+    ),
+    "claim that cannot exist": (
+        {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "A"}]},
+        [
+            'status.resourceClaimStatuses[0].resourceClaimName: Invalid value: "A":'
+            f" {SUBDOMAIN_TEXT}"
+        ],
     ),
     "unknown claim": (
         {"resourceClaimStatuses": [{"name": "other"}]},

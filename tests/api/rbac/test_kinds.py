@@ -35,7 +35,18 @@ CASES = {
     "no verbs": Case(
         "roles",
         roles({**PODS, "verbs": []}),
-        [("rules[0].verbs", "Required value: verbs must contain at least one value")],
+        [("rules[0].verbs", "Required value")],
+    ),
+    "neither a group nor verbs": Case(
+        "roles",
+        roles({**PODS, "apiGroups": [], "verbs": []}),
+        [
+            (
+                "rules[0].apiGroups",
+                "Required value: resource rules must supply at least one api group",
+            ),
+            ("rules[0].verbs", "Required value"),
+        ],
     ),
     "nothing but a verb": Case(
         "roles",
@@ -119,6 +130,17 @@ CASES = {
         binding({"kind": "User", "name": ""}),
         [("subjects[0].name", "Required value")],
     ),
+    "a nameless subject of another kind": Case(
+        "rolebindings",
+        binding({"kind": "Robot", "name": ""}),
+        [
+            (
+                "subjects[0].kind",
+                'Unsupported value: "Robot": supported values: "ServiceAccount", "User", "Group"',
+            ),
+            ("subjects[0].name", "Required value"),
+        ],
+    ),
     "a user of another group": Case(
         "rolebindings",
         binding({"kind": "User", "name": "u", "apiGroup": "x"}),
@@ -186,7 +208,7 @@ async def test_another_role_is_another_binding(http: Http, room: str) -> None:
         {
             "reason": "FieldValueInvalid",
             "message": 'Invalid value: {"APIGroup":"rbac.authorization.k8s.io","Kind":"ClusterRole"'
-            ',"Name":"edit"}: cannot change roleRef',
+            ',"Name":"edit"}: field is immutable',
             "field": "roleRef",
         }
     ]

@@ -176,9 +176,9 @@ CONDITIONS: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
     "wrong": (
         [condition(status="Maybe", reason="1", observedGeneration=-1)],
         [
+            '[0].status: Unsupported value: "Maybe": supported values: "False", "True", "Unknown"',
             "[0].observedGeneration: Invalid value: -1: must be greater than or equal to zero",
             f'[0].reason: Invalid value: "1": {REASON_TEXT}',
-            '[0].status: Unsupported value: "Maybe": supported values: "False", "True", "Unknown"',
         ],
     ),
     "long": (

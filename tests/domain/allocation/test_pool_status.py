@@ -63,7 +63,7 @@ def card(memory: str = "40Gi", **spec: Any) -> Obj:
 
 
 def parts(*devices: Obj, attribute: str | None = KIND) -> list[Obj]:
-    spec = {} if attribute is None else {"partitionTypeAttribute": attribute}
+    spec: Obj = {} if attribute is None else {"partitionTypeAttribute": attribute}
     return [card(), slice_("parts", "n", *devices, count=2, **spec)]
 
 

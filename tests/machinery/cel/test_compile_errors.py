@@ -53,6 +53,19 @@ ONE = {
         "found no matching overload for '_+_' applied to '(string, int)'",
         "....^",
     ),
+    "a logical operand of another type": (
+        "device.attributes && true",
+        "1:7",
+        "expected type 'bool' but found 'map(string, map(string, any))'",
+        "......^",
+    ),
+    "a loop over something of any type": (
+        'device.attributes["x"].y.exists(z, z == 1)',
+        "1:23",
+        "expression of type 'any' cannot be range of a comprehension (must be list, map, or"
+        " dynamic)",
+        "......................^",
+    ),
     "a member call that does not fit": (
         "device.driver.startsWith(1)",
         "1:25",

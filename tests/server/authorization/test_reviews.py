@@ -136,6 +136,14 @@ CASES = {
             )
         ],
     ),
+    "a selector that cannot be parsed": Case(
+        SELF,
+        {"resourceAttributes": {**PODS, "labelSelector": {"rawSelector": "a in"}}},
+        {
+            "allowed": True,
+            "evaluationError": ("spec.resourceAttributes.labelSelector ignored due to parse error"),
+        },
+    ),
     "an empty selector": Case(
         SELF,
         {"resourceAttributes": {**PODS, "labelSelector": {}}},

@@ -204,7 +204,7 @@ def _schema_table() -> ObjectType:
 def _versions(obj: Obj) -> str:
     names = [
         f"{version['name']}(storage)" if version.get("storage") else version["name"]
-        for version in obj["spec"]["versions"]
+        for version in obj["spec"]["versions"] or ()
         if version.get("served")
     ]
     return ",".join(names)

@@ -127,7 +127,7 @@ def _indexes(job: Obj, old: Obj) -> Errors:
     if failed_changed and failed is not None and completions is not None:
         for text in _problems(failed, completions) if "backoffLimitPerIndex" in spec else ():
             yield at_failed.invalid(failed, f"error parsing failedIndexes: {text}")
-    if done_changed and done and spec["completionMode"] != "Indexed":
+    if done_changed and done and spec.get("completionMode") != "Indexed":
         text = "cannot set non-empty completedIndexes when non-indexed completion mode"
         yield at_done.invalid(done, text)
     if failed_changed and failed is not None and "backoffLimitPerIndex" not in spec:
@@ -176,7 +176,7 @@ def _transitions(job: Obj, old: Obj) -> Errors:
         if has_condition(old, type_) and not has_condition(job, type_):
             text = f"cannot disable the terminal {type_}=True condition"
             yield _CONDITIONS.invalid_without_value(text)
-    elastic = job["spec"]["completionMode"] == "Indexed" and (
+    elastic = job["spec"].get("completionMode") == "Indexed" and (
         job["spec"].get("completions") == job["spec"].get("parallelism")
     )
     for name in ("failed", *(() if elastic else ("succeeded",))):

@@ -323,7 +323,7 @@ def _completions(spec: Obj, before: Obj) -> Errors:
     """Check that only an Indexed Job gets other completions, and as many pods in parallel."""
     new, old = spec.get("completions"), before.get("completions")
     at = SPEC.child("completions")
-    if spec["completionMode"] != "Indexed":
+    if spec.get("completionMode") != "Indexed":
         if new != old:
             yield at.invalid(new, "field is immutable")
     elif new is not None and new != old and new != spec["parallelism"]:
@@ -348,7 +348,7 @@ def may_change_template(job: Obj) -> bool:
         (condition["type"], condition["status"]) == ("Suspended", "True")
         for condition in status.get("conditions") or ()
     )
-    return bool(job["spec"]["suspend"]) and stopped and not status.get("active")
+    return bool(job["spec"].get("suspend")) and stopped and not status.get("active")
 
 
 def _steered(before: Obj, template: Obj) -> Obj:

@@ -21,6 +21,7 @@ CLUSTER_VERBS = (
     "watch",
 )
 
+JSON_PATH = "Custom resource definition column (in JSONPath format): "
 AGE = Column("Age", age_cell, type="date", description="Time since the object was created.")
 
 
@@ -28,8 +29,7 @@ def printed(
     name: str, path: str, cell: Callable[[Obj, datetime], Any], *, holds: str = "string"
 ) -> Column:
     """Return a column as a CustomResourceDefinition has it; an absent value is no cell."""
-    text = f"Custom resource definition column (in JSONPath format): {path}"
-    return Column(name, cell, type=holds, description=text)
+    return Column(name, cell, type=holds, description=f"{JSON_PATH}{path}")
 
 
 def condition_status(name: str, type_: str, part: str = "status") -> Column:

@@ -35,7 +35,7 @@ class BindingStrategy(Strategy):
         if obj["roleRef"] != old["roleRef"]:
             ref = obj["roleRef"]
             shown = {"APIGroup": ref["apiGroup"], "Kind": ref["kind"], "Name": ref["name"]}
-            yield Path("roleRef").invalid(shown, "cannot change roleRef")
+            yield Path("roleRef").invalid(shown, "field is immutable")
 
     def validate_name(self, name: str) -> Sequence[str]:
         """Allow whatever is allowed in a path: names of bindings have colons."""
@@ -70,8 +70,6 @@ def _role_ref(ref: Obj, at: Path, *, namespaced: bool) -> Iterator[FieldError]:
 
 def _subject(subject: Obj, at: Path, *, namespaced: bool) -> Iterator[FieldError]:
     name, group = subject["name"], subject.get("apiGroup", "")
-    if not name:
-        yield at.child("name").required()
     match subject["kind"]:
         case "ServiceAccount":
             if name:
@@ -86,6 +84,9 @@ def _subject(subject: Obj, at: Path, *, namespaced: bool) -> Iterator[FieldError
         case kind:
             supported = ("ServiceAccount", "User", "Group")
             yield at.child("kind").not_supported(kind, supported)
+    # The schema declares it, so it comes last.
+    if not name:
+        yield at.child("name").required()
 
 
 def _role(obj: Obj) -> str:

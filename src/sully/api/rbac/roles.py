@@ -60,9 +60,14 @@ def _validate_rules(obj: Obj, *, namespaced: bool) -> Iterator[FieldError]:
 
 
 def validate_rule(rule: Obj, at: Path, *, namespaced: bool) -> Iterator[FieldError]:
-    """Yield what is wrong with one rule: it needs verbs, and either resources or paths."""
+    """Yield what is wrong with one rule: it needs either resources or paths, and verbs."""
+    yield from _subjects_of_rule(rule, at, namespaced=namespaced)
+    # The schema declares it, so it comes last.
     if not rule.get("verbs"):
-        yield at.child("verbs").required("verbs must contain at least one value")
+        yield at.child("verbs").required()
+
+
+def _subjects_of_rule(rule: Obj, at: Path, *, namespaced: bool) -> Iterator[FieldError]:
     urls = rule.get("nonResourceURLs")
     if urls:
         if namespaced:

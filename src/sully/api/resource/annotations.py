@@ -23,6 +23,8 @@ from sully.machinery.timestamps import TimeError, format_micro_time, parse_time
 CREATED_BY = "sully.dev/created-by"
 CREATED_AT = "sully.dev/created-at"
 """When a patch was created, more exactly than in whole seconds: the older one takes precedence."""
+POLICY_NAME = "sully.dev/policy-name"
+"""The DeviceTaintPolicy that a rule is of."""
 DESCRIPTION = "sully.dev/description"
 EXPIRES_AT = "sully.dev/expires-at"
 PAUSED = "sully.dev/paused"
@@ -112,6 +114,12 @@ def _time(text: str, at: Path) -> Errors:
         parse_time(text)
     except TimeError:
         yield at.invalid(text, "must be a time as in RFC 3339, for example 2026-01-02T15:04:05Z")
+
+
+def creator_of(annotations: Mapping[str, str]) -> str:
+    """Return who created a rule or patch: the policy, or the user where that is recorded."""
+    policy = annotations.get(POLICY_NAME, "")
+    return f"policy {policy}" if policy else annotations.get(CREATED_BY, "")
 
 
 def expiry(annotations: Mapping[str, str]) -> datetime | None:

@@ -63,17 +63,13 @@ def declared(errors: Iterable[FieldError]) -> Errors:
         yield Declared(error.reason, error.field, error.body)
 
 
-def by_hand(errors: Iterable[FieldError]) -> Errors:
-    """Yield errors as those of the hand-written layer, where the schema does not declare them."""
-    for error in errors:
-        yield FieldError(error.reason, error.field, error.body)
-
-
 def in_order(errors: Iterable[FieldError]) -> Errors:
     """Yield hand-written errors first, then the schema-driven ones."""
     collected = list(errors)
     yield from (error for error in collected if not isinstance(error, Declared))
-    yield from by_hand(error for error in collected if isinstance(error, Declared))
+    for error in collected:
+        if isinstance(error, Declared):
+            yield FieldError(error.reason, error.field, error.body)
 
 
 def under_basic(errors: Iterable[FieldError], *, only_declared: bool) -> Errors:

@@ -157,7 +157,13 @@ def _go_struct(value: Any) -> Any:
     match value:
         case msgspec.Struct():
             fields = msgspec.structs.fields(value)
-            return {_go_name(one): _go_struct(getattr(value, one.name)) for one in fields}
+            return {
+                # Parameters are JSON of a driver, shown as it is.
+                _go_name(one): getattr(value, one.name)
+                if one.name == "parameters"
+                else _go_struct(getattr(value, one.name))
+                for one in fields
+            }
         case tuple():
             return [_go_struct(item) for item in value] or None
         case dict():

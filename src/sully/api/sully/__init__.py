@@ -1,8 +1,8 @@
 """sully.dev: kinds of our own: records of taints and evictions, policies, reports of health.
 
 Owns: EvictionRecord (an evicted pod), TaintRecord (a rule, also after its deletion),
-ClusterTaintPolicy (conditions of clusters that become taints) and DeviceHealth (what a reporter
-knows about the devices of a node).
+ClusterTaintPolicy (conditions of clusters that become taints), DeviceTaintPolicy (faults of devices
+that become taint rules) and DeviceHealth (what a reporter knows about the devices of a node).
 Never: served in the mode that is exactly like Kubernetes; decides who is evicted.
 Start at: types.py, then records.py.
 """
@@ -15,7 +15,13 @@ if TYPE_CHECKING:
     from sully.machinery.strategy import ResourceType
 
 SULLY = "dev.sully.api.v1alpha1"
-SUPERSET_KINDS = ("EvictionRecord", "TaintRecord", "ClusterTaintPolicy", "DeviceHealth")
+SUPERSET_KINDS = (
+    "EvictionRecord",
+    "TaintRecord",
+    "ClusterTaintPolicy",
+    "DeviceTaintPolicy",
+    "DeviceHealth",
+)
 
 
 def load_tables(tables: "Tables") -> None:
@@ -23,13 +29,22 @@ def load_tables(tables: "Tables") -> None:
     # Late imports, also below: importing a type need not load all the rules about it.
     from sully.api.tables import load
 
-    load(tables, __name__, SULLY, "sully.fields", "policies.fields", "health.fields")
+    load(
+        tables,
+        __name__,
+        SULLY,
+        "sully.fields",
+        "policies.fields",
+        "device_policies.fields",
+        "health.fields",
+    )
 
 
 def resources() -> Iterable["ResourceType"]:
     """Return the resources of the group."""
+    from sully.api.sully.device_policies import DEVICE_POLICIES
     from sully.api.sully.health import HEALTH
     from sully.api.sully.policies import POLICIES
     from sully.api.sully.records import EVICTIONS, TAINTS
 
-    return (EVICTIONS, TAINTS, POLICIES, HEALTH)
+    return (EVICTIONS, TAINTS, POLICIES, DEVICE_POLICIES, HEALTH)

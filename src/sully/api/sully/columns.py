@@ -54,6 +54,15 @@ COLUMNS: Mapping[str, tuple[PathColumn, ...]] = {
         PathColumn("Taint", "string", ".spec.rules[0].taint.key", "Key of the taint that it sets."),
         PathColumn("Effect", "string", ".spec.rules[0].taint.effect", "Effect of that taint."),
     ),
+    "DeviceTaintPolicy": (
+        PathColumn("Mode", "string", ".spec.mode", "What the policy may do."),
+        PathColumn("Taint", "string", ".spec.taint.key", "Key of the taint that it sets."),
+        PathColumn("Selected", "integer", ".status.selected", "How many devices it is for."),
+        PathColumn("Faulty", "integer", ".status.faulty", "How many of them have a fault."),
+        PathColumn(
+            "Unavailable", "integer", ".status.unavailable", "How many it makes unavailable."
+        ),
+    ),
     "DeviceHealth": (
         PathColumn("Node", "string", ".spec.nodeName", "Node of the devices."),
         PathColumn("Reporter", "string", ".spec.reporter", "Program that writes the report."),

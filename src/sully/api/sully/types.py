@@ -13,6 +13,7 @@ RULE_LABEL = "sully.dev/rule"
 """Name of the rule that a record is about, where it can be the value of a label."""
 NODE_LABEL = "sully.dev/node"
 POLICY_KIND = "ClusterTaintPolicy"
+DEVICE_POLICY_KIND = "DeviceTaintPolicy"
 HEALTH_KIND = "DeviceHealth"
 HEALTHY, DEGRADED, UNHEALTHY, UNKNOWN = STATUSES = ("Healthy", "Degraded", "Unhealthy", "Unknown")
 """The health of a device."""

@@ -34,21 +34,6 @@ def cluster_changes(session: Session, snapshot: "Snapshot", args: TaintArgs) -> 
     return changes
 
 
-async def user_name(session: Session) -> str:
-    """Return who the user is for the server, for the history; empty if unknown."""
-    from sully.client.transport import Kind
-    from sully.machinery.errors import ApiError
-
-    reviews = Kind(
-        "authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", dict, False
-    )
-    try:
-        review = await session.transport.create(reviews, {"metadata": {}})
-    except ApiError:
-        return ""
-    return str(review.get("status", {}).get("userInfo", {}).get("username", ""))
-
-
 def with_history(session: Session, change: "Put", args: TaintArgs, user: str) -> "Put":
     """Record in the annotation of a cluster who sets and removes taints, why and until when."""
     from msgspec.structs import replace

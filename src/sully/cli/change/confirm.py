@@ -7,6 +7,7 @@ import termios
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
+from sully.cli.client.formatting import number
 from sully.cli.command import CommandError
 
 if TYPE_CHECKING:
@@ -48,12 +49,24 @@ async def confirm(
     )
 
 
+async def confirm_risk(risk: str, out: TextIO) -> bool:
+    """Ask whether to continue in spite of a risk that was just explained."""
+    screen = _screen(out)
+    if screen is None or not can_ask(out):
+        raise CommandError(
+            f"{risk}, and there is no terminal to ask for confirmation\n"
+            "  use --yes to skip the confirmation, or --dry-run to only show what would be done",
+            code=2,
+        )
+    return (await _answer("Continue? [y/N] ", screen)).lower() in ("y", "yes")
+
+
 def _risk(plan: "Plan", large: Sequence[str]) -> str:
     if plan.subject == "clusters":
         return "this may change placements"
-    if large and not plan.caused:
-        return f"this changes {large[0]}"
-    return "this may evict pods"
+    if plan.caused:
+        return f"this evicts {number(len(plan.caused), 'pod')}"
+    return f"this changes {large[0]}" if large else "this may evict pods"
 
 
 def can_ask(out: TextIO) -> bool:

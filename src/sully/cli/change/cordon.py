@@ -75,6 +75,8 @@ async def _run(session: Session) -> int:
         done = await confirmed(session, plan, ask=bool(large), large=large)
         if is_dry_run(session):
             print_objects(session, prepared.bodies)
+            if not prepared.new:
+                report_cordoned(session, prepared)
         if done is not None:
             return done
     written = await write_cordon(session, prepared)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _MOST = 5
 """How many pods an error lists."""
+_ENDLESS = ("ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController")
+"""Controllers whose pods are restarted when they have finished."""
 SETTLE_SECONDS = 1.0
 """How long the scheduler gets to see new rules before the first pod is evicted."""
 _HELP = f"""\
@@ -150,6 +152,20 @@ def _refuse_alone(session: Session, cordon: Cordon, request: "DrainRequest") -> 
         )
 
 
+def _warn_of_endless(session: Session, cordon: Cordon, request: "DrainRequest") -> None:
+    """Warn of pods that a drain with --when-idle would wait for indefinitely."""
+    if request.settings.evicts:
+        return
+    users = _users(cordon, request)
+    endless = [pod for pod in users if pod.owner is not None and pod.owner.kind in _ENDLESS]
+    if endless:
+        session.warn(
+            f"warning: pods of {', '.join(sorted({pod.workload_text for pod in endless}))} do not"
+            f" finish by themselves: {_listed(endless)}\n"
+            "  scale these down, or drain without --when-idle"
+        )
+
+
 def _listed(pods: "Sequence[PlannedPod]") -> str:
     names = [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in pods]
     more = len(names) - _MOST
@@ -168,6 +184,7 @@ async def _confirmed(session: Session, cordon: Cordon, request: "DrainRequest") 
     planned, plan = await _plan(session, cordon, request)
     users, stop = len(_users(cordon, request)), planned.stop
     report(session, limits_text(request.settings, len(cordon.devices), users))
+    _warn_of_endless(session, cordon, request)
     loop = stop is not None and stop.outcome is Outcome.EVICTION_LOOP
     if stop is not None and stop.outcome is not Outcome.DONE:
         session.warn(f"warning: the drain would stop early. {stop_text(stop)}")

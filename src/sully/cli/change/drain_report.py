@@ -23,7 +23,7 @@ def limits_text(settings: "DrainSettings", devices: int, pods: int) -> str:
     use, them = "uses" if pods == 1 else "use", "it" if devices == 1 else "them"
     what = f"{number(devices, 'device')} to drain; {number(pods, 'pod')} {use} {them}."
     if not settings.evicts:
-        return f"{what} No pods are evicted: the drain waits until these have finished."
+        return f"{what} No pods are evicted: the drain waits until they have finished."
     parts = ["Evictions honor PodDisruptionBudgets"]
     rate = settings.rate
     if rate is not None:
@@ -116,15 +116,7 @@ def outcome_text(session: Session, progress: "DrainProgress", stop: "Stop | None
     from sully.domain.drain.messages import Outcome
 
     done = stop is not None and stop.outcome is Outcome.DONE
-    parts = [f"{number(progress.evicted, 'pod')} evicted"]
-    if progress.evicted:
-        parts.append(f"{progress.ready} running again")
-    parts += _waiting(progress)
-    if progress.terminating:
-        parts.append(f"{progress.terminating} still terminating")
-    if progress.remaining:
-        parts.append(f"{progress.remaining} not evicted")
-    lines = [f"{', '.join(parts)}."]
+    lines = [_counts(progress, done=done, evicts=not session.options.when_idle)]
     if stop is not None and not done:
         lines.insert(0, stop_text(stop))
         lines += [f"  {text}" for text in refusals_text(progress)]
@@ -133,11 +125,31 @@ def outcome_text(session: Session, progress: "DrainProgress", stop: "Stop | None
         lines.append(f"  to see why:  sully explain pod {first}")
     if stop is not None and stop.outcome is Outcome.UNCORDONED:
         return "\n".join(lines)
-    if not done:
-        lines.append("The devices stay cordoned.")
-        lines.append(f"  to resume:  {same_command()}")
-    lines.append(f"  to undo:    {undo_command(session.options)}")
-    return "\n".join(lines)
+    undo = undo_command(session.options)
+    if done:
+        return "\n".join([*lines, f"  to undo:  {undo}"])
+    lines += ["The devices stay cordoned.", f"  to resume:  {same_command()}"]
+    blocked = stop is not None and stop.outcome is Outcome.TIMED_OUT and progress.refused
+    if blocked and session.options.then != "NoExecute":
+        lines.append("  to resume, and break budgets after --timeout: add --then NoExecute")
+    return "\n".join([*lines, f"  to undo:    {undo}"])
+
+
+def _counts(progress: "DrainProgress", *, done: bool, evicts: bool) -> str:
+    """Return what became of the pods, in a sentence."""
+    if not evicts and not progress.evicted:
+        left = number(progress.remaining, "pod")
+        have = "has" if progress.remaining == 1 else "have"
+        return "No pod uses the devices." if done else f"{left} {have} not finished."
+    parts = [f"{number(progress.evicted, 'pod')} evicted"]
+    if progress.evicted:
+        parts.append(f"{progress.ready} running again")
+    parts += _waiting(progress)
+    if progress.terminating:
+        parts.append(f"{progress.terminating} still terminating")
+    if progress.remaining:
+        parts.append(f"{progress.remaining} not evicted")
+    return f"{', '.join(parts)}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +157,7 @@ class DrainBarState(State):
     """How far a drain is, for the bar."""
 
     more: str = ""
+    evicts: bool = True
 
 
 class DrainBar(ProgressBar):
@@ -155,22 +168,25 @@ class DrainBar(ProgressBar):
         self._session = session
         self._reported: set[str] = set()
 
+    def show_waiting(self, text: str) -> None:
+        """Print once why the drain waits."""
+        if text not in self._reported:
+            self._reported.add(text)
+            self.close()
+            self._session.warn(f"waiting: {text}")
+
     def show_drain(self, progress: "DrainProgress", *, evicts: bool) -> None:
         """Draw how far the drain is, if that has changed."""
         for text in refusals_text(progress):
-            if text not in self._reported:
-                self._reported.add(text)
-                self.close()
-                self._session.warn(f"waiting: {text}")
+            self.show_waiting(text)
         more = []
         if progress.refused:
             more.append(f"{len(progress.refused)} blocked by a budget")
         if progress.terminating:
             more.append(f"{progress.terminating} terminating")
         more += _waiting(progress)
-        if not evicts:
-            more.append(f"waiting for {number(progress.remaining, 'pod')} to finish")
         state = DrainBarState(
+            evicts=evicts,
             observed=True,
             pending=progress.remaining,
             evicted=progress.evicted,
@@ -182,4 +198,6 @@ class DrainBar(ProgressBar):
     def text(self, state: State) -> str:
         """Return how far it is, in words."""
         more = state.more if isinstance(state, DrainBarState) else ""
+        if isinstance(state, DrainBarState) and not state.evicts and not state.evicted:
+            return f"waiting for {number(state.pending, 'pod')} to finish{more}"
         return f"{state.evicted}/{state.pending + state.evicted} pods evicted{more}"

@@ -1,6 +1,7 @@
 """Runs a drain: passes events to the drain core, and executes its effects through the API."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from sully.cli.change.drain_report import DrainBar, outcome_text
@@ -11,13 +12,14 @@ from sully.cli.client.session import Session
 
 if TYPE_CHECKING:
     from sully.cli.client.watching import Caches
+    from sully.client.transport import Key
     from sully.domain.drain.messages import DrainPod, Effect, Event, Stop
     from sully.machinery.meta import ObjectMeta
     from sully.planning.drain import DrainRequest
     from sully.views.devices.usage import Usage
 
-CONFLICT_SECONDS = 0.1
-"""How long to wait for the watch to deliver what another run has written."""
+CONFLICT_SECONDS = 0.01
+"""When to try again after another has changed the rule that carries the state."""
 MAX_SAVED = 100
 """How many of the last states are remembered; a watch is never that late."""
 
@@ -119,35 +121,50 @@ class DrainRunner:
 
         pods = [effect.pod for effect in effects if isinstance(effect, EvictPod)]
         # First: a run that is killed must not be followed by one that is too fast.
-        if pods and not await self._save():
+        if pods and (wait := await self._save()):
             self._handle(EvictionsPostponed(tuple(pod.uid for pod in pods)))
-            await self._session.clock.sleep(CONFLICT_SECONDS)
+            await self._session.clock.sleep(wait)
             return
         for pod in pods:
             self._handle(await self._evict(pod))
         if any(isinstance(effect, UseNoExecute) for effect in effects):
             await self._use_no_execute()
 
-    async def _save(self) -> bool:
-        """Save the state; return False if another run has saved its own meanwhile."""
-        from sully.client.transport import Key
-        from sully.domain.drain.messages import RulesDeleted
+    async def _save(self) -> float:
+        """Save the state; return how many seconds to wait before another try, 0 if it is saved."""
+        from sully.client.transport import TRANSIENT, Key
+        from sully.domain.drain.messages import RETRY, RulesDeleted
         from sully.domain.drain.rules import STATE, encode_state
         from sully.machinery.errors import Conflict, NotFound
         from sully.views.kinds import RULES
 
         text = encode_state(self._core.state(self._session.clock.now()))
         patch = {"metadata": {"resourceVersion": self._version, "annotations": {STATE: text}}}
+        key = Key("", self._rules[0])
         try:
-            saved = await self._session.transport.patch(RULES, Key("", self._rules[0]), patch)
+            saved = await self._session.transport.patch(RULES, key, patch)
         except Conflict:
-            return False
+            # The status has changed, or another run of the same drain has saved its state.
+            return await self._read_state(key)
         except NotFound:
             self._handle(RulesDeleted())
-            return False
+            return CONFLICT_SECONDS
+        except TRANSIENT as error:
+            self._bar.show_waiting(_refusal(error))
+            return RETRY.total_seconds()
         self._version = saved.metadata.resource_version
         self._saved = [*self._saved[-MAX_SAVED:], text]
-        return True
+        return 0.0
+
+    async def _read_state(self, key: "Key") -> float:
+        """Read the state again, without waiting for the watch; return when to try again."""
+        from sully.machinery.errors import NotFound
+        from sully.views.kinds import RULES
+
+        with suppress(NotFound):
+            rule = await self._session.transport.get(RULES, key)
+            self._observe_state(rule.metadata)
+        return CONFLICT_SECONDS
 
     async def _evict(self, pod: "DrainPod") -> "Event":
         from sully.api.policy.protection import TWO_BUDGETS

@@ -98,8 +98,9 @@ def _bodies(session: Session, name: str) -> Iterator[Obj]:
 def kinds() -> "dict[str, Kind[Any]]":
     """Return the kinds that there are plans for, by name."""
     from sully.planning.changes import DEVICE_KINDS, PLACEMENT_KINDS
+    from sully.views.kinds import DEVICE_POLICIES
 
-    others = {kind.kind: kind for kind in (*DEVICE_KINDS, *PLACEMENT_KINDS)}
+    others = {kind.kind: kind for kind in (*DEVICE_KINDS, *PLACEMENT_KINDS, DEVICE_POLICIES)}
     return others | workload_kinds()
 
 

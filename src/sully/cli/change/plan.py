@@ -44,6 +44,9 @@ with what would help. Nothing is written.
 There are plans for DeviceTaintRule, ResourceSlicePatch, ResourceSlice and DeviceClass, and for
 ManagedCluster, Placement, ManagedClusterSetBinding, ManagedClusterSet and ClusterTaintPolicy.
 
+For DeviceTaintPolicy the plan shows which devices have a fault now, which step would begin when,
+and what the taints would do if the faults last.
+
 For Pod, Deployment, ReplicaSet, StatefulSet, DaemonSet and Job, with the ResourceClaims and
 ResourceClaimTemplates in the same files, the plan shows whether the pods would fit now: where they
 would be scheduled, with which devices, or why they would stay Pending.
@@ -67,6 +70,9 @@ sully plan -f rule.yaml -o wide
 
 # Preview whether the pods of a Deployment would fit
 sully plan -f deployment.yaml
+
+# Preview what a device policy would do to today's devices
+sully plan -f policy.yaml
 
 # Preview deleting it
 sully plan -f rule.yaml --delete
@@ -134,6 +140,7 @@ def plan(options: Options) -> int:
 
 async def _run(session: Session) -> int:
     from sully.cli.change.manifests import kind_of, read_manifests
+    from sully.cli.change.policy_plan import are_policies, plan_policies
     from sully.cli.change.proposals import proposed, warn_of_unmatched
     from sully.cli.change.workloads import are_workloads
 
@@ -151,6 +158,8 @@ async def _run(session: Session) -> int:
     else:
         refuse_taint_flags(options)
         manifests = read_manifests(session)
+        if are_policies(manifests):
+            return await plan_policies(session, manifests)
         if are_workloads(manifests):
             return await _fit(session, manifests)
         snapshot = await take_for(session, [kind_of(manifest) for manifest in manifests])

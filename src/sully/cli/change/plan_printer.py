@@ -76,7 +76,7 @@ def broken_budgets(plan: "Plan") -> list[str]:
     ]
     if len(budgets) > MOST_BUDGETS:
         lines.append(f"warning: {len(budgets) - MOST_BUDGETS} more budgets would be broken")
-    return [*lines, "  NoExecute does not honor budgets; 'sully drain' does"]
+    return [*lines, "  NoExecute does not honor budgets; 'sully drain' alone does"]
 
 
 def _latent(latent: "LatentEffects") -> str:
@@ -97,9 +97,10 @@ def _effects(plan: "Plan") -> str:
     of = f"{len(plan.devices)} of " if len(plan.devices) != plan.total_devices else ""
     claims = f", used by {number(len(plan.claims), 'claim')}" if plan.claims else ""
     text = f"{of}{number(plan.total_devices, 'device')} affected{claims}."
-    if not plan.devices:
-        text = "No devices affected."
     evicted = plan.caused
+    if not plan.devices:
+        # A drain that is resumed evicts pods from devices that are cordoned already.
+        text = "" if evicted else "No devices affected."
     end = ", as far as known." if plan.notes else "."
     loops = _looping(plan)
     if not evicted:
@@ -109,7 +110,7 @@ def _effects(plan: "Plan") -> str:
     if now < len(evicted):
         when = f"after {when}" if len(evicted) == 1 else f"the last after {when}"
         when = f"{now} immediately, {when}" if now else when
-    text += f" {number(len(evicted), 'pod')} would be evicted ({when})."
+    text += f"{' ' if text else ''}{number(len(evicted), 'pod')} would be evicted ({when})."
     if loops:
         return f"{text} {loops}"
     text = f"{text} {_rescheduled(len(evicted), len(plan.not_rescheduled), len(plan.unknown))}"

@@ -171,8 +171,21 @@ async def _devices(session: Session, args: TaintArgs) -> int:
     print_objects(session, written or deleted)
     evicting = [body for body in bodies if _evicts(body["spec"]["taint"]["effect"])]
     if plan is None or not evicting:
+        _report_undo(session, snapshot, bodies)
         return 0
     return 0 if await _follow(session, snapshot, plan, evicting) else 1
+
+
+def _report_undo(session: Session, snapshot: "Snapshot", bodies: Sequence[Obj]) -> None:
+    """Print how to undo a taint that evicts no pods; what was overwritten is not restored."""
+    from sully.cli.change.aftermath import delete_command
+    from sully.client.objects import key_of
+    from sully.views.kinds import RULES
+
+    existing = [snapshot.get(RULES, key_of(body)) for body in bodies]
+    if bodies and existing.count(None) == len(bodies):
+        names = [str(body["metadata"]["name"]) for body in bodies]
+        report(session, f"  to undo:  {delete_command(names, own_label(snapshot, bodies))}")
 
 
 def _large_change(
@@ -305,7 +318,8 @@ def _eviction(
 
 
 async def _clusters(session: Session, args: TaintArgs) -> int:
-    from sully.cli.change.clusters import cluster_changes, user_name, with_history
+    from sully.cli.change.clusters import cluster_changes, with_history
+    from sully.cli.change.writes import user_name
 
     ask = any(taint.effect == "NoSelect" for taint in args.sets)
     snapshot = await take_fleet(session, planned=ask or is_dry_run(session))

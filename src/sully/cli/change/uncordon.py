@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from sully.cli.change.cordons import cordon_rules_of, devices_by_rule, other_taints, take
 from sully.cli.change.drain_args import USAGE, parse_selection, words_argument
-from sully.cli.change.output import is_dry_run, report
+from sully.cli.change.output import is_dry_run, report, text_stream
 from sully.cli.change.taint_args import dry_run_option, yes_option
 from sully.cli.client.formatting import number
 from sully.cli.client.options import client_options
@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 _HELP = f"""\
 Uncordon devices: undo 'sully cordon' and 'sully drain'.
 
-The DeviceTaintRules that these commands created for the same selection are deleted, and no others;
-if there are none, those for devices within it. A rule that also cordons other devices is replaced
-by rules for those, after confirmation: devices that appear later are then not cordoned. Further
-taints that prevent scheduling are listed, also those of devices that were cordoned by another
-command. Evicted pods are not moved back.
+The DeviceTaintRules that these commands created for the same selection are deleted, and no others.
+If there are none, those for devices within it are listed and deleted after confirmation; --yes
+skips the confirmation. A rule that also cordons other devices is replaced by rules for those, after
+confirmation, too: devices that appear later are then not cordoned. Further taints that prevent
+scheduling are listed, also those of devices that were cordoned by another command. Evicted pods are
+not moved back.
 
 {NAMES_HELP}
 """
@@ -75,6 +76,8 @@ async def _run(session: Session) -> int:
             if code == 0:
                 _warn_of_others(session, snapshot, devices, names)
             return code
+        if names and not await _confirmed(session, snapshot, selection, names):
+            return 1
     if is_dry_run(session):
         report(session, "\n".join(f"devicetaintrule {name} would be deleted" for name in names))
     else:
@@ -82,6 +85,31 @@ async def _run(session: Session) -> int:
     _report_devices(session, snapshot, devices, names)
     _warn_of_others(session, snapshot, devices, names)
     return 0
+
+
+async def _confirmed(
+    session: Session, snapshot: "Snapshot", selection: "DeviceSelection", names: Sequence[str]
+) -> bool:
+    """Ask before rules are deleted that were created for a part of the selection.
+
+    Somebody who uncordons a node twice would otherwise give back a device that is broken.
+    """
+    from sully.cli.change.confirm import confirm_risk
+    from sully.domain.drain.rules import belongs_to
+
+    rules = cordon_rules_of(snapshot)
+    if any(belongs_to(rules[name], selection.selectors) for name in names):
+        return True
+    lines = other_taints(snapshot, frozenset(selection.devices), ())
+    session.warn("warning: other commands cordoned devices of this selection:")
+    session.warn("\n".join(f"  {line}" for line in lines))
+    if session.options.yes or is_dry_run(session):
+        return True
+    risk = "this deletes the rules of other commands"
+    if await confirm_risk(risk, text_stream(session)):
+        return True
+    report(session, "Nothing changed.")
+    return False
 
 
 def _warn_of_others(
@@ -98,7 +126,10 @@ def _warn_of_others(
         session.warn("warning: other taints still prevent scheduling:")
         session.warn("\n".join(f"  {line}" for line in remaining))
         if names and any(KEY in line for line in remaining):
-            session.warn("  to uncordon what another command cordoned, run this command again")
+            session.warn(
+                "  to uncordon also what another command cordoned, run this command again; it asks"
+                " for confirmation"
+            )
 
 
 def _report_devices(
@@ -111,7 +142,8 @@ def _report_devices(
     others = [by_rule.get(name, set()) for name in cordon_rules_of(snapshot) if name not in names]
     freed = {device for name in names for device in by_rule.get(name, ())}.difference(*others)
     if not names:
-        report(session, f"{number(len(devices), 'device')} not cordoned.")
+        are = "is" if len(devices) == 1 else "are"
+        report(session, f"{number(len(devices), 'device')} {are} not cordoned.")
         return
     would = "would be " if is_dry_run(session) else ""
     report(session, f"{number(len(freed), 'device')} {would}uncordoned.")
@@ -122,10 +154,10 @@ def _rules_of(snapshot: "Snapshot", selection: "DeviceSelection") -> list[str]:
 
     A device that was cordoned by itself stays cordoned when its node is uncordoned.
     """
-    from sully.domain.drain.rules import rule_name
+    from sully.domain.drain.rules import belongs_to
 
-    existing = cordon_rules_of(snapshot)
-    own = [name for name in map(rule_name, selection.selectors) if name in existing]
+    rules = cordon_rules_of(snapshot)
+    own = sorted(name for name in rules if belongs_to(rules[name], selection.selectors))
     return own or _rules_within(snapshot, frozenset(selection.devices))
 
 

@@ -27,6 +27,21 @@ _RETRIES = 10
 """How often a write is retried after a conflict; the status changes once a second at most."""
 
 
+async def user_name(session: Session) -> str:
+    """Return who the user is for the server, for others to see; empty if unknown."""
+    from sully.client.transport import Kind
+    from sully.machinery.errors import ApiError
+
+    reviews = Kind(
+        "authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", dict, False
+    )
+    try:
+        review = await session.transport.create(reviews, {"metadata": {}})
+    except ApiError:
+        return ""
+    return str(review.get("status", {}).get("userInfo", {}).get("username", ""))
+
+
 async def delete_rules(session: Session, deletions: "Sequence[Remove]") -> None:
     from sully.machinery.errors import NotFound
 
@@ -46,13 +61,16 @@ async def write_rules(session: Session, snapshot: "Snapshot", bodies: Sequence[O
     """
     several = len(bodies) > 1
     delayed = {_name(body): body for body in bodies if several and _starts_evicting(snapshot, body)}
+    # Sully's server records who creates a rule.
+    foreign = bool(bodies) and snapshot.control_plane.scheduler != "Sully"
+    user = await user_name(session) if foreign else ""
     written: dict[str, Obj] = {}
     evicting = 0
     try:
         for body in bodies:
             rule = _without_eviction(body) if _name(body) in delayed else body
             written[_name(body)] = await _write(
-                session, snapshot, with_expiry_from_now(session, rule)
+                session, snapshot, with_expiry_from_now(session, rule), user
             )
         for name, body in delayed.items():
             written[name] = await _let_evict(session, body)
@@ -105,6 +123,15 @@ async def _let_evict(session: Session, body: Obj) -> Obj:
         return await session.transport.patch(RULES.read_as(dict), Key("", name), change)
 
 
+def _with_author(body: Obj, user: str) -> Obj:
+    """Return a new rule with who creates it, if that is known."""
+    from sully.api.resource.annotations import CREATED_BY
+
+    metadata = body["metadata"]
+    annotations = {**(metadata.get("annotations") or {}), CREATED_BY: user}
+    return {**body, "metadata": {**metadata, "annotations": annotations}} if user else body
+
+
 def _name(rule: Obj) -> str:
     return str(rule["metadata"]["name"])
 
@@ -118,7 +145,7 @@ def with_expiry_from_now(session: Session, body: Obj) -> Obj:
     return with_expiry(body, session.clock.now() + timedelta(seconds=session.options.lasts))
 
 
-async def _write(session: Session, snapshot: "Snapshot", body: Obj) -> Obj:
+async def _write(session: Session, snapshot: "Snapshot", body: Obj, user: str) -> Obj:
     from sully.client.transport import Key
     from sully.machinery.errors import AlreadyExists
     from sully.views.kinds import RULES
@@ -130,7 +157,8 @@ async def _write(session: Session, snapshot: "Snapshot", body: Obj) -> Obj:
             if existing is not None:
                 written = await _overwrite(session, existing, body)
             else:
-                written = await session.transport.create(RULES.read_as(dict), body)
+                new = _with_author(body, user)
+                written = await session.transport.create(RULES.read_as(dict), new)
     except AlreadyExists as error:
         # It was created after the plan was made.
         raise CommandError(already_exists(name)) from error

@@ -11,7 +11,7 @@ snapshot (`resolve`); only which criteria a server has in its rules is asked fro
 """
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -199,9 +199,10 @@ def _filtered(
     names: "DeviceNames", args: SelectionArgs, devices: "Sequence[DeviceId]"
 ) -> "Iterator[DeviceId]":
     """Yield the devices that match all criteria other than names."""
-    _refuse_unknown(devices, "--uuid", [x.lower() for x in args.uuids], names.uuids)
+    _refuse_unknown(devices, "--uuid", {x: x.lower() for x in args.uuids}, names.uuids)
     addresses = [_pci(text) for text in args.pci]
-    _refuse_unknown(devices, "--pci", addresses, names.pci_addresses)
+    by_text = dict(zip(args.pci, addresses, strict=True))
+    _refuse_unknown(devices, "--pci", by_text, names.pci_addresses)
     labelled = _labelled_nodes(names, args.labels) if args.labels else None
     uuids = {text.lower() for text in args.uuids}
     for device in devices:
@@ -224,16 +225,16 @@ def _pci(text: str) -> str:
 def _refuse_unknown(
     devices: "Sequence[DeviceId]",
     flag: str,
-    values: Sequence[str],
+    values: Mapping[str, str],
     values_of: "Callable[[DeviceId], frozenset[str]]",
 ) -> None:
-    """Refuse an identifier that no device has."""
+    """Refuse an identifier that no device has; `values` has its normal form, by what was given."""
     if not values:
         return
     from sully.cli.client.text import did_you_mean
 
     known = {value for device in devices for value in values_of(device)}
-    for value in values:
+    for text, value in values.items():
         if value in known:
             continue
         if not known:
@@ -241,7 +242,7 @@ def _refuse_unknown(
         else:
             problem = f"no device has it{did_you_mean(value, sorted(known))}"
         raise CommandError(
-            f"{flag} {value}: {problem}\n  list attributes with 'sully devices -o wide'"
+            f"{flag} {text}: {problem}\n  list attributes with 'sully devices -o wide'"
         )
 
 
@@ -282,13 +283,30 @@ def _matches_expressions(names: "DeviceNames", args: SelectionArgs, device: "Dev
             raise CommandError(f"--cel {text}: {_cause(choice.problem)}", code=2)
         if choice.problem:
             raise CommandError(
-                f"--cel {text}: on device {device}: {_cause(choice.problem)}\n"
-                "  devices of other drivers have other attributes; name the driver:"
-                f" sully ... '{device.driver}', or test for the attribute first"
+                f"--cel {text}: on device {device}: {_cause(choice.problem)}"
+                f"{_attribute_hint(names, device, choice.problem)}"
             )
         if not choice.selected:
             return False
     return True
+
+
+def _attribute_hint(names: "DeviceNames", device: "DeviceId", problem: str) -> str:
+    """Return what to do about an attribute that a device does not have."""
+    from sully.cli.client.text import did_you_mean
+
+    effective = names.snapshot.inventory.device(device)
+    known = sorted({name.rpartition("/")[2] for name in effective.attributes} if effective else ())
+    _, missing, key = problem.partition("no such key: ")
+    close = did_you_mean(key.split()[0].strip("'\""), known) if missing and key else ""
+    drivers = {other.driver for other in names.nodes}
+    lines = [close, f"  attributes of this device: {', '.join(known) or 'none'}"]
+    if len(drivers) > 1 and not close:
+        lines.append(
+            "  devices of other drivers have other attributes; name the driver:"
+            f" sully ... '{device.driver}', or test for the attribute first"
+        )
+    return "\n".join(lines)
 
 
 def _cause(problem: str) -> str:
@@ -309,7 +327,7 @@ def _choice(names: "DeviceNames", selector: Any, device: "DeviceId") -> Any:
 def _nothing_selected(names: "DeviceNames", args: SelectionArgs, candidates: int) -> str:
     if not names.nodes:
         return "no devices found: no driver has published any"
-    text = f"no devices found: none of {candidates} is selected by {args.describe()}"
+    text = f"no devices found among {candidates}: {args.describe()}"
     for name in args.classes:
         if problem := _class_problem(names, name):
             text += f"\n  {problem}"

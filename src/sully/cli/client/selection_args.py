@@ -24,6 +24,9 @@ DEVICE_KINDS = {
     CLASS: (CLASS, "classes", "deviceclass", "deviceclasses"),
 }
 """The kinds by which devices are selected, with their aliases."""
+_RULE_KINDS = ("rule", "rules", "devicetaintrule", "devicetaintrules")
+_OTHER_KINDS = ("pod", "pods", "deployment", "statefulset", "job", "resourceclaim")
+"""Kinds with devices that commands explain."""
 NAMES_HELP = """\
 \b
 NAME of a device is one of:
@@ -94,6 +97,9 @@ def read_selection(options: Options, kind: str, names: Sequence[str]) -> Selecti
         pci=tuple(options.pci),
         allow_missing=bool(getattr(options, "allow_missing", False)),
     )
+    for flag, values in (("--cel", args.expressions), ("--uuid", args.uuids), ("--pci", args.pci)):
+        if not all(value.strip() for value in values):
+            raise CommandError(f"{flag}: the value is empty", code=2)
     if args.is_empty or (kind != DEVICE and not names):
         what = {NODE: "node", CLASS: "class"}.get(kind)
         text = f"no {what} specified" if what and not names else "no devices specified"
@@ -110,16 +116,28 @@ def split_kind(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     if not words:
         raise CommandError(f"missing argument: one of {', '.join(DEVICE_KINDS)}", code=2)
     first = words[0]
-    if (kind := kind_named(first)) is not None:
-        return kind, tuple(words[1:])
-    if (kind := kind_named(first.partition("/")[0])) is not None:
-        return kind, tuple(words)
-    hint = did_you_mean(first, (alias for names in DEVICE_KINDS.values() for alias in names))
-    raise CommandError(
-        f'unknown value "{first}" (one of: {", ".join(DEVICE_KINDS)}){hint}\n'
-        f"  for example: {DEVICE} {first}",
-        code=2,
-    )
+    before, slash, _ = first.partition("/")
+    if (kind := kind_named(before)) is not None:
+        return kind, tuple(words if slash else words[1:])
+    raise CommandError(_unknown_kind(words), code=2)
+
+
+def _unknown_kind(words: Sequence[str]) -> str:
+    """Return what is wrong with the first word, and what may have been meant."""
+    first, *names = words
+    before = first.partition("/")[0].lower().partition(".")[0]
+    if before in _RULE_KINDS:
+        return (
+            f'"{first}" is a rule (one of: {", ".join(DEVICE_KINDS)})\n'
+            "  to delete rules:  sully untaint rule NAME..."
+        )
+    hint = did_you_mean(first, (alias for kinds in DEVICE_KINDS.values() for alias in kinds))
+    text = f'unknown value "{first}" (one of: {", ".join(DEVICE_KINDS)}){hint}'
+    if before in _OTHER_KINDS:
+        return f"{text}\n  to find its devices:  sully explain {first}"
+    # As in `kubectl cordon NODE`; and `gpu NODE/DEVICE` means the device.
+    name = names[0] if names else first
+    return f"{text}\n  for example: {DEVICE if '/' in name else NODE} {name}"
 
 
 def kind_named(word: str) -> str | None:

@@ -113,6 +113,7 @@ ALIASES = {
     "daemonset": ("ds", "daemonsets"),
     "job": ("jobs",),
     "placement": ("placements",),
+    "policy": ("policies", "devicetaintpolicy", "devicetaintpolicies", "dtp"),
     "cluster": ("clusters", "managedcluster", "managedclusters", "mcl"),
 }
 

@@ -80,8 +80,17 @@ def fitting(text: str, columns: int) -> int:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Suggest a known name that is close to a word; empty if none is."""
-    from difflib import get_close_matches
+    from difflib import SequenceMatcher, get_close_matches
 
     names = {name.lower(): name for name in known}
-    close = get_close_matches(word.lower(), names, n=1, cutoff=0.75)
-    return f' (did you mean "{names[close[0]]}"?)' if close else ""
+    close = get_close_matches(word.lower(), names, n=max(1, len(names)), cutoff=0.75)
+    if not close:
+        return ""
+    matcher = SequenceMatcher(b=word.lower())
+
+    def rank(name: str) -> tuple[float, str]:
+        matcher.set_seq1(name)
+        return -matcher.ratio(), name
+
+    # Of several that are equally close, the first by name.
+    return f' (did you mean "{names[min(close, key=rank)]}"?)'

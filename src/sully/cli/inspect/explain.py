@@ -36,6 +36,7 @@ _LISTS = {
     "daemonset": "kubectl get daemonsets",
     "job": "kubectl get jobs",
     "placement": "kubectl get placements",
+    "policy": "sully policies",
     "cluster": "kubectl get managedclusters",
 }
 """How to list each kind."""
@@ -72,6 +73,9 @@ sully explain deployment web -n team-a
 
 # Explain why the devices of a node are not used
 sully explain node node-7
+
+# Explain what a device policy does, and what it waits for
+sully explain policy gpu-faults
 
 # Explain what a placement decides about a cluster
 sully explain placement web -n apps --cluster eu-2

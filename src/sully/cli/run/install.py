@@ -15,7 +15,7 @@ from sully.cli.client.options import (
     whole_number,
 )
 from sully.cli.client.session import Session, call
-from sully.cli.command import USAGE_ERROR, CommandError, Options, command
+from sully.cli.command import USAGE_ERROR, Choice, CommandError, Options, command
 
 if TYPE_CHECKING:
     from sully.client.discovery.resources import APIResource
@@ -59,6 +59,9 @@ sully install --apply --image registry.example/sully:1
 # Install where the eviction controller of the cluster is disabled
 sully install --apply --image registry.example/sully:1 --evictor sully
 
+# Also report the health of NVIDIA GPUs
+sully install --apply --image registry.example/sully:1 --monitor nvml
+
 # Uninstall
 sully install --dry-run | kubectl delete -f -
 """
@@ -94,6 +97,14 @@ sully install --dry-run | kubectl delete -f -
     metavar="A,B",
     show_default="those for devices that the server needs",
     help="Install only these controllers.",
+)
+@click.option(
+    "--monitor",
+    default="",
+    type=Choice(("", "nvml")),
+    metavar="LIBRARY",
+    help="Also install agents that report the health of devices, on all nodes with the label"
+    " nvidia.com/gpu.present=true: nvml (see 'sully monitor').",
 )
 @duration_option(
     "--timeout",
@@ -161,7 +172,11 @@ def _settings(options: Options, evictor: "Evictor") -> "Settings":
     except ValueError as error:
         raise CommandError(str(error), USAGE_ERROR) from error
     settings = Settings(
-        evictor=evictor, replicas=options.replicas, gates=gates, feature_gates=feature_gates
+        evictor=evictor,
+        replicas=options.replicas,
+        gates=gates,
+        feature_gates=feature_gates,
+        monitor=options.monitor,
     )
     if options.namespace:
         settings = replace(settings, namespace=options.namespace)

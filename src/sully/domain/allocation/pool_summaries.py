@@ -15,7 +15,15 @@ from sully.api.resource.types import (
     ShareableCapacityStatus,
     ShareableSummaryStatus,
 )
-from sully.domain.allocation.counters import Balance, Draw, Totals, dangling, draws_of, totals_of
+from sully.domain.allocation.counters import (
+    Balance,
+    Draw,
+    InvalidPool,
+    Totals,
+    dangling,
+    draws_of,
+    totals_of,
+)
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import PoolId
 from sully.machinery.quantity import Quantity, parse_quantity
@@ -64,7 +72,7 @@ def partition_summary(
         return (), f"PartitionSummaryOverCap: pool {pool} {text}"
     totals = totals_of(slices)
     # Nothing can be allocated from a pool with invalid counters.
-    counters = {} if isinstance(totals, str) else totals
+    counters = {} if isinstance(totals, InvalidPool) else totals
     in_use = [_draws(device) for device in devices if device.id.device in used]
     return tuple(
         PartitionTypeStatus(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sully.domain.capabilities.offers import (
+    DEVICE_POLICIES,
     DEVICES,
     FIRST_WITH_TAINTS,
     FIRST_WITH_TAINTS_ON,
@@ -45,6 +46,7 @@ OF_KUBERNETES = frozenset(
         "daemonsets",
         "disruption",
         "claims",
+        "poolstatus",
     )
 )
 """Controllers that the kube-controller-manager of a Kubernetes cluster has."""
@@ -54,6 +56,7 @@ BESIDE_KUBERNETES = (
     "expiry",
     "patchstatus",
     "deviceconflicts",
+    "devicetaintpolicies",
     "clusters",
     "scheduling",
     "placement",
@@ -161,8 +164,9 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "expiry": (),
     "patchstatus": (PATCHES,),
     "deviceconflicts": (),
+    "devicetaintpolicies": (DEVICE_POLICIES,),
 }
-_NEED_RULES = ("history", "expiry")
+_NEED_RULES = ("history", "expiry", "devicetaintpolicies")
 
 
 def no_devices(server: Offer) -> str:

@@ -15,11 +15,13 @@ OURS = "sully.dev"
 HUB = "cluster.open-cluster-management.io"
 RULES = "devicetaintrules"
 PATCHES = "resourceslicepatches"
+DEVICE_POLICIES = "devicetaintpolicies"
 OWN_KINDS = {
     PATCHES: "ResourceSlicePatch",
     "evictionrecords": "EvictionRecord",
     "taintrecords": "TaintRecord",
     "clustertaintpolicies": "ClusterTaintPolicy",
+    DEVICE_POLICIES: "DeviceTaintPolicy",
     "devicehealths": "DeviceHealth",
 }
 """The kinds that `sully install` installs on a server that is not ours."""

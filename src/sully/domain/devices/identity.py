@@ -28,6 +28,14 @@ def pci_addresses(attributes: Attributes) -> frozenset[str]:
     )
 
 
+def index_of(attributes: Attributes) -> int | None:
+    """Return the index of a device on its node, as vendors' tools show it; None without one."""
+    for name, attribute in sorted(attributes.items()):
+        if name.rpartition("/")[2] == "index" and attribute.int_value is not None:
+            return attribute.int_value
+    return None
+
+
 def normal_pci(text: str) -> str:
     """Return a PCI address in lower case, with its domain of four digits.
 

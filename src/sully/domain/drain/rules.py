@@ -37,8 +37,20 @@ def cordon_rules(
     selectors: Sequence[RuleSelector], operation: str, request: TaintRequest
 ) -> list[Obj]:
     """Return the rules that cordon devices."""
-    group = f"cordon-{digest([selector.fields() for selector in selectors])}"
+    group = group_name(selectors)
     return [_labelled(_rule(selector, request), operation, group) for selector in selectors]
+
+
+def group_name(selectors: Sequence[RuleSelector]) -> str:
+    """Return the label of all rules that one command creates for a selection."""
+    return f"cordon-{digest([selector.fields() for selector in selectors])}"
+
+
+def belongs_to(rule: DeviceTaintRule, selectors: Sequence[RuleSelector]) -> bool:
+    """Report whether a rule cordons this selection, or is what is left of such a rule."""
+    if rule.metadata.labels.get(TOGETHER) == group_name(selectors):
+        return True
+    return rule.metadata.name in map(rule_name, selectors)
 
 
 def cordon_request(**fields: Any) -> TaintRequest:

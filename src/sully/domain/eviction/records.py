@@ -11,7 +11,7 @@ from datetime import datetime
 
 import msgspec
 
-from sully.api.resource.annotations import CREATED_BY, DESCRIPTION, EXPIRES_AT, pause_reason
+from sully.api.resource.annotations import DESCRIPTION, EXPIRES_AT, creator_of, pause_reason
 from sully.api.resource.eviction_rate import BURST_ANNOTATION, RATE_ANNOTATION
 from sully.api.resource.types import DeviceTaint, DeviceTaintRule, DeviceTaintSelector
 from sully.api.sully.types import (
@@ -112,7 +112,7 @@ def open_record(rule: DeviceTaintRule, *, now: datetime) -> TaintRecord:
             rule=TaintRecordRule(name=metadata.name, uid=metadata.uid),
             taint=rule.spec.taint,
             device_selector=rule.spec.device_selector,
-            created_by=metadata.annotations.get(CREATED_BY, ""),
+            created_by=creator_of(metadata.annotations),
             description=description(rule),
             added_time=metadata.creation_timestamp or now,
         ),

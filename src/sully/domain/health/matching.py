@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from sully.api.sully.types import DeviceHealth, ReportedDevice
 from sully.domain.devices.device import EffectiveDevice
-from sully.domain.devices.identity import Attributes, normal_pci, pci_addresses, uuids
+from sully.domain.devices.identity import Attributes, index_of, normal_pci, pci_addresses, uuids
 from sully.domain.devices.pools import DeviceId
 from sully.domain.health.reports import Health, health_of
 
@@ -29,6 +29,8 @@ class Identity:
     """Empty for devices that belong to no node."""
     uuids: frozenset[str] = frozenset()
     pci_addresses: frozenset[str] = frozenset()
+    index: int | None = None
+    """The one that the driver publishes; vendors' tools and exporters show it."""
 
 
 class Entry(NamedTuple):
@@ -45,7 +47,7 @@ def identity_of(device: EffectiveDevice, node: str) -> Identity:
 
 def identity(id: DeviceId, node: str, attributes: Attributes) -> Identity:  # noqa: A002 -- as Identity
     """Return how a device with these attributes can be recognized."""
-    return Identity(id, node, uuids(attributes), pci_addresses(attributes))
+    return Identity(id, node, uuids(attributes), pci_addresses(attributes), index_of(attributes))
 
 
 def is_about(entry: Entry, device: Identity) -> bool:

@@ -224,9 +224,16 @@ class _Device:
     def _removal_remedy(self, taints: Iterable[SourcedTaint]) -> Note:
         sources = self.reader.sources.of_all(origins_of(taints))
         rules = [x for x in sources if x.origin.startswith(f"{RULES.kind}/")]
-        steps = [note("DeleteRule", rule=x.origin.partition("/")[2]) for x in rules]
+        steps = [self._removal_step(x) for x in rules]
         steps += [note("ClearTaint", source=_author(x)) for x in sources if x not in rules]
         return note("RemoveTaints", steps=steps)
+
+    def _removal_step(self, rule: Source) -> Note:
+        noun, _, policy = rule.by.partition(" ")
+        if noun == "policy":
+            # It would create the rule again.
+            return note("ClearDevice", policy=policy, device=str(self.id))
+        return note("DeleteRule", rule=rule.origin.partition("/")[2])
 
     # -- further notes ----------------------------------------------------------------------------
 

@@ -83,6 +83,7 @@ class Resolution:
 
 Reference = Variable | Constant | Resolution
 _OPTIONAL_SELECT: Final = "_?._"
+_LOGICAL: Final = ("_&&_", "_||_")
 
 
 @dataclass(slots=True)
@@ -253,6 +254,9 @@ class _Checker:
         return candidates(f"{qualified}.{function}", self._env.container)
 
     def _resolve(self, node: Call, name: str, args: tuple[Node, ...], *, member: bool) -> Type:
+        if name in _LOGICAL and not self._lenient:
+            for arg in args:
+                self._assert(arg, types.BOOL)
         arg_types = tuple(self._type(arg) for arg in args)
         declared = self._env.library.functions[name]
         style = [o for o in declared if o.member == member and len(o.args) == len(arg_types)]
@@ -270,6 +274,9 @@ class _Checker:
                 matching.append((overload, signature))
                 results.append(self.unifier.resolve(signature[-1]))
                 self.unifier.rollback(before)
+        if not matching and name in _LOGICAL:
+            # Its operands were reported.
+            return types.ERROR
         if not matching:
             return self._no_overload(node, name, arg_types, member=member)
         certain = len(matching) == 1 and not any(arg_type.is_dyn for arg_type in arg_types)
@@ -372,7 +379,7 @@ class _Checker:
         else:
             if ranged.kind == types.PARAM:
                 self.unifier.assignable(types.DYN, ranged)
-            elif not ranged.is_dyn and ranged.kind != types.ERROR_KIND:
+            elif ranged not in (types.DYN, types.ERROR):
                 text = f"expression of type '{ranged}' cannot be range of a comprehension"
                 self._report(node.range, f"{text} (must be list, map, or dynamic)")
             variable_types = (types.DYN,) * len(node.variables)

@@ -19,6 +19,7 @@ MAX_VALUES = 50_000
 """How many fields and list items a body may have: reading one takes longer than sending it."""
 MAX_REPEATED = 100
 """How many repeated keys are reported, as Kubernetes."""
+_MAX_POSITIONS = 2000
 _MAX_PATH = 1024
 Trail = tuple[Any, ...]  # (parent trail, name); a linked list, since most walks never print it
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -233,31 +234,43 @@ def written(trail: Trail) -> str:
     return ("..." if trail else "") + "".join(reversed(steps))
 
 
+class RepeatedKey(str):
+    """The path of a repeated key, with its position among all keys of the document."""
+
+    __slots__ = ("position", "positions")
+    position: int
+    positions: dict[str, int]
+    """Where each path is first; of a large document only its beginning."""
+
+
 def _repeated_keys(value: Any) -> list[str]:
     """Return the paths of repeated keys, without duplicates and up to a limit."""
     paths: dict[str, None] = {}
-    for trail in _repetitions(value, ()):
-        paths[written(trail)] = None
+    positions: dict[str, int] = {}
+    for position, (trail, is_repeated) in enumerate(_keys(value, ())):
+        if is_repeated and (path := RepeatedKey(written(trail))) not in paths:
+            path.position, path.positions = position, positions
+            paths[path] = None
+        elif position < _MAX_POSITIONS:
+            positions.setdefault(written(trail), position)
         if len(paths) == MAX_REPEATED:
             break
     return list(paths)
 
 
-def _repetitions(value: Any, at: Trail) -> Iterator[Trail]:
+def _keys(value: Any, at: Trail) -> Iterator[tuple[Trail, bool]]:
+    """Yield all keys in the order of the document, and whether their object had them before."""
     if isinstance(value, _Pairs):
         seen: set[str] = set()
-        reported: set[str] = set()
         for key, item in value:
-            if key in seen and key not in reported:
-                reported.add(key)
-                yield at, key
+            yield (at, key), key in seen
             seen.add(key)
             if isinstance(item, list):
-                yield from _repetitions(item, (at, key))
+                yield from _keys(item, (at, key))
     elif isinstance(value, list):
         for index, item in enumerate(value):
             if isinstance(item, list):
-                yield from _repetitions(item, (at, index))
+                yield from _keys(item, (at, index))
 
 
 def parse_yaml(body: bytes) -> tuple[Any, list[str]]:

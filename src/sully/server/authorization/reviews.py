@@ -14,8 +14,10 @@ from sully.api.authorization.reviews import (
     validate_metadata,
     validate_subject,
 )
+from sully.machinery import fieldselectors, labels
 from sully.machinery.errors import BadRequest, invalid
 from sully.machinery.fields import FieldError
+from sully.machinery.labels import SelectorError
 from sully.server.authorization.attributes import Attributes, selected_fields
 from sully.server.authorization.authorizer import RbacAuthorizer
 from sully.server.registry.virtual import VirtualResources
@@ -84,7 +86,19 @@ class Reviews:
         status: Obj = {"allowed": decision.allowed}
         if decision.reason:
             status["reason"] = decision.reason
+        if problems := ", ".join(_ignored_selectors(review["spec"])):
+            status["evaluationError"] = problems
         return {**review, "status": status}
+
+
+def _ignored_selectors(spec: Obj) -> Iterator[str]:
+    """Yield which selectors of a review cannot be parsed."""
+    attributes = spec.get("resourceAttributes") or {}
+    for name, parse in (("fieldSelector", fieldselectors.parse), ("labelSelector", labels.parse)):
+        try:
+            parse((attributes.get(name) or {}).get("rawSelector") or "")
+        except SelectorError:
+            yield f"spec.resourceAttributes.{name} ignored due to parse error"
 
 
 def attributes_of(spec: Obj) -> Attributes:

@@ -83,6 +83,8 @@ class ObjectRoutes:
     async def serve(self, http_request: HttpRequest, user: User, target: Target) -> None:
         """Serve one request on an object or a collection."""
         self._check_method(http_request, target)
+        if http_request.method == "PATCH" and content_type(http_request) not in PATCH_TYPES:
+            raise UnsupportedMediaType("415: Unsupported Media Type", details={})
         request = Request(
             user,
             target,
@@ -267,8 +269,6 @@ class ObjectRoutes:
     async def _write(self, http_request: HttpRequest, request: Request, form: Form) -> None:
         if http_request.method == "PATCH":
             media = content_type(http_request)
-            if media not in PATCH_TYPES:
-                raise UnsupportedMediaType("415: Unsupported Media Type", details={})
             body = await self._bodies.read_patch(media, await http_request.body(), request.target)
             result = await self._api.patch(request, media, body)
         else:
@@ -312,14 +312,13 @@ class ObjectRoutes:
                 http_request, 200, _deleted_status(target, result.obj), Form(form.media)
             )
             return
-        await self._send(http_request, 200, self._shaped(request, result.obj, form), form)
+        code = 202 if result.accepted else 200
+        await self._send(http_request, code, self._shaped(request, result.obj, form), form)
 
     async def _connect(self, http_request: HttpRequest, request: Request, form: Form) -> None:
         body: Any = None
         media = content_type(http_request)
         if http_request.method == "PATCH":
-            if media not in PATCH_TYPES:
-                raise UnsupportedMediaType("415: Unsupported Media Type", details={})
             body = await self._bodies.read_patch(media, await http_request.body(), request.target)
         elif http_request.method in ("POST", "PUT"):
             body = await self._bodies.read(media, await http_request.body(), request.target)

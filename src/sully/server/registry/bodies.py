@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from sully.machinery.errors import ApiError, BadRequest, RequestEntityTooLarge, invalid
 from sully.machinery.fields import Path
 from sully.machinery.schema import ObjectType
-from sully.machinery.serialization.codec import has_more_values
+from sully.machinery.serialization.codec import RepeatedKey, has_more_values
 from sully.machinery.serialization.decode import MAX_UNKNOWN, DecodeError, decode
 from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import Obj, ResourceType
@@ -193,13 +193,18 @@ def _validate_strict(
     known = set(unknown)
     prefix = "json patch " if patch is not None and patch.is_json_patch else ""
     lines = [name for name in repeated if name.startswith("line ")]
-    problems = [
-        f"{prefix}duplicate field {quote(name)}"
+    found = [
+        (name, f"{prefix}duplicate field {quote(name)}")
         for name in repeated
         if name not in lines and not _within(name, known)
     ]
-    problems += [f"{prefix}unknown field {quote(n)}" for n in (patch.unknown if patch else ())]
-    problems += [f"unknown field {quote(name)}" for name in unknown[: MAX_UNKNOWN - len(problems)]]
+    found += [(n, f"{prefix}unknown field {quote(n)}") for n in (patch.unknown if patch else ())]
+    found += [
+        (name, f"unknown field {quote(name)}") for name in unknown[: MAX_UNKNOWN - len(found)]
+    ]
+    if patch is None:
+        found = _in_document_order(found)
+    problems = [problem for _, problem in found]
     mode = field_validation(request)
     if mode == "Warn":
         return lines + problems
@@ -209,6 +214,21 @@ def _validate_strict(
     if problems and mode == "Strict":
         raise _undecodable(kind, f"strict decoding error: {', '.join(problems)}", patch)
     return []
+
+
+def _in_document_order(found: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Sort problems with fields as a reader of the document meets them, if that is known."""
+    positions = next((path.positions for path, _ in found if isinstance(path, RepeatedKey)), None)
+    if positions is None:
+        return found
+
+    def position(problem: tuple[str, str]) -> int:
+        path = problem[0]
+        if isinstance(path, RepeatedKey):
+            return path.position
+        return positions.get(path, len(positions))
+
+    return sorted(found, key=position)
 
 
 def _within(path: str, unknown: set[str]) -> bool:

@@ -47,6 +47,7 @@ class Deleter:
             try:
                 result = await self._delete_state(request, record, options)
                 result.warnings[:0] = warnings
+                result.accepted = not result.deleted and options.get("orphanDependents") is False
                 return result
             except ConflictError:
                 # Another process changed it: decide again.

@@ -19,7 +19,7 @@ from sully.machinery.errors import BadRequest, Conflict, conflict, method_not_al
 from sully.machinery.serialization.codec import copy
 from sully.machinery.strategy import Obj
 from sully.server.registry.bodies import Body, Decoded, check_part_kind, decode_part
-from sully.server.registry.deletes import Deleter
+from sully.server.registry.deletes import Deleter, check_options
 from sully.server.registry.options import check_write_options
 from sully.server.registry.replies import ConnectReply, parent_request
 from sully.server.registry.scale import Scaling
@@ -82,10 +82,12 @@ class Connector:
             case "scale", _:
                 return await self._scaling.call(request, method, patch_type, content)
             case "binding", "POST":
+                check_write_options(request, "CreateOptions")
                 decoded = self._decoded(request, content, "core", "Binding")
                 decoded.warnings.extend(self._writer.review(request, "CREATE", decoded.obj))
                 reply = await self._bind(request, decoded.obj)
             case "eviction", "POST":
+                check_write_options(request, "CreateOptions")
                 decoded = self._decoded(request, content, "policy", "Eviction")
                 decoded.warnings.extend(self._writer.review(request, "CREATE", decoded.obj))
                 reply = await self._evict(request, decoded.obj)
@@ -116,7 +118,6 @@ class Connector:
         return Request(request.user, target, request.options, request.user_agent)
 
     async def _bind(self, request: Request, binding: Obj) -> ConnectReply:
-        check_write_options(request, "CreateOptions")
         ctx = self._writer.context(request)
         check_binding(request.target.name, binding, ctx)
         # The validation of updates would reject what a binding changes.
@@ -126,9 +127,9 @@ class Connector:
         return ConnectReply(SUCCESS, 201)
 
     async def _evict(self, request: Request, eviction: Obj) -> ConnectReply:
-        check_write_options(request, "CreateOptions")
         check_eviction(request.target.name, eviction)
         options = eviction.get("deleteOptions") or {}
+        check_options(options)
         dry_run = is_dry_run(request) or "All" in (options.get("dryRun") or ())
         while True:
             page = await self._writer.store.list(_BUDGETS, request.target.namespace)

@@ -70,6 +70,7 @@ class Result:
     record: Record | None = None  # None: dry run, or deleted
     created: bool = False
     deleted: bool = False  # the write deleted the object
+    accepted: bool = False  # a deletion of it and its dependents has only started
     warnings: list[str] = field(default_factory=list)
 
 

@@ -57,10 +57,10 @@ class Reader:
 
     async def listing(self, request: Request) -> Listing:
         """Return a page of the objects that the request selects."""
-        check_list_options(request)
-        predicate = selection(request)
         limit = _limit(request)
         parse_int(request.options.get("timeoutSeconds", "0"))
+        check_list_options(request)
+        predicate = selection(request)
         start, at = await self._position(request)
         try:
             return await self._page(request.target, predicate, start, at, limit)

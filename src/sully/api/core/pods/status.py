@@ -68,7 +68,7 @@ def _claims(pod: Obj) -> Errors:
             yield here.child("name").duplicate(name)
         seen.add(name)
         if "resourceClaimName" in claim:
-            yield from dns_subdomain(claim["resourceClaimName"], here.child("name"))
+            yield from dns_subdomain(claim["resourceClaimName"], here.child("resourceClaimName"))
 
 
 def _addresses(status: Obj, before: Obj, name: str) -> Errors:

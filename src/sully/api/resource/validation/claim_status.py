@@ -8,7 +8,6 @@ from sully.api.core.checks import driver_name
 from sully.api.resource.checks import (
     Errors,
     Options,
-    by_hand,
     declared,
     repeated,
     shown,
@@ -128,7 +127,7 @@ def _device(device: AllocatedDeviceStatus, at: Path, known: set[DeviceID]) -> Er
         # Kubernetes shows its own struct here, with the names of Go fields.
         fields = zip(("Driver", "Pool", "Device", "ShareID"), device_id(device), strict=True)
         yield at.invalid(dict(fields), "must be an allocated device in the claim")
-    yield from by_hand(validate_conditions(device.conditions or (), at.child("conditions")))
+    yield from validate_conditions(device.conditions or (), at.child("conditions"))
     if device.data is not None:
         yield from validate_raw(device.data, at.child("data"), DATA_MAX)
     if device.network_data is not None:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from sully.api.resource.checks import Errors, declared
+from sully.api.resource.checks import Errors
 from sully.api.resource.validation.names import validate_label_key
 from sully.machinery.fields import Path
 from sully.machinery.meta import Condition
@@ -38,19 +38,19 @@ def validate_conditions(
 def validate_condition(condition: Condition, at: Path) -> Errors:
     """Yield everything wrong with one condition."""
     if not condition.type:
-        yield from declared([at.child("type").required("is required")])
+        yield at.child("type").required("is required")
     else:
         yield from validate_label_key(condition.type, at.child("type"))
     if not condition.status:
-        yield from declared([at.child("status").required()])
+        yield at.child("status").required()
     elif condition.status not in _STATUSES:
-        yield from declared([at.child("status").not_supported(condition.status, _STATUSES)])
+        yield at.child("status").not_supported(condition.status, _STATUSES)
     if condition.observed_generation < 0:
         yield at.child("observedGeneration").invalid(
             condition.observed_generation, "must be greater than or equal to zero"
         )
     if condition.last_transition_time is None:
-        yield from declared([at.child("lastTransitionTime").required()])
+        yield at.child("lastTransitionTime").required()
     yield from _reason(condition.reason, at.child("reason"))
     if len(condition.message.encode()) > MESSAGE_MAX:
         yield at.child("message").too_long(MESSAGE_MAX)
@@ -58,7 +58,7 @@ def validate_condition(condition: Condition, at: Path) -> Errors:
 
 def _reason(reason: str, at: Path) -> Errors:
     if not reason:
-        yield from declared([at.required()])
+        yield at.required()
         return
     if not re.fullmatch(_REASON, reason):
         yield at.invalid(reason, _REASON_TEXT)

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from msgspec import field
 
-from sully.api.resource._generated.types import DeviceTaint, DeviceTaintSelector
+from sully.api.resource._generated.types import DeviceSelector, DeviceTaint, DeviceTaintSelector
 from sully.machinery._generated.meta import Condition, LabelSelector, ObjectMeta
 from sully.machinery.serialization.wire import Wire
 
@@ -17,6 +17,23 @@ __all__ = [
     "ClusterTaintPolicyTaint",
     "DeviceHealth",
     "DeviceHealthSpec",
+    "DeviceTaintPolicy",
+    "DeviceTaintPolicyAttributes",
+    "DeviceTaintPolicyCondition",
+    "DeviceTaintPolicyDevice",
+    "DeviceTaintPolicyDriverTaint",
+    "DeviceTaintPolicyFlaps",
+    "DeviceTaintPolicyHealth",
+    "DeviceTaintPolicyLimit",
+    "DeviceTaintPolicyNodeTaint",
+    "DeviceTaintPolicyProof",
+    "DeviceTaintPolicySelector",
+    "DeviceTaintPolicySource",
+    "DeviceTaintPolicySpec",
+    "DeviceTaintPolicyStatus",
+    "DeviceTaintPolicyStep",
+    "DeviceTaintPolicyStorm",
+    "DeviceTaintPolicyTaint",
     "EvictedPod",
     "EvictedPodOwner",
     "EvictionCause",
@@ -176,6 +193,177 @@ class ClusterTaintPolicy(Wire, frozen=True, kw_only=True):
     metadata: ObjectMeta
     spec: ClusterTaintPolicySpec
     status: ClusterTaintPolicyStatus = ClusterTaintPolicyStatus()
+
+
+class DeviceTaintPolicySelector(Wire, frozen=True, kw_only=True):
+    """Selects devices."""
+
+    match_all: bool = False
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    device_class_name: str = ""
+    selectors: tuple[DeviceSelector, ...] = ()
+    identities: tuple[str, ...] = ()
+    node_selector: LabelSelector | None = None
+
+
+class DeviceTaintPolicyDriverTaint(Wire, frozen=True, kw_only=True):
+    """Selects taints of drivers."""
+
+    key: str
+    value: str | None = None
+    effect: str = ""
+    expression: str = ""
+
+
+class DeviceTaintPolicyAttributes(Wire, frozen=True, kw_only=True):
+    """Selects devices by what drivers publish about them."""
+
+    expression: str
+
+
+class DeviceTaintPolicyCondition(Wire, frozen=True, kw_only=True):
+    """Selects a condition."""
+
+    type: str
+    status: str
+    reason: str = ""
+
+
+class DeviceTaintPolicyHealth(Wire, frozen=True, kw_only=True):
+    """Selects devices by their reported health."""
+
+    statuses: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+
+
+class DeviceTaintPolicyNodeTaint(Wire, frozen=True, kw_only=True):
+    """Selects taints of nodes."""
+
+    key: str
+    value: str | None = None
+    effect: str = ""
+
+
+class DeviceTaintPolicySource(Wire, frozen=True, kw_only=True):
+    """One kind of fault."""
+
+    name: str
+    severity: str = ""
+    driver_taint: DeviceTaintPolicyDriverTaint | None = None
+    attributes: DeviceTaintPolicyAttributes | None = None
+    claim_condition: DeviceTaintPolicyCondition | None = None
+    device_health: DeviceTaintPolicyHealth | None = None
+    node_condition: DeviceTaintPolicyCondition | None = None
+    node_taint: DeviceTaintPolicyNodeTaint | None = None
+    not_published: bool = False
+
+
+class DeviceTaintPolicyTaint(Wire, frozen=True, kw_only=True):
+    """The taint of faulty devices."""
+
+    key: str
+    value: str = ""
+
+
+class DeviceTaintPolicyStep(Wire, frozen=True, kw_only=True):
+    """An effect, and when it begins."""
+
+    after: str = ""
+    effect: str
+    min_severity: str = ""
+
+
+class DeviceTaintPolicyFlaps(Wire, frozen=True, kw_only=True):
+    """When a device counts as flapping."""
+
+    count: int
+    within: str
+
+
+class DeviceTaintPolicyProof(Wire, frozen=True, kw_only=True):
+    """What must happen before a taint is removed."""
+
+    type: str
+
+
+class DeviceTaintPolicyLimit(Wire, frozen=True, kw_only=True):
+    """A limit of the devices that a policy makes unavailable, with the effects `NoSchedule` and
+    `NoExecute`."""
+
+    scope: str
+    device_class_name: str = ""
+    attribute: str = ""
+    max_unavailable: int | str
+
+
+class DeviceTaintPolicyStorm(Wire, frozen=True, kw_only=True):
+    """When further steps stop until somebody resumes the policy."""
+
+    devices: int | str
+    within: str
+
+
+class DeviceTaintPolicySpec(Wire, frozen=True, kw_only=True):
+    """Which faults become which taints, and on which devices."""
+
+    mode: str = ""
+    selector: DeviceTaintPolicySelector
+    identity_attribute: str = ""
+    sources: tuple[DeviceTaintPolicySource, ...] = ()
+    taint: DeviceTaintPolicyTaint
+    steps: tuple[DeviceTaintPolicyStep, ...] = ()
+    hold_for: str = ""
+    clear_after: str = ""
+    flaps: DeviceTaintPolicyFlaps | None = None
+    proof: DeviceTaintPolicyProof | None = None
+    limits: tuple[DeviceTaintPolicyLimit, ...] = ()
+    storm: DeviceTaintPolicyStorm | None = None
+    on_delete: str = ""
+
+
+class DeviceTaintPolicyDevice(Wire, frozen=True, kw_only=True):
+    """A device with a fault, or with a recent one."""
+
+    device: str
+    identity: str = ""
+    phase: str = ""
+    step: int | None = None
+    effect: str = ""
+    sources: tuple[str, ...] = ()
+    since: datetime | None = None
+    major_since: datetime | None = None
+    critical_since: datetime | None = None
+    recovered_time: datetime | None = None
+    fault_times: tuple[datetime, ...] = ()
+    flapping: bool = False
+    next_action_time: datetime | None = None
+    message: str = ""
+
+
+class DeviceTaintPolicyStatus(Wire, frozen=True, kw_only=True):
+    """What a policy currently does."""
+
+    observed_generation: int = 0
+    selected: int = 0
+    faulty: int = 0
+    unavailable: int = 0
+    phases: dict[str, int] = field(default_factory=dict)
+    devices: tuple[DeviceTaintPolicyDevice, ...] = ()
+    next_action_time: datetime | None = None
+    storm_since: datetime | None = None
+    conditions: tuple[Condition, ...] = ()
+
+
+class DeviceTaintPolicy(Wire, frozen=True, kw_only=True):
+    """Taints devices while a source reports a fault: step by step, within limits, and until the
+    device is proven healthy."""
+
+    metadata: ObjectMeta
+    spec: DeviceTaintPolicySpec
+    status: DeviceTaintPolicyStatus = DeviceTaintPolicyStatus()
 
 
 class HealthReason(Wire, frozen=True, kw_only=True):

@@ -51,6 +51,14 @@ CONTROLLERS: dict[str, tuple[Obj, ...]] = {
         on(RESOURCE, "resourceclaims", READ),
         events(),
     ),
+    "device-taint-policy-controller": (
+        on(RESOURCE, "deviceclasses resourceclaims resourceslicepatches resourceslices", READ),
+        on(RESOURCE, "devicetaintrules", f"create delete patch {READ}"),
+        on("core", "nodes", READ),
+        on("sully.dev", "devicehealths devicetaintpolicies", READ),
+        on("sully.dev", "devicetaintpolicies/status", "patch"),
+        events(),
+    ),
     "disruption-controller": (
         on("apps", "deployments", READ),
         on("apps", "replicasets", READ),

@@ -1,0 +1,237 @@
+"""Validation of DeviceTaintPolicies."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from sully.api.core.checks import between, dns_label, formatted, label_key, label_selector, one_of
+from sully.api.core.fractions import at_most_all, count_or_percent, is_zero
+from sully.api.resource.checks import options
+from sully.api.resource.selectors import EXPRESSION_MAX, validate_expression
+from sully.api.resource.types import DeviceTaintSelector
+from sully.api.resource.validation.names import validate_subdomain
+from sully.api.resource.validation.rules import validate_device_selector
+from sully.api.sully.durations import duration, validate_duration
+from sully.machinery.cel import CompileError
+from sully.machinery.cel.environments.taint_data import taint_data_environment
+from sully.machinery.fields import FieldError, Path
+from sully.machinery.names import label_value_problems
+from sully.machinery.strategy import WriteContext
+
+Obj = dict[str, Any]
+Errors = Iterator[FieldError]
+
+SOURCES_MAX = 16
+STEPS_MAX = 8
+LIMITS_MAX = 8
+IDENTITIES_MAX = 1024
+FLAPS_MAX = 32
+VALUES_MAX = 64
+FAULTS = ("Degraded", "Unhealthy", "Unknown")
+MODES = ("DryRun", "RequireApproval", "Enforce")
+SEVERITIES = ("Minor", "Major", "Critical")
+EFFECTS = ("None", "NoSchedule", "NoExecute")
+"""Those of Kubernetes, from weak to strong: rules of a policy work on any server."""
+PROOFS = ("None", "Manual")
+SCOPES = ("Fleet", "Class", "Pool", "Node", "Attribute")
+KINDS_OF_SOURCES = (
+    "driverTaint",
+    "attributes",
+    "claimCondition",
+    "deviceHealth",
+    "nodeCondition",
+    "nodeTaint",
+    "notPublished",
+)
+CRITERIA = (
+    "driver",
+    "pool",
+    "device",
+    "deviceClassName",
+    "selectors",
+    "identities",
+    "nodeSelector",
+)
+NO_CRITERIA = "a selector without criteria selects every device: set matchAll to true to mean that"
+_STATUSES = ("True", "False", "Unknown")
+
+
+def validate_policy(spec: Obj, at: Path, ctx: WriteContext) -> Errors:
+    """Yield everything wrong with a policy."""
+    yield from one_of(spec["mode"], MODES, at.child("mode"))
+    yield from one_of(spec["onDelete"], ("Delete", "Keep"), at.child("onDelete"))
+    yield from _selector(spec["selector"], at.child("selector"), ctx)
+    yield from _attribute(spec["identityAttribute"], at.child("identityAttribute"))
+    yield from _sources(spec.get("sources") or [], at.child("sources"), ctx)
+    yield from _taint(spec["taint"], at.child("taint"))
+    yield from _steps(spec.get("steps") or [], at.child("steps"))
+    for name in ("holdFor", "clearAfter"):
+        yield from validate_duration(spec.get(name, ""), at.child(name))
+    if (flaps := spec.get("flaps")) is not None:
+        yield from between(flaps["count"], 2, FLAPS_MAX, at.child("flaps", "count"))
+        within = at.child("flaps", "within")
+        yield from validate_duration(flaps["within"], within, required=True)
+    if (proof := spec.get("proof")) is not None:
+        yield from one_of(proof["type"], PROOFS, at.child("proof", "type"), required=True)
+    yield from _limits(spec.get("limits") or [], at.child("limits"))
+    if (storm := spec.get("storm")) is not None:
+        yield from _amount(storm["devices"], at.child("storm", "devices"))
+        if is_zero(storm["devices"]):
+            yield at.child("storm", "devices").invalid(storm["devices"], "must be greater than 0")
+        within = at.child("storm", "within")
+        yield from validate_duration(storm["within"], within, required=True)
+
+
+def _selector(selector: Obj, at: Path, ctx: WriteContext) -> Errors:
+    if not selector.get("matchAll") and not any(name in selector for name in CRITERIA):
+        yield at.required(NO_CRITERIA)
+    if selector.get("matchAll") and any(name in selector for name in CRITERIA):
+        yield at.child("matchAll").forbidden("must not be set with other criteria")
+    names = {name: selector[name] for name in CRITERIA[:5] if name in selector}
+    typed = msgspec.convert(names, DeviceTaintSelector)
+    yield from validate_device_selector(typed, None, at, options(ctx))
+    identities = selector.get("identities") or []
+    if len(identities) > IDENTITIES_MAX:
+        yield at.child("identities").too_many(len(identities), IDENTITIES_MAX)
+    yield from label_selector(selector.get("nodeSelector"), at.child("nodeSelector"))
+
+
+def _sources(sources: list[Obj], at: Path, ctx: WriteContext) -> Errors:
+    if not sources:
+        yield at.required("a policy without sources does nothing")
+    if len(sources) > SOURCES_MAX:
+        yield at.too_many(len(sources), SOURCES_MAX)
+    names: set[str] = set()
+    for position, source in enumerate(sources[:SOURCES_MAX]):
+        where = at.index(position)
+        yield from dns_label(source["name"], where.child("name"))
+        if source["name"] in names:
+            yield where.child("name").duplicate(source["name"])
+        names.add(source["name"])
+        yield from one_of(source["severity"], SEVERITIES, where.child("severity"))
+        yield from _source(source, where, ctx)
+
+
+def _source(source: Obj, at: Path, ctx: WriteContext) -> Errors:
+    # An empty object selects, too.
+    kinds = [name for name in KINDS_OF_SOURCES if source.get(name, False) is not False]
+    if len(kinds) != 1:
+        yield at.invalid(kinds, f"must have exactly one of {', '.join(KINDS_OF_SOURCES)}")
+    for name in kinds:
+        where = at.child(name)
+        match name:
+            case "driverTaint":
+                yield from _matched_taint(source[name], where)
+                yield from _data_expression(source[name].get("expression", ""), where)
+            case "nodeTaint":
+                yield from _matched_taint(source[name], where)
+            case "attributes":
+                expression = source[name]["expression"]
+                yield from validate_expression(expression, where.child("expression"), options(ctx))
+            case "claimCondition" | "nodeCondition":
+                yield from _condition(source[name], where)
+            case "deviceHealth":
+                yield from _health(source[name], where)
+            case _:
+                pass  # notPublished has no fields
+
+
+def _matched_taint(taint: Obj, at: Path) -> Errors:
+    yield from _key(taint["key"], at.child("key"))
+    yield from formatted(taint.get("value", ""), label_value_problems, at.child("value"))
+
+
+def _data_expression(expression: str, at: Path) -> Errors:
+    where = at.child("expression")
+    if len(expression.encode()) > EXPRESSION_MAX:
+        yield where.too_long(EXPRESSION_MAX)
+    elif expression:
+        try:
+            taint_data_environment().compile(expression)
+        except CompileError as error:
+            yield where.invalid(expression, error.detail)
+
+
+def _condition(condition: Obj, at: Path) -> Errors:
+    yield from _key(condition["type"], at.child("type"))
+    yield from one_of(condition["status"], _STATUSES, at.child("status"), required=True)
+
+
+def _health(health: Obj, at: Path) -> Errors:
+    for position, status in enumerate(health.get("statuses") or ()):
+        yield from one_of(status, FAULTS, at.child("statuses").index(position))
+    for name in ("keys", "values"):
+        if len(health.get(name) or ()) > VALUES_MAX:
+            yield at.child(name).too_many(len(health[name]), VALUES_MAX)
+
+
+def _taint(taint: Obj, at: Path) -> Errors:
+    yield from _key(taint["key"], at.child("key"))
+    yield from formatted(taint.get("value", ""), label_value_problems, at.child("value"))
+
+
+def _key(key: str, at: Path) -> Errors:
+    yield from label_key(key, at) if key else (at.required(),)
+
+
+def _steps(steps: list[Obj], at: Path) -> Errors:
+    if not steps:
+        yield at.required("a policy without steps does nothing")
+    if len(steps) > STEPS_MAX:
+        yield at.too_many(len(steps), STEPS_MAX)
+    for position, step in enumerate(steps[:STEPS_MAX]):
+        where = at.index(position)
+        yield from one_of(step["effect"], EFFECTS, where.child("effect"), required=True)
+        yield from one_of(step["minSeverity"], SEVERITIES, where.child("minSeverity"))
+        yield from validate_duration(step.get("after", ""), where.child("after"))
+        if position:
+            yield from _follows(step, steps[position - 1], where)
+
+
+def _follows(step: Obj, before: Obj, at: Path) -> Errors:
+    """Check that a step is stronger than the one before, and not earlier for the same faults."""
+    order = {name: place for place, name in enumerate((*EFFECTS, *SEVERITIES))}
+    if order.get(step["effect"], 99) <= order.get(before["effect"], -1):
+        yield at.child("effect").invalid(step["effect"], "must be stronger than the step before")
+    if order.get(step["minSeverity"], 99) < order.get(before["minSeverity"], -1):
+        text = "must not be less than that of the step before"
+        yield at.child("minSeverity").invalid(step["minSeverity"], text)
+    same = step["minSeverity"] == before["minSeverity"]
+    if same and duration(step.get("after", "")) < duration(before.get("after", "")):
+        text = "must not be less than that of the step before"
+        yield at.child("after").invalid(step.get("after", ""), text)
+
+
+def _limits(limits: list[Obj], at: Path) -> Errors:
+    if len(limits) > LIMITS_MAX:
+        yield at.too_many(len(limits), LIMITS_MAX)
+    for position, limit in enumerate(limits[:LIMITS_MAX]):
+        where = at.index(position)
+        yield from one_of(limit["scope"], SCOPES, where.child("scope"), required=True)
+        yield from _amount(limit["maxUnavailable"], where.child("maxUnavailable"))
+        for name, scope in (("deviceClassName", "Class"), ("attribute", "Attribute")):
+            yield from _only_with(limit, name, scope, where)
+
+
+def _only_with(limit: Obj, name: str, scope: str, at: Path) -> Errors:
+    given, where = limit.get(name, ""), at.child(name)
+    if limit["scope"] != scope:
+        if given:
+            yield where.forbidden(f"may only be set with the scope {scope}")
+    elif not given:
+        yield where.required(f"the scope is {scope}")
+    elif name == "attribute":
+        yield from _attribute(given, where)
+    else:
+        yield from validate_subdomain(given, where)
+
+
+def _amount(value: int | str, at: Path) -> Errors:
+    yield from count_or_percent(value, at)
+    yield from at_most_all(value, at)
+
+
+def _attribute(name: str, at: Path) -> Errors:
+    # As in constraints of claims; without a domain it is the driver's own.
+    yield from label_key(name, at)

@@ -1,0 +1,129 @@
+"""`sully plan -f` of DeviceTaintPolicies: what would they do to today's devices?"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from sully.cli.change.manifests import Manifest, kind_of
+from sully.cli.client.formatting import number, until
+from sully.cli.client.options import TABLES
+from sully.cli.client.session import Session
+from sully.cli.client.snapshots import take_snapshot
+from sully.cli.command import CommandError
+
+if TYPE_CHECKING:
+    from sully.domain.planning.report import Plan
+    from sully.planning.changes import Change
+    from sully.planning.device_policies import PolicyForecast
+    from sully.views.snapshot.snapshot import Snapshot
+
+
+def are_policies(manifests: Sequence[Manifest]) -> bool:
+    """Report whether objects are device policies; refuse other objects among them."""
+    from sully.views.kinds import DEVICE_POLICIES
+
+    names = {kind_of(manifest).kind for manifest in manifests}
+    if DEVICE_POLICIES.kind not in names:
+        return False
+    if others := sorted(names - {DEVICE_POLICIES.kind}):
+        raise CommandError(
+            f"policies cannot be planned together with {', '.join(others)}; make two plans", code=2
+        )
+    return True
+
+
+async def plan_policies(session: Session, manifests: Sequence[Manifest]) -> int:
+    """Show what policies would do, and what the rules that they would create would do then."""
+    from sully.cli.change.plan import exit_code, make_plan, show
+    from sully.cli.change.proposals import proposed
+    from sully.domain.planning.report import document
+    from sully.planning.changes import Put
+    from sully.planning.device_policies import forecast, rule_changes
+
+    if session.options.delete:
+        raise CommandError("--delete cannot be used with policies", code=2)
+    snapshot = await _snapshot(session)
+    puts = await proposed(session, snapshot, manifests)
+    forecasts = [forecast(put.obj, snapshot) for put in puts if isinstance(put, Put)]
+    changes: list[Change] = [x for one in forecasts for x in rule_changes(one, snapshot)]
+    plan: Plan | None = make_plan(session, snapshot, changes) if changes else None
+    if session.options.output in TABLES:
+        for one in forecasts:
+            _show(one, snapshot)
+        if plan is not None:
+            print("If the faults last until the last step:")
+            show(plan, session.options.output)
+    else:
+        from sully.cli.client.printers import print_document
+
+        policies = [_document(one) for one in forecasts]
+        rest = {"plan": document(plan)} if plan is not None else {}
+        print_document({"policies": policies, **rest}, session.options.output)
+    return exit_code(plan) if plan is not None else 0
+
+
+async def _snapshot(session: Session) -> "Snapshot":
+    from sully.planning.cluster_copy import PLAN_KINDS
+    from sully.views.kinds import DEVICE_HEALTH, DEVICE_POLICIES, SLICES
+    from sully.views.snapshot.kinds import NODES
+
+    # Nodes with all fields: sources read more of them than the scheduler.
+    kinds = (
+        *(kind for kind in PLAN_KINDS if kind.plural != NODES.plural),
+        NODES.read_as(dict[str, Any]),
+        DEVICE_POLICIES,
+        DEVICE_HEALTH,
+    )
+    return await take_snapshot(session, kinds, needed=(SLICES,), in_files=(SLICES,), gates=True)
+
+
+def _show(planned: "PolicyForecast", snapshot: "Snapshot") -> None:
+    from sully.cli.client.tables import Column, Table
+
+    policy, states = planned.policy, planned.states
+    faulty = number(sum(state.since is not None for state in states.values()), "fault")
+    print(
+        f"Policy {policy.metadata.name} ({policy.spec.mode}):"
+        f" {number(planned.selected, 'device')} selected, {faulty}."
+    )
+    if policy.spec.mode == "DryRun" and states:
+        print("Its mode is DryRun: it would only report the following.")
+    for device in sorted(planned.problems)[:3]:
+        print(f"Cannot be evaluated: {device}: {planned.problems[device]}")
+    if not states:
+        return
+    table = Table(
+        (
+            Column("DEVICE", shrinks=2, least=20),
+            Column("PHASE"),
+            Column("STEPS", shrinks=1, least=20),
+            Column("REASON", shrinks=1, least=20),
+        )
+    )
+    rows = []
+    for device, state in sorted(states.items()):
+        steps = planned.steps.get(device, ())
+        text = ", ".join(f"{step.effect} {until(step.at, snapshot.taken)}" for step in steps)
+        rows.append((device, state.phase, text or state.effect or "-", state.message))
+    table.show(rows)
+
+
+def _document(planned: "PolicyForecast") -> dict[str, Any]:
+    from sully.cli.client.printers import time_text, without_empty
+    from sully.domain.devicepolicies.status import encode
+
+    return without_empty(
+        name=planned.policy.metadata.name,
+        mode=planned.policy.spec.mode,
+        selected=planned.selected,
+        problems=planned.problems,
+        devices=[
+            {
+                **encode(state),
+                "steps": [
+                    {"effect": step.effect, "time": time_text(step.at)}
+                    for step in planned.steps.get(device, ())
+                ],
+            }
+            for device, state in sorted(planned.states.items())
+        ],
+    )

@@ -1,0 +1,129 @@
+"""`sully signal`: report a fault of a device, for scripts and other monitors."""
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import click
+
+from sully.cli.change.drain_args import USAGE, words_argument
+from sully.cli.client.options import connection_options, duration_option
+from sully.cli.client.selection_args import (
+    NAMES_HELP,
+    read_selection,
+    selection_options,
+    split_kind,
+)
+from sully.cli.client.session import Session, call
+from sully.cli.command import USAGE_ERROR, Choice, CommandError, Options, command
+
+if TYPE_CHECKING:
+    from sully.domain.health.signals import Signal
+    from sully.domain.health.targets import Target
+
+_HELP = f"""\
+Report a fault of devices, or with --clear that it is over.
+
+A signal is recorded in the DeviceHealth NODE.signals, where policies find it as they find the
+faults that agents measure. It taints no device by itself. To send it again changes only its time.
+
+{NAMES_HELP}"""
+_EXAMPLES = """\
+# A fan failed
+sully signal device node-7/gpu-3 --key fan --severity Critical \\
+    --message 'fan 2 stands still'
+
+# The same by UUID, until it is reported again or for an hour
+sully signal device --uuid GPU-5a1c2f3d --key fan --severity Warning --for 1h
+
+# It is repaired
+sully signal device node-7/gpu-3 --key fan --clear
+"""
+
+
+@command("signal", usage=USAGE, help=_HELP, examples=_EXAMPLES)
+@words_argument
+@selection_options
+@click.option("--key", default="", metavar="KEY", help="What it is, for example fan. Required.")
+@click.option("--value", default="", metavar="VALUE", help="Which one it is, for example 2.")
+@click.option(
+    "--severity",
+    default="Warning",
+    type=Choice(("Info", "Warning", "Critical")),
+    metavar="SEVERITY",
+    show_default=True,
+    help="How bad it is: Info, Warning or Critical.",
+)
+@click.option("--message", default="", metavar="TEXT", help="What happened, for people to read.")
+@duration_option("--for", "duration", help="How long it counts, unless it is reported again.")
+@click.option("--clear", is_flag=True, help="It is over.")
+@connection_options
+def signal(options: Options) -> int:
+    if not options.key:
+        raise CommandError("required flag --key not set", USAGE_ERROR)
+    if options.clear and options.duration is not None:
+        raise CommandError("--clear and --for cannot be used together", USAGE_ERROR)
+    return call(options, "signal", _send)
+
+
+async def _send(session: Session) -> int:
+    from collections import defaultdict
+
+    from sully.cli.client.device_selection import resolve, selection_kinds
+    from sully.cli.client.snapshots import take_snapshot
+    from sully.domain.health.signals import REFUSED
+    from sully.domain.health.targets import target_of
+    from sully.monitor.signals import SignalRecorder, identities
+    from sully.views.kinds import PATCHES, SLICES
+
+    args = read_selection(session.options, *split_kind(session.options.words))
+    kinds = (SLICES, *selection_kinds(args))
+    snapshot = await take_snapshot(session, (*kinds, PATCHES), needed=kinds)
+    selected = set(resolve(snapshot, args).devices)
+    signal_ = _signal(session)
+    reports: dict[str, list[tuple[Target, Signal]]] = defaultdict(list)
+    names: dict[str, list[str]] = defaultdict(list)
+    for device in identities(snapshot):
+        if device.id in selected:
+            reports[device.node].append((target_of(device), signal_))
+            names[device.node].append(str(device.id))
+    recorder, refused = SignalRecorder(session.transport, clock=session.clock), False
+    for node, pairs in reports.items():
+        for name, result in zip(names[node], await recorder.write(node, pairs), strict=True):
+            print(f"{name} {session.options.key}: {_TEXTS.get(result, result)}")
+            refused = refused or result in REFUSED
+    return int(refused)
+
+
+_TEXTS = {
+    "Recorded": "recorded",
+    "Cleared": "cleared",
+    "Duplicate": "already known",
+    "Late": "ignored, a later signal is known",
+    "ReportFull": "not recorded, the report is full",
+}
+
+
+def _signal(session: Session) -> "Signal":
+    from sully.api.core.checks import formatted, label_key
+    from sully.domain.health.signals import Signal
+    from sully.machinery.fields import Path
+    from sully.machinery.names import label_value_problems
+
+    options, now = session.options, session.clock.now()
+    problems = (
+        *label_key(options.key, Path("--key")),
+        *formatted(options.value, label_value_problems, Path("--value")),
+    )
+    if problems:
+        raise CommandError(str(problems[0]), USAGE_ERROR)
+    for_ = options.duration
+    return Signal(
+        key=options.key,
+        value=options.value,
+        severity=options.severity,
+        message=options.message,
+        active=not options.clear,
+        since=now,
+        time=now,
+        expires=None if for_ is None else now + timedelta(seconds=for_),
+    )

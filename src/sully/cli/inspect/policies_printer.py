@@ -1,0 +1,82 @@
+"""The output of `sully policies`: rows of a table, and documents for programs."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sully.api.sully.types import DeviceTaintPolicy
+from sully.cli.client.formatting import age, until
+from sully.cli.client.printers import time_text, without_empty
+from sully.cli.client.tables import Cell, Column
+from sully.domain.devicepolicies.status import PROBLEM, encode
+from sully.machinery.meta import find_condition
+
+_COLUMNS = (
+    Column("NAME", shrinks=2, least=16),
+    Column("MODE"),
+    Column("TAINT", shrinks=1, least=16),
+    Column("DEVICES", right=True),
+    Column("FAULTY", right=True),
+    Column("UNAVAILABLE", right=True),
+    Column("STATE", shrinks=1, least=12),
+    Column("NEXT"),
+)
+_WIDE_COLUMNS = (Column("STEPS", shrinks=1), Column("AGE"))
+_NONE = "-"
+
+
+def columns(*, wide: bool) -> Sequence[Column]:
+    return (*_COLUMNS, *_WIDE_COLUMNS) if wide else _COLUMNS
+
+
+def row(policy: DeviceTaintPolicy, now: datetime, *, wide: bool) -> Sequence[Cell | str]:
+    spec, status = policy.spec, policy.status
+    taint = f"{spec.taint.key}={spec.taint.value}" if spec.taint.value else spec.taint.key
+    next_ = status.next_action_time
+    cells: list[Cell | str] = [
+        policy.metadata.name,
+        spec.mode,
+        taint,
+        str(status.selected),
+        Cell(str(status.faulty), "yellow" if status.faulty else ""),
+        Cell(str(status.unavailable), "red" if status.unavailable else ""),
+        _state(policy),
+        until(next_, now) if next_ is not None else _NONE,
+    ]
+    if wide:
+        cells += [_steps(policy), age(policy.metadata.creation_timestamp, now)]
+    return cells
+
+
+def _state(policy: DeviceTaintPolicy) -> Cell | str:
+    """Return what needs attention first."""
+    status = policy.status
+    if not status.observed_generation:
+        return Cell("not processed yet", "yellow")
+    if status.storm_since is not None:
+        return Cell("storm", "red")
+    problem = find_condition(status.conditions, PROBLEM)
+    if problem is not None and problem.status == "True":
+        return Cell("source problem", "yellow")
+    waiting = ("AwaitingApproval", "AwaitingProof", "Flapping", "HeldBack")
+    texts = [f"{status.phases[phase]} {phase}" for phase in waiting if status.phases.get(phase)]
+    return Cell(", ".join(texts), "yellow") if texts else "ok"
+
+
+def _steps(policy: DeviceTaintPolicy) -> str:
+    return ", ".join(f"{step.after or '0s'} {step.effect}" for step in policy.spec.steps)
+
+
+def document(policy: DeviceTaintPolicy) -> dict[str, Any]:
+    status = policy.status
+    return without_empty(
+        name=policy.metadata.name,
+        mode=policy.spec.mode,
+        selected=status.selected,
+        faulty=status.faulty,
+        unavailable=status.unavailable,
+        phases=dict(status.phases),
+        nextActionTime=time_text(status.next_action_time),
+        stormSince=time_text(status.storm_since),
+        devices=[encode(device) for device in status.devices],
+    )

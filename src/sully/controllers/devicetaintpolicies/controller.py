@@ -1,0 +1,232 @@
+"""Taints faulty devices as DeviceTaintPolicies specify, and removes the taints again.
+
+Reads policies, their rules, and what sources report (`views/devicepolicies`); writes
+DeviceTaintRules, the status of policies, and events. The decisions are `domain/devicepolicies`.
+What must survive a restart is in the annotations of rules and in the status; nothing else is
+remembered that cannot be observed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from sully.api.resource.types import DeviceTaintRule
+from sully.api.sully.types import DeviceTaintPolicy
+from sully.client.events import EventRecorder, reference
+from sully.client.informers.informer import Informer, own_key
+from sully.client.transport import Key, Transport
+from sully.controllers.conditions import write_conditions
+from sully.controllers.devicetaintpolicies.rules import RuleWriter
+from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.sources import Channel, same_key
+from sully.domain.devicepolicies.decisions import Decision, PolicyContext, decide, transition
+from sully.domain.devicepolicies.rules import (
+    CLEARED_AT,
+    RESUMED_AT,
+    decode_state,
+    is_approved,
+    policy_name,
+    time_in,
+)
+from sully.domain.devicepolicies.settings import DRY_RUN, settings_of
+from sully.domain.devicepolicies.states import DeviceState, Notice, Observation, has_rule
+from sully.domain.devicepolicies.status import findings, status_fields
+from sully.domain.devices.pools import PoolId
+from sully.runtime.clock import Clock
+from sully.views.devicepolicies.facts import FactsView
+from sully.views.devicepolicies.policy_devices import PolicyDevices
+from sully.views.kinds import DEVICE_POLICIES
+
+NAME: Final = "device-taint-policy-controller"
+BY_POLICY: Final = "policy"
+INTERVAL: Final = timedelta(seconds=1)
+"""The least time between two reports on a policy: many devices change together."""
+SHARE: Final = 10
+"""One policy is decided in at most one of so many parts of the time."""
+
+
+@dataclass(slots=True)
+class _Tracked:
+    """A policy since the controller started, or since its spec changed."""
+
+    policy: DeviceTaintPolicy
+    devices: PolicyDevices
+    states: dict[str, DeviceState]
+    storm_since: datetime | None
+    reported: dict[str, Any] = field(default_factory=dict)
+    report_due: datetime | None = None
+    decide_due: datetime | None = None
+
+
+class DeviceTaintPolicyController:
+    """Executes DeviceTaintPolicies."""
+
+    name = NAME
+
+    def __init__(
+        self,
+        *,
+        policies: Informer[DeviceTaintPolicy],
+        rules: Informer[DeviceTaintRule],
+        facts: FactsView,
+        transport: Transport,
+        recorder: EventRecorder,
+        clock: Clock,
+    ) -> None:
+        self._policies = policies
+        self._rules = rules
+        self._rules.add_index(BY_POLICY, lambda rule: (policy_name(rule),))
+        self._facts = facts
+        self._transport = transport
+        self._writer = RuleWriter(transport, NAME)
+        self._recorder = recorder
+        self._clock = clock
+        self._tracked: dict[Key, _Tracked] = {}
+        self._affected: Channel[Key] = Channel()
+        facts.on_change(self._facts_changed)
+
+    def watches(self) -> Iterable[Watch[Any]]:
+        """Wake for policies, for their rules, and for what sources report."""
+        yield Watch(self._policies, own_key)
+        yield Watch(self._rules, _policy_key)
+        yield Watch(self._affected, same_key)
+
+    def _facts_changed(self, pools: Iterable[PoolId]) -> None:
+        for key, tracked in self._tracked.items():
+            if tracked.devices.changed(pools):
+                self._affected.send(key)
+
+    async def reconcile(self, key: Key) -> Result:
+        """Decide about all devices of a policy, and execute that."""
+        policy, now = self._policies.get(key), self._clock.now()
+        if policy is None or policy.metadata.deletion_timestamp is not None:
+            # Its rules are deleted by garbage collection, or kept.
+            self._tracked.pop(key, None)
+            return DONE
+        tracked = self._track(key, policy)
+        if tracked.decide_due is not None and now < tracked.decide_due:
+            return Result(requeue_after=tracked.decide_due - now)
+        started = self._clock.monotonic()
+        expires = self._facts.expire(now)
+        decision = self._decide(tracked, now)
+        elapsed = timedelta(seconds=self._clock.monotonic() - started)
+        tracked.decide_due = now + elapsed * SHARE
+        if settings_of(policy).mode != DRY_RUN:
+            await self._writer.write(policy, decision.states, self._rules_of(policy))
+        later = await self._report(tracked, decision, now)
+        times = [time for time in (decision.look_at, expires, later) if time is not None]
+        return Result(requeue_after=max(timedelta(0), min(times) - now)) if times else DONE
+
+    def _track(self, key: Key, policy: DeviceTaintPolicy) -> _Tracked:
+        tracked = self._tracked.get(key)
+        if tracked is None or tracked.policy.metadata.uid != policy.metadata.uid:
+            tracked = _Tracked(
+                policy,
+                PolicyDevices(policy, self._facts),
+                self._restored(policy),
+                policy.status.storm_since,
+            )
+            self._tracked[key] = tracked
+        elif tracked.policy.spec != policy.spec:
+            tracked.devices = PolicyDevices(policy, self._facts)
+        tracked.policy = policy
+        return tracked
+
+    def _restored(self, policy: DeviceTaintPolicy) -> dict[str, DeviceState]:
+        """Return the states that rules and status have."""
+        states = {state.device: state for state in policy.status.devices}
+        if settings_of(policy).mode != DRY_RUN:
+            # Rules are what is true; a rule that was deleted meanwhile starts again.
+            states = {device: one for device, one in states.items() if not has_rule(one)}
+        for rule in self._rules_of(policy):
+            state = decode_state(rule)
+            states[state.device] = state
+        return states
+
+    def _rules_of(self, policy: DeviceTaintPolicy) -> list[DeviceTaintRule]:
+        return self._rules.by_index(BY_POLICY, policy.metadata.name)
+
+    def _decide(self, tracked: _Tracked, now: datetime) -> Decision:
+        policy, devices = tracked.policy, tracked.devices
+        devices.update(now)
+        old, notices = tracked.states, {}
+        excluded = [device for device in old if devices.is_excluded(device)]
+        states = {device: state for device, state in old.items() if device not in excluded}
+        for device in excluded:
+            notices[device] = Notice(
+                "NoLongerSelected", "The policy is not for the device any more"
+            )
+        seen = self._with_annotations(policy, devices.observations(states))
+        groups = devices.groups({*states, *seen})
+        context = PolicyContext(
+            groups=groups,
+            storm_since=tracked.storm_since,
+            resumed_at=time_in(policy.metadata.annotations, RESUMED_AT),
+            now=now,
+        )
+        settings = settings_of(policy)
+        decision = decide(settings, states, seen, context)
+        notices |= decision.notices
+        for device in sorted({*old, *decision.states}):
+            notice = notices.get(device) or transition(
+                old.get(device), decision.states.get(device), settings.mode
+            )
+            if notice is not None:
+                self._announce(policy, device, notice)
+        if decision.storm_since is not None and tracked.storm_since is None:
+            text = "Many devices have new faults: no further step begins until it is resumed"
+            self._recorder.event(reference(DEVICE_POLICIES, policy), "Warning", "Storm", text)
+        tracked.states, tracked.storm_since = dict(decision.states), decision.storm_since
+        return decision
+
+    def _announce(self, policy: DeviceTaintPolicy, device: str, notice: Notice) -> None:
+        text, about = f"{device}: {notice.message}", reference(DEVICE_POLICIES, policy)
+        self._recorder.event(about, "Warning" if notice.warning else "Normal", notice.reason, text)
+
+    def _with_annotations(
+        self, policy: DeviceTaintPolicy, seen: dict[str, Observation]
+    ) -> dict[str, Observation]:
+        """Add what people declared about devices, by annotations of their rules."""
+        for rule in self._rules_of(policy):
+            device, annotations = decode_state(rule).device, rule.metadata.annotations
+            if device in seen:
+                seen[device] = replace(
+                    seen[device],
+                    approved=is_approved(annotations),
+                    cleared_at=time_in(annotations, CLEARED_AT),
+                )
+        return seen
+
+    async def _report(
+        self, tracked: _Tracked, decision: Decision, now: datetime
+    ) -> datetime | None:
+        """Write the status if it changed and is due; return when it will be."""
+        policy = tracked.policy
+        groups = tracked.devices.groups(())
+        fields = status_fields(policy, decision, groups)
+        conditions = findings(policy, decision, groups, tracked.devices.problems)
+        wanted = {**fields, "findings": conditions}
+        if wanted == tracked.reported:
+            return None
+        if tracked.report_due is not None and now < tracked.report_due:
+            return tracked.report_due
+        await write_conditions(
+            self._transport,
+            DEVICE_POLICIES,
+            policy,
+            conditions,
+            now=now,
+            field_manager=NAME,
+            other_fields=fields,
+        )
+        tracked.reported, tracked.report_due = wanted, now + INTERVAL
+        return None
+
+
+def _policy_key(rule: DeviceTaintRule) -> Iterable[Key]:
+    name = policy_name(rule)
+    if name:
+        yield Key("", name)

@@ -1,0 +1,98 @@
+"""How many devices a policy may make unavailable, and when many faults are a storm."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple
+
+from sully.domain.devicepolicies.settings import Limit, PolicySettings
+from sully.domain.devicepolicies.states import DeviceState
+from sully.domain.workloads.percentages import scaled
+
+
+class Group(NamedTuple):
+    """Devices that are counted together."""
+
+    limit: int
+    """Index of the limit."""
+    value: str = ""
+    """The pool, node, class or value of the attribute."""
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The devices of a policy: how many there are, and which are counted together."""
+
+    total: int = 0
+    sizes: Mapping[Group, int] = field(default_factory=dict)
+    of: Mapping[str, tuple[Group, ...]] = field(default_factory=dict)
+    """The groups of a device, by its name `driver/pool/device`."""
+
+
+class Budget:
+    """The devices that a policy makes unavailable, counted by limit."""
+
+    def __init__(
+        self, limits: tuple[Limit, ...], groups: Groups, unavailable: Iterable[str]
+    ) -> None:
+        self._limits = limits
+        self._groups = groups
+        self._used = Counter(group for device in unavailable for group in self._of(device))
+
+    def admit(self, device: str) -> str:
+        """Count another device as unavailable, or return which limit is reached."""
+        for group in self._of(device):
+            limit = self._limits[group.limit]
+            most = scaled(limit.max_unavailable, self._groups.sizes.get(group, 0), up=True)
+            if self._used[group] >= most:
+                return f"{self._used[group]} of {most} devices of {_text(limit, group)} unavailable"
+        self._used.update(self._of(device))
+        return ""
+
+    def _of(self, device: str) -> tuple[Group, ...]:
+        """Return the groups of a device; of one that is not published, those by its names."""
+        groups = self._groups.of.get(device)
+        if groups is not None:
+            return groups
+        pool = device.rpartition("/")[0]
+        return tuple(
+            Group(index, pool if limit.scope == "Pool" else "")
+            for index, limit in enumerate(self._limits)
+            if limit.scope in ("Fleet", "Pool")
+        )
+
+
+def _text(limit: Limit, group: Group) -> str:
+    match limit.scope:
+        case "Fleet":
+            return "the policy"
+        case "Attribute":
+            return f"{limit.name}={group.value}"
+        case _:
+            return f"{limit.scope.lower()} {group.value}"
+
+
+def storm_start(
+    settings: PolicySettings,
+    states: Collection[DeviceState],
+    groups: Groups,
+    resumed_at: datetime | None,
+    now: datetime,
+) -> datetime | None:
+    """Return now if so many devices have new faults that it is a storm.
+
+    Faults from before somebody resumed the policy do not count.
+    """
+    storm = settings.storm
+    if storm is None:
+        return None
+    begun = sum(
+        state.since is not None
+        and now - state.since < storm.within
+        and (resumed_at is None or state.since > resumed_at)
+        for state in states
+    )
+    return now if begun >= max(1, scaled(storm.devices, groups.total, up=True)) else None

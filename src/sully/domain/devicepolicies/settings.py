@@ -1,0 +1,104 @@
+"""A DeviceTaintPolicy as the state machine reads it: durations, numbers, and no gaps.
+
+On other servers a policy may lack defaults or have values that our own server refuses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from sully.api.sully.durations import duration
+from sully.api.sully.types import (
+    DeviceTaintPolicy,
+    DeviceTaintPolicyLimit,
+    DeviceTaintPolicyStep,
+)
+
+DRY_RUN: Final = "DryRun"
+REQUIRE_APPROVAL: Final = "RequireApproval"
+ENFORCE: Final = "Enforce"
+MINOR, MAJOR, CRITICAL = range(3)
+SEVERITIES: Final = {"Minor": MINOR, "Major": MAJOR, "Critical": CRITICAL}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An effect, and when it begins."""
+
+    effect: str
+    after: timedelta = timedelta(0)
+    min_severity: int = MINOR
+
+
+@dataclass(frozen=True, slots=True)
+class Flaps:
+    """How many faults within which time make a device flapping."""
+
+    count: int
+    within: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How many of the devices that are counted together may be unavailable."""
+
+    scope: str
+    max_unavailable: int | str
+    name: str = ""
+    """The class or the attribute, for scopes that have one."""
+
+
+@dataclass(frozen=True, slots=True)
+class StormLimit:
+    """How many devices with new faults within which time are a storm."""
+
+    devices: int | str
+    within: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicySettings:
+    """What a policy specifies, apart from which devices and faults it is about."""
+
+    steps: tuple[Step, ...]
+    mode: str = ENFORCE
+    hold_for: timedelta = timedelta(0)
+    clear_after: timedelta = timedelta(0)
+    flaps: Flaps | None = None
+    needs_proof: bool = False
+    limits: tuple[Limit, ...] = ()
+    storm: StormLimit | None = None
+
+
+def settings_of(policy: DeviceTaintPolicy) -> PolicySettings:
+    """Return the settings of a policy."""
+    spec = policy.spec
+    flaps, storm, proof = spec.flaps, spec.storm, spec.proof
+    return PolicySettings(
+        # An unknown mode may come from a newer version: reporting is the safe one.
+        mode=spec.mode if spec.mode in (REQUIRE_APPROVAL, ENFORCE) else DRY_RUN,
+        steps=tuple(map(_step, spec.steps)),
+        hold_for=duration(spec.hold_for),
+        clear_after=duration(spec.clear_after),
+        flaps=Flaps(max(2, flaps.count), duration(flaps.within)) if flaps is not None else None,
+        needs_proof=proof is not None and proof.type != "None",
+        limits=tuple(map(_limit, spec.limits)),
+        storm=StormLimit(storm.devices, duration(storm.within)) if storm is not None else None,
+    )
+
+
+def severity_of(name: str) -> int:
+    """Return the severity of a source; one without is Major."""
+    return SEVERITIES.get(name, MAJOR)
+
+
+def _step(step: DeviceTaintPolicyStep) -> Step:
+    # A step for an unknown severity waits for the highest.
+    least = SEVERITIES.get(step.min_severity or "Minor", CRITICAL)
+    return Step(step.effect, duration(step.after), least)
+
+
+def _limit(limit: DeviceTaintPolicyLimit) -> Limit:
+    return Limit(limit.scope, limit.max_unavailable, limit.device_class_name or limit.attribute)

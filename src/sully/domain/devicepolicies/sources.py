@@ -1,0 +1,199 @@
+"""Which sources of a policy are active for a device, and what they report.
+
+A source that cannot be evaluated, such as an expression that fails or a stale report, is neither
+active nor quiet: the device is then unknown, and nothing changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from sully.api.resource.types import CELDeviceSelector as Expression
+from sully.api.resource.types import DeviceSelector, DeviceTaint
+from sully.api.sully.types import (
+    UNHEALTHY,
+    UNKNOWN,
+    DeviceTaintPolicyCondition,
+    DeviceTaintPolicyDriverTaint,
+    DeviceTaintPolicyHealth,
+    DeviceTaintPolicyNodeTaint,
+    DeviceTaintPolicySource,
+)
+from sully.domain.devicepolicies.nodes import NodeCondition, PolicyNode
+from sully.domain.devicepolicies.settings import severity_of
+from sully.domain.devicepolicies.states import Fault
+from sully.domain.devices.selectors import Content, SelectorError, matches
+from sully.domain.health.reports import Health
+from sully.machinery.cel import (
+    CompileError,
+    CostBudget,
+    CostBudgetExceededError,
+    EvaluationError,
+    Programs,
+    as_bool,
+)
+from sully.machinery.cel.environments.taint_data import VARIABLE, taint_data_environment
+from sully.machinery.meta import Condition, find_condition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceFacts:
+    """What sources can see of a device."""
+
+    content: Content | None = None
+    """None: no slice has the device."""
+    taints: tuple[DeviceTaint, ...] = ()
+    """Those that its driver publishes."""
+    allocated: bool = False
+    conditions: tuple[Condition, ...] = ()
+    """Those that drivers report in the status of claims."""
+    node: PolicyNode | None = None
+    health: tuple[Health, ...] = ()
+
+
+class SourceProblem(Exception):  # noqa: N818 - not an error: the device is unknown
+    """Why a source cannot be evaluated for a device."""
+
+
+def active_faults(
+    sources: Iterable[DeviceTaintPolicySource], facts: DeviceFacts
+) -> tuple[tuple[Fault, ...], tuple[str, ...]]:
+    """Return the faults of a device, and why sources could not be evaluated."""
+    faults: list[Fault] = []
+    problems: list[str] = []
+    for source in sources:
+        try:
+            message = _fault(source, facts)
+        except SourceProblem as problem:
+            problems.append(f"source {source.name}: {problem}")
+            continue
+        if message:
+            faults.append(Fault(source.name, severity_of(source.severity), message))
+    return tuple(faults), tuple(problems)
+
+
+def _fault(source: DeviceTaintPolicySource, facts: DeviceFacts) -> str:
+    """Return what a source reports; nothing if it is quiet."""
+    if source.not_published:
+        return "no ResourceSlice has the device" if _is_missing(facts) else ""
+    if source.node_condition is not None:
+        return _condition(source.node_condition, _of_node(facts).conditions, "node condition")
+    if source.node_taint is not None:
+        return _node_taint(source.node_taint, _of_node(facts))
+    if source.claim_condition is not None:
+        return _condition(source.claim_condition, facts.conditions, "condition")
+    if source.device_health is not None:
+        return _health(source.device_health, facts.health)
+    # The others are about what the driver publishes.
+    if facts.content is None:
+        raise SourceProblem("no ResourceSlice has the device")
+    if source.driver_taint is not None:
+        return _driver_taint(source.driver_taint, facts.taints)
+    if source.attributes is not None:
+        return _attributes(source.attributes.expression, facts.content)
+    raise SourceProblem("it is of a kind that this version does not know")
+
+
+def _is_missing(facts: DeviceFacts) -> bool:
+    return facts.content is None and facts.allocated
+
+
+def _of_node(facts: DeviceFacts) -> PolicyNode:
+    if facts.node is None:
+        raise SourceProblem("the node of the device is not known")
+    return facts.node
+
+
+def _condition(
+    wanted: DeviceTaintPolicyCondition, conditions: Iterable[Condition | NodeCondition], what: str
+) -> str:
+    condition = find_condition(conditions, wanted.type)
+    if condition is None or condition.status != wanted.status:
+        return ""
+    if wanted.reason and condition.reason != wanted.reason:
+        return ""
+    reason = f" ({condition.reason})" if condition.reason else ""
+    return f"{what} {condition.type} is {condition.status}{reason}"
+
+
+def _node_taint(wanted: DeviceTaintPolicyNodeTaint, node: PolicyNode) -> str:
+    found = (taint for taint in node.taints if _is_wanted(wanted, taint))
+    return next((f"node taint {_text(taint)}" for taint in found), "")
+
+
+def _driver_taint(wanted: DeviceTaintPolicyDriverTaint, taints: Iterable[DeviceTaint]) -> str:
+    for taint in taints:
+        if _is_wanted(wanted, taint) and _data_matches(wanted.expression, taint.data):
+            return f"driver taint {_text(taint)}"
+    return ""
+
+
+def _is_wanted(
+    wanted: DeviceTaintPolicyDriverTaint | DeviceTaintPolicyNodeTaint, taint: Any
+) -> bool:
+    return (
+        taint.key == wanted.key
+        and wanted.value in (None, taint.value)
+        and wanted.effect in ("", taint.effect)
+    )
+
+
+def _text(taint: Any) -> str:
+    value = f"={taint.value}" if taint.value else ""
+    return f"{taint.key}{value}:{taint.effect}"
+
+
+def _data_matches(expression: str, data: Any) -> bool:
+    if not expression:
+        return True
+    program = _programs.compile(expression)
+    if isinstance(program, CompileError):
+        raise SourceProblem(program.detail)
+    try:
+        return bool(as_bool(program.evaluate_counted({VARIABLE: data}, program.limit)[0]))
+    except EvaluationError as error:
+        if data is None:
+            # A taint without details does not match; many drivers publish none.
+            return False
+        raise SourceProblem(str(error)) from None
+
+
+def _attributes(expression: str, content: Content) -> str:
+    selector = DeviceSelector(cel=Expression(expression=expression))
+    try:
+        return expression if matches((selector,), content, CostBudget()) else ""
+    except (SelectorError, CostBudgetExceededError) as error:
+        raise SourceProblem(str(error)) from None
+
+
+def _health(wanted: DeviceTaintPolicyHealth, reports: Iterable[Health]) -> str:
+    statuses = wanted.statuses or (UNHEALTHY,)
+    unknown = ""
+    for health in reports:
+        if health.status in statuses and _has_reason(wanted, health):
+            return _health_text(health)
+        if health.status == UNKNOWN:
+            unknown = unknown or health.problem or "the health is Unknown"
+    if unknown:
+        raise SourceProblem(unknown)
+    return ""
+
+
+def _has_reason(wanted: DeviceTaintPolicyHealth, health: Health) -> bool:
+    if not wanted.keys and not wanted.values:
+        return True
+    return any(
+        (not wanted.keys or reason.key in wanted.keys)
+        and (not wanted.values or reason.value in wanted.values)
+        for reason in health.reasons
+    )
+
+
+def _health_text(health: Health) -> str:
+    reasons = sorted({f"{reason.key} {reason.value}".rstrip() for reason in health.reasons})
+    return f"health is {health.status}" + (f" ({', '.join(reasons)})" if reasons else "")
+
+
+_programs = Programs(taint_data_environment)

@@ -1,0 +1,212 @@
+"""The state of one device under one policy, and how observations change it.
+
+The state is what must survive a restart: it is written to the annotation of the device's rule, or
+to the status of the policy while there is no rule. A device has a rule exactly if its state has an
+effect. Times are those of observation, so that no step is early because a clock elsewhere is wrong.
+Limits and approval are in decisions.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from msgspec.structs import replace
+
+from sully.api.sully.types import DeviceTaintPolicyDevice as DeviceState
+from sully.domain.devicepolicies.settings import CRITICAL, MAJOR, MINOR, PolicySettings
+
+__all__ = ["DeviceState", "Fault", "Notice", "Observation", "observe"]
+
+FAULT_TIMES_MAX: Final = 32
+_LEVELS: Final = {MINOR: "since", MAJOR: "major_since", CRITICAL: "critical_since"}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A source that is active for a device."""
+
+    source: str
+    severity: int = MAJOR
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """What is known about a device now."""
+
+    faults: tuple[Fault, ...] = ()
+    known: bool = True
+    """Whether all sources could be evaluated: without faults the device is then healthy."""
+    identity: str = ""
+    """The hardware; empty if it is not known."""
+    approved: bool = False
+    cleared_at: datetime | None = None
+    """When somebody declared the device healthy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something that happened to a device, for an event."""
+
+    reason: str
+    message: str
+    warning: bool = False
+
+
+def observe(
+    settings: PolicySettings, old: DeviceState, seen: Observation, now: datetime
+) -> tuple[DeviceState, Notice | None]:
+    """Return the state after an observation; one without times is that of a healthy device."""
+    state = _not_in_future(old, now)
+    if state.identity and seen.identity and state.identity != seen.identity:
+        fresh, _ = observe(settings, DeviceState(device=old.device), seen, now)
+        text = f"The hardware was replaced: {state.identity} is now {seen.identity}"
+        return fresh, Notice("HardwareReplaced", text) if has_rule(old) else None
+    if seen.faults:
+        return _faulty(settings, state, seen, now), None
+    if not seen.known:
+        return state, None
+    return _quiet(settings, state, seen, now)
+
+
+def with_steps(settings: PolicySettings, state: DeviceState) -> DeviceState:
+    """Return a state with the index that its effect has after the steps were changed."""
+    effects = [step.effect for step in settings.steps]
+    if state.step is None or effects[state.step : state.step + 1] == [state.effect]:
+        return state
+    return replace(state, step=effects.index(state.effect) if state.effect in effects else None)
+
+
+def is_forgotten(state: DeviceState) -> bool:
+    """Report whether nothing has to be remembered about a device."""
+    return state.since is None and not state.fault_times and not has_rule(state)
+
+
+def has_rule(state: DeviceState) -> bool:
+    """Report whether the device has a rule, or would have one."""
+    return bool(state.effect)
+
+
+def severity(state: DeviceState) -> int:
+    """Return the highest severity of the current fault."""
+    return max((level for level in _LEVELS if level_since(state, level) is not None), default=MINOR)
+
+
+def level_since(state: DeviceState, level: int) -> datetime | None:
+    """Return when the fault first had at least a severity."""
+    times: dict[int, datetime | None] = {
+        MINOR: state.since,
+        MAJOR: state.major_since,
+        CRITICAL: state.critical_since,
+    }
+    return times[level]
+
+
+def step_time(settings: PolicySettings, state: DeviceState, index: int) -> datetime | None:
+    """Return when a step begins; None while the fault is not severe enough."""
+    step = settings.steps[index]
+    since = level_since(state, step.min_severity)
+    return None if since is None else since + settings.hold_for + step.after
+
+
+def due_step(settings: PolicySettings, state: DeviceState, now: datetime) -> int | None:
+    """Return the last step that has begun according to its time."""
+    times = ((index, step_time(settings, state, index)) for index in range(len(settings.steps)))
+    due = [index for index, time in times if time is not None and time <= now]
+    return max(due, default=None)
+
+
+def next_step_time(
+    settings: PolicySettings, state: DeviceState, after: int | None, now: datetime
+) -> datetime | None:
+    """Return when the next step after one begins."""
+    first = 0 if after is None else after + 1
+    times = (step_time(settings, state, index) for index in range(first, len(settings.steps)))
+    return min((time for time in times if time is not None and time > now), default=None)
+
+
+def _not_in_future(state: DeviceState, now: datetime) -> DeviceState:
+    """Bring times to the present that a clock which was set back has left in the future."""
+    names = (*_LEVELS.values(), "recovered_time")
+    late = {name: now for name in names if (getattr(state, name) or now) > now}
+    if any(time > now for time in state.fault_times):
+        state = replace(state, fault_times=tuple(min(time, now) for time in state.fault_times))
+    return replace(state, **late) if late else state
+
+
+def _faulty(
+    settings: PolicySettings, state: DeviceState, seen: Observation, now: datetime
+) -> DeviceState:
+    times = state.fault_times
+    if state.recovered_time is not None:
+        times = (*times, now)
+        state = replace(state, recovered_time=None)
+    highest = max(fault.severity for fault in seen.faults)
+    # The severity only increases: a mild fault that follows a severe one changes nothing.
+    reached = {
+        name: now
+        for level, name in _LEVELS.items()
+        if level <= highest and getattr(state, name) is None
+    }
+    state = replace(
+        state,
+        **reached,
+        identity=state.identity or seen.identity,
+        sources=tuple(sorted({fault.source for fault in seen.faults})),
+    )
+    assert state.since is not None
+    if now >= state.since + settings.hold_for and not has_rule(state) and state.since not in times:
+        times = (*times, state.since)
+    return _with_faults(settings, state, times, now)
+
+
+def _with_faults(
+    settings: PolicySettings, state: DeviceState, times: Iterable[datetime], now: datetime
+) -> DeviceState:
+    """Keep the faults that count as flaps; a device that is flapping stays so until cleared."""
+    flaps = settings.flaps
+    if flaps is None:
+        return replace(state, fault_times=(), flapping=False)
+    recent = tuple(time for time in times if now - time < flaps.within)[-FAULT_TIMES_MAX:]
+    flapping = state.flapping or (state.since is not None and len(recent) >= flaps.count)
+    return replace(state, fault_times=recent, flapping=flapping)
+
+
+def _quiet(
+    settings: PolicySettings, state: DeviceState, seen: Observation, now: datetime
+) -> tuple[DeviceState, Notice | None]:
+    if not has_rule(state):
+        # It ended before the taint: only the flaps are remembered.
+        idle = DeviceState(device=state.device, fault_times=state.fault_times)
+        return _with_faults(settings, idle, state.fault_times, now), None
+    if state.recovered_time is None:
+        state = replace(state, recovered_time=now)
+    if is_clear(settings, state, seen, now):
+        times = () if state.flapping else state.fault_times
+        idle = DeviceState(device=state.device, fault_times=times)
+        proof = ", and declared healthy" if is_cleared(state, seen, now) else ""
+        text = f"Sources quiet since {state.recovered_time:%Y-%m-%dT%H:%M:%SZ}{proof}"
+        return _with_faults(settings, idle, times, now), Notice("TaintCleared", text)
+    return state, None
+
+
+def is_clear(
+    settings: PolicySettings, state: DeviceState, seen: Observation, now: datetime
+) -> bool:
+    """Report whether the taint of a recovered device may be removed."""
+    recovered = state.recovered_time
+    if recovered is None or now < recovered + settings.clear_after:
+        return False
+    return is_cleared(state, seen, now) or not (settings.needs_proof or state.flapping)
+
+
+def is_cleared(state: DeviceState, seen: Observation, now: datetime) -> bool:
+    """Report whether somebody declared the device healthy since it recovered.
+
+    What was declared before, or is declared for the future, does not count.
+    """
+    recovered, cleared = state.recovered_time, seen.cleared_at
+    return recovered is not None and cleared is not None and recovered <= cleared <= now

@@ -1,0 +1,84 @@
+"""DeviceTaintPolicies: what they do with which devices, and what they wait for."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sully.api.sully.types import DeviceTaintPolicy, DeviceTaintPolicyDevice
+from sully.client.transport import Key
+from sully.domain.devicepolicies.decisions import AWAITING_APPROVAL, HELD_BACK
+from sully.domain.devicepolicies.settings import DRY_RUN
+from sully.domain.devicepolicies.status import PROBLEM
+from sully.explain.causes import DevicePolicyFacts, Finding, note
+from sully.explain.explanation import Table, tables
+from sully.explain.reader import Reader
+from sully.explain.text import time_text
+from sully.machinery.meta import find_condition
+from sully.views.kinds import DEVICE_POLICIES
+
+
+def find_device_policy(reader: Reader, key: Key) -> Finding | None:
+    """Find out about a policy by what its controller reports."""
+    policy = reader.snapshot.get(DEVICE_POLICIES, key)
+    if policy is None:
+        return None
+    status, problem = policy.status, find_condition(policy.status.conditions, PROBLEM)
+    failing = problem is not None and problem.status == "True"
+    return Finding(
+        kind=DEVICE_POLICIES.kind,
+        name=key.name,
+        cause=_cause(policy),
+        facts=DevicePolicyFacts(
+            name=key.name,
+            mode=policy.spec.mode,
+            taint=policy.spec.taint.key,
+            devices=status.selected,
+            faulty=status.faulty,
+            unavailable=status.unavailable,
+            waiting=status.phases.get(AWAITING_APPROVAL, 0),
+            held=status.phases.get(HELD_BACK, 0),
+            at=status.next_action_time,
+        ),
+        since=status.storm_since,
+        also=(note("PolicyProblem", message=problem.message),)
+        if failing and problem is not None
+        else (),
+        because=tuple(f"Device/{device.device}" for device in status.devices if device.effect),
+        details=tables(_steps(policy), _devices(policy, reader.now)),
+    )
+
+
+def _cause(policy: DeviceTaintPolicy) -> str:
+    status = policy.status
+    if not status.observed_generation:
+        return "NotProcessed"
+    if status.storm_since is not None:
+        return "StormOfFaults"
+    if not status.selected:
+        return "SelectsNoDevice"
+    if policy.spec.mode == DRY_RUN:
+        return "DryRun"
+    if status.phases.get(AWAITING_APPROVAL):
+        return "ApprovalNeeded"
+    if status.phases.get(HELD_BACK):
+        return "LimitReached"
+    return "FaultsFound" if status.faulty or status.unavailable else "NoFault"
+
+
+def _steps(policy: DeviceTaintPolicy) -> Table:
+    rows = tuple(
+        (step.effect, step.after or "0s", step.min_severity or "Minor")
+        for step in policy.spec.steps
+    )
+    return Table("Steps", ("effect", "after", "minimum severity"), rows)
+
+
+def _devices(policy: DeviceTaintPolicy, now: datetime) -> Table:
+    rows = tuple(_row(device, now) for device in policy.status.devices)
+    return Table("Devices", ("device", "phase", "effect", "next", "reason"), rows)
+
+
+def _row(device: DeviceTaintPolicyDevice, now: datetime) -> tuple[str, ...]:
+    next_ = device.next_action_time
+    when = time_text(next_, now) if next_ is not None else ""
+    return device.device, device.phase, device.effect, when, device.message

@@ -1,0 +1,132 @@
+"""What a DeviceTaintPolicy would do to the devices of a snapshot, if their faults last.
+
+The decisions are those of the controller, `domain/devicepolicies`, with a virtual clock. Sources
+stay as they are in the snapshot; nobody approves or clears anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+
+from sully.api.resource.types import DeviceTaint, DeviceTaintRule
+from sully.api.sully.types import DeviceTaintPolicy
+from sully.client.transport import Key
+from sully.domain.devicepolicies.decisions import PolicyContext, decide
+from sully.domain.devicepolicies.rules import build_rule, decode_state, policy_name
+from sully.domain.devicepolicies.settings import settings_of
+from sully.domain.devicepolicies.states import DeviceState, has_rule
+from sully.planning.changes import Change, Put, Remove
+from sully.views.devicepolicies.facts import FactsView
+from sully.views.devicepolicies.policy_devices import PolicyDevices
+from sully.views.kinds import CLAIMS, DEVICE_HEALTH, POLICY_NODES, RULES
+from sully.views.snapshot.snapshot import Snapshot
+
+HORIZON: Final = timedelta(days=7)
+_MAX_DECISIONS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStep:
+    """An effect that a device would get."""
+
+    effect: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyForecast:
+    """What a policy would do."""
+
+    policy: DeviceTaintPolicy
+    selected: int
+    states: dict[str, DeviceState]
+    """After all steps."""
+    steps: dict[str, tuple[PlannedStep, ...]]
+    """What happens to each device, in order; the first may be true already."""
+    problems: dict[str, str]
+
+
+def forecast(policy: DeviceTaintPolicy, snapshot: Snapshot) -> PolicyForecast:
+    """Return what a policy would do with the devices as they are."""
+    now = snapshot.taken
+    facts = FactsView(
+        inventory=snapshot.inventory,
+        claims=snapshot.of(CLAIMS),
+        nodes=snapshot.of(POLICY_NODES),
+        health=snapshot.of(DEVICE_HEALTH),
+    )
+    devices = PolicyDevices(policy, facts)
+    devices.update(now)
+    settings = settings_of(policy)
+    states = {state.device: state for state in map(decode_state, rules_of(policy, snapshot))}
+    states = {device: one for device, one in states.items() if not devices.is_excluded(device)}
+    steps: dict[str, list[PlannedStep]] = {}
+    time, storm = now, policy.status.storm_since
+    for _ in range(_MAX_DECISIONS):
+        seen = devices.observations(states)
+        groups = devices.groups({*states, *seen})
+        context = PolicyContext(groups=groups, storm_since=storm, now=time)
+        decision = decide(settings, states, seen, context)
+        storm = decision.storm_since
+        for device, state in decision.states.items():
+            if state.effect and state.effect != getattr(states.get(device), "effect", ""):
+                steps.setdefault(device, []).append(PlannedStep(state.effect, time))
+        states = dict(decision.states)
+        if decision.look_at is None or decision.look_at > now + HORIZON:
+            break
+        time = max(decision.look_at, time)
+    return PolicyForecast(
+        policy=policy,
+        selected=devices.groups(()).total,
+        states=states,
+        steps={device: tuple(found) for device, found in steps.items()},
+        problems=dict(devices.problems),
+    )
+
+
+def rules_of(policy: DeviceTaintPolicy, snapshot: Snapshot) -> Iterator[DeviceTaintRule]:
+    """Yield the rules that a policy has now."""
+    for rule in snapshot.of(RULES).values():
+        if policy_name(rule) == policy.metadata.name:
+            yield rule
+
+
+def rule_changes(planned: PolicyForecast, snapshot: Snapshot) -> list[Change]:
+    """Return the rules after all steps, as changes of what there is now."""
+    wanted = {
+        state.device: build_rule(planned.policy, state)
+        for state in planned.states.values()
+        if has_rule(state)
+    }
+    current = {rule.metadata.name: rule.spec.taint for rule in rules_of(planned.policy, snapshot)}
+    changes: list[Change] = [
+        Put(RULES, _typed(body, snapshot.taken))
+        for body in wanted.values()
+        if not _is_same(body["spec"]["taint"], current.get(body["metadata"]["name"]))
+    ]
+    names = {body["metadata"]["name"] for body in wanted.values()}
+    changes.extend(
+        Remove(RULES, Key("", rule.metadata.name))
+        for rule in rules_of(planned.policy, snapshot)
+        if rule.metadata.name not in names
+    )
+    return changes
+
+
+def _is_same(wanted: dict[str, Any], taint: DeviceTaint | None) -> bool:
+    return taint is not None and wanted == {
+        name: value
+        for name, value in (("key", taint.key), ("value", taint.value), ("effect", taint.effect))
+        if value
+    }
+
+
+def _typed(body: dict[str, Any], now: datetime) -> DeviceTaintRule:
+    rule = msgspec.convert(body, DeviceTaintRule)
+    taint = msgspec.structs.replace(rule.spec.taint, time_added=now.replace(microsecond=0))
+    return msgspec.structs.replace(rule, spec=msgspec.structs.replace(rule.spec, taint=taint))

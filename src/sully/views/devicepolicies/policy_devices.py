@@ -1,0 +1,161 @@
+"""The devices of one policy: which it selects, how they are counted, and what is wrong with them.
+
+Kept up to date pool by pool, so that an event costs what it affects. Only devices with a fault, or
+with a source that cannot be evaluated, are remembered one by one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from sully.api.sully.types import DeviceTaintPolicy
+from sully.domain.devicepolicies.limits import Group, Groups
+from sully.domain.devicepolicies.rules import device_id
+from sully.domain.devicepolicies.selection import PolicySelector, groups_of
+from sully.domain.devicepolicies.settings import settings_of
+from sully.domain.devicepolicies.sources import active_faults
+from sully.domain.devicepolicies.states import Observation
+from sully.domain.devices.pools import DeviceId, PoolId
+from sully.domain.devices.rules import names_match
+from sully.views.devicepolicies.facts import FactsView, node_name
+
+
+class PolicyDevices:
+    """The devices of one generation of a policy."""
+
+    def __init__(self, policy: DeviceTaintPolicy, facts: FactsView) -> None:
+        self._policy = policy
+        self._facts = facts
+        self._limits = settings_of(policy).limits
+        self._selector = PolicySelector(policy)
+        self._pools: dict[PoolId, dict[str, tuple[Group, ...]]] = {}
+        """The selected devices of each pool."""
+        self._observed: dict[str, Observation] = {}
+        """Those that are not simply healthy."""
+        self.problems: dict[str, str] = {}
+        """Why a device cannot be judged."""
+        self._sizes: Counter[Group] = Counter()
+        self._total = 0
+        self._changed: set[PoolId] = set()
+        self.changed(facts.pools())
+
+    def changed(self, pools: Iterable[PoolId]) -> bool:
+        """Remember pools to evaluate again; report whether there is one that was not known."""
+        names = self._selector.names
+        concerned = {
+            pool
+            for pool in pools
+            if names.driver in (None, pool.driver) and names.pool in (None, pool.pool)
+        }
+        fresh = not concerned <= self._changed
+        self._changed |= concerned
+        return fresh
+
+    def update(self, now: datetime) -> None:
+        """Evaluate what may have changed."""
+        changed, self._changed = self._changed, set()
+        for pool in sorted(changed):
+            self._forget(pool)
+            selected = {
+                device.device: groups
+                for device in self._facts.devices(pool)
+                if (groups := self._evaluate(device, now)) is not None
+            }
+            if selected:
+                self._pools[pool] = selected
+                self._total += len(selected)
+                self._sizes.update(group for groups in selected.values() for group in groups)
+
+    def _forget(self, pool: PoolId) -> None:
+        selected = self._pools.pop(pool, {})
+        self._total -= len(selected)
+        self._sizes.subtract(group for groups in selected.values() for group in groups)
+        prefix = f"{pool}/"
+        for known in (self._observed, self.problems):
+            # The name of a pool may have slashes, so another may begin with it.
+            for device in [one for one in known if one.startswith(prefix)]:
+                if device_id(device).pool_id == pool:
+                    del known[device]
+
+    def _evaluate(self, id_: DeviceId, now: datetime) -> tuple[Group, ...] | None:
+        """Evaluate one device; return its groups if the policy is for it."""
+        facts = self._facts.facts(id_, now)
+        device = self._facts.inventory.device(id_)
+        if facts.content is None or device is None:
+            self._unpublished(id_, now)
+            return None
+        choice = self._selector.choose(id_, facts.content, facts.node, self._facts.inventory.class_)
+        if choice.problem:
+            self.problems[str(id_)] = choice.problem
+            self._observed[str(id_)] = Observation(known=False)
+        if not choice.selected:
+            return None
+        faults, problems = active_faults(self._policy.spec.sources, facts)
+        if problems:
+            self.problems[str(id_)] = "; ".join(problems)
+        if faults or problems:
+            identity = self._selector.identity(facts.content)
+            self._observed[str(id_)] = Observation(
+                faults=faults, known=not problems, identity=identity
+            )
+        return groups_of(
+            self._limits, id_, facts.content, node_name(device), self._facts.inventory.class_
+        )
+
+    def _unpublished(self, id_: DeviceId, now: datetime) -> None:
+        """Evaluate a device that is allocated, but not published: only names can be compared."""
+        names = self._selector.names
+        if not names_match(names, id_):
+            return
+        faults, _ = active_faults(self._policy.spec.sources, self._facts.facts(id_, now))
+        if faults and not self._needs_content():
+            self._observed[str(id_)] = Observation(faults=faults, known=False)
+
+    def _needs_content(self) -> bool:
+        selector = self._policy.spec.selector
+        return bool(
+            selector.device_class_name
+            or selector.selectors
+            or selector.identities
+            or selector.node_selector is not None
+        )
+
+    def observations(self, devices: Iterable[str]) -> dict[str, Observation]:
+        """Return what is observed of faulty devices and of these; of missing ones nothing.
+
+        A device that the policy is not for any more is left out, too: see `is_selected`.
+        """
+        seen = dict(self._observed)
+        for device in devices:
+            if device not in seen and self.is_selected(device):
+                seen[device] = Observation(identity=self._identity(device))
+        return seen
+
+    def _identity(self, device: str) -> str:
+        effective = self._facts.inventory.device(device_id(device))
+        return self._selector.identity(effective.content) if effective is not None else ""
+
+    def is_selected(self, device: str) -> bool:
+        """Report whether the policy is for a published device."""
+        id_ = device_id(device)
+        return id_.device in self._pools.get(id_.pool_id, {})
+
+    def is_excluded(self, device: str) -> bool:
+        """Report whether a device is published, and the policy certainly not for it."""
+        published = self._facts.inventory.device(device_id(device)) is not None
+        return published and not self.is_selected(device) and device not in self.problems
+
+    def groups(self, devices: Iterable[str]) -> Groups:
+        """Return how the devices are counted, with the groups of these."""
+        return Groups(self._total, self._sizes, self._groups_of(devices))
+
+    def _groups_of(self, devices: Iterable[str]) -> Mapping[str, tuple[Group, ...]]:
+        found: dict[str, tuple[Group, ...]] = {}
+        for device in devices:
+            id_ = device_id(device)
+            groups = self._pools.get(id_.pool_id, {}).get(id_.device)
+            if groups is not None:
+                found[device] = groups
+        return found

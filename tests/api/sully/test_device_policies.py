@@ -1,0 +1,142 @@
+"""Policies that turn faults of devices into taints: what a write checks and sets."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from api.cluster.hub import Hub
+from sully.api import build_scheme
+from sully.api.sully.types import DeviceTaintPolicy
+from sully.machinery.compat import Compat
+
+Obj = dict[str, Any]
+
+SPEC: Obj = {
+    "selector": {"driver": "gpu.example.com"},
+    "sources": [{"name": "xid", "driverTaint": {"key": "example.com/xid"}}],
+    "taint": {"key": "example.com/faulty"},
+    "steps": [{"effect": "None"}, {"after": "2m", "effect": "NoSchedule"}],
+}
+
+
+def _policy(**spec: Any) -> Obj:
+    return {
+        "apiVersion": "sully.dev/v1alpha1",
+        "kind": "DeviceTaintPolicy",
+        "metadata": {"name": "faulty"},
+        "spec": {**SPEC, **spec},
+    }
+
+
+def _source(**source: Any) -> Obj:
+    return _policy(sources=[{"name": "a", **source}])
+
+
+WRONG: dict[str, tuple[Obj, str]] = {
+    "every device by mistake": (
+        _policy(selector={}),
+        "spec.selector: Required value: a selector without criteria selects every device: set"
+        " matchAll to true to mean that",
+    ),
+    "every device and some": (
+        _policy(selector={"matchAll": True, "driver": "gpu.example.com"}),
+        "spec.selector.matchAll: Forbidden: must not be set with other criteria",
+    ),
+    "no source": (
+        _policy(sources=[]),
+        "spec.sources: Required value: a policy without sources does nothing",
+    ),
+    "a name twice": (
+        _policy(sources=SPEC["sources"] * 2),
+        'spec.sources[1].name: Duplicate value: "xid"',
+    ),
+    "no kind of source": (
+        _source(),
+        "spec.sources[0]: Invalid value: []: must have exactly one of driverTaint, attributes,"
+        " claimCondition, deviceHealth, nodeCondition, nodeTaint, notPublished",
+    ),
+    "an expression that does not compile": (
+        _source(driverTaint={"key": "k", "expression": "data.xid =="}),
+        "spec.sources[0].driverTaint.expression: Invalid value",
+    ),
+    "an expression that is not a condition": (
+        _source(attributes={"expression": "1 + 1"}),
+        "spec.sources[0].attributes.expression: Invalid value: "
+        '"1 + 1": must evaluate to bool or the unknown type, not int',
+    ),
+    "steps from strong to weak": (
+        _policy(steps=[{"effect": "NoExecute"}, {"effect": "NoSchedule"}]),
+        'spec.steps[1].effect: Invalid value: "NoSchedule": must be stronger than the step before',
+    ),
+    "steps back in time": (
+        _policy(
+            steps=[{"after": "2m", "effect": "None"}, {"after": "90s", "effect": "NoSchedule"}]
+        ),
+        'spec.steps[1].after: Invalid value: "90s": must not be less than that of the step before',
+    ),
+    "an effect of ours": (
+        _policy(steps=[{"effect": "PreferNoSchedule"}]),
+        'spec.steps[0].effect: Unsupported value: "PreferNoSchedule": supported values:'
+        ' "NoExecute", "NoSchedule", "None"',
+    ),
+    "no duration": (
+        _policy(holdFor="soon"),
+        'spec.holdFor: Invalid value: "soon": must be a duration, for example 15s or 1h30m',
+    ),
+    "longer than a year": (
+        _policy(clearAfter="9000h"),
+        'spec.clearAfter: Invalid value: "9000h": must be between 0s and 8760h',
+    ),
+    "a class without a name": (
+        _policy(limits=[{"scope": "Class", "maxUnavailable": 1}]),
+        "spec.limits[0].deviceClassName: Required value: the scope is Class",
+    ),
+    "a proof that nobody runs": (
+        _policy(proof={"type": "Job"}),
+        'spec.proof.type: Unsupported value: "Job": supported values: "Manual", "None"',
+    ),
+    "a storm of nothing": (
+        _policy(storm={"devices": 0, "within": "0s"}),
+        "[spec.storm.devices: Invalid value: 0: must be greater than 0, spec.storm.within: Invalid"
+        ' value: "0s": must be greater than 0s]',
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "want"), WRONG.values(), ids=WRONG.keys())
+async def test_refused(body: Obj, want: str) -> None:
+    got = await Hub().create(body)
+
+    assert got.code == 422
+    assert got.problems.startswith(want)
+
+
+async def test_what_is_left_out_is_set() -> None:
+    got = await Hub().create(_policy())
+    read = msgspec.convert(got.obj, DeviceTaintPolicy)
+
+    assert (read.spec.mode, read.spec.identity_attribute) == ("DryRun", "uuid")
+    assert (read.spec.on_delete, read.spec.sources[0].severity) == ("Delete", "Major")
+    assert [step.min_severity for step in read.spec.steps] == ["Minor", "Minor"]
+    assert read.metadata.generation == 1
+
+
+async def test_every_device_on_purpose() -> None:
+    assert (await Hub().create(_policy(selector={"matchAll": True}))).code == 201
+
+
+async def test_the_status_has_an_endpoint_of_its_own() -> None:
+    hub = Hub()
+    await hub.create(_policy() | {"status": {"selected": 7}})
+    change = {"status": {"selected": 3}, "spec": {"mode": "Enforce"}}
+    got = await hub.patch(_policy(), change, subresource="status")
+
+    assert got.obj["status"] == {"selected": 3, "faulty": 0, "unavailable": 0}
+    assert got.obj["spec"]["mode"] == "DryRun"
+
+
+def test_kubernetes_has_no_policies() -> None:
+    scheme = build_scheme(Compat.KUBERNETES)
+
+    assert scheme.find("sully.dev", "v1alpha1", "devicetaintpolicies") is None

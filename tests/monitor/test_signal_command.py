@@ -1,0 +1,56 @@
+"""`sully signal` and `sully signal-receiver`: what their flags refuse, and who is let in."""
+
+from pathlib import Path
+
+import pytest
+
+from sully.cli.main import main
+from sully.cli.run.signal_receiver import static_check
+
+WRONG = {
+    "no key": (("signal", "device", "a"), "required flag --key not set"),
+    "another severity": (
+        ("signal", "device", "a", "--key", "k", "--severity", "Bad"),
+        'unknown value "Bad" (one of: Info, Warning, Critical)',
+    ),
+    "over, and for an hour": (
+        ("signal", "device", "a", "--key", "k", "--clear", "--for", "1h"),
+        "--clear and --for cannot be used together",
+    ),
+    "no address": (("signal-receiver", "--listen", "here"), 'invalid address "here"'),
+    "a certificate without a key": (
+        ("signal-receiver", "--tls-cert-file", "c"),
+        "are required together",
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "want"), WRONG.values(), ids=WRONG.keys())
+def test_refused(arguments: tuple[str, ...], want: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(list(arguments)) == 2
+    assert want in capsys.readouterr().err
+
+
+def test_a_file_without_tokens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for file in (tmp_path / "absent", tmp_path / "empty"):
+        (tmp_path / "empty").write_text("\n\n")
+        assert main(["signal-receiver", "--token-file", str(file)]) == 1
+        assert "no token found" in capsys.readouterr().err
+
+
+async def test_tokens_of_a_file_can_be_replaced(tmp_path: Path) -> None:
+    file = tmp_path / "tokens"
+    file.write_text("one\ntwo\n")
+    check = static_check(str(file))
+
+    assert [await check(f"Bearer {x}", "/signals") for x in ("one", "two", "", "onetwo")] == [
+        200,
+        200,
+        401,
+        401,
+    ]
+    assert await check("Basic one", "/signals") == 401
+    file.write_text("three\n")
+    assert [await check(f"Bearer {x}", "/signals") for x in ("one", "three")] == [401, 200]
+    file.unlink()
+    assert await check("Bearer three", "/signals") == 401
