@@ -48,7 +48,7 @@ from sully.domain.placement.incremental.fleet import Fleet
 from sully.domain.placement.results.outcome import Outcome
 from sully.domain.placement.schedule import schedule
 from sully.domain.placement.whatif import whatif
-from sully.machinery.labels import from_labels
+from sully.machinery.labels import from_object
 from sully.machinery.meta import Condition, ObjectMeta
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -316,7 +316,7 @@ def outages(most: int) -> None:
         if size > most:
             continue
         fleet = fleet_of(size, count, 10)
-        lost = SilenceClusters(from_labels({"region": "region-7"}))
+        lost = SilenceClusters(from_object({"matchLabels": {"region": "region-7"}}))
         row(
             f"{size} clusters, {count} placements, copied first",
             best_of(3, partial(lose, fleet, lost)),

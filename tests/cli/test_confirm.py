@@ -28,8 +28,8 @@ from sully.cli.change.progress import (
     without_tolerating,
 )
 from sully.cli.change.progress_bar import UNREACHABLE, ProgressBar, State
-from sully.cli.change.rules import own_label
-from sully.cli.change.writes import with_expiry_from_now
+from sully.cli.change.taint.rules import own_label
+from sully.cli.change.taint.writes import with_expiry_from_now
 from sully.cli.client.session import Session
 from sully.cli.command import Options
 from sully.client.discovery.adapting import AdaptingTransport

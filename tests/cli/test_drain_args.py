@@ -9,7 +9,7 @@ from click import BadParameter
 
 from cli.commandlines import parsed
 from sully.api.resource.eviction_rate import EvictionRate
-from sully.cli.change.drain_args import drain_settings, undo_command
+from sully.cli.change.drain.args import drain_settings, undo_command
 from sully.cli.command import CommandError
 from sully.domain.drain.messages import DrainSettings
 

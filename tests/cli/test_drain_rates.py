@@ -16,8 +16,8 @@ from controllers.eviction.evicting import RULES, holder, prepare, publish, rule
 from controllers.noted import Noted
 from controllers.world import PODS, World
 from manifests import DRIVER
-from sully.cli.change.drain_args import drain_settings
-from sully.cli.change.drain_runner import DrainRunner
+from sully.cli.change.drain.args import drain_settings
+from sully.cli.change.drain.runner import DrainRunner
 from sully.cli.client.session import Session
 from sully.client.direct import DirectTransport
 from sully.client.objects import key_of

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from planning.building import Obj, machines, meta, planned, put, rule, running, toleration
-from sully.cli.change.plan_printer import show_plan, summary
+from sully.cli.change.plan.printer import show_plan, summary
 from sully.domain.capabilities.control_plane import ControlPlane
 from sully.planning.cluster_copy import SimulationOptions
 from sully.scheduler.options import options_for

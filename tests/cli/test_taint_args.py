@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.terminals import environment, piped
-from sully.cli.change.taint_args import TaintArgs, parse_taint_args
+from sully.cli.change.taint.args import TaintArgs, parse_taint_args
 from sully.cli.command import CommandError
 from sully.cli.main import main
 from sully.domain.devices.taints import EFFECTS

@@ -259,7 +259,7 @@ def test_fields_of_the_status() -> None:
 
 
 def test_fields_of_a_workload_plan() -> None:
-    from sully.cli.change.workload_printer import document
+    from sully.cli.change.plan.workload_printer import document
     from sully.domain.planning.candidates import Candidates
     from sully.planning.workloads import FittedPod, WorkloadFit
 

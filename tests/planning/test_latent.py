@@ -26,7 +26,7 @@ from planning.building import (
     template,
     toleration,
 )
-from sully.cli.change.plan_printer import show_plan, summary
+from sully.cli.change.plan.printer import show_plan, summary
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.devices.pools import PoolId

@@ -25,7 +25,7 @@ from sully.domain.capabilities.control_plane import ControlPlane
 from sully.domain.planning.report import Plan
 from sully.planning.changes import Remove
 from sully.planning.cluster_copy import SimulationOptions
-from sully.planning.owner_kinds import JOBS
+from sully.planning.owners.kinds import JOBS
 from sully.planning.plan_builder import build_plan
 from sully.planning.simulation import Simulation
 from sully.scheduler.options import options_for

@@ -75,10 +75,8 @@ def test_a_name_in_two_slices_is_one_device_the_first_by_slice() -> None:
         pool = filled(*slices)
 
         assert names(pool) == ["a/gpu-0"]
-        assert pool.duplicates() == ["gpu-0"]
         pool.remove("a")
         assert names(pool) == ["b/gpu-0"]
-        assert pool.duplicates() == []
 
 
 def test_verdicts_last_while_attributes_do() -> None:

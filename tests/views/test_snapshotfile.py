@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -18,7 +19,6 @@ from sully.views.snapshot.file import (
     SnapshotError,
     documents_in,
     from_documents,
-    read_snapshot,
     write_snapshot,
 )
 from sully.views.snapshot.kinds import EVERYTHING
@@ -67,6 +67,10 @@ FILES = {
     "from a Windows shell": text(LIST).decode().encode("utf-16"),
     "with a mark before it": b"\xef\xbb\xbf" + json.dumps(LIST).encode(),
 }
+
+
+def read_snapshot(data: bytes, *, now: datetime) -> Snapshot:
+    return from_documents(documents_in(data), now=now)
 
 
 @pytest.mark.parametrize("data", FILES.values(), ids=FILES)

@@ -99,10 +99,8 @@ def _commit(folder: Path, tree: Path) -> Path:
     (folder / "policy.json").write_text('{"default": [{"type": "insecureAcceptAnything"}]}')
     buildah = programs / "usr/bin/buildah"
     libraries = {"LD_LIBRARY_PATH": str(programs / "usr/lib/x86_64-linux-gnu")}
-    storage = (
-        *("--root", folder / "storage", "--runroot", folder / "run"),
-        *("--storage-driver=vfs", "--registries-conf=/dev/null"),
-    )
+    storage: list[str | Path] = ["--root", folder / "storage", "--runroot", folder / "run"]
+    storage += ["--storage-driver=vfs", "--registries-conf", "/dev/null"]
     policy = ("--signature-policy", folder / "policy.json")
 
     def call(*arguments: str | Path) -> str:

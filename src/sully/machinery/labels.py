@@ -140,11 +140,6 @@ def from_object(selector: Mapping[str, Any] | None) -> Selector:
     return _ordered(requirements)
 
 
-def from_labels(labels: Mapping[str, str]) -> Selector:
-    """Return a selector of objects with all these labels, which are not validated."""
-    return _ordered(Requirement(key, "=", (value,)) for key, value in labels.items())
-
-
 def requirement(key: str, operator: str, values: Sequence[str] | None) -> Requirement:
     """Make one requirement, or raise an error that names everything wrong with it."""
     problems = [*_problems(key, operator, values)]

@@ -26,7 +26,7 @@ from sully.domain.claims.pods import claim_references
 from sully.domain.eviction.judge import EvictionPolicy
 from sully.domain.planning.objects import PlannedPod
 from sully.domain.workloads.workloads import Budget
-from sully.planning.owner_kinds import JOBS, OWNER_KINDS, STATEFUL_SETS
+from sully.planning.owners.kinds import JOBS, OWNER_KINDS, STATEFUL_SETS
 from sully.planning.virtual_clock import VirtualClock
 from sully.scheduler.options import Options, options_for
 from sully.views.devices.exposures import Exposures

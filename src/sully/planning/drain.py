@@ -1,6 +1,6 @@
 """A drain in a plan: runs the drain core on a copy of the cluster.
 
-The decisions are those of `sully.domain.drain`, as in `cli/change/drain_runner.py`. A pod counts as
+The decisions are those of `sully.domain.drain`, as in `cli/change/drain/runner.py`. A pod counts as
 Ready from the time it is bound; whether it becomes ready is not known.
 """
 

@@ -15,7 +15,7 @@ from sully.domain.planning.replacements import is_replaced_after_deletion
 from sully.domain.planning.report import EvictionLoop
 from sully.domain.tolerations import taint_text
 from sully.domain.workloads.job_failures import action_for
-from sully.planning.owner_kinds import JOBS
+from sully.planning.owners.kinds import JOBS
 from sully.planning.simulation import DueAgain, Simulation
 
 _IMMEDIATELY: Final = timedelta(seconds=1)

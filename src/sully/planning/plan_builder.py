@@ -42,7 +42,7 @@ from sully.planning.budgets import budget_text
 from sully.planning.changes import Change, Put
 from sully.planning.latent import latent_effects
 from sully.planning.loops import eviction_loops
-from sully.planning.owner_report import (
+from sully.planning.owners.report import (
     created_pods,
     deleted_pods,
     gap_text,

@@ -42,7 +42,7 @@ from sully.planning.changes import Change, apply_change, caches_of, describe, sc
 from sully.planning.cluster_copy import ClusterCopy, SimulationOptions
 from sully.planning.drain import DrainRequest, PlannedDrain
 from sully.planning.evictor import PlannedEvictor
-from sully.planning.owners import PlannedOwners
+from sully.planning.owners.planned_owners import PlannedOwners
 from sully.planning.scheduler import Pending, PlannedScheduler
 from sully.views.devices.changes import InventoryChange, RuleChange
 from sully.views.devices.name_index import Names

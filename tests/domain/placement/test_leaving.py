@@ -13,7 +13,7 @@ from sully.api.cluster.types import UNREACHABLE
 from sully.domain.placement.incremental.deciding import decide
 from sully.domain.placement.incremental.fleet import Fleet
 from sully.domain.placement.options import OCM
-from sully.domain.placement.removal_budget import RemovalBucket, grant
+from sully.domain.placement.removals import RemovalBucket, grant
 from sully.testing.builders import cluster, cluster_set, cluster_taint, set_binding
 
 NAMES = tuple("abcdef")

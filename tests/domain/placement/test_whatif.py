@@ -24,7 +24,7 @@ from sully.domain.placement.incremental.fleet import Fleet
 from sully.domain.placement.options import OCM, PlacementOptions
 from sully.domain.placement.whatif import Forecast, whatif
 from sully.machinery.compat import Compat
-from sully.machinery.labels import from_labels
+from sully.machinery.labels import from_object
 from sully.machinery.meta import Condition
 from sully.testing.builders import cluster, cluster_set, cluster_taint, set_binding
 
@@ -63,7 +63,7 @@ def moves(forecast: Forecast) -> list[tuple[float, str, str, str]]:
     ]
 
 
-EUROPE = from_labels({"region": "eu"})
+EUROPE = from_object({"matchLabels": {"region": "eu"}})
 CASES: dict[str, tuple[tuple[Change, ...], float, list[tuple[float, str, str, str]]]] = {
     "nothing": ((), 0, []),
     "taint a cluster": (

@@ -89,7 +89,7 @@ def fits_on(screen: TextIO, lines: int) -> bool:
 
 
 def _show_briefly(plan: "Plan", screen: TextIO) -> None:
-    from sully.cli.change.plan_printer import broken_budgets, headline, summary
+    from sully.cli.change.plan.printer import broken_budgets, headline, summary
 
     loops = (f"{headline(loop)}\n" for loop in plan.eviction_loops[:1])
     budgets = (f"{line}\n" for line in broken_budgets(plan))

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from sully.cli.change.plan import EVICTION_LOOP, exit_code
+from sully.cli.change.plan.plan import EVICTION_LOOP, exit_code
 from sully.cli.client.options import NAMES, TABLES
 from sully.cli.client.session import Session
 from sully.cli.command import CommandError
@@ -41,7 +41,7 @@ async def confirmed(
 ) -> int | None:
     """Show a plan and ask for confirmation if needed; return the exit code if that was all."""
     from sully.cli.change.confirm import confirm
-    from sully.cli.change.plan_printer import show_plan
+    from sully.cli.change.plan.printer import show_plan
 
     out = text_stream(session)
     lines = show_plan(plan, wide=session.options.output == "wide", stream=out)

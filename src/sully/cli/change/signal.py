@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sully.cli.change.drain_args import USAGE, words_argument
+from sully.cli.change.drain.args import USAGE, words_argument
 from sully.cli.client.options import connection_options, duration_option
 from sully.cli.client.selection_args import (
     NAMES_HELP,

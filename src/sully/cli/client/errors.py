@@ -96,7 +96,7 @@ def invalid_file_text(session: Session, error: Exception) -> str:
 def _files(session: Session) -> Iterator[str]:
     yield from getattr(session.options, "snapshot", ())
     if getattr(session.options, "filename", ()):
-        from sully.cli.change.manifests import files_named
+        from sully.cli.change.plan.manifests import files_named
 
         yield from files_named(session)
 

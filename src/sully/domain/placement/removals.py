@@ -1,15 +1,64 @@
-"""Which clusters were removed because of their health, and which wait for budget.
+"""Which clusters may be removed from their placements because of their health, per minute.
 
-Keeps the state around `removal_budget.grant`. Once a cluster may be removed from one placement, it
-may be removed from all until it is healthy again.
+A hub that loses its network sees all clusters unreachable at the same time. The budget removes a
+few and delays the others, so that the fleet does not empty before an administrator reacts. A bucket
+of a minute's worth fills at an even rate; a cluster takes one token, whatever number of placements
+it is removed from, until it is healthy again. The bucket is a value: `grant` returns the next one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
-from sully.domain.placement.removal_budget import Grant, RemovalBucket, grant
+_MINUTE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalBucket:
+    """The remaining budget at a time; a new one is full."""
+
+    per_minute: int
+    tokens: float = -1.0
+    at: datetime | None = None
+
+    def at_time(self, now: datetime) -> RemovalBucket:
+        """Return the bucket as it is by now."""
+        if self.at is None or self.tokens < 0:
+            return RemovalBucket(self.per_minute, float(self.per_minute), now)
+        passed = max((now - self.at).total_seconds(), 0.0)
+        filled = min(self.tokens + passed * self.per_minute / _MINUTE, float(self.per_minute))
+        return RemovalBucket(self.per_minute, filled, max(now, self.at))
+
+    def next_token(self) -> datetime | None:
+        """Return when one more cluster may be removed; None: immediately, or never."""
+        if self.at is None or self.per_minute <= 0 or self.tokens >= 1:
+            return None
+        missing = (1 - self.tokens) * _MINUTE / self.per_minute
+        # Rounded up, so that there is a whole token at that time.
+        return self.at + timedelta(microseconds=int(missing * 1_000_000) + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Which clusters may be removed now, which must wait, and until when."""
+
+    granted: tuple[str, ...]
+    held: tuple[str, ...]
+    bucket: RemovalBucket
+    next_at: datetime | None
+
+
+def grant(bucket: RemovalBucket, removable: Iterable[str], now: datetime) -> Grant:
+    """Remove as many clusters as the budget has tokens for, in order of name."""
+    bucket = bucket.at_time(now)
+    names = sorted(set(removable))
+    # A sum of shares can miss a whole number by a rounding error.
+    count = min(len(names), int(bucket.tokens + 1e-9))
+    bucket = RemovalBucket(bucket.per_minute, max(bucket.tokens - count, 0.0), bucket.at)
+    held = tuple(names[count:])
+    return Grant(tuple(names[:count]), held, bucket, bucket.next_token() if held else None)
 
 
 class Removals:

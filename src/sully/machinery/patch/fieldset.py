@@ -92,17 +92,9 @@ class FieldSet:
         """Return what is neither in the other set nor below one of its members."""
         return FieldSet(recursive_difference(self.tree, other.tree))
 
-    def leaves(self) -> "FieldSet":
-        """Return the members that have nothing below them."""
-        return FieldSet(_leaves(self.tree))
-
     def paths(self) -> Iterator[tuple[str, ...]]:
         """Go through all members: at each level first the members, then what is below."""
         return _paths(self.tree, ())
-
-    def to_fields_v1(self) -> Tree:
-        """Return the tree with its keys in order."""
-        return in_order(self.tree)
 
 
 def is_member(node: Tree) -> bool:
@@ -187,12 +179,6 @@ def recursive_difference(left: Tree, right: Tree) -> Tree:
             if rest or is_member(node):
                 result[element] = rest
     return result
-
-
-def _leaves(tree: Tree) -> Tree:
-    return {
-        element: _leaves(node) if node else {} for element, node in tree.items() if element != SELF
-    }
 
 
 def _paths(tree: Tree, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

@@ -78,10 +78,6 @@ class Pool:
         names = self._by_generation.get(self.generation, ()) if self.generation is not None else ()
         return [self.slices[name] for name in sorted(names)]
 
-    def duplicates(self) -> list[str]:
-        """Return device names that are in more than one slice, which makes a pool invalid."""
-        return sorted(self._duplicates)
-
     def tainted(self) -> Set[str]:
         """Return the names of devices that the driver may have tainted."""
         if not self._slice_taints and not self._tainted:

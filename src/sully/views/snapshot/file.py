@@ -46,11 +46,6 @@ class SnapshotError(ValueError):
     """A file that is not a snapshot."""
 
 
-def read_snapshot(data: bytes, *, now: datetime, features: Features | None = None) -> Snapshot:
-    """Read a file; `now` is when it was taken, unless the file has the time."""
-    return from_documents(documents_in(data), now=now, features=features)
-
-
 def documents_in(data: bytes) -> list[Any]:
     """Return the documents of a file; several files are read as one by adding theirs."""
     try:

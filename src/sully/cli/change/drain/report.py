@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, TextIO
 
-from sully.cli.change.drain_args import same_command, undo_command
+from sully.cli.change.drain.args import same_command, undo_command
 from sully.cli.change.progress import Eviction
 from sully.cli.change.progress_bar import ProgressBar, State
 from sully.cli.client.formatting import duration, number

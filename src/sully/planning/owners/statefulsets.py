@@ -23,7 +23,7 @@ from sully.domain.workloads.statefulsets import (
     ordinal_of,
 )
 from sully.planning.cluster_copy import ClusterCopy
-from sully.planning.owner_kinds import STATEFUL_SETS
+from sully.planning.owners.kinds import STATEFUL_SETS
 
 if TYPE_CHECKING:
     from sully.planning.simulation import SimulatedEviction

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from sully.cli.change.taint_args import TaintArgs
+from sully.cli.change.taint.args import TaintArgs
 from sully.cli.client.selection_args import SelectionArgs
 from sully.cli.client.session import Session
 from sully.cli.command import CommandError

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from math import ceil
 from typing import TYPE_CHECKING
 
-from sully.cli.change.plan_reasons import shorten
+from sully.cli.change.plan.reasons import shorten
 from sully.cli.client.formatting import duration
 from sully.cli.client.tables import Cell
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sully.cli.change.cordons import cordon_rules_of, devices_by_rule, other_taints, take
-from sully.cli.change.drain_args import USAGE, parse_selection, words_argument
+from sully.cli.change.drain.args import USAGE, parse_selection, words_argument
+from sully.cli.change.drain.cordons import cordon_rules_of, devices_by_rule, other_taints, take
 from sully.cli.change.output import is_dry_run, report, text_stream
-from sully.cli.change.taint_args import dry_run_option, yes_option
+from sully.cli.change.taint.args import dry_run_option, yes_option
 from sully.cli.client.formatting import number
 from sully.cli.client.options import client_options
 from sully.cli.client.selection_args import NAMES_HELP, SelectionArgs, selection_options
@@ -52,7 +52,7 @@ def uncordon(options: Options) -> int:
 
 
 async def _run(session: Session) -> int:
-    from sully.cli.change.writes import delete_rules
+    from sully.cli.change.taint.writes import delete_rules
     from sully.cli.client.device_selection import select_devices
     from sully.client.transport import Key
     from sully.planning.changes import Remove
@@ -187,7 +187,7 @@ async def _split(
     wider: Sequence[str],
 ) -> int:
     """Uncordon some devices of rules; the others stay cordoned."""
-    from sully.cli.change.splitting import replace_rules, split
+    from sully.cli.change.taint.splitting import replace_rules, split
     from sully.domain.devices.pools import DeviceId
 
     rules = cordon_rules_of(snapshot)

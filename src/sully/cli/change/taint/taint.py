@@ -13,16 +13,8 @@ from sully.cli.change.output import (
     report,
     text_stream,
 )
-from sully.cli.change.plan import NAMESPACE, make_plan
-from sully.cli.change.rules import (
-    own_label,
-    rule_bodies,
-    selected_devices,
-    take_devices,
-    take_fleet,
-)
-from sully.cli.change.storable import as_storable, dry_run, warn_of_expiry
-from sully.cli.change.taint_args import (
+from sully.cli.change.plan.plan import NAMESPACE, make_plan
+from sully.cli.change.taint.args import (
     CLUSTER,
     EFFECTS,
     TaintArgs,
@@ -33,6 +25,14 @@ from sully.cli.change.taint_args import (
     taint_options,
     yes_option,
 )
+from sully.cli.change.taint.rules import (
+    own_label,
+    rule_bodies,
+    selected_devices,
+    take_devices,
+    take_fleet,
+)
+from sully.cli.change.taint.storable import as_storable, dry_run, warn_of_expiry
 from sully.cli.client.formatting import cluster_name, number
 from sully.cli.client.options import NAMES, OUTPUTS, client_options
 from sully.cli.client.selection_args import NAMES_HELP
@@ -139,10 +139,10 @@ async def run_taint(session: Session, args: TaintArgs) -> int:
 
 
 async def _devices(session: Session, args: TaintArgs) -> int:
-    from sully.cli.change.manifests import Manifest
-    from sully.cli.change.proposals import proposed
-    from sully.cli.change.removals import removals
-    from sully.cli.change.writes import delete_rules, write_rules
+    from sully.cli.change.plan.manifests import Manifest
+    from sully.cli.change.plan.proposals import proposed
+    from sully.cli.change.taint.removals import removals
+    from sully.cli.change.taint.writes import delete_rules, write_rules
 
     ask = any(_evicts(taint.effect) for taint in args.sets)
     snapshot = await take_devices(session, args, planned=ask or is_dry_run(session))
@@ -318,8 +318,8 @@ def _eviction(
 
 
 async def _clusters(session: Session, args: TaintArgs) -> int:
-    from sully.cli.change.clusters import cluster_changes, with_history
-    from sully.cli.change.writes import user_name
+    from sully.cli.change.taint.clusters import cluster_changes, with_history
+    from sully.cli.change.taint.writes import user_name
 
     ask = any(taint.effect == "NoSelect" for taint in args.sets)
     snapshot = await take_fleet(session, planned=ask or is_dry_run(session))
@@ -357,7 +357,7 @@ async def _taint_softly(
     """Prevent new decisions for a cluster before it loses existing ones; return the next write."""
     from msgspec.structs import replace
 
-    from sully.cli.change.clusters import with_softer_taints
+    from sully.cli.change.taint.clusters import with_softer_taints
     from sully.planning.changes import Put
 
     before = snapshot.get(change.kind, change.key)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sully.cli.change.aftermath import delete_command
 from sully.cli.change.output import report
-from sully.cli.change.rules import already_exists, own_label
+from sully.cli.change.taint.rules import already_exists, own_label
 from sully.cli.client.formatting import rule_name
 from sully.cli.client.session import Session
 from sully.cli.client.spinner import spinner

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sully.cli.change.taint_args import read_rate
+from sully.cli.change.taint.args import read_rate
 from sully.cli.client.options import (
     choice_option,
     count_or_percentage,

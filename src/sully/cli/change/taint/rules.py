@@ -9,7 +9,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from sully.cli.change.taint_args import (
+from sully.cli.change.taint.args import (
     CLUSTER,
     TaintArgs,
     parse_taint_args,
@@ -33,11 +33,11 @@ Obj = dict[str, Any]
 
 async def taint_changes(session: Session, words: Sequence[str]) -> "tuple[Snapshot, list[Change]]":
     """Return the changes that set or remove taints, and the cluster they would change."""
-    from sully.cli.change.clusters import cluster_changes
-    from sully.cli.change.manifests import Manifest
-    from sully.cli.change.proposals import proposed
-    from sully.cli.change.removals import removals
-    from sully.cli.change.storable import as_storable
+    from sully.cli.change.plan.manifests import Manifest
+    from sully.cli.change.plan.proposals import proposed
+    from sully.cli.change.taint.clusters import cluster_changes
+    from sully.cli.change.taint.removals import removals
+    from sully.cli.change.taint.storable import as_storable
     from sully.machinery.errors import Forbidden
 
     args = parse_taint_args(words)

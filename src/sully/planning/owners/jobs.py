@@ -26,7 +26,7 @@ from sully.domain.workloads.job_failures import (
 )
 from sully.domain.workloads.jobs import Job, JobSpec
 from sully.planning.cluster_copy import ClusterCopy
-from sully.planning.owner_kinds import JOBS
+from sully.planning.owners.kinds import JOBS
 
 if TYPE_CHECKING:
     from sully.planning.simulation import SimulatedEviction

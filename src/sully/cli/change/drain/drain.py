@@ -3,17 +3,23 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sully.cli.change.cordons import Cordon, prepare_cordon, report_cordoned, take, write_cordon
-from sully.cli.change.drain_args import (
+from sully.cli.change.drain.args import (
     RULES_HELP,
     USAGE,
     drain_options,
     drain_settings,
     words_argument,
 )
+from sully.cli.change.drain.cordons import (
+    Cordon,
+    prepare_cordon,
+    report_cordoned,
+    take,
+    write_cordon,
+)
 from sully.cli.change.output import confirmed, is_dry_run, print_objects, report
-from sully.cli.change.plan import EVICTION_LOOP, UNSCHEDULABLE
-from sully.cli.change.taint_args import dry_run_option, yes_option
+from sully.cli.change.plan.plan import EVICTION_LOOP, UNSCHEDULABLE
+from sully.cli.change.taint.args import dry_run_option, yes_option
 from sully.cli.client.formatting import number
 from sully.cli.client.options import NAMES, OUTPUTS, client_options
 from sully.cli.client.selection_args import NAMES_HELP
@@ -177,7 +183,7 @@ def _listed(pods: "Sequence[PlannedPod]") -> str:
 
 async def _confirmed(session: Session, cordon: Cordon, request: "DrainRequest") -> int | None:
     """Show the plan and ask for confirmation; return the exit code if that was all."""
-    from sully.cli.change.drain_report import limits_text, stop_text
+    from sully.cli.change.drain.report import limits_text, stop_text
     from sully.cli.change.large_changes import large_change_reasons
     from sully.domain.drain.messages import Outcome
 
@@ -207,9 +213,9 @@ async def _confirmed(session: Session, cordon: Cordon, request: "DrainRequest") 
 async def _plan(
     session: Session, cordon: Cordon, request: "DrainRequest"
 ) -> "tuple[PlannedDrain, Plan]":
-    from sully.cli.change.manifests import Manifest
-    from sully.cli.change.plan import simulation_options
-    from sully.cli.change.proposals import proposed
+    from sully.cli.change.plan.manifests import Manifest
+    from sully.cli.change.plan.plan import simulation_options
+    from sully.cli.change.plan.proposals import proposed
     from sully.cli.client.spinner import spinner
     from sully.planning.changes import start_time
     from sully.planning.plan_builder import build_plan, gap_notes, no_effect_texts
@@ -232,7 +238,7 @@ async def _plan(
 
 
 async def _drain(session: Session, cordon: Cordon, request: "DrainRequest") -> int:
-    from sully.cli.change.drain_runner import DrainRunner
+    from sully.cli.change.drain.runner import DrainRunner
 
     if cordon.new and _users(cordon, request):
         await session.clock.sleep(SETTLE_SECONDS)

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sully.cli.change.plan_outcomes import MOST_NAMES
-from sully.cli.change.plan_reasons import reasons
+from sully.cli.change.plan.outcomes import MOST_NAMES
+from sully.cli.change.plan.reasons import reasons
 from sully.cli.client.formatting import number
 from sully.cli.client.options import TABLES
 from sully.cli.client.printers import print_document, time_text, without_empty

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sully.cli.change.manifests import Manifest, kind_of
+from sully.cli.change.plan.manifests import Manifest, kind_of
 from sully.cli.client.formatting import number
 from sully.cli.client.selectors import ANY, Pattern
 from sully.cli.client.session import Session

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from sully.cli.change.manifests import Manifest, kind_of
+from sully.cli.change.plan.manifests import Manifest, kind_of
 from sully.cli.client.formatting import number, until
 from sully.cli.client.options import TABLES
 from sully.cli.client.session import Session
@@ -33,8 +33,8 @@ def are_policies(manifests: Sequence[Manifest]) -> bool:
 
 async def plan_policies(session: Session, manifests: Sequence[Manifest]) -> int:
     """Show what policies would do, and what the rules that they would create would do then."""
-    from sully.cli.change.plan import exit_code, make_plan, show
-    from sully.cli.change.proposals import proposed
+    from sully.cli.change.plan.plan import exit_code, make_plan, show
+    from sully.cli.change.plan.proposals import proposed
     from sully.domain.planning.report import document
     from sully.planning.changes import Put
     from sully.planning.device_policies import forecast, rule_changes

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sully.cli.change.output import confirmed, is_dry_run, print_objects, report, text_stream
-from sully.cli.change.plan import make_plan
-from sully.cli.change.removals import other_sources, removal_of
-from sully.cli.change.rules import take_devices
-from sully.cli.change.taint_args import TaintArgs
+from sully.cli.change.plan.plan import make_plan
+from sully.cli.change.taint.args import TaintArgs
+from sully.cli.change.taint.removals import other_sources, removal_of
+from sully.cli.change.taint.rules import take_devices
 from sully.cli.client.formatting import number, rule_name
 from sully.cli.client.session import Session
 from sully.cli.command import CommandError
@@ -45,7 +45,7 @@ async def replace_rules(
     session: Session, snapshot: "Snapshot", deleted: Sequence[str], bodies: dict[str, list[Obj]]
 ) -> int:
     """Delete rules, and replace others by those of `bodies`, after confirmation."""
-    from sully.cli.change.writes import delete_rules
+    from sully.cli.change.taint.writes import delete_rules
     from sully.client.transport import Key
     from sully.planning.changes import Put, Remove
     from sully.views.kinds import RULES
@@ -129,7 +129,7 @@ def _typed(body: Obj) -> "DeviceTaintRule":
 
 async def delete_named(session: Session, names: Sequence[str]) -> int:
     """Delete rules by name, or all rules that one command created by their label."""
-    from sully.cli.change.writes import delete_rules
+    from sully.cli.change.taint.writes import delete_rules
     from sully.cli.client.selectors import rule_named
     from sully.cli.client.snapshots import take_snapshot
     from sully.cli.client.text import did_you_mean

@@ -15,7 +15,7 @@ from sully.domain.planning.report import (
     Replacement,
     ReplacementOutcome,
 )
-from sully.planning.owner_kinds import JOBS, STATEFUL_SETS
+from sully.planning.owners.kinds import JOBS, STATEFUL_SETS
 from sully.planning.simulation import Simulation
 from sully.views.snapshot.snapshot import Gap
 

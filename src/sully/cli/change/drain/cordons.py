@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from sully.cli.change.drain_args import parse_selection
+from sully.cli.change.drain.args import parse_selection
 from sully.cli.change.output import report
 from sully.cli.client.formatting import number, origin_text
 from sully.cli.client.session import Session
@@ -55,7 +55,7 @@ async def take(session: Session, needed: "Sequence[Kind[Any]]" = ()) -> "Snapsho
 
 async def prepare_cordon(session: Session, snapshot: "Snapshot", operation: str) -> Cordon:
     """Return the rules that cordon the selected devices, as this server can store them."""
-    from sully.cli.change.storable import as_storable
+    from sully.cli.change.taint.storable import as_storable
     from sully.cli.client.device_selection import select_devices
     from sully.client.transport import Key
     from sully.domain.drain.rules import cordon_request, cordon_rules, is_cordon
@@ -86,7 +86,7 @@ async def prepare_cordon(session: Session, snapshot: "Snapshot", operation: str)
 
 async def write_cordon(session: Session, cordon: Cordon) -> list[Obj]:
     """Write the rules that do not exist, update the others, and return all."""
-    from sully.cli.change.writes import write_rules
+    from sully.cli.change.taint.writes import write_rules
     from sully.client.objects import key_of
     from sully.domain.drain.rules import metadata_patch
     from sully.views.kinds import RULES

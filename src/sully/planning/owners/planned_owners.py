@@ -20,9 +20,9 @@ from sully.domain.planning.owners import (
 )
 from sully.domain.workloads.job_failures import JobEnd
 from sully.planning.cluster_copy import ClusterCopy
-from sully.planning.jobs import PlannedJobs
-from sully.planning.owner_kinds import DAEMON_SETS, JOBS
-from sully.planning.statefulsets import PlannedStatefulSets
+from sully.planning.owners.jobs import PlannedJobs
+from sully.planning.owners.kinds import DAEMON_SETS, JOBS
+from sully.planning.owners.statefulsets import PlannedStatefulSets
 
 if TYPE_CHECKING:
     from sully.planning.simulation import SimulatedEviction

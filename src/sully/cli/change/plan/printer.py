@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from sully.cli.change.plan_outcomes import (
+from sully.cli.change.plan.outcomes import (
     MOST_NAMES,
     created_text,
     eviction_row,
@@ -13,7 +13,7 @@ from sully.cli.change.plan_outcomes import (
     risk_text,
     when_text,
 )
-from sully.cli.change.plan_reasons import group_by_message, shorten, unmatched
+from sully.cli.change.plan.reasons import group_by_message, shorten, unmatched
 from sully.cli.client.formatting import number
 from sully.cli.client.tables import STYLES, Cell, Column, Table, broken, look_of
 

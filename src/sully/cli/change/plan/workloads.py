@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sully.cli.change.manifests import Manifest, kind_of, workload_kinds
+from sully.cli.change.plan.manifests import Manifest, kind_of, workload_kinds
 from sully.cli.client.session import Session
 from sully.cli.client.snapshots import take_snapshot
 from sully.cli.command import CommandError
@@ -29,7 +29,7 @@ def are_workloads(manifests: Sequence[Manifest]) -> bool:
 
 async def fit(session: Session, manifests: Sequence[Manifest]) -> "list[WorkloadFit]":
     """Return where the pods of workloads would be scheduled, or why they would stay Pending."""
-    from sully.cli.change.proposals import proposed
+    from sully.cli.change.plan.proposals import proposed
     from sully.planning.changes import Put
     from sully.planning.cluster_copy import PLAN_KINDS
     from sully.planning.workloads import fit_workloads

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from sully.cli.change.taint_args import TaintArgs
+from sully.cli.change.taint.args import TaintArgs
 from sully.cli.client.selectors import fits, read_selector
 from sully.cli.client.session import Session
 from sully.cli.client.text import did_you_mean

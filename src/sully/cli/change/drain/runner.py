@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from sully.cli.change.drain_report import DrainBar, outcome_text
+from sully.cli.change.drain.report import DrainBar, outcome_text
 from sully.cli.change.output import text_stream
-from sully.cli.change.plan import EVICTION_LOOP, UNSCHEDULABLE
+from sully.cli.change.plan.plan import EVICTION_LOOP, UNSCHEDULABLE
 from sully.cli.change.progress import POLL_SECONDS
 from sully.cli.client.session import Session
 

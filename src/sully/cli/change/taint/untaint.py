@@ -2,15 +2,15 @@
 
 import click
 
-from sully.cli.change.plan import NAMESPACE
-from sully.cli.change.taint import run_taint
-from sully.cli.change.taint_args import (
+from sully.cli.change.plan.plan import NAMESPACE
+from sully.cli.change.taint.args import (
     complete_taint,
     dry_run_option,
     parse_taint_args,
     refuse_useless_flags,
     yes_option,
 )
+from sully.cli.change.taint.taint import run_taint
 from sully.cli.client.options import NAMES, OUTPUTS, client_options
 from sully.cli.client.selection_args import selection_options
 from sully.cli.client.selectors import named
@@ -66,8 +66,8 @@ def untaint(options: Options) -> int:
 
 
 async def _run(session: Session) -> int:
-    from sully.cli.change.removals import WiderRulesError
-    from sully.cli.change.splitting import delete_named, split_and_remove
+    from sully.cli.change.taint.removals import WiderRulesError
+    from sully.cli.change.taint.splitting import delete_named, split_and_remove
 
     words = session.options.words
     kind, name = named(words[0]) if words else ("", "")

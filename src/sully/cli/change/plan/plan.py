@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sully.cli.change.taint_args import EFFECTS, complete_taint, refuse_taint_flags, taint_options
+from sully.cli.change.taint.args import EFFECTS, complete_taint, refuse_taint_flags, taint_options
 from sully.cli.client.formatting import number
 from sully.cli.client.options import (
     TABLES,
@@ -21,7 +21,7 @@ from sully.cli.command import CommandError, Options, command
 from sully.cli.run.controller_options import placement_options
 
 if TYPE_CHECKING:
-    from sully.cli.change.manifests import Manifest
+    from sully.cli.change.plan.manifests import Manifest
     from sully.client.transport import Kind
     from sully.domain.planning.report import Plan
     from sully.planning.changes import Change
@@ -139,10 +139,10 @@ def plan(options: Options) -> int:
 
 
 async def _run(session: Session) -> int:
-    from sully.cli.change.manifests import kind_of, read_manifests
-    from sully.cli.change.policy_plan import are_policies, plan_policies
-    from sully.cli.change.proposals import proposed, warn_of_unmatched
-    from sully.cli.change.workloads import are_workloads
+    from sully.cli.change.plan.manifests import kind_of, read_manifests
+    from sully.cli.change.plan.policies import are_policies, plan_policies
+    from sully.cli.change.plan.proposals import proposed, warn_of_unmatched
+    from sully.cli.change.plan.workloads import are_workloads
 
     options = session.options
     if bool(options.filename) == bool(options.words):
@@ -152,7 +152,7 @@ async def _run(session: Session) -> int:
             raise CommandError(
                 "--delete requires -f; append a dash to a taint to remove it", code=2
             )
-        from sully.cli.change.rules import taint_changes
+        from sully.cli.change.taint.rules import taint_changes
 
         snapshot, changes = await taint_changes(session, options.words)
     else:
@@ -175,8 +175,8 @@ async def _run(session: Session) -> int:
 
 async def _fit(session: Session, manifests: "Sequence[Manifest]") -> int:
     """Show where the pods of workloads would be scheduled."""
-    from sully.cli.change.workload_printer import show_fit
-    from sully.cli.change.workloads import fit
+    from sully.cli.change.plan.workload_printer import show_fit
+    from sully.cli.change.plan.workloads import fit
 
     workloads = await fit(session, manifests)
     show_fit(workloads, session.options.output)
@@ -294,7 +294,7 @@ def simulation_options(session: Session) -> "SimulationOptions":
 
 def show(plan: "Plan", output: str) -> None:
     if output in TABLES:
-        from sully.cli.change.plan_printer import show_plan
+        from sully.cli.change.plan.printer import show_plan
 
         show_plan(plan, wide=output == "wide")
         return
