@@ -8,6 +8,7 @@ import tomllib
 import pytest
 
 from architecture.project import ROOT
+from release.audit import verdict
 from release.bom import missing
 from release.build import problems, source_files
 from release.lock import LOCKS
@@ -89,3 +90,23 @@ def test_the_build_backend_is_the_pinned_one() -> None:
     (backend,) = project["build-system"]["requires"]
 
     assert f"\n{backend} \\\n" in (ROOT / "requirements/build.txt").read_text()
+
+
+AUDITS = {
+    "nothing found": ("No known vulnerabilities found\n", False, 0, "No known vulnerabilities"),
+    "a vulnerability": ("click 1.0 PYSEC-1\n", True, 1, "PYSEC-1"),
+    "no network": ("x\nConnectionError: no such host\n", True, 2, "is unreachable"),
+    "a mirror without a database": (
+        "click  Dependency not found on PyPI and could not be audited: click (8.5.1)\n",
+        False,
+        2,
+        "1 packages not audited",
+    ),
+}
+
+
+@pytest.mark.parametrize(("said", "failed", "code", "text"), AUDITS.values(), ids=AUDITS)
+def test_verdict_of_an_audit(said: str, failed: bool, code: int, text: str) -> None:
+    found, printed = verdict(said, failed=failed)
+
+    assert (found, text in printed) == (code, True)

@@ -2,40 +2,41 @@
 
 from __future__ import annotations
 
+import re
+
 from release.lock import LOCKS
 from release.project import ReleaseError, run
 
-_UNREACHABLE = (
-    "ConnectionError",
-    "Failed to resolve",
-    "Max retries",
-    "ServiceError",
-    "Name or service",
-)
+_UNREACHABLE = ("ConnectionError", "Failed to resolve", "Max retries", "ServiceError")
+_UNKNOWN = re.compile(r"could not be audited: (\S+)")
 
 
 def audit() -> int:
-    """Return 1 if a pinned package is known to be vulnerable, 2 if nobody could be asked."""
-    code = 0
-    for name in LOCKS:
-        lock = f"requirements/{name}.txt"
-        try:
-            said = run(
-                "pip-audit",
-                "--require-hashes",
-                "--disable-pip",
-                "--progress-spinner=off",
-                "-r",
-                lock,
-            )
-        except ReleaseError as error:
-            unreachable = any(text in str(error) for text in _UNREACHABLE)
-            said = f"not audited: the database of vulnerabilities is unreachable\n  {_last(error)}"
-            said = said if unreachable else str(error)
-            code = max(code, 2 if unreachable else 1)
-        print(f"{lock}: {said.strip()}")
+    """Return 1 if a pinned package is known to be vulnerable, 2 if some could not be audited."""
+    return max(_audit(f"requirements/{name}.txt") for name in LOCKS)
+
+
+def _audit(lock: str) -> int:
+    flags = ("--require-hashes", "--disable-pip", "--progress-spinner=off")
+    try:
+        said, failed = run("pip-audit", *flags, "--requirement", lock), False
+    except ReleaseError as error:
+        said, failed = str(error), True
+    code, text = verdict(said, failed=failed)
+    print(f"{lock}: {text}")
     return code
 
 
-def _last(error: ReleaseError) -> str:
-    return str(error).strip().splitlines()[-1]
+def verdict(said: str, *, failed: bool) -> tuple[int, str]:
+    """Return the exit code and a text for what pip-audit printed.
+
+    It succeeds also where the database does not know a package, as on a mirror without one.
+    """
+    if failed and not any(text in said for text in _UNREACHABLE):
+        return 1, said.strip()
+    if failed:
+        reason = said.strip().splitlines()[-1]
+        return 2, f"not audited: the database of vulnerabilities is unreachable\n  {reason}"
+    if unknown := _UNKNOWN.findall(said):
+        return 2, f"{len(unknown)} packages not audited: the database does not know them"
+    return 0, said.strip()

@@ -21,7 +21,7 @@ _LARGEST = 1 << 20
 def build() -> list[Path]:
     """Build into `dist/`, again elsewhere, and compare; return wheel and sdist."""
     DIST.mkdir(exist_ok=True)
-    for old in DIST.glob("sully-*"):
+    for old in DIST.glob("sully*"):  # also what was made from an older wheel
         old.unlink()
     built = _build(ROOT, DIST)
     with tempfile.TemporaryDirectory(prefix="sully-dist-") as name:
