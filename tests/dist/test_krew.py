@@ -79,11 +79,10 @@ SCHEMA: dict[str, Any] = {
 
 
 @pytest.fixture
-def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(krew, "DIST", tmp_path)
+def archive(tmp_path: Path) -> Path:
     wheel = tmp_path / "sully-1.whl"
     wheel.write_bytes(b"a wheel")
-    return krew.archive(wheel)
+    return krew.archive(wheel, tmp_path)
 
 
 def test_the_manifest_is_valid(archive: Path) -> None:
@@ -105,7 +104,7 @@ def test_the_schema_refuses_what_krew_refuses(archive: Path) -> None:
 def test_two_archives_are_equal(archive: Path) -> None:
     first = archive.read_bytes()
 
-    assert krew.archive(archive.parent / "sully-1.whl").read_bytes() == first
+    assert krew.archive(archive.parent / "sully-1.whl", archive.parent).read_bytes() == first
 
 
 def test_the_archive_has_a_program_that_a_shell_understands(archive: Path, tmp_path: Path) -> None:

@@ -41,9 +41,9 @@ exec "$home/bin/kubectl-sully" "$@"
 """
 
 
-def archive(wheel: Path) -> Path:
+def archive(wheel: Path, folder: Path = DIST) -> Path:
     """Write the archive; equal contents are equal bytes."""
-    path = DIST / f"sully-{version()}-krew.tar.gz"
+    path = folder / f"sully-{version()}-krew.tar.gz"
     contents = {
         "LICENSE": ((ROOT / "LICENSE").read_bytes(), 0o644),
         "kubectl-sully": (LAUNCHER.replace("VERSION", version()).encode(), 0o755),
