@@ -206,7 +206,7 @@ def test_how_long_credentials_are_good(name: str) -> None:
 
 # name → (what a client asks for, how long the watch lasts)
 LASTS = {
-    "nothing": ("", 2700.0),
+    "nothing": (None, 2700.0),
     "zero": ("0", 2700.0),
     "some minutes": ("300", 300.0),
     "an hour": ("3600", 3600.0),

@@ -163,7 +163,7 @@ def test_a_taint_of_a_cluster_that_is_changed_is_removed_first() -> None:
 
     assert [(entry.what, entry.taint.value) for entry in found if entry.taint is not None] == [
         ("tainted", "a"),
-        ("lifted", "a"),
+        ("deleted", "a"),
         ("tainted", "b"),
     ]
 

@@ -15,7 +15,7 @@ from sully.server.api import Api
 from sully.server.authorization.attributes import Attributes, Decision
 from sully.server.authorization.enforce import refusal
 from sully.server.authorization.policy.builders import AUTO_UPDATE
-from sully.server.authorization.policy.components import CONTROLLERS
+from sully.server.authorization.policy.components import CONTROLLERS, GATED
 from sully.server.authorization.policy.reconcile import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
@@ -139,15 +139,19 @@ NEVER = (
 )
 
 
-# It gives the agents of clusters rights; more than it has itself it cannot give.
-GIVERS = {"managed-cluster-controller": NEVER[:1]}
+# The first gives the agents of clusters rights; more than it has itself it cannot give. The second
+# creates the rules of policies.
+EXCEPTIONS = {
+    "managed-cluster-controller": NEVER[:1],
+    "device-taint-policy-controller": (ask("create", "resource.k8s.io/devicetaintrules"),),
+}
 
 
 @pytest.mark.parametrize("name", CONTROLLERS)
 async def test_controllers_are_no_masters(world: World, name: str) -> None:
     allowed = [asked for asked in NEVER if world.authorize(account(name), asked).allowed]
 
-    assert allowed == list(GIVERS.get(name, ()))
+    assert allowed == list(EXCEPTIONS.get(name, ()))
 
 
 @pytest.mark.parametrize("switch", [True, False], ids=["on", "off"])
@@ -254,4 +258,5 @@ SHARING = {
 
 def test_every_controller_has_a_role() -> None:
     assert len(_controllers()) > 5
-    assert _controllers().keys() - CONTROLLERS.keys() <= SHARING
+    gated = {subject["name"] for _, bound in GATED.values() for subject in bound["subjects"]}
+    assert _controllers().keys() - CONTROLLERS.keys() - gated <= SHARING

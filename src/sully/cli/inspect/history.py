@@ -128,11 +128,9 @@ async def entries_in(session: Session, snapshot: "Snapshot") -> "list[HistoryEnt
 def refuse_missing_records(
     session: Session, gap: "Callable[[Kind[Any]], Gap | None]", kinds: "Sequence[Kind[Any]]"
 ) -> None:
-    """Fail where there are no records, and report why; not every server is a hub of clusters."""
+    """Fail where there are no records, and report why; on a hub, those of clusters remain."""
     from sully.views.fleet_kinds import CLUSTERS
 
-    if CLUSTERS in kinds and gap(CLUSTERS) is None:
-        return
     needed = [kind for kind in kinds if kind != CLUSTERS] or kinds
     gaps = [missing for kind in needed if (missing := gap(kind)) is not None]
     if len(gaps) < len(needed):
@@ -143,11 +141,14 @@ def refuse_missing_records(
         raise CommandError(text + ("" if session.namespace else ", or use -n NAMESPACE"))
     where = ", ".join(session.options.snapshot) or session.server
     names = " and no ".join(sorted(gap.kind.plural for gap in gaps))
-    raise CommandError(
-        f"{where} keeps no history: it has no {names}\n"
+    advice = (
         "  Sully's server does, unless it runs with --compat reference; use 'sully install' for"
-        " others"
     )
+    if not session.options.subject and CLUSTERS in kinds and gap(CLUSTERS) is None:
+        text = f"warning: {where} keeps no history of devices: it has no {names}"
+        session.warn(f"{text}\n{advice} others")
+        return
+    raise CommandError(f"{where} keeps no history: it has no {names}\n{advice} others")
 
 
 def _selection(session: Session) -> "Select":

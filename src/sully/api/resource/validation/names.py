@@ -78,9 +78,9 @@ def validate_long_name(name: str, at: Path) -> Errors:
 
 def validate_declared_driver_name(name: str, at: Path) -> Errors:
     """Check the name of a driver where its length is declared too."""
-    if len(name) > DRIVER_MAX:
-        yield at.too_long(DRIVER_MAX)
     yield from validate_caseless_name(name, at)
+    if len(name) > DRIVER_MAX:
+        yield at.too_many_characters(DRIVER_MAX)
 
 
 def validate_caseless_name(name: str, at: Path) -> Errors:
@@ -90,8 +90,6 @@ def validate_caseless_name(name: str, at: Path) -> Errors:
         return
     for text in caseless_subdomain_problems(name):
         yield at.invalid(name, text)
-    if len(name) > DRIVER_MAX:
-        yield at.too_many_characters(DRIVER_MAX)
 
 
 def validate_pool_name(name: str, at: Path) -> Errors:
