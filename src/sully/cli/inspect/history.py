@@ -142,13 +142,14 @@ def refuse_missing_records(
     where = ", ".join(session.options.snapshot) or session.server
     names = " and no ".join(sorted(gap.kind.plural for gap in gaps))
     advice = (
-        "  Sully's server does, unless it runs with --compat reference; use 'sully install' for"
+        "  Sully's server does, unless it runs with --compat reference;"
+        " use 'sully install' for others"
     )
     if not session.options.subject and CLUSTERS in kinds and gap(CLUSTERS) is None:
         text = f"warning: {where} keeps no history of devices: it has no {names}"
-        session.warn(f"{text}\n{advice} others")
+        session.warn(f"{text}\n{advice}")
         return
-    raise CommandError(f"{where} keeps no history: it has no {names}\n{advice} others")
+    raise CommandError(f"{where} keeps no history: it has no {names}\n{advice}")
 
 
 def _selection(session: Session) -> "Select":
