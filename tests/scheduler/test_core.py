@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from sully.api.resource.types import (
     AllocationResult,
+    DeviceAttribute,
     DeviceClass,
     DeviceTaintRule,
     ResourceClaim,
@@ -27,6 +28,7 @@ from sully.client.transport import Key, WatchEvent
 from sully.domain.claims.lifecycle import EXTENDED
 from sully.domain.scheduling.causes import LeftoverClaim, NodesRejected
 from sully.domain.scheduling.objects import Node, Pod
+from sully.machinery.compat import Compat
 from sully.machinery.timestamps import format_time
 from sully.scheduler.claim_resolution import ClaimState
 from sully.scheduler.core import SchedulingCore
@@ -40,7 +42,7 @@ from sully.scheduler.effects import (
 from sully.scheduler.options import Options
 from sully.scheduler.queue import SchedulingQueue
 from sully.testing import builders
-from sully.testing.builders import class_, devices, node, pod_as, slice_
+from sully.testing.builders import DRIVER, class_, device, devices, node, pod_as, slice_
 from sully.testing.clock import NOON
 from sully.views.devices.inventory import Inventory
 from sully.views.kinds import CLAIMS, CLASSES, RULES, SLICES
@@ -207,6 +209,23 @@ def test_events_in_any_order_give_the_same_bindings(order: list[Object]) -> None
     cluster.put(*order)
 
     assert told(cluster.effects()) == ["bind q to m gpu-0", "bind p to n gpu-0"]
+
+
+FAILING = class_("gpu", f"device.attributes['{DRIVER}'].model == 'a100'")
+MODELLED = device("gpu-0", model=DeviceAttribute(string_value="a100"))
+
+
+@pytest.mark.parametrize(("good", "bad"), [("a", "b"), ("b", "a")])
+def test_a_selector_that_fails_on_one_node_fails_the_pod_whatever_the_order(
+    good: str, bad: str
+) -> None:
+    """In reference mode, as in Kubernetes; by default the best node is enough."""
+    cluster = Cluster(Options(compat=Compat.KUBERNETES))
+    cluster.put(FAILING, claim("c"), pod("p", "c"), node(good), node(bad))
+    cluster.put(slice_(good, MODELLED, pool=good, node=good))
+    cluster.put(slice_(bad, *devices(1), pool=bad, node=bad))
+
+    assert told(cluster.effects()) == ["p: FilterFailed"]
 
 
 def test_what_a_binding_takes_is_assumed() -> None:
