@@ -13,6 +13,10 @@ _OWNERS = (
 )
 _SCRAPED = "only where metrics are read over the network (e2e/test_controllers.py, as another user)"
 _TWICE = "only where a server accepts a device in two claims: not ours (test_foreign.py)"
+_WORKLOADS = (
+    "no end-to-end test changes the pods of DaemonSets, StatefulSets and Jobs so much; those of"
+    " tests/controllers do"
+)
 _UNDONE = "what was begun is undone when a program died or somebody was quicker"
 
 UNUSED: dict[str, str] = {
@@ -30,6 +34,14 @@ UNUSED: dict[str, str] = {
     "sully:clusters: update managedclusters.cluster.open-cluster-management.io": _HANDED_ON,
     "sully:clusters: update managedclusters/status.cluster.open-cluster-management.io": _HANDED_ON,
     "sully:clusters: watch events.events.k8s.io": _HANDED_ON,
+    "sully:daemonsets: create events": _WORKLOADS,
+    "sully:daemonsets: create pods": _WORKLOADS,
+    "sully:daemonsets: delete controllerrevisions.apps": _WORKLOADS,
+    "sully:daemonsets: delete pods": _WORKLOADS,
+    "sully:daemonsets: patch controllerrevisions.apps": _WORKLOADS,
+    "sully:daemonsets: patch events": _COUNTED,
+    "sully:daemonsets: patch pods": _WORKLOADS,
+    "sully:daemonsets: update daemonsets/finalizers.apps": _OWNERS,
     "sully:deployments: patch events": _COUNTED,
     "sully:deployments: update deployments/finalizers.apps": _OWNERS,
     "sully:deviceconflicts: create events": _TWICE,
@@ -61,7 +73,13 @@ UNUSED: dict[str, str] = {
     "sully:expiry: delete resourceslicepatches.sully.dev": _CUSTOM,
     "sully:expiry: list resourceslicepatches.sully.dev": _CUSTOM,
     "sully:expiry: patch events": _COUNTED,
+    "sully:expiry: patch managedclusters.cluster.open-cluster-management.io": (
+        "taints of clusters that expire on other hubs (tests/kube/test_hub_taints.py)"
+    ),
     "sully:expiry: watch resourceslicepatches.sully.dev": _CUSTOM,
+    "sully:jobs: delete jobs.batch": _WORKLOADS,
+    "sully:jobs: patch events": _COUNTED,
+    "sully:jobs: update jobs/finalizers.batch": _OWNERS,
     "sully:metrics-auth: create subjectaccessreviews.authorization.k8s.io": _SCRAPED,
     "sully:metrics-auth: create tokenreviews.authentication.k8s.io": _SCRAPED,
     "sully:patchstatus: list resourceslicepatches.sully.dev": _CUSTOM,
@@ -83,4 +101,10 @@ UNUSED: dict[str, str] = {
     "sully:scheduling: patch resourceclaims/status.resource.k8s.io": _UNDONE,
     "sully:scheduling: update resourceclaims/binding.resource.k8s.io": _CHECKED,
     "sully:scheduling: watch resourceslicepatches.sully.dev": _CUSTOM,
+    "sully:statefulsets: create persistentvolumeclaims": _WORKLOADS,
+    "sully:statefulsets: delete controllerrevisions.apps": _WORKLOADS,
+    "sully:statefulsets: delete pods": _WORKLOADS,
+    "sully:statefulsets: patch events": _COUNTED,
+    "sully:statefulsets: patch pods": _WORKLOADS,
+    "sully:statefulsets: update statefulsets/finalizers.apps": _OWNERS,
 }
