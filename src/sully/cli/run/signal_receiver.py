@@ -4,6 +4,7 @@ import asyncio
 import hmac
 import signal
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,8 +81,7 @@ def signal_receiver(options: Options) -> int:
         )
     if options.token_file and not tokens(options.token_file):
         raise CommandError(f"--token-file: no token found in {options.token_file}")
-    work = lambda session: _run(session, host, port)  # noqa: E731 -- as short as it is
-    return call(options, "signal-receiver", work, lasting=True)
+    return call(options, "signal-receiver", partial(_run, host=host, port=port), lasting=True)
 
 
 def tokens(file: str) -> list[bytes]:
