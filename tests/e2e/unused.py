@@ -14,8 +14,7 @@ _OWNERS = (
 _SCRAPED = "only where metrics are read over the network (e2e/test_controllers.py, as another user)"
 _TWICE = "only where a server accepts a device in two claims: not ours (test_foreign.py)"
 _WORKLOADS = (
-    "no end-to-end test changes the pods of DaemonSets, StatefulSets and Jobs so much; those of"
-    " tests/controllers do"
+    "requests of controllers/workloads that no end-to-end test with separate controllers causes yet"
 )
 _UNDONE = "what was begun is undone when a program died or somebody was quicker"
 
