@@ -185,8 +185,10 @@ async def test_what_is_left_out_is_set() -> None:
 
 async def test_what_is_left_out_of_a_proof_is_set() -> None:
     got = await Hub().create(_proof())
-    job = msgspec.convert(got.obj, DeviceTaintPolicy).spec.proof.job
+    proof = msgspec.convert(got.obj, DeviceTaintPolicy).spec.proof
+    job = proof.job if proof is not None else None
 
+    assert job is not None
     assert (job.timeout, job.attempts, job.retry_after, job.parallelism) == ("1h", 3, "5m", 1)
 
 

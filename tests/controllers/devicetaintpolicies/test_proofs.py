@@ -46,7 +46,7 @@ def proof(**job: Any) -> Obj:
 
 
 async def jobs(world: World) -> list[Obj]:
-    return (await world.admin.list(JOBS)).items
+    return list((await world.admin.list(JOBS)).items)
 
 
 async def end(world: World, job: Obj, type_: str, message: str = "") -> None:
