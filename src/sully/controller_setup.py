@@ -57,6 +57,7 @@ from sully.controllers.placement.settings import placement_options
 from sully.controllers.placement.wiring import WORKERS as PLACEMENT_WORKERS
 from sully.controllers.placement.wiring import make_placement
 from sully.controllers.poolstatus import PoolStatusController
+from sully.controllers.proofjobs import PROOF_JOBS, SELECTOR, ProofJobs
 from sully.controllers.resourcequota.controller import QUOTAS, ResourceQuotaController
 from sully.controllers.resourcequota.usage import UsageCalculator
 from sully.controllers.rootca import CONFIG_MAPS, PUBLISHED, RootCaController
@@ -434,6 +435,14 @@ def _add_devicetaintpolicies(context: ControllerContext) -> None:
         transport=access,
         recorder=recorder,
         clock=context.clock,
+        jobs=ProofJobs(
+            jobs=manager.informer(PROOF_JOBS, SELECTOR),
+            claims=manager.informer(CLAIMS),
+            transport=access,
+            field_manager=DeviceTaintPolicyController.name,
+        )
+        if config.serves(PROOF_JOBS)
+        else None,
     )
     manager.add(controller)
 

@@ -41,6 +41,8 @@ from sully.api.sully.health import (
     WRONG_NAME,
 )
 from sully.api.sully.policies import LONGEST_DELAY, RULES_MAX
+from sully.api.sully.proof_validation import ATTEMPTS_MAX, PARALLELISM_MAX
+from sully.api.sully.proof_validation import DEFAULTS as PROOF_DEFAULTS
 from sully.api.sully.validation import CAUSES_MAX, CHANGES_MAX, CLAIMS_MAX, DEVICES_MAX, TEXT_MAX
 from sully.machinery.names import DNS_LABEL, DNS_SUBDOMAIN
 
@@ -193,6 +195,24 @@ LIMITS: Mapping[str, Obj] = {
         **_rule(f"!(self in {sorted(HEALTH_KEYS)})", "is set by the hub from the cluster's health"),
     },
     "ClusterTaintPolicyTaint.value": _LABEL_VALUE,
+    # Proofs of devices
+    "DeviceProof": _rule(
+        "has(self.job) == (self.type == 'Job')", "job must be set exactly if the type is Job"
+    ),
+    "DeviceProofJob.namespace": _LABEL,
+    "DeviceProofJob.deviceClassName": _SUBDOMAIN,
+    "DeviceProofJob.timeout": {"default": PROOF_DEFAULTS["timeout"], **_DURATION},
+    "DeviceProofJob.retryAfter": {"default": PROOF_DEFAULTS["retryAfter"], **_DURATION},
+    "DeviceProofJob.attempts": {
+        "default": PROOF_DEFAULTS["attempts"],
+        "minimum": 1,
+        "maximum": ATTEMPTS_MAX,
+    },
+    "DeviceProofJob.parallelism": {
+        "default": PROOF_DEFAULTS["parallelism"],
+        "minimum": 1,
+        "maximum": PARALLELISM_MAX,
+    },
     # DeviceTaintPolicy
     "DeviceTaintPolicySpec.mode": {"default": "DryRun"},
     "DeviceTaintPolicySpec.identityAttribute": {"default": "uuid", **_LABEL_KEY},

@@ -60,6 +60,13 @@ _DEVICES = (
     on(RESOURCE, "deviceclasses devicetaintrules resourceslices", READ),
     on(_PATCHES, PATCHES, READ),
 )
+_PROOFS = (
+    # Jobs that prove devices healthy, in namespaces that allow admin access.
+    on("batch", "jobs", "create delete list watch"),
+    on("core", "namespaces", "get"),
+    on("core", "pods", "list"),
+    on(RESOURCE, "resourceclaims", "create"),
+)
 RIGHTS: dict[str, tuple[Obj, ...]] = {
     # It aggregates rules that it does not have itself.
     "aggregation": (on(RBAC, "clusterroles", f"escalate patch {READ}"),),
@@ -173,6 +180,7 @@ RIGHTS: dict[str, tuple[Obj, ...]] = {
         on("core", "nodes", READ),
         on(OURS, "devicehealths devicetaintpolicies", READ),
         on(OURS, "devicetaintpolicies/status", "patch"),
+        *_PROOFS,
         _EVENTS,
     ),
     "clusters": (

@@ -35,6 +35,7 @@ def load_tables(tables: "Tables") -> None:
         SULLY,
         "sully.fields",
         "policies.fields",
+        "proofs.fields",
         "device_policies.fields",
         "health.fields",
     )

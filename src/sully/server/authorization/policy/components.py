@@ -21,6 +21,13 @@ from sully.server.authorization.policy.builders import (
 from sully.server.authorization.policy.clusters import CLUSTER
 
 _LEASE_VERBS = "create get list patch update watch"
+_PROOFS = (
+    # Jobs that prove devices healthy, in namespaces that allow admin access.
+    on("batch", "jobs", f"create delete {READ}"),
+    on("core", "namespaces", "get"),
+    on("core", "pods", "list"),
+    on(RESOURCE, "resourceclaims", "create"),
+)
 
 # By the name of the controller, which is that of its service account.
 CONTROLLERS: dict[str, tuple[Obj, ...]] = {
@@ -63,6 +70,7 @@ CONTROLLERS: dict[str, tuple[Obj, ...]] = {
         on("core", "nodes", READ),
         on("sully.dev", "devicehealths devicetaintpolicies", READ),
         on("sully.dev", "devicetaintpolicies/status", "patch"),
+        *_PROOFS,
         events(),
     ),
     "disruption-controller": (
