@@ -23,7 +23,12 @@ from sully.controllers.clusters import kinds as hub
 from sully.controllers.clusters.taint_expiry import ClusterTaintExpiryController
 from sully.controllers.clusters.wiring import HubSettings, add_hub
 from sully.controllers.customkinds import DEFINITIONS, listed_kinds
-from sully.controllers.deviceconflicts import ConflictIndex, DeviceConflictController
+from sully.controllers.deviceconflicts import (
+    ConflictIndex,
+    ConflictMetrics,
+    DeviceConflictController,
+)
+from sully.controllers.devicemetrics.wiring import add_device_metrics
 from sully.controllers.devicetaintpolicies.controller import DeviceTaintPolicyController
 from sully.controllers.eviction.controller import BACKOFF as EVICTION_BACKOFF
 from sully.controllers.eviction.controller import WORKERS, EvictionController
@@ -473,8 +478,22 @@ def _add_deviceconflicts(context: ControllerContext) -> None:
             claims=claims,
             conflicts=ConflictIndex(claims, context.inventory),
             recorder=recorder,
-            metrics=context.metrics,
+            metrics=ConflictMetrics(context.metrics),
         )
+    )
+
+
+def _add_devicemetrics(context: ControllerContext) -> None:
+    config, manager = context.config, context.manager
+    policies = manager.informer(DEVICE_POLICIES) if config.serves(DEVICE_POLICIES) else None
+    rules = manager.informer(RULES) if config.serves(RULES) else None
+    add_device_metrics(
+        manager,
+        inventory=context.inventory,
+        policies=policies,
+        rules=rules,
+        metrics=context.metrics,
+        clock=context.clock,
     )
 
 
@@ -575,6 +594,7 @@ CONTROLLERS: dict[str, Callable[[ControllerContext], None]] = {
     "patchstatus": _add_patchstatus,
     "poolstatus": _add_poolstatus,
     "deviceconflicts": _add_deviceconflicts,
+    "devicemetrics": _add_devicemetrics,
     "devicetaintpolicies": _add_devicetaintpolicies,
     "clusters": _add_clusters,
     "scheduling": _add_scheduling,

@@ -57,6 +57,8 @@ UNUSED: dict[str, str] = {
     "sully:deviceconflicts: watch resourceslicepatches.resource.k8s.io": _TWICE,
     "sully:deviceconflicts: watch resourceslicepatches.sully.dev": _TWICE,
     "sully:deviceconflicts: watch resourceslices.resource.k8s.io": _TWICE,
+    "sully:devicemetrics: list resourceslicepatches.sully.dev": _CUSTOM,
+    "sully:devicemetrics: watch resourceslicepatches.sully.dev": _CUSTOM,
     "sully:devicetaintpolicies: list resourceslicepatches.sully.dev": _CUSTOM,
     "sully:devicetaintpolicies: patch events": _COUNTED,
     "sully:devicetaintpolicies: watch resourceslicepatches.sully.dev": _CUSTOM,

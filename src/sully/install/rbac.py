@@ -39,6 +39,7 @@ AGENTS: dict[str, tuple[str, ...]] = {
     "patchstatus": ("slice-patch-status-controller",),
     "poolstatus": ("resourcepoolstatusrequest-controller",),
     "deviceconflicts": ("device-conflict-controller",),
+    "devicemetrics": ("device-metrics-controller",),
     "devicetaintpolicies": ("device-taint-policy-controller",),
     "clusters": (
         "managed-cluster-controller",
@@ -166,6 +167,12 @@ RIGHTS: dict[str, tuple[Obj, ...]] = {
     "patchstatus": (*_DEVICES, on(_PATCHES, f"{PATCHES}/status", "patch"), _EVENTS),
     "poolstatus": (),
     "deviceconflicts": (*_DEVICES, on(RESOURCE, "resourceclaims", READ), _EVENTS),
+    "devicemetrics": (
+        *_DEVICES,
+        on("core", "pods", READ),
+        on(OURS, "devicetaintpolicies", READ),
+        on(RESOURCE, "resourceclaims", READ),
+    ),
     "devicetaintpolicies": (
         on(RESOURCE, "deviceclasses resourceclaims resourceslices", READ),
         on(RESOURCE, "devicetaintrules", f"create delete patch {READ}"),

@@ -56,6 +56,7 @@ BESIDE_KUBERNETES = (
     "expiry",
     "patchstatus",
     "deviceconflicts",
+    "devicemetrics",
     "devicetaintpolicies",
     "clusters",
     "scheduling",
@@ -164,6 +165,7 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "expiry": (),
     "patchstatus": (PATCHES,),
     "deviceconflicts": (),
+    "devicemetrics": (),
     "devicetaintpolicies": (DEVICE_POLICIES,),
 }
 _NEED_RULES = ("history", "expiry", "devicetaintpolicies")

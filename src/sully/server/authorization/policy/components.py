@@ -58,6 +58,12 @@ CONTROLLERS: dict[str, tuple[Obj, ...]] = {
         on(RESOURCE, "resourceclaims", READ),
         events(),
     ),
+    "device-metrics-controller": (
+        on("core", "pods", READ),
+        on("sully.dev", "devicetaintpolicies", READ),
+        on(RESOURCE, "deviceclasses devicetaintrules resourceslicepatches resourceslices", READ),
+        on(RESOURCE, "resourceclaims", READ),
+    ),
     "device-taint-policy-controller": (
         on(RESOURCE, "deviceclasses resourceclaims resourceslicepatches resourceslices", READ),
         on(RESOURCE, "devicetaintrules", f"create delete patch {READ}"),
