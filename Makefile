@@ -73,6 +73,7 @@ clients:
 bench: $(DEV_STAMP) ## run the benchmarks, some minutes; ARGS="--seconds 1" DEVICES="--only 100x8"
 	$(BIN)/python bench/api.py $(ARGS)
 	$(BIN)/python bench/cel.py
+	$(BIN)/python bench/policies.py
 	$(BIN)/python bench/devices.py $(DEVICES)
 	$(BIN)/python bench/placement.py
 	$(BIN)/python bench/placing.py --large
