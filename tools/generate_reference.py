@@ -271,13 +271,8 @@ class _Recorder(Metrics):
         return super().histogram(name, text, labels, buckets=buckets)
 
 
-def metrics_page() -> Iterator[str]:
-    """Yield the page of everything at /metrics."""
-    yield "# Metrics"
-    yield ""
-    yield "Served at `/metrics` in the text format of Prometheus, under the names Kubernetes uses;"
-    yield "what it does not count begins with `sully_`."
-    yield ""
+def registered_metrics() -> list[tuple[str, str, Sequence[str], str]]:
+    """Return name, type, labels and text of everything at /metrics, by name."""
     recorder = _Recorder()
     for counted in (
         ClaimMetrics,
@@ -291,9 +286,18 @@ def metrics_page() -> Iterator[str]:
     ):
         counted(recorder)
     publish_gates(recorder, Gates())
+    return sorted(recorder.seen)
+
+
+def metrics_page() -> Iterator[str]:
+    """Yield the page of everything at /metrics."""
+    yield "# Metrics"
+    yield ""
+    yield "Served at `/metrics` in the text format of Prometheus, under the names Kubernetes uses;"
+    yield "what it does not count begins with `sully_`."
+    yield ""
     rows = [
-        (f"`{name}`", kind, code(labels), text)
-        for name, kind, labels, text in sorted(recorder.seen)
+        (f"`{name}`", kind, code(labels), text) for name, kind, labels, text in registered_metrics()
     ]
     yield from table(("metric", "type", "labels", "what it counts"), rows)
 

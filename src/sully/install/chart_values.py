@@ -38,6 +38,13 @@ VALUES = (
     ),
     Value("resources", _CONTAINER["resources"], _OBJECT, "Requests and limits of the container."),
     Value("priorityClassName", "", {"type": "string"}, "PriorityClass of the pods."),
+    Value("priorityClass.create", False, _SWITCH, "Create the PriorityClass."),
+    Value(
+        "priorityClass.value",
+        1_000_000_000,
+        {"type": "integer", "maximum": 1_000_000_000},
+        "Priority of the PriorityClass that is created.",
+    ),
     Value("nodeSelector", {}, _OBJECT, "Labels of nodes where the pods may run."),
     Value("tolerations", [], {"type": "array"}, "Tolerations of the pods."),
     Value("affinity", {}, _OBJECT, "Affinity of the pods."),
@@ -53,6 +60,8 @@ VALUES = (
     Value(
         "serviceMonitor.enabled", False, _SWITCH, "Create a ServiceMonitor (Prometheus operator)."
     ),
+    Value("alerts.enabled", False, _SWITCH, "Create a PrometheusRule (Prometheus operator)."),
+    Value("dashboard.enabled", False, _SWITCH, "Create the ConfigMap of a Grafana dashboard."),
 )
 
 
