@@ -19,6 +19,7 @@ from sully.controllers.claims.metrics import ClaimMetrics
 from sully.controllers.deviceconflicts import ConflictMetrics
 from sully.controllers.devicemetrics.metrics import DeviceMetrics
 from sully.controllers.eviction.metrics import EvictionMetrics
+from sully.controllers.notifications.metrics import NotificationMetrics
 from sully.controllers.placement.metrics import PlacementMetrics
 from sully.controllers.scheduling.metrics import SchedulerMetrics
 from sully.machinery.gates import DEFAULTS, LOCKED, NEEDS, OURS, Gates
@@ -281,6 +282,7 @@ def registered_metrics() -> list[tuple[str, str, Sequence[str], str]]:
         EvictionMetrics,
         FlowMetrics,
         InformerMetrics,
+        NotificationMetrics,
         PlacementMetrics,
         SchedulerMetrics,
     ):

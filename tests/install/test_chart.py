@@ -115,6 +115,17 @@ def test_pods_can_be_given_more(helm: str) -> None:
     assert pod["containers"][0]["resources"]["limits"] == {"memory": "2Gi"}
 
 
+def test_notifications_are_configured_by_a_secret(helm: str) -> None:
+    found = rendered(helm, "--set", "notifications.secretName=notes")
+    pod = found["Deployment", "sully-controllers"]["spec"]["template"]["spec"]
+    (mounted,) = (one for one in pod["volumes"] if one["name"] == "notifications")
+    container = pod["containers"][0]
+
+    assert container["args"][-1] == "--notifications=/etc/sully/config.yaml"
+    assert mounted["secret"] == {"secretName": "notes"}
+    assert container["volumeMounts"][-1]["mountPath"] == "/etc/sully"
+
+
 def test_a_priority_class_can_be_created(helm: str) -> None:
     flags = ["--set", "priorityClassName=sully", "--set", "priorityClass.create=true"]
     made = rendered(helm, *flags, "--set", "priorityClass.value=7")["PriorityClass", "sully"]

@@ -23,6 +23,7 @@ from sully.controllers.deviceconflicts import ConflictMetrics
 from sully.controllers.devicemetrics import metrics as names
 from sully.controllers.devicemetrics.metrics import DeviceMetrics
 from sully.controllers.eviction.metrics import EvictionMetrics
+from sully.controllers.notifications.metrics import NotificationMetrics
 from sully.install.alerts import ALERTS, RUNBOOKS, prometheus_rule
 from sully.install.grafana import PANELS, dashboard, dashboard_config_map
 from sully.install.workload import Settings
@@ -62,6 +63,7 @@ def fleet() -> str:
     devices.replaced(20)
     devices.unschedulable()
     devices.repaired("d", 4000)
+    NotificationMetrics(metrics).failed("ops")
     for name in ("sully_informer_connected", "sully_informer_age_seconds"):
         metrics.gauge(name, "").labels("pods", "Pod", "").set(name.endswith("seconds") and 7)
     metrics.gauge("sully_devices_in_conflict", "").set(1)

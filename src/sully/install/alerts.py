@@ -119,6 +119,13 @@ ALERTS: Final = (
         "One of ten evicted pods needs more than {{ $value | humanizeDuration }} to terminate.",
     ),
     Alert(
+        "SullyNotificationsFailing",
+        "increase(sully_notifications_failed_total[30m]) > 0",
+        0,
+        "warning",
+        "Receiver {{ $labels.receiver }} accepts no notifications.",
+    ),
+    Alert(
         "SullyEvictionsUnconfirmed",
         "max(sully_eviction_unconfirmed_pods) > 0",
         10,

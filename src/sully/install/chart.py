@@ -32,6 +32,14 @@ _IMAGE, _REPLICAS, _RESOURCES, _POD = ("SULLY-IMAGE", 424242, "SULLY-RESOURCES",
 """What stands in the objects where the chart has a template."""
 _PLACE = "SULLY-PLACE"
 _REQUIRED = '{{ required "set image: there is no published image of Sully" .Values.image | quote }}'
+_MORE = "SULLY-MORE"
+_FOLDER = "/etc/sully"
+_NOTIFICATIONS = (
+    f"        - --notifications={_FOLDER}/config.yaml\n",
+    f"        - name: notifications\n          mountPath: {_FOLDER}\n          readOnly: true\n",
+    "      - name: notifications\n        secret:\n          secretName: {{ . | quote }}\n",
+)
+"""What the file of `--notifications` needs: an argument, a mount and a volume."""
 _POD_FIELDS = ("priorityClassName", "nodeSelector", "tolerations", "affinity", "imagePullSecrets")
 _KEEP = {"helm.sh/resource-policy": "keep"}
 _NOTES = """\
@@ -117,11 +125,22 @@ def _deployment(settings: Settings) -> str:
     pod = made["spec"]["template"]["spec"]
     pod["containers"][0]["resources"] = _RESOURCES
     pod[_POD] = None
+    container = pod["containers"][0]
+    container["args"].append(_MORE)
+    container["volumeMounts"].append(_MORE)
+    pod["volumes"].append(_MORE)
     text = to_text([made]).replace(f" {_REPLICAS}\n", " {{ .Values.replicas }}\n")
     text = text.replace(_IMAGE, _REQUIRED)
     text = text.replace(f"--evictor={settings.evictor}", "--evictor={{ .Values.evictor }}")
     text = text.replace(f" {_RESOURCES}\n", " {{- toYaml .Values.resources | nindent 10 }}\n")
+    for manifest in _NOTIFICATIONS:
+        text = text.replace(f"- {_MORE}\n", _if_notified(manifest), 1)
     return text.replace(f"      {_POD}: null\n", "".join(map(_optional, _POD_FIELDS)))
+
+
+def _if_notified(manifest: str) -> str:
+    """Return an entry of a list, where notifications are configured."""
+    return f"{{{{- with .Values.notifications.secretName }}}}\n{manifest}{{{{- end }}}}\n"
 
 
 def _optional(field: str) -> str:

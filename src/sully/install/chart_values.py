@@ -49,6 +49,12 @@ VALUES = (
     Value("tolerations", [], {"type": "array"}, "Tolerations of the pods."),
     Value("affinity", {}, _OBJECT, "Affinity of the pods."),
     Value("imagePullSecrets", [], {"type": "array"}, "Secrets with which nodes pull the image."),
+    Value(
+        "notifications.secretName",
+        "",
+        {"type": "string"},
+        "Secret with the configuration of notifications in its key config.yaml.",
+    ),
     Value("crds.enabled", True, _SWITCH, "Install the CustomResourceDefinitions; they are kept."),
     Value("podDisruptionBudget.enabled", True, _SWITCH, "Keep all but one replica available."),
     Value(
