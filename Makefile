@@ -33,6 +33,7 @@ RELEASE := PYTHONPATH=tools $(TOOLS)/bin/python -m release
 DEBIAN_KUBECTL := .cache/debian-kubectl/usr/bin/kubectl
 ETCD := .cache/etcd/etcd
 IPROUTE2 := .cache/iproute2
+PROMTOOL := .cache/promtool/promtool
 
 .DEFAULT_GOAL := help
 # A target that failed halfway is built again the next time.
@@ -68,6 +69,7 @@ clients:
 	@tools/fetch-debian-kubectl $(DEBIAN_KUBECTL)
 	@tools/fetch-etcd $(ETCD)
 	@tools/fetch-iproute2 $(IPROUTE2)
+	@tools/fetch-promtool $(PROMTOOL)
 	@tools/fetch-shells .cache/shells
 
 bench: $(DEV_STAMP) ## run the benchmarks, some minutes; ARGS="--seconds 1" DEVICES="--only 100x8"
