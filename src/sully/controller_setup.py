@@ -24,6 +24,7 @@ from sully.controllers.clusters.taint_expiry import ClusterTaintExpiryController
 from sully.controllers.clusters.wiring import HubSettings, add_hub
 from sully.controllers.customkinds import DEFINITIONS, listed_kinds
 from sully.controllers.deviceconflicts import ConflictIndex, DeviceConflictController
+from sully.controllers.devicemaintenances.controller import DeviceMaintenanceController
 from sully.controllers.devicetaintpolicies.controller import DeviceTaintPolicyController
 from sully.controllers.eviction.controller import BACKOFF as EVICTION_BACKOFF
 from sully.controllers.eviction.controller import WORKERS, EvictionController
@@ -91,6 +92,7 @@ from sully.evictor.settings import EvictionOptions, eviction_options
 from sully.runtime.clock import Clock
 from sully.runtime.metrics import Metrics
 from sully.views.devicepolicies.facts import FactsView
+from sully.views.devices.usage import Usage
 from sully.views.fleet_kinds import CLUSTERS, PLACEMENTS
 from sully.views.kinds import (
     CLAIMS,
@@ -98,6 +100,7 @@ from sully.views.kinds import (
     DEVICE_HEALTH,
     DEVICE_POLICIES,
     EVICTION_RECORDS,
+    MAINTENANCES,
     PAST_EVICTIONS,
     PATCHES,
     POLICY_NODES,
@@ -105,6 +108,7 @@ from sully.views.kinds import (
     RULES,
     TAINT_RECORDS,
 )
+from sully.views.maintenance.pods import UnitPods
 
 
 def build_manager(config: ControllerConfig, clock: Clock, metrics: Metrics) -> Manager:
@@ -433,6 +437,27 @@ def _add_devicetaintpolicies(context: ControllerContext) -> None:
     manager.add(controller)
 
 
+def _add_devicemaintenances(context: ControllerContext) -> None:
+    config, manager = context.config, context.manager
+    if not (config.serves(MAINTENANCES) and config.serves(RULES)):
+        return
+    access, recorder = context.client(DeviceMaintenanceController.name)
+    pods = manager.informer(PODS)
+    usage = Usage(pods=pods, claims=manager.informer(CLAIMS))
+    controller = DeviceMaintenanceController(
+        maintenances=manager.informer(MAINTENANCES),
+        rules=manager.informer(RULES),
+        inventory=context.inventory,
+        nodes=manager.informer(POLICY_NODES),
+        pods=UnitPods(pods, usage),
+        usage=usage,
+        transport=access,
+        recorder=recorder,
+        clock=context.clock,
+    )
+    manager.add(controller)
+
+
 def _add_poolstatus(context: ControllerContext) -> None:
     config = context.config
     if not (config.gates["DRAResourcePoolStatus"] and config.serves(POOL_STATUS_REQUESTS)):
@@ -567,6 +592,7 @@ CONTROLLERS: dict[str, Callable[[ControllerContext], None]] = {
     "poolstatus": _add_poolstatus,
     "deviceconflicts": _add_deviceconflicts,
     "devicetaintpolicies": _add_devicetaintpolicies,
+    "devicemaintenances": _add_devicemaintenances,
     "clusters": _add_clusters,
     "scheduling": _add_scheduling,
     "placement": _add_placement,

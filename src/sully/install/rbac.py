@@ -40,6 +40,7 @@ AGENTS: dict[str, tuple[str, ...]] = {
     "poolstatus": ("resourcepoolstatusrequest-controller",),
     "deviceconflicts": ("device-conflict-controller",),
     "devicetaintpolicies": ("device-taint-policy-controller",),
+    "devicemaintenances": ("device-maintenance-controller",),
     "clusters": (
         "managed-cluster-controller",
         "managed-cluster-lease-controller",
@@ -166,6 +167,16 @@ RIGHTS: dict[str, tuple[Obj, ...]] = {
         on("core", "nodes", READ),
         on(OURS, "devicehealths devicetaintpolicies", READ),
         on(OURS, "devicetaintpolicies/status", "patch"),
+        _EVENTS,
+    ),
+    "devicemaintenances": (
+        on(RESOURCE, "deviceclasses resourceclaims resourceslices", READ),
+        on(RESOURCE, "devicetaintrules", f"create delete patch {READ}"),
+        on(_PATCHES, PATCHES, READ),
+        on("core", "nodes pods", READ),
+        on("core", "pods/eviction", "create"),
+        on(OURS, "devicemaintenances", READ),
+        on(OURS, "devicemaintenances/status", "patch"),
         _EVENTS,
     ),
     "clusters": (

@@ -21,6 +21,7 @@ DEFAULT = (
     "patchstatus",
     "deviceconflicts",
     "devicetaintpolicies",
+    "devicemaintenances",
     "scheduling",
 )
 """The controllers that have something to do in a cluster with devices."""

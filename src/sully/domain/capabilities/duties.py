@@ -17,6 +17,7 @@ from sully.domain.capabilities.offers import (
     DEVICES,
     FIRST_WITH_TAINTS,
     FIRST_WITH_TAINTS_ON,
+    MAINTENANCES,
     OURS,
     PATCHES,
     RULES,
@@ -57,6 +58,7 @@ BESIDE_KUBERNETES = (
     "patchstatus",
     "deviceconflicts",
     "devicetaintpolicies",
+    "devicemaintenances",
     "clusters",
     "scheduling",
     "placement",
@@ -165,8 +167,9 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "patchstatus": (PATCHES,),
     "deviceconflicts": (),
     "devicetaintpolicies": (DEVICE_POLICIES,),
+    "devicemaintenances": (MAINTENANCES,),
 }
-_NEED_RULES = ("history", "expiry", "devicetaintpolicies")
+_NEED_RULES = ("history", "expiry", "devicetaintpolicies", "devicemaintenances")
 
 
 def no_devices(server: Offer) -> str:

@@ -59,6 +59,15 @@ CONTROLLERS: dict[str, tuple[Obj, ...]] = {
         on("sully.dev", "devicetaintpolicies/status", "patch"),
         events(),
     ),
+    "device-maintenance-controller": (
+        on(RESOURCE, "deviceclasses resourceclaims resourceslicepatches resourceslices", READ),
+        on(RESOURCE, "devicetaintrules", f"create delete patch {READ}"),
+        on("core", "nodes pods", READ),
+        on("core", "pods/eviction", "create"),
+        on("sully.dev", "devicemaintenances", READ),
+        on("sully.dev", "devicemaintenances/status", "patch"),
+        events(),
+    ),
     "disruption-controller": (
         on("apps", "deployments", READ),
         on("apps", "replicasets", READ),
