@@ -6,7 +6,7 @@ metrics), so a page cannot say what the program does not do. `tests/docs` fails 
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from sully.api import build_scheme
 from sully.cli.main import COMMANDS, load
 from sully.client.informers.metrics import InformerMetrics
 from sully.controllers.claims.metrics import ClaimMetrics
+from sully.controllers.deviceconflicts import ConflictMetrics
+from sully.controllers.devicemetrics.metrics import DeviceMetrics
 from sully.controllers.eviction.metrics import EvictionMetrics
 from sully.controllers.placement.metrics import PlacementMetrics
 from sully.controllers.scheduling.metrics import SchedulerMetrics
@@ -23,7 +25,7 @@ from sully.machinery.gates import DEFAULTS, LOCKED, NEEDS, OURS, Gates
 from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Type
 from sully.machinery.scheme import Scheme
 from sully.machinery.strategy import ResourceType
-from sully.runtime.metrics import Metrics, publish_gates
+from sully.runtime.metrics import Metrics, Values, publish_gates
 from sully.server.flowcontrol.limits import FlowMetrics
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -248,6 +250,12 @@ class _Recorder(Metrics):
         self.seen: list[tuple[str, str, Sequence[str], str]] = []
         super().__init__()
 
+    def computed(
+        self, name: str, text: str, labels: Sequence[str], values: Callable[[], Values]
+    ) -> None:
+        self.seen.append((name, "gauge", labels, text))
+        super().computed(name, text, labels, values)
+
     def counter(self, name: str, text: str, labels: Sequence[str] = ()) -> Any:
         self.seen.append((name, "counter", labels, text))
         return super().counter(name, text, labels)
@@ -273,6 +281,8 @@ def metrics_page() -> Iterator[str]:
     recorder = _Recorder()
     for counted in (
         ClaimMetrics,
+        ConflictMetrics,
+        DeviceMetrics,
         EvictionMetrics,
         FlowMetrics,
         InformerMetrics,

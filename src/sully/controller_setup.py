@@ -23,8 +23,13 @@ from sully.controllers.clusters import kinds as hub
 from sully.controllers.clusters.taint_expiry import ClusterTaintExpiryController
 from sully.controllers.clusters.wiring import HubSettings, add_hub
 from sully.controllers.customkinds import DEFINITIONS, listed_kinds
-from sully.controllers.deviceconflicts import ConflictIndex, DeviceConflictController
+from sully.controllers.deviceconflicts import (
+    ConflictIndex,
+    ConflictMetrics,
+    DeviceConflictController,
+)
 from sully.controllers.devicemaintenances.controller import DeviceMaintenanceController
+from sully.controllers.devicemetrics.wiring import add_device_metrics
 from sully.controllers.devicetaintpolicies.controller import DeviceTaintPolicyController
 from sully.controllers.eviction.controller import BACKOFF as EVICTION_BACKOFF
 from sully.controllers.eviction.controller import WORKERS, EvictionController
@@ -53,6 +58,7 @@ from sully.controllers.placement.settings import placement_options
 from sully.controllers.placement.wiring import WORKERS as PLACEMENT_WORKERS
 from sully.controllers.placement.wiring import make_placement
 from sully.controllers.poolstatus import PoolStatusController
+from sully.controllers.proofjobs import PROOF_JOBS, SELECTOR, ProofJobs
 from sully.controllers.resourcequota.controller import QUOTAS, ResourceQuotaController
 from sully.controllers.resourcequota.usage import UsageCalculator
 from sully.controllers.rootca import CONFIG_MAPS, PUBLISHED, RootCaController
@@ -433,6 +439,14 @@ def _add_devicetaintpolicies(context: ControllerContext) -> None:
         transport=access,
         recorder=recorder,
         clock=context.clock,
+        jobs=ProofJobs(
+            jobs=manager.informer(PROOF_JOBS, SELECTOR),
+            claims=manager.informer(CLAIMS),
+            transport=access,
+            field_manager=DeviceTaintPolicyController.name,
+        )
+        if config.serves(PROOF_JOBS)
+        else None,
     )
     manager.add(controller)
 
@@ -454,6 +468,14 @@ def _add_devicemaintenances(context: ControllerContext) -> None:
         transport=access,
         recorder=recorder,
         clock=context.clock,
+        jobs=ProofJobs(
+            jobs=manager.informer(PROOF_JOBS, SELECTOR),
+            claims=manager.informer(CLAIMS),
+            transport=access,
+            field_manager=DeviceMaintenanceController.name,
+        )
+        if config.serves(PROOF_JOBS)
+        else None,
     )
     manager.add(controller)
 
@@ -489,8 +511,22 @@ def _add_deviceconflicts(context: ControllerContext) -> None:
             claims=claims,
             conflicts=ConflictIndex(claims, context.inventory),
             recorder=recorder,
-            metrics=context.metrics,
+            metrics=ConflictMetrics(context.metrics),
         )
+    )
+
+
+def _add_devicemetrics(context: ControllerContext) -> None:
+    config, manager = context.config, context.manager
+    policies = manager.informer(DEVICE_POLICIES) if config.serves(DEVICE_POLICIES) else None
+    rules = manager.informer(RULES) if config.serves(RULES) else None
+    add_device_metrics(
+        manager,
+        inventory=context.inventory,
+        policies=policies,
+        rules=rules,
+        metrics=context.metrics,
+        clock=context.clock,
     )
 
 
@@ -591,6 +627,7 @@ CONTROLLERS: dict[str, Callable[[ControllerContext], None]] = {
     "patchstatus": _add_patchstatus,
     "poolstatus": _add_poolstatus,
     "deviceconflicts": _add_deviceconflicts,
+    "devicemetrics": _add_devicemetrics,
     "devicetaintpolicies": _add_devicetaintpolicies,
     "devicemaintenances": _add_devicemaintenances,
     "clusters": _add_clusters,

@@ -60,6 +60,8 @@ UNUSED: dict[str, str] = {
     "sully:devicemaintenances: list resourceslicepatches.sully.dev": _CUSTOM,
     "sully:devicemaintenances: patch events": _COUNTED,
     "sully:devicemaintenances: watch resourceslicepatches.sully.dev": _CUSTOM,
+    "sully:devicemetrics: list resourceslicepatches.sully.dev": _CUSTOM,
+    "sully:devicemetrics: watch resourceslicepatches.sully.dev": _CUSTOM,
     "sully:devicetaintpolicies: list resourceslicepatches.sully.dev": _CUSTOM,
     "sully:devicetaintpolicies: patch events": _COUNTED,
     "sully:devicetaintpolicies: watch resourceslicepatches.sully.dev": _CUSTOM,

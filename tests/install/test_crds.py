@@ -104,7 +104,18 @@ OBJECTS: dict[str, Obj] = {
                 "then": "NoExecute",
                 "ignoreDaemonSets": True,
             },
-            "hook": {"type": "Approval", "timeout": "1h"},
+            "hook": {
+                "type": "Job",
+                "job": {
+                    "namespace": "tests",
+                    "deviceClassName": "gpu",
+                    "template": {
+                        "spec": {
+                            "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}
+                        }
+                    },
+                },
+            },
             "proof": {"type": "Manual"},
         },
         "status": {
@@ -259,6 +270,9 @@ WRONG: dict[str, tuple[str, tuple[Any, ...], Any]] = {
     "no burst": (MAINTENANCE, ("drain", "burst"), 0),
     "NoExecute at no time": (MAINTENANCE, ("drain", "timeout"), None),
     "an action of nobody": (MAINTENANCE, ("drain", "then"), "Kill"),
+    "a Job of nobody": (MAINTENANCE, ("hook", "type"), "Approval"),
+    "two timeouts": (MAINTENANCE, ("hook", "timeout"), "1h"),
+    "a Job that is missing": (MAINTENANCE, ("hook", "job"), None),
     "a hook of nobody": (MAINTENANCE, ("hook", "type"), "Script"),
     "a report of another": (HEALTH, ("reporter",), "b"),
     "a lease of nothing": (HEALTH, ("leaseDurationSeconds",), 0),

@@ -45,6 +45,17 @@ def test_same_output_and_exit_code(arguments: tuple[str, ...]) -> None:
     assert forked(*arguments) == started(*arguments)
 
 
+def test_output_that_cannot_be_written_is_reported() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = run("version", stdout=full)
+        alone = subprocess.run(
+            [*COMMAND, "version"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+
+    assert (done.returncode, done.stderr) == (alone.returncode, alone.stderr)
+    assert "No space left on device" in done.stderr
+
+
 def test_environment_is_replaced(tmp_path: Path) -> None:
     missing = tmp_path / "other"
     code, _, error = forked("devices", env={"KUBECONFIG": str(missing), "PATH": os.environ["PATH"]})

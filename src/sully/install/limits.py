@@ -48,9 +48,12 @@ from sully.api.sully.maintenance_validation import (
     NOT_LATER,
     NOT_UNDONE,
     REASON_MAX,
+    TIMEOUT_OF_JOB,
     TWO_ENDS,
 )
 from sully.api.sully.policies import LONGEST_DELAY, RULES_MAX
+from sully.api.sully.proof_validation import ATTEMPTS_MAX, PARALLELISM_MAX
+from sully.api.sully.proof_validation import DEFAULTS as PROOF_DEFAULTS
 from sully.api.sully.validation import CAUSES_MAX, CHANGES_MAX, CLAIMS_MAX, DEVICES_MAX, TEXT_MAX
 from sully.machinery.names import DNS_LABEL, DNS_SUBDOMAIN
 
@@ -208,6 +211,24 @@ LIMITS: Mapping[str, Obj] = {
         **_rule(f"!(self in {sorted(HEALTH_KEYS)})", "is set by the hub from the cluster's health"),
     },
     "ClusterTaintPolicyTaint.value": _LABEL_VALUE,
+    # Proofs of devices
+    "DeviceProof": _rule(
+        "has(self.job) == (self.type == 'Job')", "job must be set exactly if the type is Job"
+    ),
+    "DeviceProofJob.namespace": _LABEL,
+    "DeviceProofJob.deviceClassName": _SUBDOMAIN,
+    "DeviceProofJob.timeout": {"default": PROOF_DEFAULTS["timeout"], **_DURATION},
+    "DeviceProofJob.retryAfter": {"default": PROOF_DEFAULTS["retryAfter"], **_DURATION},
+    "DeviceProofJob.attempts": {
+        "default": PROOF_DEFAULTS["attempts"],
+        "minimum": 1,
+        "maximum": ATTEMPTS_MAX,
+    },
+    "DeviceProofJob.parallelism": {
+        "default": PROOF_DEFAULTS["parallelism"],
+        "minimum": 1,
+        "maximum": PARALLELISM_MAX,
+    },
     # DeviceTaintPolicy
     "DeviceTaintPolicySpec.mode": {"default": "DryRun"},
     "DeviceTaintPolicySpec.identityAttribute": {"default": "uuid", **_LABEL_KEY},
@@ -304,6 +325,10 @@ LIMITS: Mapping[str, Obj] = {
     "DeviceMaintenanceDrain.maxUnavailable": _SOME,
     "DeviceMaintenanceDrain.timeout": _SOME_TIME,
     "DeviceMaintenanceDrain.then": {"default": BY_DEFAULT["drain"]["then"]},
+    "DeviceMaintenanceHook": _rules(
+        ("has(self.job) == (self.type == 'Job')", "job must be set exactly if the type is Job"),
+        ("!(has(self.timeout) && self.type == 'Job')", f"timeout: {TIMEOUT_OF_JOB}"),
+    ),
     "DeviceMaintenanceHook.timeout": _SOME_TIME,
     # DeviceHealth
     "DeviceHealth": _rule(_REPORT_NAME, f"metadata.name {WRONG_NAME}"),

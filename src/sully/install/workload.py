@@ -20,6 +20,7 @@ DEFAULT = (
     "expiry",
     "patchstatus",
     "deviceconflicts",
+    "devicemetrics",
     "devicetaintpolicies",
     "devicemaintenances",
     "scheduling",

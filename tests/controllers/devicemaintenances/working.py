@@ -15,6 +15,7 @@ from sully.client.transport import Key, Kind, UnreachableError
 from sully.controllers.devicemaintenances.controller import NAME, DeviceMaintenanceController
 from sully.controllers.framework import Controller
 from sully.controllers.manager import Manager
+from sully.controllers.proofjobs import PROOF_JOBS, SELECTOR, ProofJobs
 from sully.controllers.workloads.kinds import PODS as TYPED_PODS
 from sully.machinery.timestamps import format_time
 from sully.server.inprocess import InProcess
@@ -100,6 +101,12 @@ def maker(transport: DirectTransport) -> Make:
             transport=transport,
             recorder=recorder,
             clock=world.clock,
+            jobs=ProofJobs(
+                jobs=manager.informer(PROOF_JOBS, SELECTOR),
+                claims=claims,
+                transport=transport,
+                field_manager=NAME,
+            ),
         )
 
     return make
@@ -122,7 +129,10 @@ async def fleet(world: World, *nodes: str, gpus: int = 1) -> None:
         body = node(name)
         await world.admin.create(NODES, body)
         await ready(world, name)
-        devices = [{"name": f"gpu-{number}"} for number in range(gpus)]
+        devices = [
+            {"name": f"gpu-{at}", "attributes": {"uuid": {"string": f"GPU-{name}-{at}"}}}
+            for at in range(gpus)
+        ]
         await world.admin.create(SLICES, slice_(f"{name}-gpus", name, *devices, nodeName=name))
 
 

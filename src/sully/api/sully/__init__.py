@@ -37,6 +37,7 @@ def load_tables(tables: "Tables") -> None:
         SULLY,
         "sully.fields",
         "policies.fields",
+        "proofs.fields",
         "device_policies.fields",
         "maintenances.fields",
         "health.fields",

@@ -13,6 +13,7 @@ from sully.api.resource.types import DeviceTaintSelector
 from sully.api.resource.validation.names import validate_subdomain
 from sully.api.resource.validation.rules import validate_device_selector
 from sully.api.sully.durations import duration, validate_duration
+from sully.api.sully.proof_validation import validate_proof
 from sully.machinery.cel import CompileError
 from sully.machinery.cel.environments.taint_data import taint_data_environment
 from sully.machinery.fields import FieldError, Path
@@ -33,7 +34,6 @@ MODES = ("DryRun", "RequireApproval", "Enforce")
 SEVERITIES = ("Minor", "Major", "Critical")
 EFFECTS = ("None", "NoSchedule", "NoExecute")
 """Those of Kubernetes, from weak to strong: rules of a policy work on any server."""
-PROOFS = ("None", "Manual")
 SCOPES = ("Fleet", "Class", "Pool", "Node", "Attribute")
 KINDS_OF_SOURCES = (
     "driverTaint",
@@ -72,8 +72,7 @@ def validate_policy(spec: Obj, at: Path, ctx: WriteContext) -> Errors:
         yield from between(flaps["count"], 2, FLAPS_MAX, at.child("flaps", "count"))
         within = at.child("flaps", "within")
         yield from validate_duration(flaps["within"], within, required=True)
-    if (proof := spec.get("proof")) is not None:
-        yield from one_of(proof["type"], PROOFS, at.child("proof", "type"), required=True)
+    yield from validate_proof(spec.get("proof"), at.child("proof"))
     yield from _limits(spec.get("limits") or [], at.child("limits"))
     if (storm := spec.get("storm")) is not None:
         yield from _amount(storm["devices"], at.child("storm", "devices"))

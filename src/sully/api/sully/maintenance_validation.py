@@ -6,8 +6,9 @@ from typing import Any, Final
 from sully.api.core.checks import between, label_key, one_of
 from sully.api.core.fractions import at_most_all, count_or_percent, is_zero
 from sully.api.resource.eviction_rate import MAX_COUNT, parse_rate
-from sully.api.sully.device_policy_validation import PROOFS, validate_selector
+from sully.api.sully.device_policy_validation import validate_selector
 from sully.api.sully.durations import duration, validate_duration
+from sully.api.sully.proof_validation import validate_proof
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.strategy import WriteContext
 from sully.machinery.timestamps import TimeError, parse_time
@@ -18,7 +19,10 @@ Errors = Iterator[FieldError]
 UNITS = ("Device", "Node")
 MODES = ("Evict", "WhenIdle")
 ACTIONS = ("Fail", "NoExecute")
-HOOKS = ("Approval",)
+HOOKS = ("Approval", "Job")
+_PROOF_OF_HOOK = {"Approval": "Manual", "Job": "Job"}
+"""Proofs with the same fields."""
+TIMEOUT_OF_JOB = "a Job has a timeout of its own"
 REASON_MAX: Final = 512
 BY_DEFAULT: Final[Mapping[str, Obj]] = {
     "rolling": {"by": "Device", "maxUnavailable": 1, "waitForReady": "10m"},
@@ -42,10 +46,18 @@ def validate_maintenance(spec: Obj, at: Path, ctx: WriteContext) -> Errors:
     yield from _rolling(spec["rolling"], at.child("rolling"))
     yield from _drain(spec, at.child("drain"))
     if (hook := spec.get("hook")) is not None:
-        yield from one_of(hook["type"], HOOKS, at.child("hook", "type"), required=True)
-        yield from _positive(hook, "timeout", at.child("hook"))
-    if (proof := spec.get("proof")) is not None:
-        yield from one_of(proof["type"], PROOFS, at.child("proof", "type"), required=True)
+        yield from _hook(hook, at.child("hook"))
+    yield from validate_proof(spec.get("proof"), at.child("proof"))
+
+
+def _hook(hook: Obj, at: Path) -> Errors:
+    yield from one_of(hook["type"], HOOKS, at.child("type"), required=True)
+    yield from _positive(hook, "timeout", at)
+    if hook["type"] == "Job" and hook.get("timeout"):
+        yield at.child("timeout").forbidden(TIMEOUT_OF_JOB)
+    if hook["type"] in HOOKS:
+        job = {"job": hook["job"]} if "job" in hook else {}
+        yield from validate_proof({"type": _PROOF_OF_HOOK[hook["type"]], **job}, at)
 
 
 def validate_change(spec: Obj, old: Obj, at: Path) -> Errors:

@@ -17,6 +17,7 @@ from sully.api.sully.maintenance_validation import (
     validate_change,
     validate_maintenance,
 )
+from sully.api.sully.proof_validation import default_proof
 from sully.api.sully.types import GROUP, MAINTENANCE_KIND, VERSION, DeviceMaintenanceStatus
 from sully.machinery.fields import Path
 from sully.machinery.strategy import ResourceType, Strategy, Version, WriteContext
@@ -39,6 +40,8 @@ class MaintenanceStrategy(Strategy):
                 key: value for key, value in defaults.items() if given.get(key) in (None, "")
             }
             spec[name] = given | missing
+        default_proof(spec)
+        default_proof({"proof": spec.get("hook")})
 
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
         """Start without a status."""

@@ -9,8 +9,9 @@ paused or cancelled the maintenance, prevents what would have followed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from sully.api.resource.types import DeviceTaintRule
@@ -24,8 +25,10 @@ from sully.client.options import WriteOptions
 from sully.client.transport import Key, Transport
 from sully.controllers.conditions import encode_condition, preconditions
 from sully.controllers.devicemaintenances.drains import Drains
+from sully.controllers.devicemaintenances.jobs import RETRY, MaintenanceJobs
 from sully.controllers.devicemaintenances.rules import MaintenanceRules
 from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.proofjobs import ProofJobs, owner_key
 from sully.controllers.sources import Channel, same_key
 from sully.domain.devicepolicies.nodes import PolicyNode
 from sully.domain.devices.pools import PoolId
@@ -34,7 +37,7 @@ from sully.domain.maintenance.decisions import Decision, decide
 from sully.domain.maintenance.rules import approvals, maintenance_name, wanted_rules
 from sully.domain.maintenance.settings import MaintenanceSettings, settings_of
 from sully.domain.maintenance.status import findings, is_same, status_fields
-from sully.domain.maintenance.steps import DRAINING, Unit, UnitSeen
+from sully.domain.maintenance.steps import DRAINING, PROVING, WORKING, Unit, UnitSeen
 from sully.domain.placement.results.conditions import merge_conditions
 from sully.machinery.errors import ApiError, NotFound
 from sully.runtime.clock import Clock
@@ -59,6 +62,8 @@ class _Tracked:
     devices: MaintenanceDevices
     drains: Drains
     decide_due: datetime | None = None
+    job_problems: dict[str, str] = field(default_factory=dict)
+    """Why Jobs cannot be created, by device."""
 
 
 class DeviceMaintenanceController:
@@ -78,6 +83,7 @@ class DeviceMaintenanceController:
         transport: Transport,
         recorder: EventRecorder,
         clock: Clock,
+        jobs: ProofJobs | None = None,
     ) -> None:
         self._maintenances = maintenances
         self._rules = rules
@@ -87,6 +93,8 @@ class DeviceMaintenanceController:
         self._pods = pods
         self._transport = transport
         self._writer = MaintenanceRules(transport, NAME)
+        self._proof_jobs = jobs
+        self._jobs = MaintenanceJobs(jobs)
         self._recorder = recorder
         self._clock = clock
         self._tracked: dict[Key, _Tracked] = {}
@@ -100,6 +108,8 @@ class DeviceMaintenanceController:
         yield Watch(self._maintenances, own_key)
         yield Watch(self._rules, _maintenance_key)
         yield Watch(self._affected, same_key)
+        if self._proof_jobs is not None:
+            yield Watch(self._proof_jobs.jobs, partial(owner_key, MAINTENANCES))
 
     # -- events -----------------------------------------------------------------------------------
 
@@ -137,7 +147,8 @@ class DeviceMaintenanceController:
         settings = settings_of(maintenance)
         if settings.paused or settings.cancelled:
             tracked.drains.stop()
-        decision = decide(settings, maintenance.status, self._seen(tracked, settings), now)
+        seen = await self._seen(tracked, settings)
+        decision = decide(settings, maintenance.status, seen, now)
         elapsed = timedelta(seconds=self._clock.monotonic() - started)
         tracked.decide_due = now + elapsed * SHARE
         await self._store(tracked, decision, now)
@@ -145,9 +156,14 @@ class DeviceMaintenanceController:
         rules = self._rules.by_index(BY_MAINTENANCE, key.name)
         wanted = wanted_rules(maintenance, decision.units, paused=settings.paused)
         await self._writer.write(wanted, rules)
-        later = None if settings.paused else await self._drain(tracked, decision, settings)
-        times = [time for time in (decision.look_at, later) if time is not None]
-        return Result(requeue_after=max(timedelta(0), min(times) - now)) if times else DONE
+        if settings.paused:
+            return _later(now, decision.look_at)
+        tracked.job_problems = await self._jobs.run(
+            maintenance, settings, decision.units, tracked.devices, now
+        )
+        works = any(unit.phase in (WORKING, PROVING) for unit in decision.units)
+        retry = now + RETRY if works else None
+        return _later(now, decision.look_at, retry, await self._drain(tracked, decision, settings))
 
     async def _newest(self, key: Key) -> DeviceMaintenance | None:
         """Return a maintenance as the server has it: a cache may not have the last write yet."""
@@ -174,7 +190,7 @@ class DeviceMaintenanceController:
     def _devices(self, maintenance: DeviceMaintenance) -> MaintenanceDevices:
         return MaintenanceDevices(maintenance, self._inventory, self._nodes)
 
-    def _seen(self, tracked: _Tracked, settings: MaintenanceSettings) -> dict[str, UnitSeen]:
+    async def _seen(self, tracked: _Tracked, settings: MaintenanceSettings) -> dict[str, UnitSeen]:
         """Return what is observed of all selected units, and of those that are closed."""
         units = tracked.devices.units()
         seen = {name: UnitSeen(devices=devices) for name, devices in units.items()}
@@ -190,6 +206,9 @@ class DeviceMaintenanceController:
                 obstacle=obstacle(users, settings),
                 drain=tracked.drains.report(unit.name),
                 approvals=approvals(rules, unit),
+                jobs=await self._jobs.report(
+                    tracked.maintenance, settings, unit, tracked.job_problems
+                ),
             )
         return seen
 
@@ -247,6 +266,12 @@ class DeviceMaintenanceController:
         for unit, pod in evictions:
             answer = await evict_for_drain(self._transport, pod)
             tracked.drains.answered(unit, answer, self._clock.now())
+
+
+def _later(now: datetime, *times: datetime | None) -> Result:
+    """Return when to look again, if there is such a time."""
+    due = [time for time in times if time is not None]
+    return Result(requeue_after=max(timedelta(0), min(due) - now)) if due else DONE
 
 
 def _maintenance_key(rule: DeviceTaintRule) -> Iterable[Key]:

@@ -57,6 +57,7 @@ BESIDE_KUBERNETES = (
     "expiry",
     "patchstatus",
     "deviceconflicts",
+    "devicemetrics",
     "devicetaintpolicies",
     "devicemaintenances",
     "clusters",
@@ -166,6 +167,7 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "expiry": (),
     "patchstatus": (PATCHES,),
     "deviceconflicts": (),
+    "devicemetrics": (),
     "devicetaintpolicies": (DEVICE_POLICIES,),
     "devicemaintenances": (MAINTENANCES,),
 }

@@ -11,10 +11,13 @@ from typing import Final
 
 from sully.api.resource.eviction_rate import EvictionRate, parse_rate
 from sully.api.sully.durations import duration
-from sully.api.sully.types import DeviceMaintenance, DeviceMaintenanceDrain
+from sully.api.sully.types import DeviceMaintenance, DeviceMaintenanceDrain, DeviceProof
 from sully.domain.drain.messages import DrainSettings
+from sully.domain.proofs.requests import ProofSettings
+from sully.domain.proofs.requests import settings_of as jobs_of
 
 APPROVAL: Final = "Approval"
+JOB: Final = "Job"
 MANUAL: Final = "Manual"
 NONE: Final = "None"
 
@@ -33,7 +36,9 @@ class MaintenanceSettings:
     ignore_daemon_sets: bool = False
     hook: str = NONE
     hook_timeout: timedelta | None = None
+    hook_job: ProofSettings | None = None
     proof: str = NONE
+    proof_job: ProofSettings | None = None
     paused: bool = False
     cancelled: bool = False
 
@@ -51,6 +56,8 @@ def settings_of(maintenance: DeviceMaintenance) -> MaintenanceSettings:
     """Return the settings of a maintenance."""
     spec = maintenance.spec
     hook, proof = spec.hook, spec.proof
+    proof_job = jobs_of(proof)
+    hook_job = jobs_of(DeviceProof(type=hook.type, job=hook.job)) if hook is not None else None
     return MaintenanceSettings(
         start=spec.start,
         end=end_of(maintenance),
@@ -61,9 +68,11 @@ def settings_of(maintenance: DeviceMaintenance) -> MaintenanceSettings:
         force=spec.drain.force,
         ignore_daemon_sets=spec.drain.ignore_daemon_sets,
         # Of a type that this version does not know, people are asked.
-        hook=NONE if hook is None else APPROVAL,
+        hook=NONE if hook is None else JOB if hook_job is not None else APPROVAL,
         hook_timeout=duration(hook.timeout) or None if hook is not None else None,
-        proof=NONE if proof is None or proof.type == NONE else MANUAL,
+        hook_job=hook_job,
+        proof=NONE if proof is None or proof.type == NONE else JOB if proof_job else MANUAL,
+        proof_job=proof_job,
         paused=spec.paused,
         cancelled=spec.cancelled,
     )

@@ -24,6 +24,7 @@ _MICRO_TIMES: Final = {
     "drain_time": "drainTime",
     "work_time": "workTime",
     "rate_time": "rateTime",
+    "job_failed_time": "jobFailedTime",
 }
 
 

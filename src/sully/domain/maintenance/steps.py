@@ -7,7 +7,7 @@ controller that restarts continues where it was.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -16,15 +16,18 @@ from msgspec.structs import replace
 from sully.api.sully.types import DeviceMaintenanceUnit
 from sully.domain.devicepolicies.states import Notice
 from sully.domain.drain.messages import Outcome
-from sully.domain.maintenance.settings import APPROVAL, MANUAL, MaintenanceSettings
+from sully.domain.maintenance.settings import APPROVAL, JOB, MANUAL, MaintenanceSettings
+from sully.domain.proofs.requests import ProofSettings
 
 Unit = DeviceMaintenanceUnit
 
 CLOSED: Final = "Closed"
 DRAINING: Final = "Draining"
 AWAITING_APPROVAL: Final = "AwaitingApproval"
+WORKING: Final = "Working"
 AWAITING_READY: Final = "AwaitingReady"
 AWAITING_PROOF: Final = "AwaitingProof"
+PROVING: Final = "Proving"
 FAILED: Final = "Failed"
 PENDING: Final = "Pending"
 DONE: Final = "Done"
@@ -33,8 +36,10 @@ PHASES: Final = (
     CLOSED,
     DRAINING,
     AWAITING_APPROVAL,
+    WORKING,
     AWAITING_READY,
     AWAITING_PROOF,
+    PROVING,
     FAILED,
     DONE,
 )
@@ -54,6 +59,17 @@ class DrainReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobsReport:
+    """What the Jobs of a unit have shown: one for each of its devices."""
+
+    succeeded: bool = False
+    """Whether all have."""
+    failed: bool = False
+    """Whether one has."""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UnitSeen:
     """What is observed of a unit."""
 
@@ -70,6 +86,7 @@ class UnitSeen:
     drain: DrainReport = DrainReport()
     approvals: frozenset[str] = frozenset()
     """What people approved."""
+    jobs: JobsReport = field(default_factory=JobsReport)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +113,9 @@ class Stepper:
             case "Draining":
                 return self._draining(unit)
             case "AwaitingApproval":
-                return self._working(unit)
+                return self._awaiting_approval(unit)
+            case "Working" | "Proving":
+                return self._running_jobs(unit)
             case "AwaitingReady":
                 return self._awaiting_ready(unit)
             case "AwaitingProof":
@@ -145,6 +164,8 @@ class Stepper:
 
     def _begin_work(self, unit: Unit) -> Step:
         unit = replace(unit, work_time=self.now, no_execute=False, workloads=())
+        if self.settings.hook == JOB:
+            return self._begin_jobs(unit, WORKING, "hook")
         if self.settings.hook != APPROVAL:
             return self._begin_ready(unit)
         text = "drained: work on it may begin; run 'sully maintenance approve' when it is done"
@@ -153,7 +174,7 @@ class Stepper:
         unit = replace(unit, next_action_time=self.now + timeout if timeout is not None else None)
         return Step(unit, Notice("Drained", text))
 
-    def _working(self, unit: Unit) -> Step:
+    def _awaiting_approval(self, unit: Unit) -> Step:
         if unit.approval in self.seen.approvals:
             return self._begin_ready(unit)
         timeout = self.settings.hook_timeout
@@ -181,6 +202,8 @@ class Stepper:
     # -- the proof, and the end -------------------------------------------------------------------
 
     def _begin_proof(self, unit: Unit) -> Step:
+        if self.settings.proof == JOB:
+            return self._begin_jobs(unit, PROVING, "proof")
         if self.settings.proof != MANUAL:
             return Step(None, Notice("GivenBack", "Given back"))
         text = "needs proof that it works: 'sully maintenance approve'"
@@ -191,6 +214,35 @@ class Stepper:
         if unit.approval in self.seen.approvals:
             return Step(None, Notice("GivenBack", "Proven and given back"))
         return Step(_waiting(unit, unit.message))
+
+    # -- Jobs -------------------------------------------------------------------------------------
+
+    def _begin_jobs(self, unit: Unit, phase: str, stage: str) -> Step:
+        text = "waits for its Job"
+        unit = self._enter(unit, phase, text, approval=f"{stage}-{unit.attempt}")
+        return Step(unit, Notice(phase, text))
+
+    def _running_jobs(self, unit: Unit) -> Step:
+        seen, job = self.seen.jobs, jobs_of(self.settings, unit)
+        # People may know better than a Job.
+        if seen.succeeded or job is None or unit.approval in self.seen.approvals:
+            if unit.phase == WORKING:
+                return self._begin_ready(unit)
+            return Step(None, Notice("GivenBack", "Proven and given back"))
+        if not seen.failed:
+            again = retry_time(self.settings, unit)
+            if again is not None and again > self.now:
+                return Step(_waiting(unit, unit.message, again))
+            return Step(_waiting(unit, seen.message or unit.message))
+        failures = unit.job_failures + 1
+        text = f"{seen.message} (attempt {failures} of {job.attempts})"
+        if failures >= job.attempts:
+            return self._fail(unit, unit.phase, text)
+        unit = replace(unit, job_failures=failures, job_failed_time=self.now)
+        unit = _waiting(unit, f"{text}; it is retried", self.now + job.retry_after)
+        return Step(unit, Notice("JobFailed", text, warning=True))
+
+    # -- failures ---------------------------------------------------------------------------------
 
     def _fail(self, unit: Unit, phase: str, message: str) -> Step:
         text = f"{message}; it stays closed until 'sully maintenance retry' or 'cancel'"
@@ -205,6 +257,8 @@ class Stepper:
         unit = replace(unit, attempt=unit.attempt + 1, failed_phase="")
         if phase == DRAINING:
             return self._begin_drain(unit)
+        if phase == PROVING:
+            return self._begin_ready(unit)
         return self._begin_work(unit)
 
     def _enter(self, unit: Unit, phase: str, message: str, approval: str = "") -> Unit:
@@ -215,8 +269,33 @@ class Stepper:
             message=message,
             approval=approval,
             next_action_time=None,
+            # Those of a unit that failed are needed to find its last Job.
+            job_failures=unit.job_failures if phase == FAILED else 0,
+            job_failed_time=None,
         )
 
 
 def _waiting(unit: Unit, message: str, until: datetime | None = None) -> Unit:
     return replace(unit, message=message, next_action_time=until)
+
+
+def jobs_of(settings: MaintenanceSettings, unit: Unit) -> ProofSettings | None:
+    """Return the Jobs that a unit has in its phase, or had when it failed."""
+    match unit.failed_phase or unit.phase:
+        case "Working":
+            return settings.hook_job
+        case "Proving":
+            return settings.proof_job
+        case _:
+            return None
+
+
+def job_run(unit: Unit) -> str:
+    """Return what distinguishes the Jobs of a unit from those before."""
+    return f"{unit.failed_phase or unit.phase}-{unit.attempt}-{unit.job_failures}"
+
+
+def retry_time(settings: MaintenanceSettings, unit: Unit) -> datetime | None:
+    """Return when the Jobs of a unit may be created; None if immediately."""
+    job, failed = jobs_of(settings, unit), unit.job_failed_time
+    return failed + job.retry_after if job is not None and failed is not None else None

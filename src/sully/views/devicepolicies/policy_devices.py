@@ -20,6 +20,7 @@ from sully.domain.devicepolicies.states import Observation
 from sully.domain.devices.pools import DeviceId, PoolId
 from sully.domain.devices.rules import names_match
 from sully.views.devicepolicies.facts import FactsView, node_name
+from sully.views.devices.exact_device import exact_device_expression
 
 
 class PolicyDevices:
@@ -136,6 +137,11 @@ class PolicyDevices:
     def _identity(self, device: str) -> str:
         effective = self._facts.inventory.device(device_id(device))
         return self._selector.identity(effective.content) if effective is not None else ""
+
+    def exact_expression(self, device: str) -> str:
+        """Return what selects exactly this device in a claim, or raise NotSelectableError."""
+        attribute = self._policy.spec.identity_attribute or "uuid"
+        return exact_device_expression(self._facts.inventory, device_id(device), attribute)
 
     def is_selected(self, device: str) -> bool:
         """Report whether the policy is for a published device."""

@@ -18,6 +18,7 @@ from sully.domain.devices.pools import DeviceId, PoolId
 from sully.domain.maintenance.settings import settings_of
 from sully.machinery.meta import find_condition
 from sully.views.devicepolicies.facts import node_name
+from sully.views.devices.exact_device import exact_device_expression
 from sully.views.devices.inventory import Inventory
 
 
@@ -30,6 +31,7 @@ class MaintenanceDevices:
         self._inventory = inventory
         self._nodes = nodes
         self._selector = PolicySelector(maintenance)
+        self._identity = maintenance.spec.identity_attribute or "uuid"
         self._by_node = settings_of(maintenance).by_node
         self._units: dict[PoolId, dict[str, str]] = {}
         """The unit of each selected device, by pool."""
@@ -80,6 +82,10 @@ class MaintenanceDevices:
 
     def _node(self, name: str) -> PolicyNode | None:
         return self._nodes.get(Key("", name)) if name else None
+
+    def exact_expression(self, device: str) -> str:
+        """Return what selects exactly this device in a claim, or raise NotSelectableError."""
+        return exact_device_expression(self._inventory, device_id(device), self._identity)
 
     def not_ready(self, devices: Iterable[str]) -> str:
         """Return what is not ready of devices; empty if they can be used."""
