@@ -29,6 +29,7 @@ from sully.controllers.deviceconflicts import (
     ConflictMetrics,
     DeviceConflictController,
 )
+from sully.controllers.devicemaintenances.controller import DeviceMaintenanceController
 from sully.controllers.devicemetrics.wiring import add_device_metrics
 from sully.controllers.devicetaintpolicies.controller import DeviceTaintPolicyController
 from sully.controllers.devicetaintpolicies.queries import PrometheusQueries
@@ -53,6 +54,7 @@ from sully.controllers.namespaces.controller import (
     NamespacesController,
     namespaced_kinds,
 )
+from sully.controllers.notifications.sources import NotificationSources
 from sully.controllers.patchstatus import PatchStatusController
 from sully.controllers.placement.controller import PlacementController
 from sully.controllers.placement.settings import placement_options
@@ -99,6 +101,7 @@ from sully.evictor.settings import EvictionOptions, eviction_options
 from sully.runtime.clock import Clock
 from sully.runtime.metrics import Metrics
 from sully.views.devicepolicies.facts import FactsView
+from sully.views.devices.usage import Usage
 from sully.views.fleet_kinds import CLUSTERS, PLACEMENTS
 from sully.views.kinds import (
     CLAIMS,
@@ -106,13 +109,16 @@ from sully.views.kinds import (
     DEVICE_HEALTH,
     DEVICE_POLICIES,
     EVICTION_RECORDS,
+    MAINTENANCES,
     PAST_EVICTIONS,
     PATCHES,
     POLICY_NODES,
     POOL_STATUS_REQUESTS,
     RULES,
+    SLICES,
     TAINT_RECORDS,
 )
+from sully.views.maintenance.pods import UnitPods
 
 
 def build_manager(config: ControllerConfig, clock: Clock, metrics: Metrics) -> Manager:
@@ -324,7 +330,7 @@ def _add_claims(context: ControllerContext) -> None:
 def _add_eviction(context: ControllerContext) -> None:
     if not context.config.gates["DRADeviceTaints"]:
         return
-    access = Access(*context.client(EvictionController.name))
+    access = Access(*context.client(EvictionController.name), context.notifier)
     config = context.config
     options = _eviction_options(config)
     controllers = make_eviction(
@@ -452,6 +458,35 @@ def _add_devicetaintpolicies(context: ControllerContext) -> None:
     manager.add(controller)
 
 
+def _add_devicemaintenances(context: ControllerContext) -> None:
+    config, manager = context.config, context.manager
+    if not (config.serves(MAINTENANCES) and config.serves(RULES)):
+        return
+    access, recorder = context.client(DeviceMaintenanceController.name)
+    pods = manager.informer(PODS)
+    usage = Usage(pods=pods, claims=manager.informer(CLAIMS))
+    controller = DeviceMaintenanceController(
+        maintenances=manager.informer(MAINTENANCES),
+        rules=manager.informer(RULES),
+        inventory=context.inventory,
+        nodes=manager.informer(POLICY_NODES),
+        pods=UnitPods(pods, usage),
+        usage=usage,
+        transport=access,
+        recorder=recorder,
+        clock=context.clock,
+        jobs=ProofJobs(
+            jobs=manager.informer(PROOF_JOBS, SELECTOR),
+            claims=manager.informer(CLAIMS),
+            transport=access,
+            field_manager=DeviceMaintenanceController.name,
+        )
+        if config.serves(PROOF_JOBS)
+        else None,
+    )
+    manager.add(controller)
+
+
 def _add_poolstatus(context: ControllerContext) -> None:
     config = context.config
     if not (config.gates["DRAResourcePoolStatus"] and config.serves(POOL_STATUS_REQUESTS)):
@@ -500,6 +535,14 @@ def _add_devicemetrics(context: ControllerContext) -> None:
         metrics=context.metrics,
         clock=context.clock,
     )
+    if context.notifier is not None:
+        sources = NotificationSources(context.notifier, context.clock)
+        sources.follow_pods(manager.informer(PODS))
+        sources.follow_slices(manager.informer(SLICES))
+        if policies is not None:
+            sources.follow_policies(policies)
+        if rules is not None:
+            sources.follow_rules(rules)
 
 
 def _add_placement(context: ControllerContext) -> None:
@@ -601,6 +644,7 @@ CONTROLLERS: dict[str, Callable[[ControllerContext], None]] = {
     "deviceconflicts": _add_deviceconflicts,
     "devicemetrics": _add_devicemetrics,
     "devicetaintpolicies": _add_devicetaintpolicies,
+    "devicemaintenances": _add_devicemaintenances,
     "clusters": _add_clusters,
     "scheduling": _add_scheduling,
     "placement": _add_placement,

@@ -62,7 +62,9 @@ class ProofJobs:
         self._claims = claims
         self._transport = transport
         self._options = WriteOptions(field_manager=field_manager)
-        jobs.add_index(_BY_OWNER, lambda job: (job.metadata.labels.get(OWNER, ""),))
+        if not jobs.has_index(_BY_OWNER):
+            # Several controllers share the cache.
+            jobs.add_index(_BY_OWNER, lambda job: (job.metadata.labels.get(OWNER, ""),))
 
     async def outcomes(
         self, owner: ProofOwner, namespace: str, runs: Mapping[str, str]

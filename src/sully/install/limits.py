@@ -11,6 +11,7 @@ from typing import Any
 
 from sully.api.cluster.types import HEALTH_KEYS
 from sully.api.core.checks import DRIVER_MAX
+from sully.api.resource.eviction_rate import MAX_COUNT
 from sully.api.resource.selectors import EXPRESSION_MAX, SELECTORS_MAX
 from sully.api.resource.validation.conditions import CONDITIONS_MAX
 from sully.api.resource.validation.devices import ATTRIBUTE_VALUES_MAX, SEMVER_PATTERN
@@ -39,6 +40,16 @@ from sully.api.sully.health import (
     REASONS_MAX,
     REPORTED_MAX,
     WRONG_NAME,
+)
+from sully.api.sully.maintenance_validation import (
+    BY_DEFAULT,
+    NEEDS_TIMEOUT,
+    NEEDS_WAIT,
+    NOT_LATER,
+    NOT_UNDONE,
+    REASON_MAX,
+    TIMEOUT_OF_JOB,
+    TWO_ENDS,
 )
 from sully.api.sully.policies import LONGEST_DELAY, RULES_MAX
 from sully.api.sully.prometheus_validation import DEFAULTS as PROMETHEUS
@@ -117,6 +128,11 @@ def _count(names: Sequence[str]) -> str:
 
 _DURATION: Obj = {"maxLength": 64, "pattern": DURATION}
 _AMOUNT: Obj = {"minimum": 0, "pattern": "^([0-9]{1,2}|100)%$"}
+_SOME: Obj = {"minimum": 1, "pattern": "^([1-9][0-9]?|100)%$"}
+_SOME_TIME: Obj = {
+    **_DURATION,
+    **_rule("duration(self) > duration('0s')", "must be greater than 0s"),
+}
 _NODE = "(has(self.nodeName) ? self.nodeName : '')"
 _REPORT_NAME = (
     "has(self.spec.nodeName) ? self.metadata.name in [self.spec.nodeName, self.spec.nodeName + '.'"
@@ -279,6 +295,53 @@ LIMITS: Mapping[str, Obj] = {
     "DeviceTaintPolicyLimit.maxUnavailable": _AMOUNT,
     "DeviceTaintPolicyStorm.devices": _AMOUNT,
     "DeviceTaintPolicyStorm.within": _DURATION,
+    # DeviceMaintenance
+    "DeviceMaintenanceSpec": _rules(
+        ("!(has(self.end) && has(self.duration))", f"end {TWO_ENDS}"),
+        ("!has(self.end) || self.end > self.start", f"end {NOT_LATER}"),
+        (
+            "!has(self.drain.maxUnavailable)"
+            " || duration(self.rolling.waitForReady) > duration('0s')",
+            f"drain.maxUnavailable {NEEDS_WAIT}",
+        ),
+        (
+            "!(has(oldSelf.cancelled) && oldSelf.cancelled)"
+            " || (has(self.cancelled) && self.cancelled)",
+            NOT_UNDONE,
+        ),
+    ),
+    "DeviceMaintenanceSpec.identityAttribute": {"default": "uuid", **_LABEL_KEY},
+    "DeviceMaintenanceSpec.reason": _bytes(REASON_MAX),
+    "DeviceMaintenanceSpec.duration": _SOME_TIME,
+    "DeviceMaintenanceSpec.closeBefore": _DURATION,
+    "DeviceMaintenanceSpec.rolling": {"default": {}},
+    "DeviceMaintenanceSpec.drain": {"default": {}},
+    "DeviceMaintenanceRolling.by": {"default": BY_DEFAULT["rolling"]["by"]},
+    "DeviceMaintenanceRolling.maxUnavailable": {
+        "default": BY_DEFAULT["rolling"]["maxUnavailable"],
+        **_SOME,
+    },
+    "DeviceMaintenanceRolling.waitForReady": {
+        "default": BY_DEFAULT["rolling"]["waitForReady"],
+        **_DURATION,
+    },
+    "DeviceMaintenanceDrain": _rule(
+        "self.then != 'NoExecute' || has(self.timeout)", f"timeout: {NEEDS_TIMEOUT}"
+    ),
+    "DeviceMaintenanceDrain.mode": {"default": BY_DEFAULT["drain"]["mode"]},
+    "DeviceMaintenanceDrain.rate": {
+        "default": BY_DEFAULT["drain"]["rate"],
+        "pattern": "^[0-9]{1,4}(/[0-9]{0,5}[smh])?$",
+    },
+    "DeviceMaintenanceDrain.burst": {"minimum": 1, "maximum": MAX_COUNT},
+    "DeviceMaintenanceDrain.maxUnavailable": _SOME,
+    "DeviceMaintenanceDrain.timeout": _SOME_TIME,
+    "DeviceMaintenanceDrain.then": {"default": BY_DEFAULT["drain"]["then"]},
+    "DeviceMaintenanceHook": _rules(
+        ("has(self.job) == (self.type == 'Job')", "job must be set exactly if the type is Job"),
+        ("!(has(self.timeout) && self.type == 'Job')", f"timeout: {TIMEOUT_OF_JOB}"),
+    ),
+    "DeviceMaintenanceHook.timeout": _SOME_TIME,
     # DeviceHealth
     "DeviceHealth": _rule(_REPORT_NAME, f"metadata.name {WRONG_NAME}"),
     "DeviceHealthSpec": _rules(

@@ -41,6 +41,7 @@ AGENTS: dict[str, tuple[str, ...]] = {
     "deviceconflicts": ("device-conflict-controller",),
     "devicemetrics": ("device-metrics-controller",),
     "devicetaintpolicies": ("device-taint-policy-controller",),
+    "devicemaintenances": ("device-maintenance-controller",),
     "clusters": (
         "managed-cluster-controller",
         "managed-cluster-lease-controller",
@@ -181,6 +182,17 @@ RIGHTS: dict[str, tuple[Obj, ...]] = {
         on(OURS, "devicehealths devicetaintpolicies", READ),
         on(OURS, "devicetaintpolicies/status", "patch"),
         *_PROOFS,
+        _EVENTS,
+    ),
+    "devicemaintenances": (
+        *_PROOFS,
+        on(RESOURCE, "deviceclasses resourceclaims resourceslices", READ),
+        on(RESOURCE, "devicetaintrules", f"create delete patch {READ}"),
+        on(_PATCHES, PATCHES, READ),
+        on("core", "nodes pods", READ),
+        on("core", "pods/eviction", "create"),
+        on(OURS, "devicemaintenances", READ),
+        on(OURS, "devicemaintenances/status", "patch"),
         _EVENTS,
     ),
     "clusters": (

@@ -65,7 +65,7 @@ def validate_policy(spec: Obj, at: Path, ctx: WriteContext) -> Errors:
     yield from one_of(spec["mode"], MODES, at.child("mode"))
     yield from one_of(spec["onDelete"], ("Delete", "Keep"), at.child("onDelete"))
     yield from one_of(spec["partitions"], PARTITIONS, at.child("partitions"))
-    yield from _selector(spec["selector"], at.child("selector"), ctx)
+    yield from validate_selector(spec["selector"], at.child("selector"), ctx)
     yield from _attribute(spec["identityAttribute"], at.child("identityAttribute"))
     yield from _sources(spec.get("sources") or [], at.child("sources"), ctx)
     yield from _taint(spec["taint"], at.child("taint"))
@@ -86,7 +86,8 @@ def validate_policy(spec: Obj, at: Path, ctx: WriteContext) -> Errors:
         yield from validate_duration(storm["within"], within, required=True)
 
 
-def _selector(selector: Obj, at: Path, ctx: WriteContext) -> Errors:
+def validate_selector(selector: Obj, at: Path, ctx: WriteContext) -> Errors:
+    """Check which devices a policy or a maintenance is for."""
     if not selector.get("matchAll") and not any(name in selector for name in CRITERIA):
         yield at.required(NO_CRITERIA)
     if selector.get("matchAll") and any(name in selector for name in CRITERIA):

@@ -28,8 +28,8 @@ from sully.domain.devicepolicies.sources import active_faults
 from sully.domain.devicepolicies.states import Observation
 from sully.domain.devices.pools import DeviceId, PoolId
 from sully.domain.devices.rules import names_match
-from sully.domain.proofs.selection import NotSelectableError, check_unique, exact_expression
 from sully.views.devicepolicies.facts import FactsView, node_name
+from sully.views.devices.exact_device import exact_device_expression
 
 
 class PolicyDevices:
@@ -178,20 +178,8 @@ class PolicyDevices:
 
     def exact_expression(self, device: str) -> str:
         """Return what selects exactly this device in a claim, or raise NotSelectableError."""
-        inventory, attribute = self._facts.inventory, self._policy.spec.identity_attribute or "uuid"
-        id_ = device_id(device)
-        effective = inventory.device(id_)
-        if effective is None:
-            raise NotSelectableError("no ResourceSlice has the device")
-        expression = exact_expression(effective.content, attribute)
-        others = (
-            (other.id, other.content)
-            for pool in inventory.pools()
-            if pool.driver == id_.driver
-            for other in inventory.devices(pool).values()
-        )
-        check_unique(id_, effective.content, attribute, others)
-        return expression
+        attribute = self._policy.spec.identity_attribute or "uuid"
+        return exact_device_expression(self._facts.inventory, device_id(device), attribute)
 
     def is_selected(self, device: str) -> bool:
         """Report whether the policy is for a published device."""

@@ -18,6 +18,13 @@ __all__ = [
     "ClusterTaintPolicyTaint",
     "DeviceHealth",
     "DeviceHealthSpec",
+    "DeviceMaintenance",
+    "DeviceMaintenanceDrain",
+    "DeviceMaintenanceHook",
+    "DeviceMaintenanceRolling",
+    "DeviceMaintenanceSpec",
+    "DeviceMaintenanceStatus",
+    "DeviceMaintenanceUnit",
     "DeviceProof",
     "DeviceProofJob",
     "DeviceTaintPolicy",
@@ -396,6 +403,102 @@ class DeviceTaintPolicy(Wire, frozen=True, kw_only=True):
     metadata: ObjectMeta
     spec: DeviceTaintPolicySpec
     status: DeviceTaintPolicyStatus = DeviceTaintPolicyStatus()
+
+
+class DeviceMaintenanceRolling(Wire, frozen=True, kw_only=True):
+    """In which steps devices are closed."""
+
+    by: str = ""
+    max_unavailable: int | str | None = None
+    wait_for_ready: str = ""
+
+
+class DeviceMaintenanceDrain(Wire, frozen=True, kw_only=True):
+    """How pods are evicted from closed devices, as by `sully drain`."""
+
+    mode: str = ""
+    rate: str = ""
+    burst: int | None = None
+    max_unavailable: int | str | None = None
+    timeout: str = ""
+    then: str = ""
+    ignore_daemon_sets: bool = False
+    force: bool = False
+
+
+class DeviceMaintenanceHook(Wire, frozen=True, kw_only=True):
+    """The work on a drained device or node."""
+
+    type: str
+    timeout: str = ""
+    job: DeviceProofJob | None = None
+
+
+class DeviceMaintenanceSpec(Wire, frozen=True, kw_only=True):
+    """Which devices, when, and how."""
+
+    selector: DeviceTaintPolicySelector
+    identity_attribute: str = ""
+    reason: str = ""
+    start: datetime
+    end: datetime | None = None
+    duration: str = ""
+    close_before: str = ""
+    rolling: DeviceMaintenanceRolling = DeviceMaintenanceRolling()
+    drain: DeviceMaintenanceDrain = DeviceMaintenanceDrain()
+    hook: DeviceMaintenanceHook | None = None
+    proof: DeviceProof | None = None
+    paused: bool = False
+    cancelled: bool = False
+
+
+class DeviceMaintenanceUnit(Wire, frozen=True, kw_only=True):
+    """A device or a node that is closed now."""
+
+    name: str
+    devices: tuple[str, ...] = ()
+    phase: str = ""
+    since: datetime | None = None
+    closed_time: datetime | None = None
+    drain_time: datetime | None = None
+    work_time: datetime | None = None
+    no_execute: bool = False
+    evicted: int = 0
+    rate_time: datetime | None = None
+    workloads: tuple[str, ...] = ()
+    attempt: int = 0
+    job_failures: int = 0
+    job_failed_time: datetime | None = None
+    failed_phase: str = ""
+    approval: str = ""
+    next_action_time: datetime | None = None
+    message: str = ""
+
+
+class DeviceMaintenanceStatus(Wire, frozen=True, kw_only=True):
+    """How far a maintenance is."""
+
+    observed_generation: int = 0
+    phase: str = ""
+    selected: int = 0
+    total: int = 0
+    done: int = 0
+    phases: dict[str, int] = field(default_factory=dict)
+    units: tuple[DeviceMaintenanceUnit, ...] = ()
+    finished: tuple[str, ...] = ()
+    next_action_time: datetime | None = None
+    paused_time: datetime | None = None
+    end_time: datetime | None = None
+    conditions: tuple[Condition, ...] = ()
+
+
+class DeviceMaintenance(Wire, frozen=True, kw_only=True):
+    """Planned work on devices: closes them before it begins, drains them, waits until the work
+    is done and proven, and gives them back, a few at a time."""
+
+    metadata: ObjectMeta
+    spec: DeviceMaintenanceSpec
+    status: DeviceMaintenanceStatus = DeviceMaintenanceStatus()
 
 
 class HealthReason(Wire, frozen=True, kw_only=True):

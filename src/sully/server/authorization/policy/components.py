@@ -73,6 +73,16 @@ CONTROLLERS: dict[str, tuple[Obj, ...]] = {
         *_PROOFS,
         events(),
     ),
+    "device-maintenance-controller": (
+        *_PROOFS,
+        on(RESOURCE, "deviceclasses resourceclaims resourceslicepatches resourceslices", READ),
+        on(RESOURCE, "devicetaintrules", f"create delete patch {READ}"),
+        on("core", "nodes pods", READ),
+        on("core", "pods/eviction", "create"),
+        on("sully.dev", "devicemaintenances", READ),
+        on("sully.dev", "devicemaintenances/status", "patch"),
+        events(),
+    ),
     "disruption-controller": (
         on("apps", "deployments", READ),
         on("apps", "replicasets", READ),
