@@ -1,8 +1,8 @@
 """Sends a query to a Prometheus server.
 
-The URL comes from a policy, so the server is not trusted: redirects are not followed, no credentials
-or cookies are sent, proxies of the environment are not used, the response is limited in size and
-time, and nothing of it but samples is ever shown.
+The URL comes from a policy, so the server is not trusted: redirects are not followed, no
+credentials or cookies are sent, proxies of the environment are not used, the response is limited in
+size and time, and nothing of it but samples is ever shown.
 """
 
 from __future__ import annotations
