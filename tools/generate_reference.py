@@ -19,6 +19,7 @@ from sully.controllers.claims.metrics import ClaimMetrics
 from sully.controllers.deviceconflicts import ConflictMetrics
 from sully.controllers.devicemetrics.metrics import DeviceMetrics
 from sully.controllers.eviction.metrics import EvictionMetrics
+from sully.controllers.notifications.metrics import NotificationMetrics
 from sully.controllers.placement.metrics import PlacementMetrics
 from sully.controllers.scheduling.metrics import SchedulerMetrics
 from sully.machinery.gates import DEFAULTS, LOCKED, NEEDS, OURS, Gates
@@ -271,13 +272,8 @@ class _Recorder(Metrics):
         return super().histogram(name, text, labels, buckets=buckets)
 
 
-def metrics_page() -> Iterator[str]:
-    """Yield the page of everything at /metrics."""
-    yield "# Metrics"
-    yield ""
-    yield "Served at `/metrics` in the text format of Prometheus, under the names Kubernetes uses;"
-    yield "what it does not count begins with `sully_`."
-    yield ""
+def registered_metrics() -> list[tuple[str, str, Sequence[str], str]]:
+    """Return name, type, labels and text of everything at /metrics, by name."""
     recorder = _Recorder()
     for counted in (
         ClaimMetrics,
@@ -286,14 +282,24 @@ def metrics_page() -> Iterator[str]:
         EvictionMetrics,
         FlowMetrics,
         InformerMetrics,
+        NotificationMetrics,
         PlacementMetrics,
         SchedulerMetrics,
     ):
         counted(recorder)
     publish_gates(recorder, Gates())
+    return sorted(recorder.seen)
+
+
+def metrics_page() -> Iterator[str]:
+    """Yield the page of everything at /metrics."""
+    yield "# Metrics"
+    yield ""
+    yield "Served at `/metrics` in the text format of Prometheus, under the names Kubernetes uses;"
+    yield "what it does not count begins with `sully_`."
+    yield ""
     rows = [
-        (f"`{name}`", kind, code(labels), text)
-        for name, kind, labels, text in sorted(recorder.seen)
+        (f"`{name}`", kind, code(labels), text) for name, kind, labels, text in registered_metrics()
     ]
     yield from table(("metric", "type", "labels", "what it counts"), rows)
 

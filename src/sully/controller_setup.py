@@ -52,6 +52,7 @@ from sully.controllers.namespaces.controller import (
     NamespacesController,
     namespaced_kinds,
 )
+from sully.controllers.notifications.sources import NotificationSources
 from sully.controllers.patchstatus import PatchStatusController
 from sully.controllers.placement.controller import PlacementController
 from sully.controllers.placement.settings import placement_options
@@ -112,6 +113,7 @@ from sully.views.kinds import (
     POLICY_NODES,
     POOL_STATUS_REQUESTS,
     RULES,
+    SLICES,
     TAINT_RECORDS,
 )
 from sully.views.maintenance.pods import UnitPods
@@ -326,7 +328,7 @@ def _add_claims(context: ControllerContext) -> None:
 def _add_eviction(context: ControllerContext) -> None:
     if not context.config.gates["DRADeviceTaints"]:
         return
-    access = Access(*context.client(EvictionController.name))
+    access = Access(*context.client(EvictionController.name), context.notifier)
     config = context.config
     options = _eviction_options(config)
     controllers = make_eviction(
@@ -528,6 +530,14 @@ def _add_devicemetrics(context: ControllerContext) -> None:
         metrics=context.metrics,
         clock=context.clock,
     )
+    if context.notifier is not None:
+        sources = NotificationSources(context.notifier, context.clock)
+        sources.follow_pods(manager.informer(PODS))
+        sources.follow_slices(manager.informer(SLICES))
+        if policies is not None:
+            sources.follow_policies(policies)
+        if rules is not None:
+            sources.follow_rules(rules)
 
 
 def _add_placement(context: ControllerContext) -> None:

@@ -233,6 +233,7 @@ LIMITS: Mapping[str, Obj] = {
     "DeviceTaintPolicySpec.mode": {"default": "DryRun"},
     "DeviceTaintPolicySpec.identityAttribute": {"default": "uuid", **_LABEL_KEY},
     "DeviceTaintPolicySpec.onDelete": {"default": "Delete"},
+    "DeviceTaintPolicySpec.partitions": {"default": "None"},
     "DeviceTaintPolicySpec.sources": {"minItems": 1, "maxItems": SOURCES_MAX},
     "DeviceTaintPolicySpec.steps": {"minItems": 1, "maxItems": STEPS_MAX},
     "DeviceTaintPolicySpec.limits": {"maxItems": LIMITS_MAX},

@@ -260,6 +260,18 @@ async def test_what_cannot_start_is_reported(
         assert await effects(world) == {FIRST: "NoSchedule"}
 
 
+async def test_what_was_wrong_is_noticed_when_it_is_right(world: World, ready: None) -> None:
+    async with world.controlled(controller):
+        await unlabeled(world)
+        await recovered(world)
+        assert (await condition(world, "ProofFailed"))[0] == "True"
+        body = {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
+        await world.admin.patch(NAMESPACES, Key("", "tests"), body)
+        await world.pass_time(60)
+        assert len(await jobs(world)) == 1
+        assert (await condition(world, "ProofFailed"))[0] == "False"
+
+
 async def test_two_devices_with_one_identity(world: World, ready: None) -> None:
     async with world.controlled(controller):
         await recovered(world, clearAfter="1m")

@@ -36,6 +36,7 @@ class DevicePolicyStrategy(Strategy):
         for name, value in (("mode", "DryRun"), ("identityAttribute", "uuid")):
             spec[name] = spec.get(name) or value
         spec["onDelete"] = spec.get("onDelete") or "Delete"
+        spec["partitions"] = spec.get("partitions") or "None"
         for source in spec.get("sources") or ():
             source["severity"] = source.get("severity") or "Major"
         for step in spec.get("steps") or ():

@@ -34,6 +34,7 @@ MODES = ("DryRun", "RequireApproval", "Enforce")
 SEVERITIES = ("Minor", "Major", "Critical")
 EFFECTS = ("None", "NoSchedule", "NoExecute")
 """Those of Kubernetes, from weak to strong: rules of a policy work on any server."""
+PARTITIONS = ("None", "ToPartitions", "ToWhole", "Both")
 SCOPES = ("Fleet", "Class", "Pool", "Node", "Attribute")
 KINDS_OF_SOURCES = (
     "driverTaint",
@@ -61,6 +62,7 @@ def validate_policy(spec: Obj, at: Path, ctx: WriteContext) -> Errors:
     """Yield everything wrong with a policy."""
     yield from one_of(spec["mode"], MODES, at.child("mode"))
     yield from one_of(spec["onDelete"], ("Delete", "Keep"), at.child("onDelete"))
+    yield from one_of(spec["partitions"], PARTITIONS, at.child("partitions"))
     yield from validate_selector(spec["selector"], at.child("selector"), ctx)
     yield from _attribute(spec["identityAttribute"], at.child("identityAttribute"))
     yield from _sources(spec.get("sources") or [], at.child("sources"), ctx)

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from errno import ENOSPC
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from sully.cli.client.options import impersonation
 from sully.cli.command import USAGE_ERROR, CommandError, Options
@@ -39,6 +39,8 @@ class Session:
     """The namespace of the kubeconfig; for commands that need exactly one."""
     stdin: dict[str, bytes] = field(default_factory=dict)
     """What can be read only once: standard input, as `-`."""
+    stream: TextIO | None = None
+    """Where texts are written; None: to standard output and standard error."""
 
     @property
     def transport(self) -> "AdaptingTransport":
@@ -54,9 +56,13 @@ class Session:
             return ""
         return str(getattr(self.options, "namespace", "") or "")
 
+    def show(self, text: str) -> None:
+        """Print the answer."""
+        print(text, file=self.stream or sys.stdout)
+
     def warn(self, text: str) -> None:
         """Print something that is not part of the answer."""
-        print(text, file=sys.stderr)
+        print(text, file=self.stream or sys.stderr)
 
 
 def call(

@@ -342,6 +342,7 @@ class DeviceTaintPolicySpec(Wire, frozen=True, kw_only=True):
     flaps: DeviceTaintPolicyFlaps | None = None
     proof: DeviceProof | None = None
     limits: tuple[DeviceTaintPolicyLimit, ...] = ()
+    partitions: str = ""
     storm: DeviceTaintPolicyStorm | None = None
     on_delete: str = ""
 

@@ -11,12 +11,12 @@ from sully.cli.change.progress import POLL_SECONDS
 from sully.cli.client.session import Session
 
 if TYPE_CHECKING:
-    from sully.cli.client.watching import Caches
     from sully.client.transport import Key
     from sully.domain.drain.messages import DrainPod, Effect, Event, Stop
     from sully.machinery.meta import ObjectMeta
     from sully.planning.drain import DrainRequest
     from sully.views.devices.usage import Usage
+    from sully.views.watching import Caches
 
 CONFLICT_SECONDS = 0.01
 """When to try again after another has changed the rule that carries the state."""
