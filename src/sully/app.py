@@ -105,6 +105,8 @@ class Config:
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)  # which versions are served
     compat: Compat = Compat.SULLY
     names: tuple[str, ...] = ()  # additional names of the server certificate
+    serving_certificate: tuple[Path, Path] | None = None  # certificate and key; None: our own
+    client_ca: Path | None = None  # CA of further client certificates
     anonymous: bool = False  # --anonymous-auth
     # A file, `-` for the standard output, empty for none; None: in the data directory.
     audit_log: str | None = None
@@ -232,9 +234,12 @@ async def _serving(
     config: Config, api: Api, listening: socket.socket, clock: Clock
 ) -> AsyncIterator[ControlPlane]:
     authority = Authority.open(config.data_dir, clock.now())
-    serving = ServerCertificate(config.data_dir, authority, _names(config))
-    serving.ensure(clock)
-    context = tls_context(serving.certificate, serving.key, authority.pair.certificate)
+    serving = _own_certificate(config, authority, clock)
+    certificate, private_key = config.serving_certificate or (serving.certificate, serving.key)
+    accepted = authority.pair.certificate
+    if config.client_ca is not None:
+        accepted += b"\n" + config.client_ca.read_bytes()
+    context = tls_context(certificate, private_key, accepted)
     metrics = Metrics()
     publish_gates(metrics, config.gates)
     key = SigningKey.open(config.data_dir)
@@ -256,7 +261,9 @@ async def _serving(
     plane = ControlPlane(config, api, listener, authority)
     app.documents |= documents.pages(key, plane.url)
     login = _AdminLogin(plane, clock)
-    renewal = Renewal(serving, context, clock, login.ensure)
+    # Whoever gives a certificate also renews it.
+    renewed = serving if config.serving_certificate is None else None
+    renewal = Renewal(renewed, context, clock, login.ensure)
     access_of_server = InProcess(api, APISERVER, agent="kube-apiserver")
     definitions = DefinitionController(api.store, api.definitions, access_of_server, clock)
     controllers = _controllers(config, api, ca, clock, metrics)
@@ -293,6 +300,12 @@ async def _serving(
             for task in background:
                 task.cancel()
             await server
+
+
+def _own_certificate(config: Config, authority: Authority, clock: Clock) -> ServerCertificate:
+    serving = ServerCertificate(config.data_dir, authority, _names(config))
+    serving.ensure(clock)
+    return serving
 
 
 def _controllers(
