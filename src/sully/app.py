@@ -9,8 +9,8 @@ import hashlib
 import os
 import random
 import socket
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
@@ -63,7 +63,7 @@ from sully.server.customresources.controller import DefinitionController
 from sully.server.fleet import StoredFleet
 from sully.server.flowcontrol.limits import Allowance, FlowMetrics, Limits
 from sully.server.http.access import AccessControl
-from sully.server.http.app import HttpApp
+from sully.server.http.app import AsgiApp, HttpApp
 from sully.server.http.metrics import RequestCounter
 from sully.server.http.placements import PlacementPages
 from sully.server.inprocess import InProcess
@@ -129,10 +129,13 @@ class Config:
 class ControlPlane:
     """A running control plane; see `running`."""
 
-    def __init__(self, config: Config, api: Api, listener: Listener, authority: Authority) -> None:
+    def __init__(
+        self, config: Config, app: HttpApp, listener: Listener, authority: Authority
+    ) -> None:
         self.config = config
-        self.api = api
+        self.api = app.api
         self.authority = authority
+        self._app = app
         self._listener = listener
 
     @property
@@ -148,6 +151,15 @@ class ControlPlane:
     def kubeconfig(self) -> Path:
         """Return the kubeconfig of the admin."""
         return self.config.data_dir / "kubeconfig"
+
+    @contextmanager
+    def mounted(self, prefix: str, app: AsgiApp) -> Iterator[None]:
+        """Serve another application below a path, for the duration of the block."""
+        self._app.mounts[prefix] = app
+        try:
+            yield
+        finally:
+            del self._app.mounts[prefix]
 
     def direct(self, user: User = ADMIN) -> InProcess:
         """Return the in-process API of a user."""
@@ -258,7 +270,7 @@ async def _serving(
     app.health.checks["store"] = lambda: api.store.problem
     listener = Listener(app, listening, context, config.connections)
     await listener.start()
-    plane = ControlPlane(config, api, listener, authority)
+    plane = ControlPlane(config, app, listener, authority)
     app.documents |= documents.pages(key, plane.url)
     login = _AdminLogin(plane, clock)
     # Whoever gives a certificate also renews it.

@@ -28,6 +28,7 @@ from sully.controllers.deviceconflicts import (
     ConflictMetrics,
     DeviceConflictController,
 )
+from sully.controllers.devicemaintenances.controller import DeviceMaintenanceController
 from sully.controllers.devicemetrics.wiring import add_device_metrics
 from sully.controllers.devicetaintpolicies.controller import DeviceTaintPolicyController
 from sully.controllers.eviction.controller import BACKOFF as EVICTION_BACKOFF
@@ -58,6 +59,7 @@ from sully.controllers.placement.settings import placement_options
 from sully.controllers.placement.wiring import WORKERS as PLACEMENT_WORKERS
 from sully.controllers.placement.wiring import make_placement
 from sully.controllers.poolstatus import PoolStatusController
+from sully.controllers.proofjobs import PROOF_JOBS, SELECTOR, ProofJobs
 from sully.controllers.resourcequota.controller import QUOTAS, ResourceQuotaController
 from sully.controllers.resourcequota.usage import UsageCalculator
 from sully.controllers.rootca import CONFIG_MAPS, PUBLISHED, RootCaController
@@ -97,6 +99,7 @@ from sully.evictor.settings import EvictionOptions, eviction_options
 from sully.runtime.clock import Clock
 from sully.runtime.metrics import Metrics
 from sully.views.devicepolicies.facts import FactsView
+from sully.views.devices.usage import Usage
 from sully.views.fleet_kinds import CLUSTERS, PLACEMENTS
 from sully.views.kinds import (
     CLAIMS,
@@ -104,6 +107,7 @@ from sully.views.kinds import (
     DEVICE_HEALTH,
     DEVICE_POLICIES,
     EVICTION_RECORDS,
+    MAINTENANCES,
     PAST_EVICTIONS,
     PATCHES,
     POLICY_NODES,
@@ -112,6 +116,7 @@ from sully.views.kinds import (
     SLICES,
     TAINT_RECORDS,
 )
+from sully.views.maintenance.pods import UnitPods
 
 
 def build_manager(config: ControllerConfig, clock: Clock, metrics: Metrics) -> Manager:
@@ -436,6 +441,43 @@ def _add_devicetaintpolicies(context: ControllerContext) -> None:
         transport=access,
         recorder=recorder,
         clock=context.clock,
+        jobs=ProofJobs(
+            jobs=manager.informer(PROOF_JOBS, SELECTOR),
+            claims=manager.informer(CLAIMS),
+            transport=access,
+            field_manager=DeviceTaintPolicyController.name,
+        )
+        if config.serves(PROOF_JOBS)
+        else None,
+    )
+    manager.add(controller)
+
+
+def _add_devicemaintenances(context: ControllerContext) -> None:
+    config, manager = context.config, context.manager
+    if not (config.serves(MAINTENANCES) and config.serves(RULES)):
+        return
+    access, recorder = context.client(DeviceMaintenanceController.name)
+    pods = manager.informer(PODS)
+    usage = Usage(pods=pods, claims=manager.informer(CLAIMS))
+    controller = DeviceMaintenanceController(
+        maintenances=manager.informer(MAINTENANCES),
+        rules=manager.informer(RULES),
+        inventory=context.inventory,
+        nodes=manager.informer(POLICY_NODES),
+        pods=UnitPods(pods, usage),
+        usage=usage,
+        transport=access,
+        recorder=recorder,
+        clock=context.clock,
+        jobs=ProofJobs(
+            jobs=manager.informer(PROOF_JOBS, SELECTOR),
+            claims=manager.informer(CLAIMS),
+            transport=access,
+            field_manager=DeviceMaintenanceController.name,
+        )
+        if config.serves(PROOF_JOBS)
+        else None,
     )
     manager.add(controller)
 
@@ -494,6 +536,8 @@ def _add_devicemetrics(context: ControllerContext) -> None:
         sources.follow_slices(manager.informer(SLICES))
         if policies is not None:
             sources.follow_policies(policies)
+        if config.serves(MAINTENANCES):
+            sources.follow_maintenances(manager.informer(MAINTENANCES))
         if rules is not None:
             sources.follow_rules(rules)
 
@@ -597,6 +641,7 @@ CONTROLLERS: dict[str, Callable[[ControllerContext], None]] = {
     "deviceconflicts": _add_deviceconflicts,
     "devicemetrics": _add_devicemetrics,
     "devicetaintpolicies": _add_devicetaintpolicies,
+    "devicemaintenances": _add_devicemaintenances,
     "clusters": _add_clusters,
     "scheduling": _add_scheduling,
     "placement": _add_placement,

@@ -201,6 +201,7 @@ async def test_what_others_need_comes_first(tmp_path: Path) -> None:
         "services",
         "deployments",
         "poddisruptionbudgets",
+        "configmaps",
     ]
     assert out.splitlines()[-1] == (
         "servicemonitor.monitoring.coreos.com/sully-controllers skipped"

@@ -31,7 +31,13 @@ from sully.machinery.compat import Compat
 from sully.testing.cluster import in_process
 from sully.views.kinds import PATCHES, PODS, RULES
 
-OURS = ("resourceslicepatches", "evictionrecords", "taintrecords", "devicetaintpolicies")
+OURS = (
+    "resourceslicepatches",
+    "evictionrecords",
+    "taintrecords",
+    "devicetaintpolicies",
+    "devicemaintenances",
+)
 HUB = "cluster.open-cluster-management.io"
 RULE: dict[str, Any] = {
     "kind": "DeviceTaintRule",
@@ -140,6 +146,7 @@ CASES = {
             "deviceconflicts",
             "devicemetrics",
             "devicetaintpolicies",
+            "devicemaintenances",
             "expiry",
             "history",
             "patchstatus",

@@ -22,6 +22,7 @@ DEFAULT = (
     "deviceconflicts",
     "devicemetrics",
     "devicetaintpolicies",
+    "devicemaintenances",
     "scheduling",
 )
 """The controllers that have something to do in a cluster with devices."""

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from sully.cli.client.options import data_dir_option, parse_address
@@ -51,7 +52,10 @@ from sully.machinery.runtimeconfig import parse_runtime_config
 from sully.store.etcd.address import SCHEME
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from sully.app import Config, ControlPlane
+    from sully.dashboard.app import Dashboard
 
 _STARTED = time.perf_counter()
 _LISTEN_ERRORS = {
@@ -225,11 +229,14 @@ async def _serve(config: "Config", *, demo: bool) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    async with running(config) as plane:
+    async with AsyncExitStack() as stack:
+        plane = await stack.enter_async_context(running(config))
         GarbageTuner().start()
+        dashboard = await stack.enter_async_context(_dashboard(plane))
         took = time.perf_counter() - _STARTED
         announce(
             f"API server:  {plane.url}\nkubeconfig:  {plane.kubeconfig}\n"
+            f"dashboard:   {dashboard.link(plane.url)}\n"
             f"ready after  {took:.2f} s  (pid {os.getpid()}; Ctrl-C stops)",
             "ready",
             server=plane.url,
@@ -245,6 +252,20 @@ async def _serve(config: "Config", *, demo: bool) -> None:
             if filling is not None:
                 filling.cancel()
         announce("stopping: closing watches, finishing writes", "stopping")
+
+
+@asynccontextmanager
+async def _dashboard(plane: "ControlPlane") -> "AsyncIterator[Dashboard]":
+    """Serve the dashboard; its client is like any other: HTTP, as the admin or with a token."""
+    from sully.cli.run.dashboard import load_routes
+    from sully.client.kubeconfig.kubeconfig import find_access
+    from sully.dashboard.app import PREFIX, Dashboard
+    from sully.runtime.clock import SystemClock
+
+    access = find_access(str(plane.kubeconfig))
+    async with Dashboard(access, load_routes, SystemClock()) as dashboard:
+        with plane.mounted(PREFIX, dashboard):
+            yield dashboard
 
 
 async def _fill(plane: "ControlPlane") -> None:

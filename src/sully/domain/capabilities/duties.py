@@ -17,6 +17,7 @@ from sully.domain.capabilities.offers import (
     DEVICES,
     FIRST_WITH_TAINTS,
     FIRST_WITH_TAINTS_ON,
+    MAINTENANCES,
     OURS,
     PATCHES,
     RULES,
@@ -58,6 +59,7 @@ BESIDE_KUBERNETES = (
     "deviceconflicts",
     "devicemetrics",
     "devicetaintpolicies",
+    "devicemaintenances",
     "clusters",
     "scheduling",
     "placement",
@@ -167,8 +169,9 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "deviceconflicts": (),
     "devicemetrics": (),
     "devicetaintpolicies": (DEVICE_POLICIES,),
+    "devicemaintenances": (MAINTENANCES,),
 }
-_NEED_RULES = ("history", "expiry", "devicetaintpolicies")
+_NEED_RULES = ("history", "expiry", "devicetaintpolicies", "devicemaintenances")
 
 
 def no_devices(server: Offer) -> str:
