@@ -119,6 +119,7 @@ class Config:
     # How long records of evictions and deleted rules are kept.
     history: timedelta = DEFAULT_RETENTION
     receivers: tuple[Receiver, ...] = ()  # who is notified of taints and evictions
+    otlp_endpoint: str = ""  # where traces of evictions are sent
     event_ttl: timedelta = TTL  # how long events are kept; 0: indefinitely
     eviction: EvictionSettings = field(default_factory=EvictionSettings)
     placement: PlacementSettings = field(default_factory=PlacementSettings)
@@ -352,6 +353,7 @@ def _controllers(
         agent=partial(agent_access, api, guard=elector.time_left if elector else None),
         history=config.history,
         receivers=config.receivers,
+        otlp_endpoint=config.otlp_endpoint,
         eviction=config.eviction,
         placement=config.placement,
         serving_since=clock.now(),
