@@ -100,8 +100,8 @@ function Fields({ action, form, setForm }) {
   const effects = action === "taint-cluster" ? ["NoSelect", "PreferNoSelect", "NoSelectIfNew"] : EFFECTS;
   return html`<div class="fields">
     ${(action === "taint" || action === "taint-cluster") && html`
-      <label>Key <input name="key" required value=${form.key} placeholder="example.com/hot" autocomplete="off" spellcheck="false" onInput=${(event) => setForm({ ...form, key: event.target.value.trim() })} /></label>
-      <label>Value <input name="value" value=${form.value} autocomplete="off" spellcheck="false" onInput=${(event) => setForm({ ...form, value: event.target.value.trim() })} /></label>
+      <label>Key <input name="key" required value=${form.key} placeholder="example.com/hot" autocomplete="off" spellcheck=${false} onInput=${(event) => setForm({ ...form, key: event.target.value.trim() })} /></label>
+      <label>Value <input name="value" value=${form.value} autocomplete="off" spellcheck=${false} onInput=${(event) => setForm({ ...form, value: event.target.value.trim() })} /></label>
       <label>Effect <select name="effect" value=${form.effect} onChange=${(event) => setForm({ ...form, effect: event.target.value })}>
         ${effects.map((name) => html`<option value=${name} selected=${name === form.effect}>${name}</option>`)}</select></label>`}
     ${text("reason", "Reason", "for others to see")}
