@@ -8,12 +8,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from chromium import chromium, find_chromium
+from sully.testing.cluster import process
+
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
-
-from dashboard.chromium import chromium, find_chromium  # noqa: E402 - tests are not installed
-from sully.testing.cluster import process  # noqa: E402 - after the path
-
 FOLDER = ROOT / "docs/images"
 PICTURES = {
     "dashboard-fleet": "fleet",

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, ViewportSize, expect
 
-from dashboard.chromium import chromium, find_chromium
+from chromium import chromium, find_chromium
 from e2e.raw import Raw
 from e2e.watching import until
 from kube.process import foreign
