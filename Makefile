@@ -33,6 +33,7 @@ RELEASE := PYTHONPATH=tools $(TOOLS)/bin/python -m release
 DEBIAN_KUBECTL := .cache/debian-kubectl/usr/bin/kubectl
 ETCD := .cache/etcd/etcd
 IPROUTE2 := .cache/iproute2
+PROMTOOL := .cache/promtool/promtool
 CHROMIUM := .cache/chromium
 
 .DEFAULT_GOAL := help
@@ -69,12 +70,14 @@ clients:
 	@tools/fetch-debian-kubectl $(DEBIAN_KUBECTL)
 	@tools/fetch-etcd $(ETCD)
 	@tools/fetch-iproute2 $(IPROUTE2)
+	@tools/fetch-promtool $(PROMTOOL)
 	@tools/fetch-shells .cache/shells
 	@tools/fetch-chromium $(CHROMIUM)
 
 bench: $(DEV_STAMP) ## run the benchmarks, some minutes; ARGS="--seconds 1" DEVICES="--only 100x8"
 	$(BIN)/python bench/api.py $(ARGS)
 	$(BIN)/python bench/cel.py
+	$(BIN)/python bench/policies.py
 	$(BIN)/python bench/devices.py $(DEVICES)
 	$(BIN)/python bench/placement.py
 	$(BIN)/python bench/placing.py --large

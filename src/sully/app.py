@@ -33,6 +33,7 @@ from sully.controllers.placement.settings import PlacementSettings, placement_op
 from sully.controllers.scheduling.wiring import USER_AGENT as SCHEDULER
 from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
 from sully.domain.clusters.rights import agent_user
+from sully.domain.notifications.settings import Receiver
 from sully.domain.simulated.clusters import Members
 from sully.evictor.settings import EvictionSettings
 from sully.machinery.compat import Compat
@@ -115,6 +116,7 @@ class Config:
     simulated_clusters: Members | None = None  # simulated managed clusters
     # How long records of evictions and deleted rules are kept.
     history: timedelta = DEFAULT_RETENTION
+    receivers: tuple[Receiver, ...] = ()  # who is notified of taints and evictions
     event_ttl: timedelta = TTL  # how long events are kept; 0: indefinitely
     eviction: EvictionSettings = field(default_factory=EvictionSettings)
     placement: PlacementSettings = field(default_factory=PlacementSettings)
@@ -336,6 +338,7 @@ def _controllers(
         simulated_clusters=config.simulated_clusters,
         agent=partial(agent_access, api, guard=elector.time_left if elector else None),
         history=config.history,
+        receivers=config.receivers,
         eviction=config.eviction,
         placement=config.placement,
         serving_since=clock.now(),
@@ -349,7 +352,11 @@ def _controllers(
     def standby() -> Manager:
         """Only keep the caches from which the server describes rules."""
         none = replace(
-            controller_config, chosen=frozenset(), simulated_nodes=None, simulated_clusters=None
+            controller_config,
+            chosen=frozenset(),
+            receivers=(),
+            simulated_nodes=None,
+            simulated_clusters=None,
         )
         return build_manager(none, clock, metrics)
 

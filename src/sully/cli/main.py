@@ -44,6 +44,9 @@ COMMANDS = {
     "status": Entry("inspect.status", "Inspect", "Show the state of all devices on one screen"),
     "cordon": Entry("change.drain.cordon", "Change", "Prevent scheduling on devices"),
     "drain": Entry("change.drain.drain", "Change", "Cordon devices and evict the pods on them"),
+    "maintenance": Entry(
+        "change.maintenance.maintenance", "Change", "Plan and control work on devices"
+    ),
     "plan": Entry("change.plan.plan", "Change", "Preview the effects of a change"),
     "signal": Entry("change.signal", "Change", "Report a fault of devices"),
     "taint": Entry("change.taint.taint", "Change", "Taint devices or clusters"),

@@ -12,13 +12,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from errno import ENOSPC
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from sully.cli.client.options import impersonation
 from sully.cli.command import USAGE_ERROR, CommandError, Options
 from sully.cli.process import INTERRUPTED, PIPE_CLOSED, discard_output
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
     from sully.client.discovery.adapting import AdaptingTransport
     from sully.runtime.clock import Clock
 
@@ -115,9 +117,12 @@ def call(
 
 
 async def _work(options: Options, command: str, work: Callable[[Session], Awaitable[int]]) -> int:
+    import asyncio
+
     from sully.client.kubeconfig.credentials import AccessError
     from sully.machinery.errors import ApiError
 
+    asyncio.get_running_loop().set_exception_handler(report_unless_abandoned)
     async with _session(options, command) as session:
         try:
             return await work(session)
@@ -131,6 +136,16 @@ async def _work(options: Options, command: str, work: Callable[[Session], Awaita
             if not text:
                 raise
             raise CommandError(text) from error
+
+
+def report_unless_abandoned(loop: "AbstractEventLoop", context: dict[str, Any]) -> None:
+    """Report what nobody handled, except the failed connection of a request that was cancelled.
+
+    When two connections fail in the same moment, the first failure cancels the second request,
+    which then does not read the failure of its own connection. The first one is reported.
+    """
+    if "future" not in context or not isinstance(context.get("exception"), OSError):
+        loop.default_exception_handler(context)
 
 
 @asynccontextmanager

@@ -24,6 +24,8 @@ from sully.cli.run.controller_options import (
     lease_options,
     lease_timing,
     log_options,
+    notification_options,
+    notification_receivers,
     placement_options,
     placement_settings,
     warn_of_placement,
@@ -98,6 +100,7 @@ sully up --demo
 @controller_switches
 @eviction_options
 @history_options
+@notification_options
 @event_options
 @placement_options
 @simulation_options
@@ -113,6 +116,7 @@ def up(options: Options) -> int:
         check_simulation(options)
         etcd_address(options.store, options)
         lease_timing(options)
+        notification_receivers(options)
         gates = parse_gates(options.feature_gates, Compat.named(options.compat))
         _check_versions(options)
     except (GateError, ValueError) as error:
@@ -201,6 +205,7 @@ def _config(options: Options, host: str, port: int, gates: Gates) -> "Config":
         ),
         controllers=_controllers(options),
         history=history_retention(options),
+        receivers=notification_receivers(options),
         event_ttl=event_retention(options),
         simulated_nodes=simulated_nodes(options),
         simulated_clusters=simulated_clusters(options),

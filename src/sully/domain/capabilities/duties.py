@@ -17,6 +17,7 @@ from sully.domain.capabilities.offers import (
     DEVICES,
     FIRST_WITH_TAINTS,
     FIRST_WITH_TAINTS_ON,
+    MAINTENANCES,
     OURS,
     PATCHES,
     RULES,
@@ -56,7 +57,9 @@ BESIDE_KUBERNETES = (
     "expiry",
     "patchstatus",
     "deviceconflicts",
+    "devicemetrics",
     "devicetaintpolicies",
+    "devicemaintenances",
     "clusters",
     "scheduling",
     "placement",
@@ -164,9 +167,11 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "expiry": (),
     "patchstatus": (PATCHES,),
     "deviceconflicts": (),
+    "devicemetrics": (),
     "devicetaintpolicies": (DEVICE_POLICIES,),
+    "devicemaintenances": (MAINTENANCES,),
 }
-_NEED_RULES = ("history", "expiry", "devicetaintpolicies")
+_NEED_RULES = ("history", "expiry", "devicetaintpolicies", "devicemaintenances")
 
 
 def no_devices(server: Offer) -> str:

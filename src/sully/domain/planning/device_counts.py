@@ -44,7 +44,8 @@ class DeviceCounter:
 
     classes: Mapping[str, DeviceClass]
     _by_content: dict[Content, tuple[str, ...]] = field(default_factory=dict)
-    _budget: CostBudget = field(default_factory=CostBudget)
+    budget: CostBudget = field(default_factory=CostBudget)
+    """What expressions may cost; a class whose selectors cost more selects nothing."""
 
     def count(self, devices: Iterable[CountedDevice]) -> dict[str, DeviceCounts]:
         """Count devices; classes come in order of their names."""
@@ -71,7 +72,7 @@ class DeviceCounter:
 
     def _selects(self, name: str, content: Content) -> bool:
         try:
-            return matches(self.classes[name].spec.selectors, content, self._budget)
+            return matches(self.classes[name].spec.selectors, content, self.budget)
         except (SelectorError, CostBudgetExceededError):
             # The scheduler rejects such a request, so no device is allocated by this class.
             return False
