@@ -148,6 +148,7 @@ async def test_rules_evictions_clusters_and_charts() -> None:
         charts = await until(lambda: ask(browser, "charts"), lambda x: x["samples"])
 
     assert sources["sources"][0]["name"] == "hot"
+    assert (sources["policies"], sources["maintenances"]) == ([], [])
     assert evictions["evictions"][0]["rule"] == "hot"
     assert "hot paused" in paused["lines"][0]
     assert "sully.dev/paused" in annotations or any("pause" in name for name in annotations)

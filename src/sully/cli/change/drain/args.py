@@ -27,8 +27,8 @@ from sully.cli.command import CommandError, Options
 from sully.cli.names import SUBJECTS, names
 
 if TYPE_CHECKING:
-    from sully.cli.client.session import Session
     from sully.api.resource.eviction_rate import EvictionRate
+    from sully.cli.client.session import Session
     from sully.domain.drain.messages import DrainSettings
 
 USAGE = "device|node|class NAME... [flags]"
