@@ -83,6 +83,8 @@ bench: $(DEV_STAMP) ## run the benchmarks, some minutes; ARGS="--seconds 1" DEVI
 	$(BIN)/python bench/placing.py --large
 	$(BIN)/python bench/stores.py
 	$(BIN)/python bench/seeing.py --runs 1
+	@tools/fetch-chromium $(CHROMIUM)
+	$(BIN)/python bench/dashboard.py
 
 robust: $(DEV_STAMP) ## run fault injection and attacks, about an hour; ARGS="crashes --seed 7"
 	$(BIN)/python tools/fault_injection.py $(ARGS)
