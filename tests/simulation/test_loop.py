@@ -4,34 +4,46 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from simulator.clock import START, SimulatedClock
 from simulator.loop import Process, SimulatedLoop, StuckError
 
-
-def _loop(seed: int = 1, reorder: float = 0.5) -> SimulatedLoop:
-    return SimulatedLoop(random.Random(seed), reorder=reorder)
+NewLoop = Callable[..., SimulatedLoop]
 
 
-def test_a_day_takes_no_time() -> None:
-    loop = _loop()
+@pytest.fixture
+def new_loop() -> Iterator[NewLoop]:
+    loops: list[SimulatedLoop] = []
+
+    def new(seed: int = 1) -> SimulatedLoop:
+        loops.append(SimulatedLoop(random.Random(seed), reorder=0.5))
+        return loops[-1]
+
+    yield new
+    for loop in loops:
+        loop.forget()
+
+
+def test_a_day_takes_no_time(new_loop: NewLoop) -> None:
+    loop = new_loop()
 
     loop.run_until_complete(asyncio.sleep(86400.0))
 
     assert loop.time() == 86400.0
 
 
-def test_a_loop_that_waits_for_nothing_is_stuck() -> None:
-    loop = _loop()
+def test_a_loop_that_waits_for_nothing_is_stuck(new_loop: NewLoop) -> None:
+    loop = new_loop()
 
     with pytest.raises(StuckError):
         loop.run_until_complete(loop.create_future())
 
 
-def test_a_killed_process_does_not_even_clean_up() -> None:
-    loop = _loop()
+def test_a_killed_process_does_not_even_clean_up(new_loop: NewLoop) -> None:
+    loop = new_loop()
     process = Process("one", loop, machine="one", clock=SimulatedClock(loop))
     done: list[str] = []
 
@@ -52,12 +64,11 @@ def test_a_killed_process_does_not_even_clean_up() -> None:
     loop.run_until_complete(main())
 
     assert done == ["began"]
-    loop.forget()
 
 
-def test_the_order_of_tasks_follows_from_the_seed() -> None:
+def test_the_order_of_tasks_follows_from_the_seed(new_loop: NewLoop) -> None:
     def order(seed: int) -> list[int]:
-        loop, seen = _loop(seed), []
+        loop, seen = new_loop(seed), []
 
         async def work(number: int) -> None:
             for _ in range(3):
@@ -74,8 +85,8 @@ def test_the_order_of_tasks_follows_from_the_seed() -> None:
     assert len({tuple(order(seed)) for seed in range(10)}) > 1
 
 
-def test_a_clock_drifts_and_jumps() -> None:
-    loop = _loop()
+def test_a_clock_drifts_and_jumps(new_loop: NewLoop) -> None:
+    loop = new_loop()
     clock = SimulatedClock(loop, rate=1.5)
 
     loop.run_until_complete(clock.sleep(3.0))

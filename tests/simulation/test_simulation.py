@@ -26,13 +26,25 @@ def test_seeds_keep_every_promise() -> None:
 
 
 def test_a_seed_is_the_same_run_every_time() -> None:
-    first = run(plan(7, scale=0.3), trace=True)
-    second = run(plan(7, scale=0.3), trace=True)
+    first = run(plan(11, scale=0.3), trace=True)
+    second = run(plan(11, scale=0.3), trace=True)
 
     assert first.violations == []
     assert len(first.trace) > 100
     assert first.trace == second.trace
     assert first.steps == second.steps
+
+
+@pytest.mark.slow
+def test_a_seed_is_the_same_run_in_every_process() -> None:
+    first, second = (simulate("--seeds", "1", "--first", "11", "--scale", SCALE) for _ in range(2))
+
+    assert _figure(r"steps of tasks +(\d+)", first.stdout) > 1000
+    assert _timeless(first.stdout) == _timeless(second.stdout)
+
+
+def _timeless(text: str) -> str:
+    return re.sub(r", \d+ s$", "", text, flags=re.MULTILINE)
 
 
 def test_seeds_are_different_runs() -> None:

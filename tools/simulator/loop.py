@@ -20,7 +20,12 @@ from typing import Any
 from sully.runtime.clock import Clock
 
 PROCESS: contextvars.ContextVar[Process | None] = contextvars.ContextVar("process", default=None)
-_NUMBERS = itertools.count()
+
+
+class _Numbers:
+    """Numbers tasks and futures: sets of them would else depend on where they are in memory."""
+
+    count = itertools.count()
 
 
 class Process:
@@ -56,7 +61,7 @@ class _Task(asyncio.Task[Any]):
 
     def __new__(cls, *_: Any, **__: Any) -> _Task:
         task = super().__new__(cls)
-        task.number = next(_NUMBERS)
+        task.number = next(_Numbers.count)
         return task
 
     number: int
@@ -69,7 +74,7 @@ class _Future(asyncio.Future[Any]):
     """A future whose place in a set follows from when it was created."""
 
     def __init__(self, *, loop: asyncio.AbstractEventLoop) -> None:
-        self.number = next(_NUMBERS)
+        self.number = next(_Numbers.count)
         super().__init__(loop=loop)
 
     def __hash__(self) -> int:
@@ -94,6 +99,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     def __init__(self, rng: random.Random, *, reorder: float = 0.3) -> None:
         super().__init__()
+        _Numbers.count = itertools.count()
         self._rng = rng
         self._reorder = reorder
         self._virtual = 0.0
@@ -132,6 +138,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             task._log_destroy_pending = False  # type: ignore[attr-defined]  # not in typeshed
         self._ready.clear()
         self._scheduled.clear()
+        self.close()
 
     def _new_task(
         self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], **options: Any

@@ -67,10 +67,9 @@ def _parse(text: str) -> Iterator[Mutation]:
 def check(mutation: Mutation) -> None:
     """Raise if a mutation does not fit the code, or is no valid code."""
     spec = importlib.util.find_spec(mutation.module)
-    loader = spec.loader if spec is not None else None
-    assert isinstance(loader, SourceFileLoader), mutation.module
-    source = loader.get_source(mutation.module)
-    assert source is not None, mutation.module
+    if spec is None or spec.origin is None:
+        raise MutationError(f"{mutation.name}: there is no module {mutation.module}")
+    source = Path(spec.origin).read_text()
     compile(mutation.apply(source), mutation.module, "exec")
 
 

@@ -83,9 +83,10 @@ class _World:
         self._outcome = Outcome(plan)
         seeds = random.Random(plan.seed + 1)
         self._rng = random.Random(seeds.random())
+        # Before the loop: it may need one of its own.
+        image = template_image(plan.nodes, plan.devices)
         self._loop = SimulatedLoop(random.Random(seeds.random()), reorder=plan.reorder)
         backoff.SHARED.seed(seeds.random())
-        image = template_image(plan.nodes, plan.devices)
         self._disk = SimulatedDisk(random.Random(seeds.random()), image)
         self._disk.on_power_cut = self._power_cut
         self._truth = Truth(self._report)
