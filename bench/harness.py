@@ -8,6 +8,7 @@ whole control loops.
 import asyncio
 import base64
 import json
+import os
 import ssl
 import subprocess
 import sys
@@ -64,6 +65,16 @@ class Connection:
             raise RuntimeError(f"POST {path}: {code} {answer.decode()[:500]}")
 
 
+def environment() -> dict[str, str]:
+    """Return the environment of programs that are measured.
+
+    They may keep compiled modules, as installed programs do: compiling all of them takes longer
+    than starting.
+    """
+    unset = "PYTHONDONTWRITEBYTECODE"
+    return {name: value for name, value in os.environ.items() if name != unset}
+
+
 class Server:
     """A `sully up` in a folder of its own."""
 
@@ -74,7 +85,7 @@ class Server:
         command += ["--data-dir", self.folder.name, "--store", store]
         # As fast as it can: benchmarks measure the evictor, not its default limit.
         command += ["--default-evictions-per-second", "0", *flags]
-        self.child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment())
         assert self.child.stdout
         for line in self.child.stdout:
             if line.startswith("ready"):

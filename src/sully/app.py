@@ -9,8 +9,8 @@ import hashlib
 import os
 import random
 import socket
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
@@ -33,6 +33,7 @@ from sully.controllers.placement.settings import PlacementSettings, placement_op
 from sully.controllers.scheduling.wiring import USER_AGENT as SCHEDULER
 from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
 from sully.domain.clusters.rights import agent_user
+from sully.domain.notifications.settings import Receiver
 from sully.domain.simulated.clusters import Members
 from sully.evictor.settings import EvictionSettings
 from sully.machinery.compat import Compat
@@ -62,7 +63,7 @@ from sully.server.customresources.controller import DefinitionController
 from sully.server.fleet import StoredFleet
 from sully.server.flowcontrol.limits import Allowance, FlowMetrics, Limits
 from sully.server.http.access import AccessControl
-from sully.server.http.app import HttpApp
+from sully.server.http.app import AsgiApp, HttpApp
 from sully.server.http.metrics import RequestCounter
 from sully.server.http.placements import PlacementPages
 from sully.server.inprocess import InProcess
@@ -115,6 +116,7 @@ class Config:
     simulated_clusters: Members | None = None  # simulated managed clusters
     # How long records of evictions and deleted rules are kept.
     history: timedelta = DEFAULT_RETENTION
+    receivers: tuple[Receiver, ...] = ()  # who is notified of taints and evictions
     event_ttl: timedelta = TTL  # how long events are kept; 0: indefinitely
     eviction: EvictionSettings = field(default_factory=EvictionSettings)
     placement: PlacementSettings = field(default_factory=PlacementSettings)
@@ -125,10 +127,13 @@ class Config:
 class ControlPlane:
     """A running control plane; see `running`."""
 
-    def __init__(self, config: Config, api: Api, listener: Listener, authority: Authority) -> None:
+    def __init__(
+        self, config: Config, app: HttpApp, listener: Listener, authority: Authority
+    ) -> None:
         self.config = config
-        self.api = api
+        self.api = app.api
         self.authority = authority
+        self._app = app
         self._listener = listener
 
     @property
@@ -144,6 +149,15 @@ class ControlPlane:
     def kubeconfig(self) -> Path:
         """Return the kubeconfig of the admin."""
         return self.config.data_dir / "kubeconfig"
+
+    @contextmanager
+    def mounted(self, prefix: str, app: AsgiApp) -> Iterator[None]:
+        """Serve another application below a path, for the duration of the block."""
+        self._app.mounts[prefix] = app
+        try:
+            yield
+        finally:
+            del self._app.mounts[prefix]
 
     def direct(self, user: User = ADMIN) -> InProcess:
         """Return the in-process API of a user."""
@@ -251,7 +265,7 @@ async def _serving(
     app.health.checks["store"] = lambda: api.store.problem
     listener = Listener(app, listening, context, config.connections)
     await listener.start()
-    plane = ControlPlane(config, api, listener, authority)
+    plane = ControlPlane(config, app, listener, authority)
     app.documents |= documents.pages(key, plane.url)
     login = _AdminLogin(plane, clock)
     renewal = Renewal(serving, context, clock, login.ensure)
@@ -324,6 +338,7 @@ def _controllers(
         simulated_clusters=config.simulated_clusters,
         agent=partial(agent_access, api, guard=elector.time_left if elector else None),
         history=config.history,
+        receivers=config.receivers,
         eviction=config.eviction,
         placement=config.placement,
         serving_since=clock.now(),
@@ -337,7 +352,11 @@ def _controllers(
     def standby() -> Manager:
         """Only keep the caches from which the server describes rules."""
         none = replace(
-            controller_config, chosen=frozenset(), simulated_nodes=None, simulated_clusters=None
+            controller_config,
+            chosen=frozenset(),
+            receivers=(),
+            simulated_nodes=None,
+            simulated_clusters=None,
         )
         return build_manager(none, clock, metrics)
 

@@ -38,6 +38,7 @@ from sully.domain.capabilities.duties import (
     schedulers,
 )
 from sully.domain.capabilities.offers import Offer, offer
+from sully.domain.notifications.settings import Receiver
 from sully.evictor.settings import EvictionSettings
 from sully.machinery.compat import Compat
 from sully.machinery.errors import ApiError
@@ -64,6 +65,7 @@ class RemoteConfig(msgspec.Struct, frozen=True, kw_only=True):
     history: timedelta = (
         DEFAULT_RETENTION  # how long records of evictions and deleted rules are kept
     )
+    receivers: tuple[Receiver, ...] = ()  # who is notified
     leader_elect: bool = True
     lease: Key = LEASE
     timing: LeaseTiming = msgspec.field(default_factory=LeaseTiming)
@@ -166,6 +168,7 @@ class Remote:
             eviction=config.eviction,
             placement=config.placement,
             history=config.history,
+            receivers=config.receivers,
             chosen=self._chosen,
             own_server=server.own,
             schedulers=schedulers(server),

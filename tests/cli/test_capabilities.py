@@ -114,7 +114,14 @@ async def test_for_programs(tmp_path: Path) -> None:
     found = yaml.safe_load(out)
     runs = {each["name"] for each in found["controllers"] if each["runs"]}
     assert (code, found["version"], found["sully"]) == (0, "v1.37.0", False)
-    assert runs == {"scheduling", "expiry", "history", "patchstatus", "deviceconflicts"}
+    assert runs == {
+        "scheduling",
+        "expiry",
+        "history",
+        "patchstatus",
+        "deviceconflicts",
+        "devicemetrics",
+    }
 
 
 async def test_controllers_show_the_table_and_refuse_a_second_evictor(tmp_path: Path) -> None:

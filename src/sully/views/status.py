@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from sully.api.resource.types import ResourceClaimSpec
+from sully.api.sully.types import DeviceMaintenance
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.capabilities.control_plane import (
@@ -22,6 +23,7 @@ from sully.domain.capabilities.control_plane import (
 )
 from sully.domain.claims.pods import claim_references
 from sully.domain.devices.taints import strongest_effect
+from sully.domain.maintenance.decisions import FINAL
 from sully.domain.planning.device_counts import DeviceCounter
 from sully.domain.planning.selector_matches import requested_classes
 from sully.domain.scheduling.extended import Backings
@@ -30,7 +32,7 @@ from sully.domain.scheduling.resources import requests_of
 from sully.views.devices.device_views import DeviceView, DeviceViews, natural, node_obstacle
 from sully.views.eviction_loops import LoopWithRules, loops_with_rules
 from sully.views.evictions import EvictionProgress
-from sully.views.kinds import CLAIMS, CLASSES, PATCHES
+from sully.views.kinds import CLAIMS, CLASSES, MAINTENANCES, PATCHES
 from sully.views.snapshot.kinds import NODES, SCHEDULABLE_PODS, TEMPLATES
 from sully.views.snapshot.snapshot import Snapshot
 from sully.views.taint_sources import TaintSource, eviction_progress, taint_sources
@@ -87,6 +89,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """The rules with pods that have yet to be evicted, or to terminate."""
     loops: tuple[LoopWithRules, ...]
     disabled_gates: tuple[str, ...]
+    maintenances: tuple[DeviceMaintenance, ...] = ()
+    """Those that are not over."""
 
 
 def status_of(snapshot: Snapshot, *, claims_visible: bool = True) -> Status:
@@ -123,7 +127,17 @@ def status_of(snapshot: Snapshot, *, claims_visible: bool = True) -> Status:
         evictions=tuple(x for x in progress if x.pending or x.terminating),
         loops=tuple(loops_with_rules(snapshot)),
         disabled_gates=tuple(disabled_gates(snapshot.control_plane)),
+        maintenances=tuple(_maintenances(snapshot)),
     )
+
+
+def _maintenances(snapshot: Snapshot) -> list[DeviceMaintenance]:
+    found = [
+        one
+        for one in snapshot.of(MAINTENANCES).values()
+        if one.status.phase not in FINAL or one.status.units
+    ]
+    return sorted(found, key=lambda one: (one.spec.start, one.metadata.name))
 
 
 def _views(snapshot: Snapshot, *, claims_visible: bool) -> DeviceViews:

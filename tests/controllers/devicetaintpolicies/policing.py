@@ -11,6 +11,7 @@ from sully.client.transport import Key, Kind
 from sully.controllers.devicetaintpolicies.controller import NAME, DeviceTaintPolicyController
 from sully.controllers.framework import Controller
 from sully.controllers.manager import Manager
+from sully.controllers.proofjobs import PROOF_JOBS, SELECTOR, ProofJobs
 from sully.domain.devicepolicies.rules import rule_name
 from sully.machinery.timestamps import format_micro_time
 from sully.views import kinds
@@ -63,6 +64,12 @@ def controller(world: World, manager: Manager) -> Controller:
         transport=access,
         recorder=recorder,
         clock=world.clock,
+        jobs=ProofJobs(
+            jobs=manager.informer(PROOF_JOBS, SELECTOR),
+            claims=manager.informer(kinds.CLAIMS),
+            transport=access,
+            field_manager=NAME,
+        ),
     )
 
 

@@ -113,6 +113,7 @@ ALIASES = {
     "job": ("jobs",),
     "placement": ("placements",),
     "policy": ("policies", "devicetaintpolicy", "devicetaintpolicies", "dtp"),
+    "maintenance": ("maintenances", "devicemaintenance", "devicemaintenances", "dm"),
     "cluster": ("clusters", "managedcluster", "managedclusters", "mcl"),
 }
 

@@ -106,6 +106,12 @@ def explain(options: Options) -> int:
 
 
 async def _explain(session: Session) -> int:
+    _show(session, await explanation_of(session))
+    return 0
+
+
+async def explanation_of(session: Session) -> "Explanation":
+    """Return the explanation of the object that a command line names."""
     from sully.explain.facts.devices import AmbiguousNameError
     from sully.explain.questions import QUESTIONS
 
@@ -127,9 +133,8 @@ async def _explain(session: Session) -> int:
     if explanation is None:
         raise CommandError(_not_found(loaded.reader, kind, key))
     if loaded.notes:
-        explanation = replace(explanation, notes=loaded.notes)
-    _show(session, explanation)
-    return 0
+        return replace(explanation, notes=loaded.notes)
+    return explanation
 
 
 def _not_found(reader: "Reader", kind: str, key: "Key") -> str:

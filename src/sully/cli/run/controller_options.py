@@ -16,6 +16,7 @@ from sully.machinery.compat import Compat
 if TYPE_CHECKING:
     from sully.client.leases import LeaseTiming
     from sully.controllers.placement.settings import PlacementSettings
+    from sully.domain.notifications.settings import Receiver
     from sully.evictor.settings import EvictionSettings
 
 _MOST = 10**9 - 1
@@ -61,6 +62,12 @@ history_options = duration_option(
     "--history-retention",
     default="30d",
     help="How long to keep records of evictions and deleted taint rules.",
+)
+notification_options = click.option(
+    "--notifications",
+    default="",
+    metavar="FILE",
+    help="Send notifications of taints, evictions and storms to the receivers in this file.",
 )
 event_options = duration_option(
     "--event-ttl", default="1h", help="How long to keep events. 0s means indefinitely."
@@ -115,6 +122,24 @@ lease_options = join(
         for name, default, help_ in _LEASE_FLAGS
     )
 )
+
+
+def notification_receivers(options: Options) -> "tuple[Receiver, ...]":
+    """Read the file of --notifications; raise ValueError if it cannot be used."""
+    path = options.notifications
+    if not path:
+        return ()
+    import yaml
+
+    from sully.domain.notifications.settings import SettingsError, parse_settings
+
+    try:
+        with open(path, encoding="utf-8") as file:
+            return parse_settings(yaml.safe_load(file))
+    except OSError as error:
+        raise ValueError(f"--notifications: cannot read {path}: {error.strerror}") from error
+    except (yaml.YAMLError, SettingsError, UnicodeDecodeError) as error:
+        raise ValueError(f"--notifications: {path}: {error}") from error
 
 
 def eviction_settings(options: Options) -> "EvictionSettings":

@@ -8,9 +8,10 @@ remembered that cannot be observed again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -21,8 +22,10 @@ from sully.client.events import EventRecorder, reference
 from sully.client.informers.informer import Informer, own_key
 from sully.client.transport import Key, Transport
 from sully.controllers.conditions import write_conditions
+from sully.controllers.devicetaintpolicies.proofs import RETRY, PolicyProofs
 from sully.controllers.devicetaintpolicies.rules import RuleWriter
 from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.proofjobs import ProofJobs, owner_key
 from sully.controllers.sources import Channel, same_key
 from sully.domain.devicepolicies.decisions import Decision, PolicyContext, decide, transition
 from sully.domain.devicepolicies.rules import (
@@ -35,8 +38,9 @@ from sully.domain.devicepolicies.rules import (
 )
 from sully.domain.devicepolicies.settings import DRY_RUN, settings_of
 from sully.domain.devicepolicies.states import DeviceState, Notice, Observation, has_rule
-from sully.domain.devicepolicies.status import findings, status_fields
+from sully.domain.devicepolicies.status import findings, proof_finding, status_fields
 from sully.domain.devices.pools import PoolId
+from sully.domain.proofs.outcomes import ProofOutcome
 from sully.runtime.clock import Clock
 from sully.views.devicepolicies.facts import FactsView
 from sully.views.devicepolicies.policy_devices import PolicyDevices
@@ -60,6 +64,7 @@ class _Tracked(msgspec.Struct):
     reported: dict[str, Any] = msgspec.field(default_factory=dict)
     report_due: datetime | None = None
     decide_due: datetime | None = None
+    proof_problems: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class DeviceTaintPolicyController:
@@ -67,7 +72,7 @@ class DeviceTaintPolicyController:
 
     name = NAME
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it reads, and how it acts
         self,
         *,
         policies: Informer[DeviceTaintPolicy],
@@ -76,8 +81,11 @@ class DeviceTaintPolicyController:
         transport: Transport,
         recorder: EventRecorder,
         clock: Clock,
+        jobs: ProofJobs | None = None,
     ) -> None:
         self._policies = policies
+        self._jobs = jobs
+        self._proofs = PolicyProofs(jobs)
         self._rules = rules
         self._rules.add_index(BY_POLICY, lambda rule: (policy_name(rule),))
         self._facts = facts
@@ -94,6 +102,8 @@ class DeviceTaintPolicyController:
         yield Watch(self._policies, own_key)
         yield Watch(self._rules, _policy_key)
         yield Watch(self._affected, same_key)
+        if self._jobs is not None:
+            yield Watch(self._jobs.jobs, partial(owner_key, DEVICE_POLICIES))
 
     def _facts_changed(self, pools: Iterable[PoolId]) -> None:
         for key, tracked in self._tracked.items():
@@ -110,15 +120,18 @@ class DeviceTaintPolicyController:
         tracked = self._track(key, policy)
         if tracked.decide_due is not None and now < tracked.decide_due:
             return Result(requeue_after=tracked.decide_due - now)
+        proofs = await self._proofs.outcomes(policy, tracked.states)
         started = self._clock.monotonic()
         expires = self._facts.expire(now)
-        decision = self._decide(tracked, now)
+        decision = self._decide(tracked, proofs, now)
         elapsed = timedelta(seconds=self._clock.monotonic() - started)
         tracked.decide_due = now + elapsed * SHARE
         if settings_of(policy).mode != DRY_RUN:
             await self._writer.write(policy, decision.states, self._rules_of(policy))
+        tracked.proof_problems = await self._proofs.run(policy, tracked.devices, decision)
         later = await self._report(tracked, decision, now)
-        times = [time for time in (decision.look_at, expires, later) if time is not None]
+        retry = now + RETRY if decision.proofs else None
+        times = [time for time in (decision.look_at, expires, later, retry) if time is not None]
         return Result(requeue_after=max(timedelta(0), min(times) - now)) if times else DONE
 
     def _track(self, key: Key, policy: DeviceTaintPolicy) -> _Tracked:
@@ -150,7 +163,9 @@ class DeviceTaintPolicyController:
     def _rules_of(self, policy: DeviceTaintPolicy) -> list[DeviceTaintRule]:
         return self._rules.by_index(BY_POLICY, policy.metadata.name)
 
-    def _decide(self, tracked: _Tracked, now: datetime) -> Decision:
+    def _decide(
+        self, tracked: _Tracked, proofs: Mapping[str, ProofOutcome], now: datetime
+    ) -> Decision:
         policy, devices = tracked.policy, tracked.devices
         devices.update(now)
         old, notices = tracked.states, {}
@@ -161,6 +176,12 @@ class DeviceTaintPolicyController:
                 "NoLongerSelected", "The policy is not for the device any more"
             )
         seen = self._with_annotations(policy, devices.observations(states))
+        for device in {*proofs, *tracked.proof_problems} & {*seen}:
+            seen[device] = replace(
+                seen[device],
+                proof=proofs.get(device),
+                proof_problem=tracked.proof_problems.get(device, ""),
+            )
         groups = devices.groups({*states, *seen})
         context = PolicyContext(
             groups=groups,
@@ -209,6 +230,7 @@ class DeviceTaintPolicyController:
         groups = tracked.devices.groups(())
         fields = status_fields(policy, decision, groups)
         conditions = findings(policy, decision, groups, tracked.devices.problems)
+        conditions.append(proof_finding(decision, tracked.proof_problems))
         wanted = {**fields, "findings": conditions}
         if wanted == tracked.reported:
             return None

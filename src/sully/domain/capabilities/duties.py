@@ -19,6 +19,7 @@ from sully.domain.capabilities.offers import (
     DEVICES,
     FIRST_WITH_TAINTS,
     FIRST_WITH_TAINTS_ON,
+    MAINTENANCES,
     OURS,
     PATCHES,
     RULES,
@@ -58,7 +59,9 @@ BESIDE_KUBERNETES = (
     "expiry",
     "patchstatus",
     "deviceconflicts",
+    "devicemetrics",
     "devicetaintpolicies",
+    "devicemaintenances",
     "clusters",
     "scheduling",
     "placement",
@@ -165,9 +168,11 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "expiry": (),
     "patchstatus": (PATCHES,),
     "deviceconflicts": (),
+    "devicemetrics": (),
     "devicetaintpolicies": (DEVICE_POLICIES,),
+    "devicemaintenances": (MAINTENANCES,),
 }
-_NEED_RULES = ("history", "expiry", "devicetaintpolicies")
+_NEED_RULES = ("history", "expiry", "devicetaintpolicies", "devicemaintenances")
 
 
 def no_devices(server: Offer) -> str:

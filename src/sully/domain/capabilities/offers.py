@@ -18,12 +18,14 @@ HUB = "cluster.open-cluster-management.io"
 RULES = "devicetaintrules"
 PATCHES = "resourceslicepatches"
 DEVICE_POLICIES = "devicetaintpolicies"
+MAINTENANCES = "devicemaintenances"
 OWN_KINDS = {
     PATCHES: "ResourceSlicePatch",
     "evictionrecords": "EvictionRecord",
     "taintrecords": "TaintRecord",
     "clustertaintpolicies": "ClusterTaintPolicy",
     DEVICE_POLICIES: "DeviceTaintPolicy",
+    MAINTENANCES: "DeviceMaintenance",
     "devicehealths": "DeviceHealth",
 }
 """The kinds that `sully install` installs on a server that is not ours."""

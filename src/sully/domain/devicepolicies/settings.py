@@ -17,6 +17,8 @@ from sully.api.sully.types import (
     DeviceTaintPolicyLimit,
     DeviceTaintPolicyStep,
 )
+from sully.domain.proofs.requests import ProofSettings
+from sully.domain.proofs.requests import settings_of as proof_settings
 
 DRY_RUN: Final = "DryRun"
 REQUIRE_APPROVAL: Final = "RequireApproval"
@@ -67,6 +69,8 @@ class PolicySettings(msgspec.Struct, frozen=True, kw_only=True):
     clear_after: timedelta = timedelta(0)
     flaps: Flaps | None = None
     needs_proof: bool = False
+    proof_job: ProofSettings | None = None
+    """The Jobs that prove devices healthy; None if only people do."""
     limits: tuple[Limit, ...] = ()
     storm: StormLimit | None = None
 
@@ -83,6 +87,7 @@ def settings_of(policy: DeviceTaintPolicy) -> PolicySettings:
         clear_after=duration(spec.clear_after),
         flaps=Flaps(max(2, flaps.count), duration(flaps.within)) if flaps is not None else None,
         needs_proof=proof is not None and proof.type != "None",
+        proof_job=proof_settings(proof),
         limits=tuple(map(_limit, spec.limits)),
         storm=StormLimit(storm.devices, duration(storm.within)) if storm is not None else None,
     )

@@ -43,7 +43,8 @@ class DeviceCounter(msgspec.Struct):
 
     classes: Mapping[str, DeviceClass]
     _by_content: dict[Content, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    _budget: CostBudget = msgspec.field(default_factory=CostBudget)
+    budget: CostBudget = msgspec.field(default_factory=CostBudget)
+    """What expressions may cost; a class whose selectors cost more selects nothing."""
 
     def count(self, devices: Iterable[CountedDevice]) -> dict[str, DeviceCounts]:
         """Count devices; classes come in order of their names."""
@@ -70,7 +71,7 @@ class DeviceCounter(msgspec.Struct):
 
     def _selects(self, name: str, content: Content) -> bool:
         try:
-            return matches(self.classes[name].spec.selectors, content, self._budget)
+            return matches(self.classes[name].spec.selectors, content, self.budget)
         except (SelectorError, CostBudgetExceededError):
             # The scheduler rejects such a request, so no device is allocated by this class.
             return False
