@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +55,16 @@ class Connection:
         """Send a request and read its whole answer."""
         self.send(method, path, body)
         code, head = await self.head()
+        if b"transfer-encoding: chunked" in head:
+            # Large lists are sent in parts.
+            return code, b"".join([chunk async for chunk in self._chunks()])
         length = int(head.split(b"content-length:")[1].split(b"\r\n")[0])
         return code, await self.reader.readexactly(length)
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
+        while size := int(await self.reader.readuntil(b"\r\n"), 16):
+            yield (await self.reader.readexactly(size + 2))[:-2]
+        await self.reader.readexactly(2)
 
     async def create(self, path: str, obj: Any) -> None:
         """Create an object, or end the benchmark."""
