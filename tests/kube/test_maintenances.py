@@ -7,6 +7,7 @@ other servers it has only rules and the Eviction API. The stories are those of t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,10 @@ def _phase(found: dict[str, Obj], name: str, unit: str) -> str:
     return next((one["phase"] for one in units if one["name"] == unit), "")
 
 
+def _awaits_approval(found: dict[str, Obj], node: str) -> bool:
+    return _phase(found, "firmware", node) == "AwaitingApproval"
+
+
 def test_firmware_update(cluster: Foreign) -> None:
     admin, first = cluster.admin(), _node(cluster)
     select = ("--driver", DRIVER, "--by", "Node", "--max-unavailable", "1")
@@ -115,11 +120,7 @@ def test_firmware_update(cluster: Foreign) -> None:
     assert done.returncode == 0, (done.stdout, done.stderr)
     # One node after the other: each is drained, approved and given back.
     for node in (f"{PREFIX}-0000", f"{PREFIX}-0001"):
-        until(
-            admin,
-            MAINTENANCES,
-            lambda found, node=node: _phase(found, "firmware", node) == "AwaitingApproval",
-        )
+        until(admin, MAINTENANCES, partial(_awaits_approval, node=node))
         rules = admin.request("GET", RULES).json()["items"]
         assert {rule["spec"]["deviceSelector"]["pool"] for rule in rules} == {node}
         assert _node(cluster) != node
