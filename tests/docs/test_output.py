@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from architecture.project import ROOT
@@ -256,6 +257,34 @@ def test_fields_of_the_status() -> None:
     )
 
     assert set(paths(document(status, visible=True))) == told("sully status")
+
+
+def test_fields_of_a_maintenance() -> None:
+    from sully.api.sully.types import DeviceMaintenance
+    from sully.cli.change.maintenance.printer import document
+
+    time = "2026-01-03T02:00:00Z"
+    status = {
+        "phase": "Running",
+        "selected": 8,
+        "total": 4,
+        "done": 1,
+        "phases": {"Draining": 1},
+        "nextActionTime": time,
+        "units": [{"name": "node-7"}],
+    }
+    maintenance = msgspec.convert(
+        {
+            "metadata": {"name": "fw"},
+            "spec": {"selector": {}, "start": time, "end": time},
+            "status": status,
+        },
+        DeviceMaintenance,
+    )
+
+    listed = set(paths({"maintenances": [document(maintenance)]}))
+    units = "maintenances[].units"
+    assert {x for x in listed if not x.startswith(f"{units}[]")} == told("sully maintenance")
 
 
 def test_fields_of_a_workload_plan() -> None:

@@ -147,13 +147,13 @@ class _Vfs(apsw.VFS):
         flags[1] = flags[0]
         return _File(self._disk, str(filename))
 
-    def xDelete(self, filename: str, syncdir: bool) -> None:  # noqa: ARG002, N802
+    def xDelete(self, filename: str, syncdir: bool) -> None:  # noqa: ARG002, N802 - SQLite's interface
         self._disk.delete(filename)
 
-    def xAccess(self, pathname: str, flags: int) -> bool:  # noqa: ARG002, N802
+    def xAccess(self, pathname: str, flags: int) -> bool:  # noqa: ARG002, N802 - SQLite's interface
         return self._disk.exists(pathname)
 
-    def xFullPathname(self, name: str) -> str:  # noqa: N802
+    def xFullPathname(self, name: str) -> str:  # noqa: N802 - SQLite's interface
         return name
 
 
@@ -164,42 +164,42 @@ class _File:
         self._disk = disk
         self._content = disk.open(name)
 
-    def xRead(self, amount: int, offset: int) -> bytes:  # noqa: N802
+    def xRead(self, amount: int, offset: int) -> bytes:  # noqa: N802 - SQLite's interface
         return bytes(self._content.data[offset : offset + amount])
 
-    def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
+    def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802 - SQLite's interface
         self._content.write(_Write(offset, bytes(data)))
         # After the write: at a power cut this write is one of those in doubt.
         self._disk.change()
 
-    def xTruncate(self, size: int) -> None:  # noqa: N802
+    def xTruncate(self, size: int) -> None:  # noqa: N802 - SQLite's interface
         self._disk.change()
         self._content.write(_Write(size, None))
 
-    def xSync(self, flags: int) -> None:  # noqa: ARG002, N802
+    def xSync(self, flags: int) -> None:  # noqa: ARG002, N802 - SQLite's interface
         self._disk.change()
         self._content.flush()
 
-    def xFileSize(self) -> int:  # noqa: N802
+    def xFileSize(self) -> int:  # noqa: N802 - SQLite's interface
         return len(self._content.data)
 
-    def xFileControl(self, op: int, ptr: int) -> bool:  # noqa: ARG002, N802
+    def xFileControl(self, op: int, ptr: int) -> bool:  # noqa: ARG002, N802 - SQLite's interface
         return False
 
-    def xLock(self, level: int) -> None:  # noqa: N802
+    def xLock(self, level: int) -> None:  # noqa: N802 - SQLite's interface
         """One connection uses the file."""
 
-    def xUnlock(self, level: int) -> None:  # noqa: N802
+    def xUnlock(self, level: int) -> None:  # noqa: N802 - SQLite's interface
         """One connection uses the file."""
 
-    def xCheckReservedLock(self) -> bool:  # noqa: N802
+    def xCheckReservedLock(self) -> bool:  # noqa: N802 - SQLite's interface
         return False
 
-    def xSectorSize(self) -> int:  # noqa: N802
+    def xSectorSize(self) -> int:  # noqa: N802 - SQLite's interface
         return SECTOR
 
-    def xDeviceCharacteristics(self) -> int:  # noqa: N802
+    def xDeviceCharacteristics(self) -> int:  # noqa: N802 - SQLite's interface
         return 0
 
-    def xClose(self) -> None:  # noqa: N802
+    def xClose(self) -> None:  # noqa: N802 - SQLite's interface
         """Nothing to release."""

@@ -217,7 +217,7 @@ class Stream:
     async def _run(self, access: InProcess) -> None:
         batches = access.watch(self.call.ref, options=self.call.options)
         try:
-            async with aclosing(batches) as events:  # type: ignore[type-var]  # a generator
+            async with aclosing(batches) as events:  # type: ignore[type-var]  # a generator, which a type variable cannot be
                 self._deliver(None)
                 self._network.tap.watch_opened(self)
                 async for batch in events:

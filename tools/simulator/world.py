@@ -239,7 +239,7 @@ class _World:
                 return
             self._report("durable", f"the server does not start: {error}")
             return
-        except Exception as error:  # noqa: BLE001 - reported
+        except Exception as error:  # noqa: BLE001 - every failure is reported
             self._report("crash", f"the server does not start: {error!r}")
             return
         self._network.server = server

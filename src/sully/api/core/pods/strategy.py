@@ -1,5 +1,6 @@
 """What happens when a pod is written, and the resource itself."""
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -120,9 +121,9 @@ class PodPartStrategy(PodStrategy):
     def admit(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
         """Set no defaults: those of the pod stay."""
 
+    @abstractmethod
     def part(self, obj: Obj, old: Obj) -> Obj:
         """Return the spec that the endpoint writes."""
-        raise NotImplementedError
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Keep everything but the part of the spec; count the change."""
