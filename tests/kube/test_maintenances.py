@@ -103,13 +103,10 @@ def _node(cluster: Foreign) -> str:
     return str(next(pod["spec"]["nodeName"] for pod in found.values() if _is_ready(pod)))
 
 
-def _phase(found: dict[str, Obj], name: str, unit: str) -> str:
+def _waits(name: str, unit: str, found: dict[str, Obj]) -> bool:
+    """Report whether a unit waits for approval."""
     units = found.get(name, {}).get("status", {}).get("units", [])
-    return next((one["phase"] for one in units if one["name"] == unit), "")
-
-
-def _awaits_approval(found: dict[str, Obj], node: str) -> bool:
-    return _phase(found, "firmware", node) == "AwaitingApproval"
+    return any(one["name"] == unit and one["phase"] == "AwaitingApproval" for one in units)
 
 
 def test_firmware_update(cluster: Foreign) -> None:
@@ -120,7 +117,7 @@ def test_firmware_update(cluster: Foreign) -> None:
     assert done.returncode == 0, (done.stdout, done.stderr)
     # One node after the other: each is drained, approved and given back.
     for node in (f"{PREFIX}-0000", f"{PREFIX}-0001"):
-        until(admin, MAINTENANCES, partial(_awaits_approval, node=node))
+        until(admin, MAINTENANCES, partial(_waits, "firmware", node))
         rules = admin.request("GET", RULES).json()["items"]
         assert {rule["spec"]["deviceSelector"]["pool"] for rule in rules} == {node}
         assert _node(cluster) != node
@@ -156,7 +153,7 @@ def test_decommission(cluster: Foreign) -> None:
     change = {"spec": {"closeBefore": "0s", "start": "2026-01-01T00:00:00Z"}}
     answer = admin.request("PATCH", f"{MAINTENANCES}/retire", change, kind=MERGE)
     assert answer.code == 200, answer.body
-    until(admin, MAINTENANCES, lambda found: _phase(found, "retire", node) == "AwaitingApproval")
+    until(admin, MAINTENANCES, partial(_waits, "retire", node))
     assert _node(cluster) != node
     assert cluster.sully("maintenance", "cancel", "retire").returncode == 0
     until(admin, RULES, lambda found: not found)
