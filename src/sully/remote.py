@@ -66,6 +66,7 @@ class RemoteConfig(msgspec.Struct, frozen=True, kw_only=True):
         DEFAULT_RETENTION  # how long records of evictions and deleted rules are kept
     )
     receivers: tuple[Receiver, ...] = ()  # who is notified
+    otlp_endpoint: str = ""  # where traces of evictions are sent
     leader_elect: bool = True
     lease: Key = LEASE
     timing: LeaseTiming = msgspec.field(default_factory=LeaseTiming)
@@ -169,6 +170,7 @@ class Remote:
             placement=config.placement,
             history=config.history,
             receivers=config.receivers,
+            otlp_endpoint=config.otlp_endpoint,
             chosen=self._chosen,
             own_server=server.own,
             schedulers=schedulers(server),

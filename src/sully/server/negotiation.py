@@ -213,7 +213,9 @@ class Tables:
     def row(self, hub: Obj, view: Obj) -> Obj:
         """Return the row of one object."""
         cells = [column.cell(hub, self._now) for column in self._columns]
-        return {"cells": cells, "object": self._shown(view)}
+        conditions = self._target.resource.row_conditions(hub)
+        known = {"conditions": conditions} if conditions else {}
+        return {"cells": cells, **known, "object": self._shown(view)}
 
     def empty_row(self, empty: Obj) -> Obj:
         """Return the row of an object with nothing in it: what it lacks is null."""

@@ -41,6 +41,8 @@ class Session(msgspec.Struct, frozen=True):
     """What can be read only once: standard input, as `-`."""
     stream: TextIO | None = None
     """Where texts are written; None: to standard output and standard error."""
+    command_line: str = ""
+    """The command line, if it is not that of this process."""
 
     @property
     def transport(self) -> "AdaptingTransport":

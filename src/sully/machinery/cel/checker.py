@@ -116,6 +116,7 @@ class _Checker:
     def __init__(self, env: Declarations, lenient: bool) -> None:
         self._env = env
         self._lenient = lenient
+        self._mixed = False
         self._scopes: list[dict[str, Type]] = []
         self.unifier = Unifier()
         self.types: dict[Node, Type] = {}
@@ -228,7 +229,9 @@ class _Checker:
         if node.function == _OPTIONAL_SELECT:
             return self._optional_select(node)
         for arg in node.args:
+            self._mixed = node.function == "format" and isinstance(arg, ListNode)
             self.visit(arg)
+        self._mixed = False
         functions = self._env.library.functions
         if node.target is not None:
             qualified = qualified_name(node.target)
@@ -323,8 +326,12 @@ class _Checker:
 
     def _list(self, node: ListNode) -> Type:
         element: Type | None = None
+        # Only the values of `format` may have different types.
+        mixed, self._mixed = self._mixed, False
         for index, item in enumerate(node.elements):
             current = self._element(item, optional=index in node.optional)
+            if mixed and element is not None and not self.unifier.assignable(element, current):
+                element = types.DYN
             element = self._join(item, element, current)
         return types.list_of(element or self.unifier.fresh())
 
