@@ -55,6 +55,7 @@ from sully.controllers.namespaces.controller import (
     namespaced_kinds,
 )
 from sully.controllers.notifications.sources import NotificationSources
+from sully.controllers.notifications.tracing import EvictionTraces
 from sully.controllers.patchstatus import PatchStatusController
 from sully.controllers.placement.controller import PlacementController
 from sully.controllers.placement.settings import placement_options
@@ -535,12 +536,23 @@ def _add_devicemetrics(context: ControllerContext) -> None:
         metrics=context.metrics,
         clock=context.clock,
     )
+    if config.otlp_endpoint:
+        traces = EvictionTraces(
+            config.otlp_endpoint,
+            pods=manager.informer(PODS),
+            claims=manager.informer(CLAIMS),
+            inventory=context.inventory,
+            clock=context.clock,
+        )
+        manager.add_runnable(traces.run)
     if context.notifier is not None:
         sources = NotificationSources(context.notifier, context.clock)
         sources.follow_pods(manager.informer(PODS))
         sources.follow_slices(manager.informer(SLICES))
         if policies is not None:
             sources.follow_policies(policies)
+        if config.serves(MAINTENANCES):
+            sources.follow_maintenances(manager.informer(MAINTENANCES))
         if rules is not None:
             sources.follow_rules(rules)
 

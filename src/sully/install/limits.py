@@ -314,8 +314,8 @@ LIMITS: Mapping[str, Obj] = {
     "DeviceMaintenanceSpec.reason": _bytes(REASON_MAX),
     "DeviceMaintenanceSpec.duration": _SOME_TIME,
     "DeviceMaintenanceSpec.closeBefore": _DURATION,
-    "DeviceMaintenanceSpec.rolling": {"default": {}},
-    "DeviceMaintenanceSpec.drain": {"default": {}},
+    "DeviceMaintenanceSpec.rolling": {"default": BY_DEFAULT["rolling"]},
+    "DeviceMaintenanceSpec.drain": {"default": BY_DEFAULT["drain"]},
     "DeviceMaintenanceRolling.by": {"default": BY_DEFAULT["rolling"]["by"]},
     "DeviceMaintenanceRolling.maxUnavailable": {
         "default": BY_DEFAULT["rolling"]["maxUnavailable"],

@@ -9,10 +9,12 @@ remembered that cannot be observed again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
+
+import msgspec
 
 from sully.api.resource.types import DeviceTaintRule
 from sully.api.sully.types import DeviceTaintPolicy
@@ -53,18 +55,17 @@ SHARE: Final = 10
 """One policy is decided in at most one of so many parts of the time."""
 
 
-@dataclass(slots=True)
-class _Tracked:
+class _Tracked(msgspec.Struct):
     """A policy since the controller started, or since its spec changed."""
 
     policy: DeviceTaintPolicy
     devices: PolicyDevices
     states: dict[str, DeviceState]
     storm_since: datetime | None
-    reported: dict[str, Any] = field(default_factory=dict)
+    reported: dict[str, Any] = msgspec.field(default_factory=dict)
     report_due: datetime | None = None
     decide_due: datetime | None = None
-    proof_problems: dict[str, str] = field(default_factory=dict)
+    proof_problems: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class DeviceTaintPolicyController:
