@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import signal
 from collections.abc import Iterator
-from datetime import datetime
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -26,7 +29,16 @@ from e2e.cluster import (
     template,
     tolerate,
 )
+from monitor.gpus import fresh_pynvml, recorded
+from monitor.world import FAST
+from sully.client.http.transport import HttpTransport
+from sully.client.kubeconfig.kubeconfig import find_access
+from sully.domain.health.gpus import GpuMonitor, Settings
+from sully.monitor.agent import Agent
+from sully.monitor.nvml import Nvml
+from sully.runtime.clock import SystemClock
 from sully.testing.cluster import Process
+from sully.testing.nvml import FakeNvml
 
 pytestmark = pytest.mark.e2e
 SIMULATED_NODES = ("--simulated-nodes", "3", "--devices-per-node", "4")
@@ -176,6 +188,60 @@ def test_a_job_proves_a_device_healthy_before_it_is_given_back(cluster: Cluster)
     cluster.apply(policy({"effect": "NoExecute"}, proof=proven_by("0@0s")))
     cluster.removed("devicetaintrule", rule_["metadata"]["name"])
     cluster.run("delete", "devicetaintpolicies", "--all")
+    cluster.run("delete", "namespace", "gpu-tests")
+
+
+@contextmanager
+def monitored(plane: Process, node: str, library: FakeNvml) -> Iterator[None]:
+    """Run the agent of a node on a library of NVML, in a thread, as long as the block lasts."""
+    started: Future[tuple[Agent, asyncio.AbstractEventLoop]] = Future()
+    monitor = GpuMonitor(Settings(node=node, boot_id="b1", hold=timedelta(seconds=1)))
+
+    async def run() -> None:
+        async with HttpTransport(find_access(str(plane.kubeconfig))) as admin:
+            opens = partial(Nvml.open, library)
+            agent = Agent(admin, monitor, opens, clock=SystemClock(), timing=FAST)
+            started.set_result((agent, asyncio.get_running_loop()))
+            await agent.run()
+
+    with fresh_pynvml(), ThreadPoolExecutor(1) as threads:
+        ended = threads.submit(asyncio.run, run())
+        agent, loop = started.result()
+        try:
+            yield
+        finally:
+            loop.call_soon_threadsafe(agent.stop)
+            ended.result()
+
+
+def test_from_an_xid_to_a_proof(cluster: Cluster, plane: Process) -> None:
+    """XID, DeviceHealth, policy, taint, eviction, and back after a Job: with an H200's answers."""
+    (before,) = start(cluster, "app")
+    ((pool, device),) = cluster.devices(before)
+    published = slice_of(cluster, pool)["spec"]["devices"]
+    (sick,) = [each for each in published if each["name"] == device]
+    library = recorded()
+    library.answer("nvmlDeviceGetUUID", 0, sick["attributes"]["uuid"]["string"].encode() + b"\0")
+    cluster.run("create", "namespace", "gpu-tests")
+    label = "resource.kubernetes.io/admin-access=true"
+    cluster.run("label", "namespace", "gpu-tests", label)
+    source: Obj = {"name": "xid", "deviceHealth": {"keys": ["xid"], "values": ["79"]}}
+    steps = ({"effect": "NoSchedule"}, {"after": "100ms", "effect": "NoExecute"})
+    proof = proven_by("0@0s")
+    cluster.apply(policy(*steps, sources=[source], clearAfter="500ms", proof=proof))
+    with monitored(plane, pool, library):
+        cluster.created("devicehealth", pool)
+        library.deliver(xid=79)
+        cluster.gone(before)
+        cluster.rolled_out("app")
+        given_back = "--for=jsonpath={.status.unavailable}=0"
+        cluster.run("wait", "devicetaintpolicy/faults", given_back, "--timeout=300s")
+    told = cluster.run("get", "events", "-A", "-o", "custom-columns=M:.message")
+    assert "Set NoExecute: health is Unhealthy (xid 79)" in told
+    assert "and Job gpu-tests/" in told
+    assert cluster.get("devicetaintrules")["items"] == []
+    cluster.run("delete", "devicetaintpolicies", "--all")
+    cluster.run("delete", "devicehealth", pool)
     cluster.run("delete", "namespace", "gpu-tests")
 
 
