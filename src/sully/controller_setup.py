@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 
 from sully.client.discovery.resources import APIResource
+from sully.client.http.prometheus import query
 from sully.client.transport import Kind
 from sully.controller_context import ControllerConfig, ControllerContext
 from sully.controllers.aggregation import CLUSTER_ROLES, AggregationController
@@ -31,6 +32,7 @@ from sully.controllers.deviceconflicts import (
 from sully.controllers.devicemaintenances.controller import DeviceMaintenanceController
 from sully.controllers.devicemetrics.wiring import add_device_metrics
 from sully.controllers.devicetaintpolicies.controller import DeviceTaintPolicyController
+from sully.controllers.devicetaintpolicies.queries import PrometheusQueries
 from sully.controllers.eviction.controller import BACKOFF as EVICTION_BACKOFF
 from sully.controllers.eviction.controller import WORKERS, EvictionController
 from sully.controllers.eviction.wiring import Access, make_describer, make_eviction
@@ -435,6 +437,8 @@ def _add_devicetaintpolicies(context: ControllerContext) -> None:
         nodes=manager.informer(POLICY_NODES),
         health=manager.informer(DEVICE_HEALTH) if config.serves(DEVICE_HEALTH) else None,
     )
+    queries = PrometheusQueries(query, context.clock)
+    manager.add_runnable(queries.run)
     controller = DeviceTaintPolicyController(
         policies=manager.informer(DEVICE_POLICIES),
         rules=manager.informer(RULES),
@@ -450,6 +454,7 @@ def _add_devicetaintpolicies(context: ControllerContext) -> None:
         )
         if config.serves(PROOF_JOBS)
         else None,
+        queries=queries,
     )
     manager.add(controller)
 

@@ -6,19 +6,22 @@ Each clicks as a viewer does and checks what the API then has. One browser and o
 from __future__ import annotations
 
 import re
+import signal
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, ViewportSize, expect
 
-from dashboard.chromium import chromium, find_chromium
+from chromium import chromium, find_chromium
 from e2e.raw import Raw
 from e2e.watching import until
+from kube.process import foreign
 from sully.testing.cluster import Process, process
-from sully.testing.forkserver import run
+from sully.testing.forkserver import run, start
 from sully.testing.patience import PATIENCE
 
 pytestmark = pytest.mark.e2e
@@ -55,7 +58,7 @@ class Viewer:
     def select_shown(self, text: str) -> None:
         """Filter the fleet by a text and select what it shows."""
         page = self.open("fleet")
-        page.get_by_label("Text").fill(text)
+        page.get_by_role("searchbox", name="Text").fill(text)
         page.get_by_role("button", name="Select all shown").click()
         expect(page.locator(".selection [role=status]")).to_contain_text("selected")
 
@@ -104,18 +107,20 @@ def viewer(context: BrowserContext, up: Process, admin: Raw) -> Iterator[Viewer]
     viewer = Viewer(up, admin, page, [], [])
     page.on("request", lambda request: viewer.requests.append(request.url))
     page.on("pageerror", lambda error: viewer.problems.append(str(error)))
-    page.on(
-        "console",
-        lambda message: message.type == "error" and viewer.problems.append(message.text),
-    )
+    page.on("console", lambda message: _note(viewer, message))
     yield viewer
     page.close()
+
+
+def _note(viewer: Viewer, message: ConsoleMessage) -> None:
+    if message.type == "error":
+        viewer.problems.append(message.text)
 
 
 def test_the_fleet_is_shown_without_any_request_to_others(viewer: Viewer) -> None:
     page = viewer.open("fleet")
 
-    expect(page.get_by_role("button", name="NoExecute 8")).to_be_visible()
+    expect(page.get_by_role("button", name="Evicting 2")).to_be_visible()
     expect(page.get_by_role("row", name=re.compile("^All devices 96"))).to_be_visible()
     assert "code=" not in page.url
     assert [x for x in viewer.requests if not x.startswith(viewer.address)] == []
@@ -126,18 +131,20 @@ def test_the_fleet_is_shown_without_any_request_to_others(viewer: Viewer) -> Non
 
 def test_filters_and_selection_are_in_the_address(viewer: Viewer, context: BrowserContext) -> None:
     page = viewer.open("fleet")
-    page.get_by_label("CEL").fill(f'device.attributes["{DRIVER}"].model == "l4"')
-    page.get_by_label("CEL").press("Enter")
-    page.get_by_label("Text").fill("worker-0002")
+    page.get_by_role("searchbox", name="CEL").fill(f'device.attributes["{DRIVER}"].model == "l4"')
+    page.get_by_role("searchbox", name="CEL").press("Enter")
+    page.get_by_role("searchbox", name="Text").fill("worker-0002")
     expect(page.locator(".selection [role=status]")).to_have_text("8 of 96 devices shown")
     page.get_by_role("button", name="Select all shown").click()
 
     other = context.new_page()
     other.goto(page.url)
     expect(other.locator(".selection [role=status]")).to_have_text("8 devices selected")
-    expect(other.get_by_label("CEL")).to_have_value(f'device.attributes["{DRIVER}"].model == "l4"')
-    other.get_by_label("CEL").fill("device.")
-    other.get_by_label("CEL").press("Enter")
+    expect(other.get_by_role("searchbox", name="CEL")).to_have_value(
+        f'device.attributes["{DRIVER}"].model == "l4"'
+    )
+    other.get_by_role("searchbox", name="CEL").fill("device.")
+    other.get_by_role("searchbox", name="CEL").press("Enter")
     expect(other.get_by_role("alert")).to_contain_text("--cel device.")
     other.close()
 
@@ -162,7 +169,7 @@ def test_cordon_a_node_and_undo_it(viewer: Viewer) -> None:
 
 
 def test_drain_a_node_with_its_plan(viewer: Viewer) -> None:
-    viewer.select_shown("worker-0005")
+    viewer.select_shown("worker-0011")
     page = viewer.page
     page.get_by_role("button", name="Drain", exact=True).click()
     expect(page.locator(".headline")).to_contain_text("pods would be evicted")
@@ -171,7 +178,7 @@ def test_drain_a_node_with_its_plan(viewer: Viewer) -> None:
     expect(page.locator(".progress [role=status]")).to_have_text("done")
 
     until(viewer.admin, RULES, lambda found: any(x.startswith("cordon-") for x in found))
-    listed = run("devices", "--node", "worker-0005", "-o", "json", env=_env(viewer))
+    listed = run("devices", "--node", "worker-0011", "-o", "json", env=_env(viewer))
     assert '"users":[{' not in listed.stdout.replace(" ", "").replace("\n", "")
     page.get_by_role("button", name="Undo").click()
     expect(page.locator(".progress [role=status]")).to_have_text("undone")
@@ -188,7 +195,7 @@ def test_a_large_change_is_confirmed_by_its_number(viewer: Viewer) -> None:
     expect(page.locator(".selection [role=status]")).to_have_text("32 of 96 devices shown")
     page.get_by_role("button", name="Select all shown").click()
     page.get_by_role("button", name="Taint", exact=True).click()
-    page.get_by_label("Key").fill("example.com/recall")
+    page.locator("dialog [name=key]").fill("example.com/recall")
     confirm = page.get_by_label(re.compile("Type the number of devices that change"))
     button = page.get_by_role("button", name="Taint 32 devices")
     confirm.fill("31")
@@ -253,7 +260,7 @@ def test_cells_are_selected_by_clicking_and_dragging(viewer: Viewer) -> None:
 
 def test_a_pending_pod_is_explained(viewer: Viewer) -> None:
     page = viewer.open("pending")
-    page.get_by_role("button", name=re.compile("Explain team-lab/big-model")).click()
+    page.locator("button[aria-label^='Explain team-lab/big-model']").click()
 
     expect(page.get_by_role("heading", name="What would help")).to_be_visible()
 
@@ -261,7 +268,7 @@ def test_a_pending_pod_is_explained(viewer: Viewer) -> None:
 def test_a_cluster_is_tainted_after_a_preview(viewer: Viewer) -> None:
     page = viewer.open("clusters")
     page.get_by_role("button", name=re.compile("^Taint cluster-|^Taint ")).first.click()
-    page.get_by_label("Key").fill("maintenance")
+    page.locator("dialog [name=key]").fill("maintenance")
     expect(page.locator(".headline")).to_be_visible()
     page.get_by_role("button", name=re.compile("^Taint clusters cluster ")).click()
     expect(page.locator(".progress [role=status]")).to_have_text("done")
@@ -273,10 +280,10 @@ def test_a_cluster_is_tainted_after_a_preview(viewer: Viewer) -> None:
 
 
 def test_a_change_of_another_user_appears(viewer: Viewer) -> None:
-    page = viewer.open(f"device?id={DRIVER}/worker-0011/gpu-7")
+    page = viewer.open(f"device?id={DRIVER}/worker-0002/gpu-7")
     expect(page.get_by_text("No taints.")).to_be_visible()
     spec = {
-        "deviceSelector": {"driver": DRIVER, "pool": "worker-0011", "device": "gpu-7"},
+        "deviceSelector": {"driver": DRIVER, "pool": "worker-0002", "device": "gpu-7"},
         "taint": {"key": "example.com/live", "effect": "NoSchedule"},
     }
     viewer.admin.request("POST", RULES, {"metadata": {"name": "live"}, "spec": spec})
@@ -331,7 +338,7 @@ def test_a_script_in_every_field_is_shown_as_text(viewer: Viewer) -> None:
         page = viewer.open(where)
         page.reload()
         page.wait_for_selector("h1")
-        page.wait_for_function("!document.querySelector('.loading')")
+        expect(page.locator(".loading")).to_have_count(0)
         assert page.evaluate("typeof pwned") == "undefined"
         assert page.locator("main img, main script, main b").count() == 0
 
@@ -353,13 +360,13 @@ def test_pages_are_accessible(
     page = own.new_page()
     found: dict[str, list[str]] = {}
     device = f"device?id={DRIVER}/worker-0003/gpu-0"
-    wide, phone = {"width": 1280, "height": 900}, {"width": 390, "height": 780}
+    wide, phone = ViewportSize(width=1280, height=900), ViewportSize(width=390, height=780)
     pages = ("fleet", "fleet?view=table", device, "evictions", "rules", "pending", "clusters")
     for where in (*pages, "charts", "operations", "explain?kind=rule&name=a100-firmware"):
-        page.set_viewport_size(phone if where == "fleet" else wide)  # type: ignore[arg-type]  # a TypedDict
+        page.set_viewport_size(phone if where == "fleet" else wide)
         page.goto(f"{viewer.address}#/{where}")
         page.wait_for_selector("h1")
-        page.wait_for_function("!document.querySelector('.loading')")
+        expect(page.locator(".loading")).to_have_count(0)
         found[where] = _serious(page)
         if where == "fleet":
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -414,3 +421,42 @@ def test_a_viewer_without_rights_sees_no_buttons(browser: Browser, viewer: Viewe
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_role("button", name="Sign in")).to_be_visible()
     own.close()
+
+
+def test_the_dashboard_in_front_of_plain_kubernetes(browser: Browser) -> None:
+    device = {"name": "gpu-0", "attributes": {"model": {"string": "a100"}}}
+    pool = {"name": "node-1", "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": "gpu.example.com", "pool": pool, "allNodes": True, "devices": [device]}
+    with foreign() as there:
+        admin = there.admin()
+        made = admin.request(
+            "POST",
+            "/apis/resource.k8s.io/v1/resourceslices",
+            {"metadata": {"name": "node-1"}, "spec": spec},
+        )
+        assert made.code == 201, made.body
+        words = ("dashboard", "--no-browser", "--kubeconfig", str(there.kubeconfig))
+        with start(*words, stdout=subprocess.PIPE, text=True) as served:
+            (link,) = (line.split()[1] for line in _lines(served) if "#code" in line)
+            page = browser.new_page()
+            page.goto(link)
+            page.get_by_role("button", name="Select all shown").click()
+            page.get_by_role("button", name="Cordon", exact=True).click()
+            page.get_by_label(re.compile("Type the number")).fill("1")
+            page.get_by_role("button", name="Cordon 1 device").click()
+            expect(page.locator(".progress [role=status]")).to_have_text("done")
+            (rule,) = admin.request("GET", RULES).json()["items"]
+            assert rule["spec"]["taint"]["effect"] == "NoSchedule"
+            assert rule["spec"]["deviceSelector"]["pool"] == "node-1"
+            expect(page.locator(".bottom")).to_contain_text(there.url)
+            page.close()
+            served.send_signal(signal.SIGINT)
+            assert served.wait(timeout=PATIENCE) == 0
+
+
+def _lines(served: subprocess.Popen[str]) -> Iterator[str]:
+    """Yield lines up to the link."""
+    for line in served.stdout or ():
+        yield line
+        if "#code" in line:
+            return

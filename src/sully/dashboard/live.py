@@ -25,13 +25,13 @@ from sully.runtime.clock import Clock
 from sully.views.devices.device_views import DeviceView, DeviceViews
 from sully.views.devices.pool_changes import on_pool_change
 from sully.views.devices.usage import Usage
-from sully.views.kinds import CLAIMS, CLASSES, DEVICE_POLICIES, PATCHES, TAINT_RECORDS
+from sully.views.kinds import CLAIMS, CLASSES, DEVICE_POLICIES, MAINTENANCES, PATCHES, TAINT_RECORDS
 from sully.views.snapshot.kinds import FLEET, NODES, SCHEDULABLE_PODS, SCHEDULING, TEMPLATES
 from sully.views.snapshot.snapshot import Snapshot
 from sully.views.status import pending_pods
 from sully.views.watching import Caches, inventory_of, watching
 
-KINDS = (*SCHEDULING, TAINT_RECORDS, DEVICE_POLICIES, *FLEET)
+KINDS = (*SCHEDULING, TAINT_RECORDS, DEVICE_POLICIES, MAINTENANCES, *FLEET)
 _PENDING_KINDS = (CLASSES, CLAIMS, TEMPLATES, SCHEDULABLE_PODS)
 REST_SECONDS = 0.1
 """How long changes are collected."""

@@ -91,8 +91,8 @@ async def watching(
     A kind that may be listed only in `namespace` is watched there.
     """
     caches, informers = Caches(outages), []
-    for kind in kinds:
-        where = await _where(transport, kind, namespace)
+    places = await asyncio.gather(*(_where(transport, kind, namespace) for kind in kinds))
+    for kind, where in zip(kinds, places, strict=True):
         if isinstance(where, Gap):
             caches.put(Cache(kind), where)
             continue

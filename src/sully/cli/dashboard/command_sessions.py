@@ -4,7 +4,7 @@ Values of the page are passed as `--flag=value` and behind `--`, so that none of
 flag: flags such as --kubeconfig and --snapshot name files of this machine.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from io import StringIO
 from shlex import join
 from typing import Any
@@ -41,7 +41,7 @@ def command_line(command: str, flags: Mapping[str, Any], words: Iterable[str]) -
 
 
 def session_of(
-    viewer: Viewer, command: str, flags: Mapping[str, Any], words: Iterable[str]
+    viewer: Viewer, command: str, flags: Mapping[str, Any], words: Sequence[str]
 ) -> Session:
     """Return the session of a command; what it prints is collected in `stream`."""
     return Session(
@@ -52,6 +52,7 @@ def session_of(
         viewer.access.server,
         viewer.access.namespace or "default",
         stream=StringIO(),
+        command_line=command_line(command, flags, words),
     )
 
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from sully.cli.change.maintenance.printer import document as maintenance_document
 from sully.cli.client.device_selection import resolve
 from sully.cli.client.selection_args import SelectionArgs
 from sully.cli.client.snapshots import take_snapshot
@@ -26,6 +27,7 @@ from sully.views.kinds import (
     CLAIMS,
     CLASSES,
     DEVICE_POLICIES,
+    MAINTENANCES,
     PATCHES,
     RULES,
     SLICES,
@@ -133,13 +135,14 @@ async def explain(viewer: Viewer, query: Query) -> Any:
 
 
 async def rules(viewer: Viewer, _: Query) -> Any:
-    """Return what taints devices, and policies."""
+    """Return what taints devices, policies, and planned work."""
     await viewer.live.wait_ready()
     snapshot = viewer.live.snapshot()
     sources = await asyncio.to_thread(taint_sources, snapshot)
     documents = [{**source_document(x), "devices": None} for x in sources]
     policies = [policy_document(x) for x in snapshot.of(DEVICE_POLICIES).values()]
-    return {"sources": documents, "policies": policies, "others": []}
+    maintenances = [maintenance_document(x) for x in snapshot.of(MAINTENANCES).values()]
+    return {"sources": documents, "policies": policies, "maintenances": maintenances}
 
 
 async def evictions(viewer: Viewer, _: Query) -> Any:

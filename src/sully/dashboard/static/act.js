@@ -100,8 +100,8 @@ function Fields({ action, form, setForm }) {
   const effects = action === "taint-cluster" ? ["NoSelect", "PreferNoSelect", "NoSelectIfNew"] : EFFECTS;
   return html`<div class="fields">
     ${(action === "taint" || action === "taint-cluster") && html`
-      <label>Key <input name="key" required value=${form.key} placeholder="example.com/hot" autocomplete="off" spellcheck="false" onInput=${(event) => setForm({ ...form, key: event.target.value.trim() })} /></label>
-      <label>Value <input name="value" value=${form.value} autocomplete="off" spellcheck="false" onInput=${(event) => setForm({ ...form, value: event.target.value.trim() })} /></label>
+      <label>Key <input name="key" required value=${form.key} placeholder="example.com/hot" autocomplete="off" spellcheck=${false} onInput=${(event) => setForm({ ...form, key: event.target.value.trim() })} /></label>
+      <label>Value <input name="value" value=${form.value} autocomplete="off" spellcheck=${false} onInput=${(event) => setForm({ ...form, value: event.target.value.trim() })} /></label>
       <label>Effect <select name="effect" value=${form.effect} onChange=${(event) => setForm({ ...form, effect: event.target.value })}>
         ${effects.map((name) => html`<option value=${name} selected=${name === form.effect}>${name}</option>`)}</select></label>`}
     ${text("reason", "Reason", "for others to see")}
@@ -134,7 +134,7 @@ export function Plan({ plan }) {
       rows=${plan.owners.map((owner) => html`<tr><td>${owner.namespace}/${owner.owner}</td><td>${owner.pods}</td>
         <td>${when(owner.first)}${owner.last > owner.first + 1 ? ` to ${duration(owner.last)}` : ""}</td>
         <td>${Object.entries(owner.outcomes).map(([name, count]) => `${count} ${OUTCOMES[name] || name}`).join(", ")}${owner.nodes.length ? ` (${owner.nodes.slice(0, 3).join(", ")}${owner.nodes.length > 3 ? " and others" : ""})` : ""}</td></tr>`)} />`}
-    ${p.evictions.filter((e) => e.replacement.message).slice(0, 5).map((e) => html`<p class="note">${e.namespace}/${e.name}: ${e.replacement.message}</p>`)}
+    ${p.evictions.filter((e) => !e.withoutChange && e.replacement.message).slice(0, 5).map((e) => html`<p class="note">${e.namespace}/${e.name}: ${e.replacement.message}</p>`)}
     ${p.blockedEvictions.length > 0 && html`<h4>Evictions that are blocked</h4><ul>${p.blockedEvictions.slice(0, 10).map((e) => html`<li>${e.namespace}/${e.name}: ${e.message || "blocked by a PodDisruptionBudget"}</li>`)}</ul>`}
     ${p.brokenBudgets.length > 0 && html`<h4>Budgets that are not honored</h4><ul>${p.brokenBudgets.map((b) => html`<li>${b.namespace}/${b.name}: ${number(b.pods, "pod")} evicted, ${b.allowed} allowed</li>`)}</ul>`}
     ${p.latentEffects.owners.length > 0 && html`<h4>Next pods that would stay Pending</h4><ul>${p.latentEffects.owners.map((o) => html`<li>${o.owner} in ${o.namespace}: ${o.message}</li>`)}</ul>`}

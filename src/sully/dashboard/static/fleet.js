@@ -122,10 +122,7 @@ function Filters({ params, by, message }) {
     get("attributes").then((data) => setNames(data.names), () => {});
   }, []);
   const classes = useStore((s) => s.revision && [...new Set([...s.devices.values()].flatMap((row) => row.c || []))].sort(compare).join("\n"));
-  const field = (name, label, hint) => html`<label>${label}
-    <input type="search" name=${name} value=${params.get(name) || ""} placeholder=${hint} spellcheck="false" autocomplete="off"
-      onChange=${(event) => change({ [name]: event.target.value.trim() })}
-      onInput=${(event) => (name === "text" || !event.target.value) && change({ [name]: event.target.value.trim() })} /></label>`;
+  const field = (name, label, hint) => html`<${FilterField} name=${name} label=${label} hint=${hint} value=${params.get(name) || ""} />`;
   return html`
     <form class="filters" role="search" aria-label="Filter devices" onSubmit=${(event) => event.preventDefault()}>
       ${field("text", "Text", "name, node, taint, pod")}
@@ -143,6 +140,19 @@ function Filters({ params, by, message }) {
       <button type="button" onClick=${() => change({ text: "", class: "", cel: "", label: "", uuid: "", state: "" })}>Clear filters</button>
     </form>
     ${message && html`<p class="problem" role="alert">${message}</p>`}`;
+}
+
+/** A filter that is typed. What is typed is kept while other things change; Enter applies it. */
+function FilterField({ name, label, hint, value }) {
+  const [draft, setDraft] = useState(value);
+  useEffect(() => setDraft(value), [value]);
+  const type = (text) => {
+    setDraft(text);
+    if (name === "text" || !text) change({ [name]: text.trim() });
+  };
+  return html`<label>${label}
+    <input type="search" name=${name} value=${draft} placeholder=${hint} spellcheck=${false} autocomplete="off"
+      onInput=${(event) => type(event.target.value)} onChange=${(event) => change({ [name]: event.target.value.trim() })} /></label>`;
 }
 
 function Legend({ rows, params }) {

@@ -1,10 +1,10 @@
-// What taints devices: rules, patches and drivers, and the policies that create rules.
+// What taints devices: rules, patches and drivers, the policies that create rules, and planned work.
 import { ActDialog } from "./act.js";
 import { link } from "./address.js";
 import { Loaded, Section, Table, Taint, When, number, useData } from "./components.js";
 import { html, useState } from "./dom.js";
 
-const KINDS = ["devicetaintrules", "resourceslicepatches", "resourceslices", "devicetaintpolicies", "pods"];
+const KINDS = ["devicetaintrules", "resourceslicepatches", "resourceslices", "devicetaintpolicies", "devicemaintenances", "pods"];
 
 export function RulesPage({ rights }) {
   const state = useData("rules", {}, KINDS);
@@ -22,9 +22,10 @@ export function RulesPage({ rights }) {
         <${Table} caption="Device policies" empty="There are no device policies." columns=${["Policy", "Mode", "Devices", "Faulty", "Unavailable", "Next action"]}
           rows=${data.policies.map((x) => html`<tr><th scope="row"><a href=${link("explain", { kind: "policy", name: x.name })}>${x.name}</a></th><td>${x.mode}</td>
             <td>${x.selected ?? 0}</td><td>${x.faulty ?? 0}</td><td>${x.unavailable ?? 0}</td><td>${x.stormSince ? "storm" : html`<${When} time=${x.nextActionTime} />`}</td></tr>`)} /><//>
-      ${data.others.map((kind) => html`<${Section} title=${kind.title}>
-        <${Table} caption=${kind.title} columns=${["Name", "State", "Begins", "Ends", "Created by"]} empty="None."
-          rows=${kind.items.map((x) => html`<tr><th scope="row">${x.name}</th><td>${x.state || "-"}</td><td><${When} time=${x.begins} /></td><td><${When} time=${x.ends} /></td><td>${x.createdBy || "-"}</td></tr>`)} /><//>`)}`}<//>
+      <${Section} title="Maintenance">
+        <${Table} caption="Planned work on devices" empty="No work on devices is planned." columns=${["Maintenance", "Phase", "Begins", "Ends", "Devices", "Done", "Next action"]}
+          rows=${data.maintenances.map((x) => html`<tr><th scope="row"><a href=${link("explain", { kind: "maintenance", name: x.name })}>${x.name}</a></th><td>${x.phase || "-"}</td>
+            <td><${When} time=${x.start} /></td><td><${When} time=${x.end} /></td><td>${x.selected ?? 0}</td><td>${x.done ?? 0} of ${x.total ?? 0}</td><td><${When} time=${x.nextActionTime} /></td></tr>`)} /><//>`}<//>
     ${deleting && html`<${ActDialog} action="delete" request=${{ rules: deleting }} what=${number(deleting.length, "rule")} rights=${rights}
       onClose=${() => { setDeleting(null); state.reload(); }} />`}`;
 }

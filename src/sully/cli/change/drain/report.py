@@ -114,7 +114,7 @@ def outcome_text(session: Session, progress: "DrainProgress", stop: "Stop | None
     undo = undo_command(session.options)
     if done:
         return "\n".join([*lines, f"  to undo:  {undo}"])
-    lines += ["The devices stay cordoned.", f"  to resume:  {same_command()}"]
+    lines += ["The devices stay cordoned.", f"  to resume:  {same_command(session)}"]
     blocked = stop is not None and stop.outcome is Outcome.TIMED_OUT and progress.refused
     if blocked and session.options.then != "NoExecute":
         lines.append("  to resume, and break budgets after --timeout: add --then NoExecute")
