@@ -26,7 +26,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Tutorials": ("guides/kubernetes.md", "guides/simulated-nodes.md", "guides/driver-ci.md"),
     "Guides": ("guides/",),
     "Concepts": ("guides/eviction.md", "guides/scheduling.md", "guides/clusters.md"),
-    "Reference": ("reference/", "compatibility.md", "performance.md"),
+    "Reference": ("reference/", "compatibility.md", "promises.md", "performance.md"),
     "Operations": (
         "guides/controllers.md",
         "upgrade.md",
