@@ -81,7 +81,7 @@ def test_the_table_is_printed_on_connecting(world: World) -> None:
     shown = [line for line in table if line and not line.startswith("eviction")]
     assert {f"{line}\n" for line in shown} <= set(world.crew.output)
     assert any(line.startswith("eviction       its own") for line in table)
-    assert "(6 controllers, lease sully-system/sully-controllers" in world.crew.output[-1]
+    assert "(8 controllers, lease sully-system/sully-controllers" in world.crew.output[-1]
 
 
 def _patch(name: str, spec: dict[str, Any]) -> dict[str, Any]:

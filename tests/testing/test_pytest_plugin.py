@@ -13,8 +13,16 @@ from architecture.project import ROOT
 from sully.testing.patience import PATIENCE
 from sully.testing.server import serve
 
-PAGE = (ROOT / "docs/guides/testing.md").read_text()
-EXAMPLES = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+PAGES = ("testing", "driver-ci")
+EXAMPLES = [
+    example
+    for page in PAGES
+    for example in re.findall(
+        r"^```python\n(.*?)^```$",
+        (ROOT / f"docs/guides/{page}.md").read_text(),
+        re.MULTILINE | re.DOTALL,
+    )
+]
 _OTHERS = ("schemathesis", "xdist", "asyncio", "hypothesispytest", "randomly")
 """Plugins of other packages, which the examples do not need."""
 

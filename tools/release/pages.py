@@ -23,10 +23,10 @@ OUTSIDE = {
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Home": ("index.md",),
     "Install": ("install.md", "guides/helm.md"),
-    "Tutorials": ("guides/kubernetes.md", "guides/simulated-nodes.md", "guides/testing.md"),
+    "Tutorials": ("guides/kubernetes.md", "guides/simulated-nodes.md", "guides/driver-ci.md"),
     "Guides": ("guides/",),
     "Concepts": ("guides/eviction.md", "guides/scheduling.md", "guides/clusters.md"),
-    "Reference": ("reference/", "compatibility.md", "performance.md"),
+    "Reference": ("reference/", "compatibility.md", "promises.md", "performance.md"),
     "Operations": (
         "guides/controllers.md",
         "upgrade.md",
