@@ -6,6 +6,7 @@ Sessions of the same credential share a viewer, so ten open pages are one set of
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -114,9 +115,8 @@ class Viewers:
         """Return the viewer with a token; raises Unauthorized."""
         credentials = FixedCredentials(Credential(token=token))
         # Not as somebody else, even if the dashboard itself was started so.
-        return await self._enter(
-            f"token:{token}", replace(self._access, credentials=credentials, headers={})
-        )
+        key = hashlib.sha256(token.encode()).hexdigest()
+        return await self._enter(key, replace(self._access, credentials=credentials, headers={}))
 
     async def _enter(self, key: str, access: Access) -> Viewer:
         viewer = self._viewers.get(key)
