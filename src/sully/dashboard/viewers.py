@@ -28,6 +28,8 @@ _REVIEWS: Kind[dict[str, Any]] = Kind(
 _ACCESS: Kind[dict[str, Any]] = Kind(
     "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", dict, False
 )
+REFRESH_SECONDS = 10.0
+"""How old the rights of a viewer may be when a page is opened."""
 RIGHTS = {
     "taint": ("create", "resource.k8s.io", "devicetaintrules", ""),
     "change": ("patch", "resource.k8s.io", "devicetaintrules", ""),
@@ -49,9 +51,16 @@ class Viewer:
     user: str = ""
     groups: tuple[str, ...] = ()
     rights: dict[str, bool] = field(default_factory=dict)
+    identified: float = float("-inf")
+    """When user and rights were read."""
     state: dict[str, Any] = field(default_factory=dict)
     """What routes keep for a viewer, such as drains that run."""
     tasks: set[asyncio.Task[Any]] = field(default_factory=set)
+
+    async def refresh(self) -> None:
+        """Find it out again, unless that was just done."""
+        if self.clock.monotonic() > self.identified + REFRESH_SECONDS:
+            await self.identify()
 
     async def identify(self) -> None:
         """Find out who the user is and what it may do; raises Unauthorized."""
@@ -65,6 +74,7 @@ class Viewer:
             self.user = ""
         names = list(RIGHTS)
         self.rights = dict(zip(names, await asyncio.gather(*map(self._may, names)), strict=True))
+        self.identified = self.clock.monotonic()
 
     async def _may(self, name: str) -> bool:
         verb, group, resource, subresource = RIGHTS[name]
