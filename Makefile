@@ -6,6 +6,7 @@ PYTHONS := python3 python3.14 python3.13 python3.12 python3.11
 ARGS ?=
 DEVICES ?=
 DIR ?=
+SEEDS ?=
 URL ?=
 VERSION ?=
 # The longest tests wait for other processes, so run more of them than there are cores.
@@ -39,7 +40,8 @@ CHROMIUM := .cache/chromium
 .DEFAULT_GOAL := help
 # A target that failed halfway is built again the next time.
 .DELETE_ON_ERROR:
-.PHONY: help setup up fmt lint quick test clients bench robust kube conformance suites generate screenshots verify demo \
+.PHONY: help setup up fmt lint quick test clients bench robust simulate kube conformance suites \
+  generate screenshots verify demo \
   dist image docs krew release audit lock clean
 
 help: ## list all targets
@@ -88,6 +90,9 @@ bench: $(DEV_STAMP) ## run the benchmarks, some minutes; ARGS="--seconds 1" DEVI
 
 robust: $(DEV_STAMP) ## run fault injection and attacks, about an hour; ARGS="crashes --seed 7"
 	$(BIN)/python tools/fault_injection.py $(ARGS)
+
+simulate: $(DEV_STAMP) ## simulate control planes with faults: SEEDS=10000; ARGS=mutations plants faults in Sully
+	PYTHONHASHSEED=0 $(BIN)/python tools/simulate.py $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)
 
 kube: $(DEV_STAMP) ## run the tests on a real control plane: KUBEBUILDER_ASSETS=folder with its programs
 	$(BIN)/pytest -m kube tests/kube $(ARGS)

@@ -105,6 +105,8 @@ class Config:
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)  # which versions are served
     compat: Compat = Compat.SULLY
     names: tuple[str, ...] = ()  # additional names of the server certificate
+    serving_certificate: tuple[Path, Path] | None = None  # certificate and key; None: our own
+    client_ca: Path | None = None  # CA of further client certificates
     anonymous: bool = False  # --anonymous-auth
     # A file, `-` for the standard output, empty for none; None: in the data directory.
     audit_log: str | None = None
@@ -117,6 +119,7 @@ class Config:
     # How long records of evictions and deleted rules are kept.
     history: timedelta = DEFAULT_RETENTION
     receivers: tuple[Receiver, ...] = ()  # who is notified of taints and evictions
+    otlp_endpoint: str = ""  # where traces of evictions are sent
     event_ttl: timedelta = TTL  # how long events are kept; 0: indefinitely
     eviction: EvictionSettings = field(default_factory=EvictionSettings)
     placement: PlacementSettings = field(default_factory=PlacementSettings)
@@ -244,9 +247,12 @@ async def _serving(
     config: Config, api: Api, listening: socket.socket, clock: Clock
 ) -> AsyncIterator[ControlPlane]:
     authority = Authority.open(config.data_dir, clock.now())
-    serving = ServerCertificate(config.data_dir, authority, _names(config))
-    serving.ensure(clock)
-    context = tls_context(serving.certificate, serving.key, authority.pair.certificate)
+    serving = _own_certificate(config, authority, clock)
+    certificate, private_key = config.serving_certificate or (serving.certificate, serving.key)
+    accepted = authority.pair.certificate
+    if config.client_ca is not None:
+        accepted += b"\n" + config.client_ca.read_bytes()
+    context = tls_context(certificate, private_key, accepted)
     metrics = Metrics()
     publish_gates(metrics, config.gates)
     key = SigningKey.open(config.data_dir)
@@ -268,7 +274,9 @@ async def _serving(
     plane = ControlPlane(config, app, listener, authority)
     app.documents |= documents.pages(key, plane.url)
     login = _AdminLogin(plane, clock)
-    renewal = Renewal(serving, context, clock, login.ensure)
+    # Whoever gives a certificate also renews it.
+    renewed = serving if config.serving_certificate is None else None
+    renewal = Renewal(renewed, context, clock, login.ensure)
     access_of_server = InProcess(api, APISERVER, agent="kube-apiserver")
     definitions = DefinitionController(api.store, api.definitions, access_of_server, clock)
     controllers = _controllers(config, api, ca, clock, metrics)
@@ -307,6 +315,12 @@ async def _serving(
             await server
 
 
+def _own_certificate(config: Config, authority: Authority, clock: Clock) -> ServerCertificate:
+    serving = ServerCertificate(config.data_dir, authority, _names(config))
+    serving.ensure(clock)
+    return serving
+
+
 def _controllers(
     config: Config, api: Api, certificate: str, clock: Clock, metrics: Metrics
 ) -> LeaderElectedManager:
@@ -339,6 +353,7 @@ def _controllers(
         agent=partial(agent_access, api, guard=elector.time_left if elector else None),
         history=config.history,
         receivers=config.receivers,
+        otlp_endpoint=config.otlp_endpoint,
         eviction=config.eviction,
         placement=config.placement,
         serving_since=clock.now(),

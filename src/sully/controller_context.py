@@ -82,6 +82,8 @@ class ControllerConfig:
     """Gets what describes a rule that is about to be written; None if the server is elsewhere."""
     receivers: tuple[Receiver, ...] = ()
     """Who is notified of taints, evictions and storms."""
+    otlp_endpoint: str = ""
+    """Where traces of evictions are sent; empty: nowhere."""
     schedulers: frozenset[str] = SCHEDULERS
     """The values of `schedulerName` to schedule; fewer where another scheduler runs."""
 

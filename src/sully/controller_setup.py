@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 
 from sully.client.discovery.resources import APIResource
+from sully.client.http.prometheus import query
 from sully.client.transport import Kind
 from sully.controller_context import ControllerConfig, ControllerContext
 from sully.controllers.aggregation import CLUSTER_ROLES, AggregationController
@@ -31,6 +32,7 @@ from sully.controllers.deviceconflicts import (
 from sully.controllers.devicemaintenances.controller import DeviceMaintenanceController
 from sully.controllers.devicemetrics.wiring import add_device_metrics
 from sully.controllers.devicetaintpolicies.controller import DeviceTaintPolicyController
+from sully.controllers.devicetaintpolicies.queries import PrometheusQueries
 from sully.controllers.eviction.controller import BACKOFF as EVICTION_BACKOFF
 from sully.controllers.eviction.controller import WORKERS, EvictionController
 from sully.controllers.eviction.wiring import Access, make_describer, make_eviction
@@ -53,6 +55,7 @@ from sully.controllers.namespaces.controller import (
     namespaced_kinds,
 )
 from sully.controllers.notifications.sources import NotificationSources
+from sully.controllers.notifications.tracing import EvictionTraces
 from sully.controllers.patchstatus import PatchStatusController
 from sully.controllers.placement.controller import PlacementController
 from sully.controllers.placement.settings import placement_options
@@ -434,6 +437,8 @@ def _add_devicetaintpolicies(context: ControllerContext) -> None:
         nodes=manager.informer(POLICY_NODES),
         health=manager.informer(DEVICE_HEALTH) if config.serves(DEVICE_HEALTH) else None,
     )
+    queries = PrometheusQueries(query, context.clock)
+    manager.add_runnable(queries.run)
     controller = DeviceTaintPolicyController(
         policies=manager.informer(DEVICE_POLICIES),
         rules=manager.informer(RULES),
@@ -449,6 +454,7 @@ def _add_devicetaintpolicies(context: ControllerContext) -> None:
         )
         if config.serves(PROOF_JOBS)
         else None,
+        queries=queries,
     )
     manager.add(controller)
 
@@ -530,12 +536,23 @@ def _add_devicemetrics(context: ControllerContext) -> None:
         metrics=context.metrics,
         clock=context.clock,
     )
+    if config.otlp_endpoint:
+        traces = EvictionTraces(
+            config.otlp_endpoint,
+            pods=manager.informer(PODS),
+            claims=manager.informer(CLAIMS),
+            inventory=context.inventory,
+            clock=context.clock,
+        )
+        manager.add_runnable(traces.run)
     if context.notifier is not None:
         sources = NotificationSources(context.notifier, context.clock)
         sources.follow_pods(manager.informer(PODS))
         sources.follow_slices(manager.informer(SLICES))
         if policies is not None:
             sources.follow_policies(policies)
+        if config.serves(MAINTENANCES):
+            sources.follow_maintenances(manager.informer(MAINTENANCES))
         if rules is not None:
             sources.follow_rules(rules)
 

@@ -201,8 +201,10 @@ async def test_what_others_need_comes_first(tmp_path: Path) -> None:
         "services",
         "deployments",
         "poddisruptionbudgets",
+        "configmaps",
     ]
-    assert out.splitlines()[-1] == (
-        "servicemonitor.monitoring.coreos.com/sully-controllers skipped"
-        " (the server does not serve this kind)"
-    )
+    for kind in ("servicemonitor", "prometheusrule"):
+        assert (
+            f"{kind}.monitoring.coreos.com/sully-controllers skipped"
+            " (the server does not serve this kind)"
+        ) in out.splitlines()

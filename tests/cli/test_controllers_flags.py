@@ -25,6 +25,9 @@ REFUSED = {
     "receivers without what observes": (
         ["--notifications", "good.yaml", "--only", "expiry"], 2, "needs the controller device",
     ),
+    "no URL of a collector": (["--otlp-endpoint", "x"], 2, "invalid URL"),
+    "metadata of a cloud": (["--otlp-endpoint", "http://169.254.169.254"], 2, "invalid URL"),
+    "a broken URL": (["--otlp-endpoint", "http://[x"], 2, "invalid URL"),
     "no kubeconfig": (["--kubeconfig", "absent"], 1, "absent"),
 }  # fmt: skip
 

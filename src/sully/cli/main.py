@@ -58,6 +58,9 @@ COMMANDS = {
     "capabilities": Entry("run.capabilities", "Run", "Show what an API server supports"),
     "controllers": Entry("run.controllers", "Run", "Run controllers against an API server"),
     "dashboard": Entry("run.dashboard", "Run", "Show devices and evictions in a web browser"),
+    "envtest-assets": Entry(
+        "run.envtest_assets", "Run", "Write programs for KUBEBUILDER_ASSETS of envtest"
+    ),
     "install": Entry("run.install", "Run", "Install Sully in a Kubernetes cluster"),
     "kubeconfig": Entry("run.kubeconfig", "Run", "Create a kubeconfig for a user"),
     "monitor": Entry("run.monitor", "Run", "Report the health of the devices of this node"),

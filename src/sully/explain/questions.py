@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from sully.client.transport import Key, Kind
 from sully.explain.causes import Finding
@@ -38,8 +39,7 @@ FindLimited = Callable[[Reader, Key, str], Finding | None]
 """Answers from what a namespace has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(msgspec.Struct, frozen=True):
     """A kind of object that can be explained."""
 
     kind: str

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, get_args
+
+import msgspec
 
 from sully.domain.capabilities.duties import Evictor
 from sully.install.workload import Settings, deployment
@@ -11,8 +12,7 @@ from sully.install.workload import Settings, deployment
 Obj = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(msgspec.Struct, frozen=True):
     """A value that users of the chart may set."""
 
     path: str

@@ -52,6 +52,8 @@ from sully.api.sully.maintenance_validation import (
     TWO_ENDS,
 )
 from sully.api.sully.policies import LONGEST_DELAY, RULES_MAX
+from sully.api.sully.prometheus_validation import DEFAULTS as PROMETHEUS
+from sully.api.sully.prometheus_validation import QUERY_MAX, URL_MAX
 from sully.api.sully.proof_validation import ATTEMPTS_MAX, PARALLELISM_MAX
 from sully.api.sully.proof_validation import DEFAULTS as PROOF_DEFAULTS
 from sully.api.sully.validation import CAUSES_MAX, CHANGES_MAX, CLAIMS_MAX, DEVICES_MAX, TEXT_MAX
@@ -267,6 +269,15 @@ LIMITS: Mapping[str, Obj] = {
     "DeviceTaintPolicyHealth.statuses": _each({"enum": list(FAULTS)}, len(FAULTS)),
     "DeviceTaintPolicyHealth.keys": _each({"maxLength": 317}, VALUES_MAX),
     "DeviceTaintPolicyHealth.values": _each({"maxLength": 317}, VALUES_MAX),
+    "DeviceTaintPolicyPrometheus.url": {
+        "minLength": 1,
+        "maxLength": URL_MAX,
+        "pattern": "^https?://[^/?#@]+(/[^?#]*)?$",
+    },
+    "DeviceTaintPolicyPrometheus.query": {"minLength": 1, "maxLength": QUERY_MAX},
+    "DeviceTaintPolicyPrometheus.interval": {"default": PROMETHEUS["interval"], **_DURATION},
+    "DeviceTaintPolicyPrometheus.timeout": {"default": PROMETHEUS["timeout"], **_DURATION},
+    "DeviceTaintPolicyPrometheus.labels": {"maxProperties": 4},
     "DeviceTaintPolicyNodeTaint.key": _LABEL_KEY,
     "DeviceTaintPolicyNodeTaint.value": _LABEL_VALUE,
     "DeviceTaintPolicyTaint.key": _LABEL_KEY,
@@ -303,8 +314,8 @@ LIMITS: Mapping[str, Obj] = {
     "DeviceMaintenanceSpec.reason": _bytes(REASON_MAX),
     "DeviceMaintenanceSpec.duration": _SOME_TIME,
     "DeviceMaintenanceSpec.closeBefore": _DURATION,
-    "DeviceMaintenanceSpec.rolling": {"default": {}},
-    "DeviceMaintenanceSpec.drain": {"default": {}},
+    "DeviceMaintenanceSpec.rolling": {"default": BY_DEFAULT["rolling"]},
+    "DeviceMaintenanceSpec.drain": {"default": BY_DEFAULT["drain"]},
     "DeviceMaintenanceRolling.by": {"default": BY_DEFAULT["rolling"]["by"]},
     "DeviceMaintenanceRolling.maxUnavailable": {
         "default": BY_DEFAULT["rolling"]["maxUnavailable"],

@@ -171,7 +171,7 @@ RIGHTS: dict[str, tuple[Obj, ...]] = {
     "devicemetrics": (
         *_DEVICES,
         on("core", "pods", READ),
-        on(OURS, "devicetaintpolicies", READ),
+        on(OURS, "devicemaintenances devicetaintpolicies", READ),
         on(RESOURCE, "resourceclaims", READ),
     ),
     "devicetaintpolicies": (

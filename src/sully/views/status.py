@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from sully.api.resource.types import ResourceClaimSpec
 from sully.api.sully.types import DeviceMaintenance
@@ -40,15 +41,14 @@ NO_CLASS = ""
 """The class of devices that no class selects."""
 
 
-@dataclass(slots=True)
-class DeviceTally:
+class DeviceTally(msgspec.Struct):
     """The numbers of some devices."""
 
     devices: int = 0
     in_use: int = 0
     free: int = 0
     """That a new pod without tolerations could get; a shared device may be in use and free."""
-    tainted: Counter[str] = field(default_factory=Counter)
+    tainted: Counter[str] = msgspec.field(default_factory=Counter)
     """By the strongest effect of each device."""
     pending_pods: int = 0
 
@@ -62,8 +62,7 @@ class DeviceTally:
             self.tainted[strongest_effect(effects)] += 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeDevices:
+class NodeDevices(msgspec.Struct, frozen=True, kw_only=True):
     """The devices of one node."""
 
     node: str
@@ -72,8 +71,7 @@ class NodeDevices:
     """Why the node gets no new pods."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
+class Status(msgspec.Struct, frozen=True, kw_only=True):
     """The state of all devices."""
 
     total: DeviceTally

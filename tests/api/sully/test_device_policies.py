@@ -40,6 +40,10 @@ JOB: Obj = {
 }
 
 
+def _query(**prometheus: Any) -> Obj:
+    return _source(prometheus={"url": "http://prometheus", "query": "up", **prometheus})
+
+
 def _proof(**job: Any) -> Obj:
     return _policy(proof={"type": "Job", "job": {**JOB, **job}})
 
@@ -69,7 +73,7 @@ WRONG: dict[str, tuple[Obj, str]] = {
     "no kind of source": (
         _source(),
         "spec.sources[0]: Invalid value: []: must have exactly one of driverTaint, attributes,"
-        " claimCondition, deviceHealth, nodeCondition, nodeTaint, notPublished",
+        " claimCondition, deviceHealth, nodeCondition, nodeTaint, prometheus, notPublished",
     ),
     "an expression that does not compile": (
         _source(driverTaint={"key": "k", "expression": "data.xid =="}),
@@ -106,6 +110,36 @@ WRONG: dict[str, tuple[Obj, str]] = {
     "a class without a name": (
         _policy(limits=[{"scope": "Class", "maxUnavailable": 1}]),
         "spec.limits[0].deviceClassName: Required value: the scope is Class",
+    ),
+    "a query to a file": (
+        _query(url="file:///etc/passwd"),
+        'spec.sources[0].prometheus.url: Invalid value: "file:///etc/passwd": must be an http or'
+        " https URL with a host",
+    ),
+    "a query with a password": (
+        _query(url="http://me:secret@prometheus"),
+        'spec.sources[0].prometheus.url: Invalid value: "http://me:secret@prometheus": must not'
+        " have credentials: policies can be read by many",
+    ),
+    "a query to no port": (
+        _query(url="http://prometheus:x"),
+        'spec.sources[0].prometheus.url: Invalid value: "http://prometheus:x": must be a URL',
+    ),
+    "a query with a query": (
+        _query(url="http://prometheus/?a=b"),
+        'spec.sources[0].prometheus.url: Invalid value: "http://prometheus/?a=b": must not have a'
+        " query or a fragment",
+    ),
+    "an empty query, without a pause": (
+        _query(query=" ", interval="100ms", labels={"gpu": "gpu"}, caBundle="aGFsbG8="),
+        "[spec.sources[0].prometheus.query: Required value, spec.sources[0].prometheus.interval:"
+        ' Invalid value: "100ms": must be at least 1s, spec.sources[0].prometheus.labels[gpu]:'
+        ' Unsupported value: "gpu": supported values: "index", "node", "pciAddress", "uuid",'
+        ' spec.sources[0].prometheus.caBundle: Invalid value: "": must have certificates in PEM]',
+    ),
+    "a query that takes too long": (
+        _query(interval="5s"),
+        'spec.sources[0].prometheus.timeout: Invalid value: "10s": must not exceed the interval',
     ),
     "an unknown proof": (
         _policy(proof={"type": "Prayer"}),

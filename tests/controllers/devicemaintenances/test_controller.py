@@ -62,7 +62,7 @@ async def test_closed_drained_and_given_back_one_after_the_other(world: World) -
     assert (await status(world))["phase"] == "Completed"
     assert (await condition(world, "Complete"))[0] == "True"
     reasons = [event["reason"] for event in (await world.admin.list(EVENTS)).items]
-    each = ["Closed", "Draining", "GivenBack"]
+    each = ["Closed", "Draining", "Evicted", "GivenBack"]
     assert sorted(reasons) == sorted([*each, *each, "Running", "Completed"])
 
 

@@ -9,6 +9,7 @@ from manifests import DRIVER, slice_
 from sully.client.events import EventRecorder
 from sully.client.transport import Key, Kind
 from sully.controllers.devicetaintpolicies.controller import NAME, DeviceTaintPolicyController
+from sully.controllers.devicetaintpolicies.queries import PrometheusQueries
 from sully.controllers.framework import Controller
 from sully.controllers.manager import Manager
 from sully.controllers.proofjobs import PROOF_JOBS, SELECTOR, ProofJobs
@@ -41,7 +42,9 @@ SPEC: Obj = {
 }
 
 
-def controller(world: World, manager: Manager) -> Controller:
+def controller(
+    world: World, manager: Manager, queries: PrometheusQueries | None = None
+) -> Controller:
     """Return the controller, on caches of its own."""
     inventory = Inventory(
         slices=manager.informer(kinds.SLICES),
@@ -70,6 +73,7 @@ def controller(world: World, manager: Manager) -> Controller:
             transport=access,
             field_manager=NAME,
         ),
+        queries=queries,
     )
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import yaml
+
+from architecture.project import ROOT
 from controllers.world import ACCOUNTS, PODS, Obj, World, running
 from manifests import DRIVER, gpus, pod_spec, rule, slice_
 from sully.client.transport import Key, Kind
@@ -14,6 +17,7 @@ from sully.runtime.metrics import Metrics
 from sully.views import kinds
 
 POLICIES: Kind[Obj] = kinds.DEVICE_POLICIES.read_as(dict)
+MAINTENANCES: Kind[Obj] = kinds.MAINTENANCES.read_as(dict)
 RULES: Kind[Obj] = kinds.RULES.read_as(dict)
 SLICES: Kind[Obj] = kinds.SLICES.read_as(dict)
 HOT = {"key": "example.com/hot", "effect": "NoExecute"}
@@ -37,6 +41,7 @@ def followed(world: World) -> tuple[Manager, Listening]:
     sources.follow_rules(manager.informer(kinds.RULES))
     sources.follow_slices(manager.informer(kinds.SLICES))
     sources.follow_policies(manager.informer(kinds.DEVICE_POLICIES))
+    sources.follow_maintenances(manager.informer(kinds.MAINTENANCES))
     sources.follow_pods(manager.informer(TYPED_PODS))
     return manager, notifier
 
@@ -114,4 +119,24 @@ async def test_evictions_and_replacements() -> None:
     assert notifier.seen == [
         ("EvictionBegun", "Pod/a/p", "evicted from node n1 (EvictionByEvictionAPI)"),
         ("ReplacementUnschedulable", "Pod/a/q", "replaces p and is unschedulable: 0/1 nodes"),
+    ]
+
+
+async def test_maintenances() -> None:
+    world = World()
+    manager, notifier = followed(world)
+    (example,) = yaml.safe_load_all((ROOT / "examples/devicemaintenance.yaml").read_text())
+    example["metadata"]["name"] = "firmware"
+    phases = ("Scheduled", "Running", "Paused", "Running", "Completed", "Completed")
+    async with running(manager):
+        await world.settle()
+        await world.admin.create(MAINTENANCES, example)
+        for number, phase in enumerate(phases):
+            status = {"phase": phase, "selected": 8, "total": 4, "done": number}
+            key = Key("", "firmware")
+            await world.admin.patch(MAINTENANCES, key, {"status": status}, subresource="status")
+        await world.settle()
+    assert notifier.seen == [
+        ("MaintenanceBegun", "DeviceMaintenance/firmware", "8 devices"),
+        ("MaintenanceEnded", "DeviceMaintenance/firmware", "Completed: 4 of 4 done"),
     ]

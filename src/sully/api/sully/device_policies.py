@@ -12,6 +12,7 @@ from sully.api.resource.validation.conditions import validate_conditions
 from sully.api.sully import SULLY
 from sully.api.sully.columns import table
 from sully.api.sully.device_policy_validation import Errors, validate_policy
+from sully.api.sully.prometheus_validation import default_prometheus
 from sully.api.sully.proof_validation import default_proof
 from sully.api.sully.types import (
     DEVICE_POLICY_KIND,
@@ -39,6 +40,7 @@ class DevicePolicyStrategy(Strategy):
         spec["partitions"] = spec.get("partitions") or "None"
         for source in spec.get("sources") or ():
             source["severity"] = source.get("severity") or "Major"
+            default_prometheus(source)
         for step in spec.get("steps") or ():
             step["minSeverity"] = step.get("minSeverity") or "Minor"
         default_proof(spec)

@@ -13,6 +13,7 @@ from sully.api.resource.types import DeviceTaintSelector
 from sully.api.resource.validation.names import validate_subdomain
 from sully.api.resource.validation.rules import validate_device_selector
 from sully.api.sully.durations import duration, validate_duration
+from sully.api.sully.prometheus_validation import validate_prometheus
 from sully.api.sully.proof_validation import validate_proof
 from sully.machinery.cel import CompileError
 from sully.machinery.cel.environments.taint_data import taint_data_environment
@@ -43,6 +44,7 @@ KINDS_OF_SOURCES = (
     "deviceHealth",
     "nodeCondition",
     "nodeTaint",
+    "prometheus",
     "notPublished",
 )
 CRITERIA = (
@@ -135,6 +137,8 @@ def _source(source: Obj, at: Path, ctx: WriteContext) -> Errors:
                 yield from _condition(source[name], where)
             case "deviceHealth":
                 yield from _health(source[name], where)
+            case "prometheus":
+                yield from validate_prometheus(source[name], where)
             case _:
                 pass  # notPublished has no fields
 

@@ -10,9 +10,10 @@ import gc
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from errno import ENOSPC
 from typing import TYPE_CHECKING, Any, TextIO
+
+import msgspec
 
 from sully.cli.client.options import impersonation
 from sully.cli.command import USAGE_ERROR, CommandError, Options
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
     from sully.runtime.clock import Clock
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(msgspec.Struct, frozen=True):
     """What a command works with."""
 
     options: Options
@@ -37,7 +37,7 @@ class Session:
     """The address of the server."""
     default_namespace: str = "default"
     """The namespace of the kubeconfig; for commands that need exactly one."""
-    stdin: dict[str, bytes] = field(default_factory=dict)
+    stdin: dict[str, bytes] = msgspec.field(default_factory=dict)
     """What can be read only once: standard input, as `-`."""
     stream: TextIO | None = None
     """Where texts are written; None: to standard output and standard error."""

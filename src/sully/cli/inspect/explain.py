@@ -37,6 +37,7 @@ _LISTS = {
     "job": "kubectl get jobs",
     "placement": "kubectl get placements",
     "policy": "sully policies",
+    "maintenance": "sully maintenance",
     "cluster": "kubectl get managedclusters",
 }
 """How to list each kind."""

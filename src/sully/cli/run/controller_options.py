@@ -63,11 +63,36 @@ history_options = duration_option(
     default="30d",
     help="How long to keep records of evictions and deleted taint rules.",
 )
-notification_options = click.option(
-    "--notifications",
-    default="",
-    metavar="FILE",
-    help="Send notifications of taints, evictions and storms to the receivers in this file.",
+
+
+def _endpoint(text: str) -> str:
+    from urllib.parse import urlsplit
+
+    from sully.domain.notifications.settings import is_refused
+
+    try:
+        parts = urlsplit(text)
+        host = parts.hostname or ""
+    except ValueError:
+        host = ""
+    if not host or parts.scheme not in ("http", "https") or is_refused(host):
+        raise click.BadParameter(f'invalid URL "{text}" (for example http://127.0.0.1:4318)')
+    return text
+
+
+notification_options = join(
+    click.option(
+        "--notifications",
+        default="",
+        metavar="FILE",
+        help="Send notifications of taints, evictions and storms to the receivers in this file.",
+    ),
+    click.option(
+        "--otlp-endpoint",
+        type=_endpoint,
+        metavar="URL",
+        help="Send traces of evictions to this OpenTelemetry collector, as OTLP over HTTP.",
+    ),
 )
 event_options = duration_option(
     "--event-ttl", default="1h", help="How long to keep events. 0s means indefinitely."

@@ -140,6 +140,7 @@ def _config(options: Options, gates: Gates) -> "RemoteConfig":
         placement=placement_settings(options),
         history=history_retention(options),
         receivers=receivers,
+        otlp_endpoint=options.otlp_endpoint or "",
         leader_elect=options.leader_elect == "true",
         lease=lease_of(options.lease, chosen),
         timing=lease_timing(options),

@@ -206,6 +206,7 @@ def _config(options: Options, host: str, port: int, gates: Gates) -> "Config":
         controllers=_controllers(options),
         history=history_retention(options),
         receivers=notification_receivers(options),
+        otlp_endpoint=options.otlp_endpoint or "",
         event_ttl=event_retention(options),
         simulated_nodes=simulated_nodes(options),
         simulated_clusters=simulated_clusters(options),

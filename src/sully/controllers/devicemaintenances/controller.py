@@ -32,7 +32,7 @@ from sully.controllers.proofjobs import ProofJobs, owner_key
 from sully.controllers.sources import Channel, same_key
 from sully.domain.devicepolicies.nodes import PolicyNode
 from sully.domain.devices.pools import PoolId
-from sully.domain.drain.messages import DrainPod
+from sully.domain.drain.messages import DrainPod, PodEvicted
 from sully.domain.maintenance.decisions import Decision, decide
 from sully.domain.maintenance.rules import approvals, maintenance_name, wanted_rules
 from sully.domain.maintenance.settings import MaintenanceSettings, settings_of
@@ -266,6 +266,9 @@ class DeviceMaintenanceController:
         for unit, pod in evictions:
             answer = await evict_for_drain(self._transport, pod)
             tracked.drains.answered(unit, answer, self._clock.now())
+            if isinstance(answer, PodEvicted):
+                about = reference(MAINTENANCES, tracked.maintenance)
+                self._recorder.event(about, "Normal", "Evicted", f"{unit}: evicted pod {pod}")
 
 
 def _later(now: datetime, *times: datetime | None) -> Result:

@@ -9,10 +9,12 @@ remembered that cannot be observed again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
+
+import msgspec
 
 from sully.api.resource.types import DeviceTaintRule
 from sully.api.sully.types import DeviceTaintPolicy
@@ -21,6 +23,7 @@ from sully.client.informers.informer import Informer, own_key
 from sully.client.transport import Key, Transport
 from sully.controllers.conditions import write_conditions
 from sully.controllers.devicetaintpolicies.proofs import RETRY, PolicyProofs
+from sully.controllers.devicetaintpolicies.queries import PrometheusQueries
 from sully.controllers.devicetaintpolicies.rules import RuleWriter
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.proofjobs import ProofJobs, owner_key
@@ -52,18 +55,17 @@ SHARE: Final = 10
 """One policy is decided in at most one of so many parts of the time."""
 
 
-@dataclass(slots=True)
-class _Tracked:
+class _Tracked(msgspec.Struct):
     """A policy since the controller started, or since its spec changed."""
 
     policy: DeviceTaintPolicy
     devices: PolicyDevices
     states: dict[str, DeviceState]
     storm_since: datetime | None
-    reported: dict[str, Any] = field(default_factory=dict)
+    reported: dict[str, Any] = msgspec.field(default_factory=dict)
     report_due: datetime | None = None
     decide_due: datetime | None = None
-    proof_problems: dict[str, str] = field(default_factory=dict)
+    proof_problems: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class DeviceTaintPolicyController:
@@ -81,6 +83,7 @@ class DeviceTaintPolicyController:
         recorder: EventRecorder,
         clock: Clock,
         jobs: ProofJobs | None = None,
+        queries: PrometheusQueries | None = None,
     ) -> None:
         self._policies = policies
         self._jobs = jobs
@@ -94,6 +97,9 @@ class DeviceTaintPolicyController:
         self._clock = clock
         self._tracked: dict[Key, _Tracked] = {}
         self._affected: Channel[Key] = Channel()
+        self._queries = queries
+        if queries is not None:
+            queries.notify = self._affected.send
         facts.on_change(self._facts_changed)
 
     def watches(self) -> Iterable[Watch[Any]]:
@@ -115,8 +121,13 @@ class DeviceTaintPolicyController:
         if policy is None or policy.metadata.deletion_timestamp is not None:
             # Its rules are deleted by garbage collection, or kept.
             self._tracked.pop(key, None)
+            if self._queries is not None:
+                self._queries.forget(key)
             return DONE
         tracked = self._track(key, policy)
+        if self._queries is not None:
+            self._queries.track(key, policy)
+            tracked.devices.queried(self._queries.results(key))
         if tracked.decide_due is not None and now < tracked.decide_due:
             return Result(requeue_after=tracked.decide_due - now)
         proofs = await self._proofs.outcomes(policy, tracked.states)

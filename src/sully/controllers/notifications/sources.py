@@ -10,13 +10,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from sully.api.resource.types import DeviceTaintRule, ResourceSlice
-from sully.api.sully.types import DeviceTaintPolicy
+from sully.api.sully.types import DeviceMaintenance, DeviceTaintPolicy
 from sully.client.informers.informer import Informer
 from sully.controllers.notifications.sender import Notifier
 from sully.domain.devicepolicies.rules import policy_name
 from sully.domain.devices.taints import NONE
+from sully.domain.maintenance.decisions import FINAL, RUNNING, SCHEDULED
 from sully.domain.notifications.kinds import (
     EVICTION_BEGUN,
+    MAINTENANCE_BEGUN,
+    MAINTENANCE_ENDED,
     POLICY_STORM,
     REPLACEMENT_UNSCHEDULABLE,
     TAINT_SET,
@@ -74,6 +77,24 @@ class NotificationSources:
                 self._notifier.publish(POLICY_STORM, f"DeviceTaintPolicy/{_name(new)}", text)
 
         policies.on_change(changed)
+
+    def follow_maintenances(self, maintenances: Informer[DeviceMaintenance]) -> None:
+        """Publish maintenances that begin and end."""
+
+        def changed(old: DeviceMaintenance | None, new: DeviceMaintenance | None) -> None:
+            if new is None or not maintenances.synced:
+                return
+            phase, status = new.status.phase, new.status
+            if old is None or old.status.phase == phase:
+                return
+            about = f"DeviceMaintenance/{_name(new)}"
+            if phase == RUNNING and old.status.phase in ("", SCHEDULED):
+                self._notifier.publish(MAINTENANCE_BEGUN, about, f"{status.selected} devices")
+            elif phase in FINAL:
+                text = f"{phase}: {status.done} of {status.total} done"
+                self._notifier.publish(MAINTENANCE_ENDED, about, text)
+
+        maintenances.on_change(changed)
 
     def follow_pods(self, pods: Informer[Pod]) -> None:
         """Publish evictions, and replacements that are unschedulable."""

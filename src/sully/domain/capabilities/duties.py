@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
+
 from sully.domain.capabilities.offers import (
     DEVICE_POLICIES,
     DEVICES,
@@ -79,8 +81,7 @@ class ControllerChoice:
     """Whether it runs if the flag --controllers names it."""
 
 
-@dataclass(frozen=True, slots=True)
-class EvictorChoice:
+class EvictorChoice(msgspec.Struct, frozen=True):
     """Which evictor runs, and why."""
 
     sully: bool

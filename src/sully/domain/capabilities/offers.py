@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 DEVICES = "resource.k8s.io"
 OURS = "sully.dev"
 HUB = "cluster.open-cluster-management.io"
@@ -40,8 +42,7 @@ Fields = Mapping[str, frozenset[str]]
 """The fields of types, by the name of the type."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answers:
+class Answers(msgspec.Struct, frozen=True, kw_only=True):
     """The discovery documents of a server."""
 
     git_version: str

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from sully.domain.devicepolicies.limits import Budget, Groups, storm_start
@@ -79,8 +80,7 @@ class Decision:
         return min((time for time in times if time is not None), default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyContext:
+class PolicyContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a decision depends on besides the devices."""
 
     groups: Groups
@@ -164,8 +164,7 @@ def _looks(settings: PolicySettings, state: DeviceState, now: datetime) -> Itera
             yield hold_ends
 
 
-@dataclass(frozen=True, slots=True)
-class _Gate:
+class _Gate(msgspec.Struct, frozen=True):
     """Lets steps begin, one device after the other."""
 
     settings: PolicySettings

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+import msgspec
+
 from sully.api.sully.durations import duration
 from sully.api.sully.types import (
     DeviceTaintPolicy,
@@ -34,8 +36,7 @@ class Step:
     min_severity: int = MINOR
 
 
-@dataclass(frozen=True, slots=True)
-class Flaps:
+class Flaps(msgspec.Struct, frozen=True):
     """How many faults within which time make a device flapping."""
 
     count: int
@@ -52,16 +53,14 @@ class Limit:
     """The class or the attribute, for scopes that have one."""
 
 
-@dataclass(frozen=True, slots=True)
-class StormLimit:
+class StormLimit(msgspec.Struct, frozen=True):
     """How many devices with new faults within which time are a storm."""
 
     devices: int | str
     within: timedelta
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolicySettings:
+class PolicySettings(msgspec.Struct, frozen=True, kw_only=True):
     """What a policy specifies, apart from which devices and faults it is about."""
 
     steps: tuple[Step, ...]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from sully.api.sully.types import DeviceTaintPolicyDevice as DeviceState
@@ -53,8 +54,7 @@ class Observation:
     """Why there is none, although it is wanted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(msgspec.Struct, frozen=True):
     """Something that happened to a device, for an event."""
 
     reason: str

@@ -9,6 +9,7 @@ from sully.machinery.errors import (
     ApiError,
     InternalError,
     method_not_allowed,
+    route_not_found,
 )
 from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger
@@ -141,16 +142,18 @@ class HttpApp:
             await backup.serve(http_request, self.api.store)
         elif page is None:
             await http_request.respond(404, NOT_FOUND, TEXT)
-        elif http_request.method not in ("GET", "HEAD"):
+        elif http_request.method not in ("GET", "HEAD") and not _takes_any_method(path):
             raise method_not_allowed()
         else:
             await page(http_request)
 
     async def _public(self, http_request: HttpRequest) -> None:
         if http_request.path.rstrip("/") == "/version":
+            if http_request.method not in ("GET", "HEAD"):
+                raise method_not_allowed()
             await pages.version(http_request)
         elif http_request.path.startswith("/version/"):
-            await http_request.respond(404, NOT_FOUND, TEXT)
+            raise route_not_found()
         else:
             await self.health.serve(http_request)
 
@@ -162,6 +165,12 @@ class HttpApp:
         if path in self.documents:
             return self.documents[path].respond
         return self._documents.page(path)
+
+
+def _takes_any_method(path: str) -> bool:
+    """Report whether a page looks at no method: the list of groups, a group, and OpenAPI."""
+    first, *rest = path.strip("/").split("/")
+    return first == "openapi" or (first == "apis" and len(rest) < 2)
 
 
 def forget_frames(error: BaseException) -> None:

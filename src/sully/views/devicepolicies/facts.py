@@ -90,6 +90,8 @@ class FactsView:
         conditions = tuple(one for found in claims.values() for one in found)
         if device is None:
             return DeviceFacts(allocated=bool(claims), conditions=conditions)
+        identity = identity_of(device, node_name(device))
+        reports = self._health.health(identity, now=now) if self._health.reports else ()
         return DeviceFacts(
             content=device.content,
             taints=tuple(
@@ -98,14 +100,8 @@ class FactsView:
             allocated=bool(claims),
             conditions=conditions,
             node=self.node(device),
-            health=tuple(
-                health
-                for _, health in self._health.health(
-                    identity_of(device, node_name(device)), now=now
-                )
-            )
-            if self._health.reports
-            else (),
+            health=tuple(health for _, health in reports),
+            identity=identity,
         )
 
     def expire(self, now: datetime) -> datetime | None:

@@ -20,6 +20,7 @@ from sully.domain.devicepolicies.partitions import (
     consumption_of,
     propagated,
 )
+from sully.domain.devicepolicies.prometheus import QueryResult
 from sully.domain.devicepolicies.rules import device_id
 from sully.domain.devicepolicies.selection import PolicySelector, groups_of
 from sully.domain.devicepolicies.settings import settings_of
@@ -50,6 +51,7 @@ class PolicyDevices:
         self._sizes: Counter[Group] = Counter()
         self._total = 0
         self._changed: set[PoolId] = set()
+        self._queries: Mapping[str, QueryResult] = {}
         self.changed(facts.pools())
 
     def changed(self, pools: Iterable[PoolId]) -> bool:
@@ -63,6 +65,12 @@ class PolicyDevices:
         fresh = not concerned <= self._changed
         self._changed |= concerned
         return fresh
+
+    def queried(self, results: Mapping[str, QueryResult]) -> None:
+        """Take the results of queries, by source; if they differ, evaluate all devices again."""
+        if results != self._queries:
+            self._queries = dict(results)
+            self.changed(self._facts.pools())
 
     def update(self, now: datetime) -> None:
         """Evaluate what may have changed."""
@@ -124,7 +132,7 @@ class PolicyDevices:
             self._note(id_, Observation(known=False), choice.problem)
         if not choice.selected:
             return None
-        faults, problems = active_faults(self._policy.spec.sources, facts)
+        faults, problems = active_faults(self._policy.spec.sources, facts, self._queries)
         if faults or problems:
             identity = self._selector.identity(facts.content)
             seen = Observation(faults=faults, known=not problems, identity=identity)
@@ -138,7 +146,9 @@ class PolicyDevices:
         names = self._selector.names
         if not names_match(names, id_):
             return
-        faults, _ = active_faults(self._policy.spec.sources, self._facts.facts(id_, now))
+        faults, _ = active_faults(
+            self._policy.spec.sources, self._facts.facts(id_, now), self._queries
+        )
         if faults and not self._needs_content():
             self._note(id_, Observation(faults=faults, known=False))
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TypeVar
+
+import msgspec
 
 from sully.api.resource.types import DeviceTaint
 from sully.client.objects import key_of
@@ -21,8 +22,7 @@ _MIRROR = "kubernetes.io/config.mirror"
 """The annotation of pods that the kubelet runs by itself: deleting them has no effect."""
 
 
-@dataclass(frozen=True, slots=True)
-class DrainedDevices:
+class DrainedDevices(msgspec.Struct, frozen=True):
     """Devices that are drained, and which pods on them are left alone."""
 
     devices: frozenset[DeviceId]

@@ -36,6 +36,7 @@ __all__ = [
     "DeviceTaintPolicyHealth",
     "DeviceTaintPolicyLimit",
     "DeviceTaintPolicyNodeTaint",
+    "DeviceTaintPolicyPrometheus",
     "DeviceTaintPolicySelector",
     "DeviceTaintPolicySource",
     "DeviceTaintPolicySpec",
@@ -256,6 +257,17 @@ class DeviceTaintPolicyNodeTaint(Wire, frozen=True, kw_only=True):
     effect: str = ""
 
 
+class DeviceTaintPolicyPrometheus(Wire, frozen=True, kw_only=True):
+    """A query to a Prometheus server."""
+
+    url: str
+    query: str
+    interval: str = ""
+    timeout: str = ""
+    ca_bundle: str = ""
+    labels: dict[str, str] = field(default_factory=dict)
+
+
 class DeviceTaintPolicySource(Wire, frozen=True, kw_only=True):
     """One kind of fault."""
 
@@ -267,6 +279,7 @@ class DeviceTaintPolicySource(Wire, frozen=True, kw_only=True):
     device_health: DeviceTaintPolicyHealth | None = None
     node_condition: DeviceTaintPolicyCondition | None = None
     node_taint: DeviceTaintPolicyNodeTaint | None = None
+    prometheus: DeviceTaintPolicyPrometheus | None = None
     not_published: bool = False
 
 

@@ -60,7 +60,7 @@ CONTROLLERS: dict[str, tuple[Obj, ...]] = {
     ),
     "device-metrics-controller": (
         on("core", "pods", READ),
-        on("sully.dev", "devicetaintpolicies", READ),
+        on("sully.dev", "devicemaintenances devicetaintpolicies", READ),
         on(RESOURCE, "deviceclasses devicetaintrules resourceslicepatches resourceslices", READ),
         on(RESOURCE, "resourceclaims", READ),
     ),
