@@ -129,9 +129,10 @@ async def test_a_session_ends_with_its_credential() -> None:
         ref = ResourceRef("", "v1", "serviceaccounts", "default", "leaver")
         await page.plane.direct().call("delete", ref)
         gone = await browser.get("/api/explain?kind=node&name=n")
+        after = await browser.get("/api/session")
 
-        assert gone.code == 401
-        assert (await browser.get("/api/session")).code == 401
+        assert (gone.code, after.code) == (401, 401)
+        assert after.json == {"error": "no session"}
 
 
 FORGED: tuple[dict[str, str], ...] = (

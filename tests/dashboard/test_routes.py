@@ -344,3 +344,24 @@ async def test_a_server_that_stops_makes_the_page_stale() -> None:
         answer = await browser.get("/api/explain?kind=node&name=node-7")
 
     assert answer.code == 503
+
+
+async def test_a_viewer_is_told_what_it_may_not_list() -> None:
+    slices = {
+        "apiGroups": ["resource.k8s.io"],
+        "resources": ["resourceslices", "deviceclasses", "devicetaintrules"],
+        "verbs": ["get", "list", "watch"],
+    }
+    async with fleet() as (page, _):
+        browser = Browser(page.app)
+        await browser.login(token=await page.token("reader", slices))
+        await ask(browser, "pending")
+        viewer = next(x for x in page.app.sessions.viewers() if x.user.endswith(":reader"))
+        subscription = viewer.live.subscribe()
+        events = [await subscription.next(1.0) for _ in range(4)]
+
+    fleet_event, hidden = (
+        json.loads((x or b"").split(b"data: ")[1]) for x in (events[0], events[3])
+    )
+    assert {row["s"] for row in fleet_event["devices"]} == {"unknown"}
+    assert {"pods", "resourceclaims", "nodes"} <= set(hidden)

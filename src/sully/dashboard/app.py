@@ -159,6 +159,8 @@ class Dashboard:
             raise HttpError(405, "method not allowed")
         viewer, session = self._authenticated(request)
         if name == "session":
+            # Rights may have changed since the page was opened.
+            await self._as(viewer, viewer.refresh())
             return json_response(self._session_document(viewer, session))
         if name not in self._routes.answers:
             raise HttpError(404, "not found")

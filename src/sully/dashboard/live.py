@@ -166,6 +166,8 @@ class Live:
         subscription.put(encode("fleet", {"devices": rows, "now": self._clock.now()}))
         subscription.put(encode("pending", self.pending))
         subscription.put(encode("stale", {"since": self._stale_since}))
+        hidden = [gap.kind.plural for gap in self.caches.gaps if gap.reason == "not allowed"]
+        subscription.put(encode("hidden", sorted(hidden)))
         self._subscriptions.add(subscription)
         return subscription
 

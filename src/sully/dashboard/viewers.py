@@ -6,6 +6,7 @@ Sessions of the same credential share a viewer, so ten open pages are one set of
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -27,6 +28,8 @@ _REVIEWS: Kind[dict[str, Any]] = Kind(
 _ACCESS: Kind[dict[str, Any]] = Kind(
     "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", dict, False
 )
+REFRESH_SECONDS = 10.0
+"""How old the rights of a viewer may be when a page is opened."""
 RIGHTS = {
     "taint": ("create", "resource.k8s.io", "devicetaintrules", ""),
     "change": ("patch", "resource.k8s.io", "devicetaintrules", ""),
@@ -48,9 +51,16 @@ class Viewer:
     user: str = ""
     groups: tuple[str, ...] = ()
     rights: dict[str, bool] = field(default_factory=dict)
+    identified: float = float("-inf")
+    """When user and rights were read."""
     state: dict[str, Any] = field(default_factory=dict)
     """What routes keep for a viewer, such as drains that run."""
     tasks: set[asyncio.Task[Any]] = field(default_factory=set)
+
+    async def refresh(self) -> None:
+        """Find it out again, unless that was just done."""
+        if self.clock.monotonic() > self.identified + REFRESH_SECONDS:
+            await self.identify()
 
     async def identify(self) -> None:
         """Find out who the user is and what it may do; raises Unauthorized."""
@@ -64,6 +74,7 @@ class Viewer:
             self.user = ""
         names = list(RIGHTS)
         self.rights = dict(zip(names, await asyncio.gather(*map(self._may, names)), strict=True))
+        self.identified = self.clock.monotonic()
 
     async def _may(self, name: str) -> bool:
         verb, group, resource, subresource = RIGHTS[name]
@@ -114,9 +125,8 @@ class Viewers:
         """Return the viewer with a token; raises Unauthorized."""
         credentials = FixedCredentials(Credential(token=token))
         # Not as somebody else, even if the dashboard itself was started so.
-        return await self._enter(
-            f"token:{token}", replace(self._access, credentials=credentials, headers={})
-        )
+        key = hashlib.sha256(token.encode()).hexdigest()
+        return await self._enter(key, replace(self._access, credentials=credentials, headers={}))
 
     async def _enter(self, key: str, access: Access) -> Viewer:
         viewer = self._viewers.get(key)

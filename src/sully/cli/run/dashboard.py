@@ -1,6 +1,7 @@
 """`sully dashboard`: serve the dashboard on this machine, in front of any cluster."""
 
 import asyncio
+import os
 import signal
 import socket
 from functools import partial
@@ -54,7 +55,7 @@ def dashboard(options: Options) -> int:
         listening = socket.create_server((_HOST, options.port))
     except OSError as error:
         raise CommandError(
-            f"cannot listen on {_HOST}:{options.port}: {(error.strerror or str(error)).lower()}\n"
+            f"cannot listen on {_HOST}:{options.port}: {os.strerror(error.errno or 0).lower()}\n"
             "  use another --port"
         ) from error
     with listening:

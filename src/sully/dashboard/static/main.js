@@ -90,10 +90,13 @@ function Shell({ session, leave }) {
 
 /** Says when what is shown may be out of date. */
 function Freshness() {
+  const hidden = useStore((s) => s.hidden);
   const connected = useStore((s) => s.connected);
   const stale = useStore((s) => s.staleSince);
   const loaded = useStore((s) => s.loaded);
-  if (connected && !stale) return html`<div role="status" class="hidden">${loaded ? "Live" : ""}</div>`;
+  if (connected && !stale) return hidden.length
+    ? html`<div role="status" class="stale">You may not list ${hidden.join(", ")}; what is shown does not include them.</div>`
+    : html`<div role="status" class="hidden">${loaded ? "Live" : ""}</div>`;
   const text = stale ? "The API server does not answer." : loaded ? "The connection to the dashboard is lost." : "Connecting.";
   return html`<div role="status" class="stale">${text} ${loaded && html`What is shown is stale, since ${stale ? html`<${When} time=${stale} />` : html`<${When} time=${new Date(store.lastHeard).toISOString()} />`}.`}</div>`;
 }

@@ -14,6 +14,8 @@ export const store = {
   problem: "",
   /** Since when the API server does not answer, as the dashboard knows. */
   staleSince: "",
+  /** Kinds that the viewer may not list. @type {string[]} */
+  hidden: [],
   connected: false,
   lastHeard: 0,
   /** Raised with every change of devices. */
@@ -78,6 +80,7 @@ const handlers = {
     for (const kind of data) store.kinds = { ...store.kinds, [kind]: (store.kinds[kind] || 0) + 1 };
   },
   stale: (data) => (store.staleSince = data.since),
+  hidden: (data) => (store.hidden = data),
   loading: (data) => (store.problem = data.error),
   beat: () => {},
 };

@@ -1,0 +1,45 @@
+"""`sully dashboard` as far as it needs no browser: its port and its hosts."""
+
+from __future__ import annotations
+
+import socket
+
+import aiohttp
+import pytest
+
+from cli.commandlines import parsed
+from dashboard.page import Page, dashboard
+from sully.cli.command import CommandError
+from sully.cli.run.dashboard import dashboard as command
+from sully.dashboard.serving import serving
+
+
+async def _get(page: Page, listening: socket.socket, path: str, host: str) -> tuple[int, str]:
+    port = listening.getsockname()[1]
+    async with (
+        serving(page.app, listening),
+        aiohttp.ClientSession() as client,
+        client.get(f"http://127.0.0.1:{port}{path}", headers={"Host": host}) as answer,
+    ):
+        return answer.status, await answer.text()
+
+
+@pytest.mark.parametrize(("host", "code"), [("127.0.0.1:1", 200), ("evil.example:1", 421)])
+async def test_it_is_served_for_its_own_hosts(host: str, code: int) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        async with dashboard(hosts=["127.0.0.1:1"]) as page:
+            status, text = await _get(page, listening, "/dashboard/", host)
+
+    assert status == code
+    assert ("<title>Sully</title>" in text) == (code == 200)
+
+
+def test_a_port_that_is_in_use() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        with pytest.raises(CommandError) as failed:
+            command.callback(parsed("dashboard", "--port", port))  # type: ignore[misc]  # it has one
+
+    assert str(failed.value) == (
+        f"cannot listen on 127.0.0.1:{port}: address already in use\n  use another --port"
+    )
