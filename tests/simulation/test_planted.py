@@ -14,7 +14,7 @@ QUICK = (
     "drop an event of a watch",
     "ignore tolerations",
 )
-"""The first seed finds these, so they cost little."""
+"""Few seeds find these, so they cost little."""
 
 
 @pytest.mark.parametrize("mutation", ALL.values(), ids=ALL)

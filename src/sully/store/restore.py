@@ -103,12 +103,13 @@ def unpack(archive: Path, folder: Path) -> Manifest:
 
 def _read_manifest(archive: Path, members: tarfile.TarFile) -> Manifest:
     first = members.next()
-    content = members.extractfile(first) if first and first.name == MANIFEST else None
+    is_manifest = first is not None and first.isfile() and first.name == MANIFEST
+    content = members.extractfile(first) if first is not None and is_manifest else None
     if content is None or first is None or first.size > _MAX_MANIFEST:
         raise BackupError(f"{archive} is not a backup of `sully backup`")
     try:
         manifest = msgspec.json.decode(content.read(), type=Manifest)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise BackupError(f"{archive} is damaged: {error}") from error
     if manifest.format > ARCHIVE_FORMAT:
         raise BackupError(
