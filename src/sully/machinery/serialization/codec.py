@@ -333,7 +333,7 @@ def _dumper() -> Any:
     import yaml
 
     base = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    dumper = type("Dumper", (base,), {})
+    dumper: Any = type("Dumper", (base,), {})
     dumper.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^[yYnN]$"), list("yYnN"))
     return dumper
 
