@@ -111,7 +111,7 @@ def _overview(resource: ResourceType) -> tuple[str, ...]:
 
 def _subresources(resource: ResourceType) -> list[str]:
     optional = [("status", resource.status is not None), ("scale", resource.scale)]
-    return [name for name, there in optional if there] + sorted(resource.connect)
+    return [name for name, there in optional if there] + sorted({*resource.connect, *resource.parts})
 
 
 def _title(resource: ResourceType) -> str:
