@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from manifests import pod_spec
 from sully.api.resource.types import (
@@ -18,7 +18,7 @@ from sully.api.resource.types import (
     DeviceClassSpec,
     DeviceSelector,
 )
-from sully.app import Config, ControlPlane, running
+from sully.app import ControlPlane
 from sully.client.direct import DirectTransport
 from sully.client.events import EVENTS, EventRecorder, reference
 from sully.client.http.transport import HttpTransport
@@ -44,12 +44,16 @@ from sully.machinery.errors import (
 from sully.machinery.meta import ObjectMeta, Wire
 from sully.runtime.clock import SystemClock
 from sully.runtime.workqueue import WorkQueue
+from sully.testing.cluster import in_process
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 Obj = dict[str, Any]
 
 # Secrets, because the control plane makes none of its own.
 SECRETS: Kind[Obj] = Kind("", "v1", "secrets", "Secret", dict)
 PODS: Kind[Obj] = Kind("", "v1", "pods", "Pod", dict)
+NAMESPACES: Kind[Obj] = Kind("", "v1", "namespaces", "Namespace", dict, namespaced=False)
 SERVICE_ACCOUNTS: Kind[Obj] = Kind("", "v1", "serviceaccounts", "ServiceAccount", dict)
 # Classes, because no controller writes to them.
 CLASSES = Kind(
@@ -65,13 +69,17 @@ class SecretNames(Wire, frozen=True, kw_only=True):
     metadata: ObjectMeta
 
 
-@pytest.fixture
-async def plane(tmp_path: Path) -> AsyncIterator[ControlPlane]:
-    async with running(Config(tmp_path, port=0, store="memory")) as made:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def plane() -> AsyncIterator[ControlPlane]:
+    """Run a control plane for all tests: each removes what it made."""
+    async with in_process() as made, DirectTransport(made.direct()) as admin:
+        await admin.create(NAMESPACES, {"metadata": {"name": "team"}})
+        account = {"metadata": {"name": "tester", "namespace": "default"}}
+        await admin.create(SERVICE_ACCOUNTS, account)
         yield made
 
 
-@pytest.fixture(params=["direct", "http"])
+@pytest_asyncio.fixture(loop_scope="module", params=["direct", "http"])
 async def transport(
     request: pytest.FixtureRequest, plane: ControlPlane
 ) -> AsyncIterator[Transport]:
@@ -82,6 +90,12 @@ async def transport(
     )
     async with made:
         yield made
+        for kind in (SECRETS, PODS, EVENTS):
+            for namespace in ("default", "team"):
+                await made.delete_collection(
+                    kind, namespace, options=DeleteOptions(grace_period_seconds=0)
+                )
+        await made.delete_collection(CLASSES, "")
 
 
 def secret(name: str = "m", *, namespace: str = "default", **more: Any) -> Obj:
@@ -94,8 +108,6 @@ POD = Key("default", "p")
 
 async def create_pod(transport: Transport) -> None:
     """Create a pod that is on a node, so that deleting it takes time."""
-    account = {"metadata": {"name": "tester", "namespace": "default"}}
-    await transport.create(SERVICE_ACCOUNTS, account)
     spec = pod_spec(nodeName="n", serviceAccountName="tester")
     await transport.create(PODS, {"metadata": POD._asdict(), "spec": spec})
 
@@ -343,12 +355,8 @@ async def test_refusal(case: Refused, transport: Transport) -> None:
 class TestCollections:
     """Listing and deleting many."""
 
-    @pytest.fixture(autouse=True)
+    @pytest_asyncio.fixture(autouse=True, loop_scope="module")
     async def _secrets(self, transport: Transport) -> None:
-        await transport.create(
-            Kind("", "v1", "namespaces", "Namespace", dict, namespaced=False),
-            {"metadata": {"name": "team"}},
-        )
         for name, label in zip("abcde", "xyxyx", strict=True):
             await transport.create(SECRETS, secret(name, metadata={"labels": {"l": label}}))
         await transport.create(SECRETS, secret("f", namespace="team"))

@@ -8,6 +8,7 @@ _HANDED_ON = "the agents of clusters get it, and nobody can give what he does no
 _CHECKED = "no request of its own: the server asks for it while it takes another one"
 _COUNTED = "an event is counted on when it repeats, which differs from run to run"
 _CUSTOM = "where patches are custom resources: in a cluster that is not ours (test_foreign.py)"
+_NOTIFIED = "only where notifications are configured (controllers/notifications/test_sources.py)"
 _OWNERS = (
     "no request of its own: servers that check who may block the deletion of an owner ask for it"
 )
@@ -57,6 +58,13 @@ UNUSED: dict[str, str] = {
     "sully:deviceconflicts: watch resourceslicepatches.resource.k8s.io": _TWICE,
     "sully:deviceconflicts: watch resourceslicepatches.sully.dev": _TWICE,
     "sully:deviceconflicts: watch resourceslices.resource.k8s.io": _TWICE,
+    "sully:devicemaintenances: list resourceslicepatches.sully.dev": _CUSTOM,
+    "sully:devicemaintenances: patch events": _COUNTED,
+    "sully:devicemaintenances: watch resourceslicepatches.sully.dev": _CUSTOM,
+    "sully:devicemetrics: list devicemaintenances.sully.dev": _NOTIFIED,
+    "sully:devicemetrics: list resourceslicepatches.sully.dev": _CUSTOM,
+    "sully:devicemetrics: watch devicemaintenances.sully.dev": _NOTIFIED,
+    "sully:devicemetrics: watch resourceslicepatches.sully.dev": _CUSTOM,
     "sully:devicetaintpolicies: list resourceslicepatches.sully.dev": _CUSTOM,
     "sully:devicetaintpolicies: patch events": _COUNTED,
     "sully:devicetaintpolicies: watch resourceslicepatches.sully.dev": _CUSTOM,

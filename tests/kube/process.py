@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import TextIO
 
 from e2e.raw import Raw
-from sully.testing.forkserver import run
+from sully.testing.forkserver import run, start_module
 from sully.testing.patience import PATIENCE
 
 TESTS = Path(__file__).parents[1]
@@ -64,12 +63,12 @@ def foreign(*flags: str) -> Iterator[Foreign]:
         tempfile.TemporaryDirectory(prefix="sully-") as name,
         (Path(name) / "log").open("w") as log,
     ):
-        child = subprocess.Popen(
-            [sys.executable, "-m", "kube.server", "--data-dir", name, *flags],
+        child = start_module(
+            *("kube.server", "--data-dir", name, *flags),
+            folder=TESTS,
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
-            env={**os.environ, "PYTHONPATH": str(TESTS)},
         )
         try:
             url = _ready(child, Path(name) / "log")

@@ -10,7 +10,7 @@ import pytest
 
 from sully import __version__
 from sully.testing import forkserver
-from sully.testing.forkserver import COMMAND, run, start
+from sully.testing.forkserver import COMMAND, run, start, start_module
 
 
 def started(*arguments: str, given: str | None = None) -> tuple[int, str, str]:
@@ -43,6 +43,17 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 @pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
 def test_same_output_and_exit_code(arguments: tuple[str, ...]) -> None:
     assert forked(*arguments) == started(*arguments)
+
+
+def test_output_that_cannot_be_written_is_reported() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = run("version", stdout=full)
+        alone = subprocess.run(
+            [*COMMAND, "version"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+
+    assert (done.returncode, done.stderr) == (alone.returncode, alone.stderr)
+    assert "No space left on device" in done.stderr
 
 
 def test_environment_is_replaced(tmp_path: Path) -> None:
@@ -121,6 +132,25 @@ def test_what_a_fork_cannot_do_starts_an_interpreter(more: dict[str, str]) -> No
 
     assert b"sully.cli.main" in words
     assert printed.startswith(f"sully {__version__}")
+
+
+PRINTS = """
+import os, sys
+print(sys.argv[1:], os.getcwd(), __name__, "sully.app" in sys.modules)
+sys.exit(3)
+"""
+
+
+def test_a_module_of_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "prints.py").write_text(PRINTS)
+    with start_module(
+        *("prints", "a", "b"), folder=tmp_path, cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    ) as child:
+        printed, _ = child.communicate()
+
+    assert child.returncode == 3
+    # Sully is loaded already.
+    assert printed == f"['a', 'b'] {tmp_path} __main__ True\n"
 
 
 def test_the_function_before_a_start_is_called(tmp_path: Path) -> None:

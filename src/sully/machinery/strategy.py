@@ -72,8 +72,7 @@ class DeferredWorkError(Exception):
         self.work = work
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(msgspec.Struct, frozen=True):
     """One column of the printed table. `cell` gets the hub object and now."""
 
     name: str
@@ -175,8 +174,7 @@ class Version:
     scale_paths: "ScalePaths | None" = None
 
 
-@dataclass(frozen=True, slots=True)
-class ScalePaths:
+class ScalePaths(msgspec.Struct, frozen=True):
     """Where a custom resource has the fields of its scale, as names on the way to them."""
 
     replicas: tuple[str, ...]

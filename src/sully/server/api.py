@@ -5,8 +5,8 @@ check and every error.
 """
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
 
+import msgspec
 from msgspec.structs import replace
 
 from sully.api.core.pods.binding import BINDING
@@ -49,8 +49,7 @@ from sully.server.storage.watching import Random, WatchChange, Watcher
 from sully.store.base import Record, Store
 
 
-@dataclass(frozen=True, slots=True)
-class Env:
+class Env(msgspec.Struct, frozen=True):
     """The environment: the clock, identifiers, randomness."""
 
     clock: Clock

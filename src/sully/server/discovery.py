@@ -9,7 +9,6 @@ openapi/ describes what the kinds look like.
 import base64
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -51,8 +50,7 @@ _GROUP_ORDER = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Subresource:
+class Subresource(msgspec.Struct, frozen=True):
     """A subresource and its kind; group and version are empty where the parent's hold."""
 
     name: str
@@ -276,8 +274,7 @@ def _response_kind(group: str, version: str, kind: str) -> Obj:
     return {"group": group, "version": version, "kind": kind}
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(msgspec.Struct, frozen=True):
     """An encoded document with its ETag, quotes included."""
 
     body: bytes

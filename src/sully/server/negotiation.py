@@ -1,8 +1,9 @@
 """Content negotiation: JSON, YAML or protobuf; the object, its metadata only, or a table."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+import msgspec
 
 from sully.machinery.errors import BadRequest, NotAcceptable
 from sully.machinery.fields import Path
@@ -19,8 +20,7 @@ REPRESENTATIONS = (JSON, YAML, PROTOBUF)
 _STREAMS = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(msgspec.Struct, frozen=True):
     """The negotiated form of a response."""
 
     media: str = JSON

@@ -6,7 +6,7 @@ layer or from the in-process transport alike.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from urllib.parse import unquote
 
 import msgspec
@@ -18,14 +18,13 @@ from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import ResourceType
 
 
-@dataclass(frozen=True, slots=True)
-class User:
+class User(msgspec.Struct, frozen=True):
     """A user and its groups."""
 
     name: str
     groups: tuple[str, ...] = ()
     uid: str = ""
-    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    extra: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

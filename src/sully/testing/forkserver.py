@@ -5,6 +5,9 @@ with start("devices", "--watch", env={...}, stdout=subprocess.PIPE) as child:
 
 done = run("devices", "-o", "json")
 
+with start_module("fakes.driver", "--nodes", "2", folder=TESTS) as child:
+    ...
+
 As the fork server of `multiprocessing`: a process that has imported what commands need forks for
 each of them. A command is still a process of its own and a child of the caller, so signals, exit
 codes and waiting are those of `subprocess`. Only the imports are shared: they are most of the
@@ -23,6 +26,7 @@ import io
 import json
 import os
 import pkgutil
+import runpy
 import signal
 import socket
 import subprocess
@@ -31,18 +35,30 @@ import threading
 from collections.abc import Mapping
 from typing import Any, NamedTuple, NoReturn, TextIO
 
-COMMAND = (sys.executable, "-m", "sully.cli.main")
+_MAIN = "sully.cli.main"
+COMMAND = (sys.executable, "-m", _MAIN)
 _SET_CHILD_SUBREAPER = 36  # prctl(2)
 _MOST_BYTES = 1 << 20
 _UTF8 = ("", "C", "POSIX", "C.UTF-8", "C.utf8", "en_US.UTF-8")
 _LOCALE = ("LC_ALL", "LC_CTYPE", "LANG")
 _UNDERSTOOD = frozenset(("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"))
-_NOT_LOADED = ("sully.cli", "sully.testing", "sully.store.etcd")  # gRPC must not be forked
+_NOT_LOADED = ("sully.testing", "sully.store.etcd")  # gRPC must not be forked
+_IMPORTED_LATE = (
+    "aiohttp",
+    "apsw",
+    "encodings.idna",
+    "prometheus_client",
+    "structlog",
+    "uvloop",
+    "yaml",
+)
+"""What commands import when they run, not with their modules."""
 
 
 class _Order(NamedTuple):
     """A command to fork, as it is sent to the fork server."""
 
+    module: str
     arguments: list[str]
     environment: dict[str, str]
     directory: str
@@ -50,7 +66,7 @@ class _Order(NamedTuple):
 
 
 class ForkedProcess(subprocess.Popen[Any]):
-    """A `Popen` of a `sully` command that is forked where that makes no difference."""
+    """A `Popen` of a Python module that is forked where that makes no difference."""
 
     def _execute_child(self, args: list[str], *arguments: Any) -> None:
         # As `subprocess` passes them since Python 3.11.
@@ -58,13 +74,14 @@ class ForkedProcess(subprocess.Popen[Any]):
         stdin, to_stdin, from_stdout, stdout, from_stderr, stderr = arguments[9:15]
         gid, gids, uid, umask, new_session, group = arguments[16:]
         environment = dict(os.environ if env is None else env)
+        module, *words = args[len(COMMAND) - 1 :]
         changed = any(value is not None for value in (preexec, gid, gids, uid))
-        if changed or pass_fds or umask >= 0 or group != -1 or not _can_fork(environment):
+        if changed or pass_fds or umask >= 0 or group != -1 or not _can_fork(module, environment):
             start_new = super()._execute_child  # type: ignore[misc]  # private: not in the stubs
             start_new(args, *arguments)
             return
         directory = os.path.abspath(cwd or os.curdir)
-        order = _Order(args[len(COMMAND) :], environment, directory, bool(new_session))
+        order = _Order(module, words, environment, directory, bool(new_session))
         own = (stdin, stdout, stderr)
         streams = [number if fd == -1 else fd for number, fd in enumerate(own)]
         self.pid = _server().fork(order, streams)
@@ -76,6 +93,14 @@ class ForkedProcess(subprocess.Popen[Any]):
 def start(*arguments: str, **options: Any) -> ForkedProcess:
     """Start a command; the options are those of `subprocess.Popen`."""
     return ForkedProcess([*COMMAND, *arguments], **options)
+
+
+def start_module(
+    name: str, *arguments: str, folder: os.PathLike[str], **options: Any
+) -> ForkedProcess:
+    """Start a module of a folder, as `python -m`; the options are those of `Popen`."""
+    env = {**(options.pop("env", None) or os.environ), "PYTHONPATH": str(folder)}
+    return ForkedProcess([*COMMAND[:-1], name, *arguments], env=env, **options)
 
 
 def run(
@@ -93,9 +118,11 @@ def run(
     return subprocess.CompletedProcess(child.args, child.returncode, printed, failure)
 
 
-def _can_fork(environment: Mapping[str, str]) -> bool:
-    """Report whether a command in this environment would run no differently when it is forked."""
+def _can_fork(module: str, environment: Mapping[str, str]) -> bool:
+    """Report whether a module in this environment would run no differently when it is forked."""
     odd = {name for name in environment if name.startswith("PYTHON")} - _UNDERSTOOD
+    if module != _MAIN:
+        odd.discard("PYTHONPATH")  # for the module itself, not for those of Sully
     return (
         sys.platform == "linux"
         and all(environment.get(name, "") == os.environ.get(name, "") for name in (*odd, "TZ"))
@@ -159,7 +186,7 @@ def _load() -> None:
     for module in pkgutil.walk_packages(sully.__path__, "sully.", failed):
         if not module.name.startswith(_NOT_LOADED):
             importlib.import_module(module.name)
-    for name in ("aiohttp", "apsw", "uvloop", "yaml"):
+    for name in _IMPORTED_LATE:
         importlib.import_module(name)
 
 
@@ -218,15 +245,38 @@ def _text(number: int, mode: str) -> TextIO:
     )
 
 
-def _command(order: _Order) -> int:
+def _run(order: _Order) -> int:
+    if order.module != _MAIN:
+        sys.path[:0] = os.environ["PYTHONPATH"].split(os.pathsep)
+        sys.argv = [order.module, *order.arguments]
+        runpy.run_module(order.module, run_name="__main__", alter_sys=True)
+        return 0
+
     from sully.cli import main
 
     sys.argv = [str(main.__file__), *order.arguments]
     return main.program()
 
 
+def _end(code: int) -> NoReturn:
+    """End a forked process as an interpreter does, but without freeing what it has loaded.
+
+    To free it would copy every page that is shared with the fork server: most of the processor time
+    of a short command.
+    """
+    wait_for_threads = threading._shutdown  # type: ignore[attr-defined]  # private: not in the stubs
+    wait_for_threads()
+    atexit._run_exitfuncs()
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+    except (OSError, ValueError):
+        sys.exit(code)  # the interpreter reports it
+    os._exit(code)
+
+
 if __name__ == "__main__":
     with contextlib.closing(socket.socket(fileno=int(sys.argv[1]))) as served:
         ordered = _serve(served)
     if ordered is not None:
-        sys.exit(_command(ordered))
+        _end(_run(ordered))

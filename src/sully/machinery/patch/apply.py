@@ -7,9 +7,9 @@ lastapplied.py helps clients that migrate from client-side apply.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from sully.machinery.errors import ApiError, BadRequest, Conflict
@@ -47,8 +47,7 @@ Conflicts = dict[Owner, Tree]
 BEFORE_FIRST_APPLY = "before-first-apply"
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(msgspec.Struct, frozen=True):
     """Outcome of an apply.
 
     `object` holds no decision of decoding yet: it may contain nulls where something became empty.

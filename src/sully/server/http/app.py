@@ -31,6 +31,7 @@ from sully.server.http.placements import PlacementPages
 from sully.server.requests import check_timeout, parse_path
 
 _log = get_logger("server")
+AsgiApp = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 class HttpApp:
@@ -45,7 +46,7 @@ class HttpApp:
         *,
         body_seconds: float = BODY_SECONDS,
     ) -> None:
-        self._api = api
+        self.api = api
         self._body_seconds = body_seconds
         self._access = access or AccessControl(
             Authenticator(clock), api.authorizer, Limits(), clock, api.writer.ids
@@ -58,6 +59,8 @@ class HttpApp:
         self.health = HealthPages()
         self.documents: dict[str, pages.StaticPage] = {}
         self.placements: PlacementPages | None = None
+        self.mounts: dict[str, AsgiApp] = {}
+        """Other applications, by the prefix of their paths; they authenticate by themselves."""
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """Handle one connection event of ASGI."""
@@ -66,6 +69,10 @@ class HttpApp:
             return
         if scope["type"] != "http":
             return
+        for prefix, mounted in self.mounts.items():
+            if scope["path"] == prefix or scope["path"].startswith(f"{prefix}/"):
+                await mounted(scope, receive, send)
+                return
         await self._handle(HttpRequest(scope, receive, send, body_seconds=self._body_seconds))
 
     async def _handle(self, http_request: HttpRequest) -> None:
@@ -108,7 +115,7 @@ class HttpApp:
             await self.placements.serve(http_request, context)
             return
         try:
-            target = parse_path(self._api.scheme, path)
+            target = parse_path(self.api.scheme, path)
         except ApiError:
             # Without permission a client does not learn that the path does not exist.
             self._access.authorize(
@@ -132,7 +139,7 @@ class HttpApp:
         await self._access.take_seat(http_request, context, attributes)
         page = self._page(path)
         if path == backup.PATH:
-            await backup.serve(http_request, self._api.store)
+            await backup.serve(http_request, self.api.store)
         elif page is None:
             await http_request.respond(404, NOT_FOUND, TEXT)
         elif http_request.method not in ("GET", "HEAD") and not _takes_any_method(path):

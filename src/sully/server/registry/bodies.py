@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from sully.machinery.errors import ApiError, BadRequest, RequestEntityTooLarge, invalid
@@ -43,12 +43,11 @@ _NOT_SERVED = {
 _LEGACY_SCHEME = "pkg/api/legacyscheme/scheme.go:30"
 
 
-@dataclass(slots=True)
-class Body:
+class Body(msgspec.Struct):
     """A parsed body: a JSON value, the paths of repeated keys, and the bytes for error texts."""
 
     value: Any
-    repeated: list[str] = field(default_factory=list)
+    repeated: list[str] = msgspec.field(default_factory=list)
     raw: bytes = b""
 
     @property
@@ -59,8 +58,7 @@ class Body:
         return name if isinstance(name, str) else ""
 
 
-@dataclass(frozen=True, slots=True)
-class PatchText:
+class PatchText(msgspec.Struct, frozen=True):
     """How errors show what a patch made: the object, or of a strategic patch the patch."""
 
     shown: Callable[[], str]
@@ -72,8 +70,7 @@ class PatchText:
     """How errors name the object of an apply; empty for other patches."""
 
 
-@dataclass(slots=True)
-class Decoded:
+class Decoded(msgspec.Struct):
     """An object in the hub version with warnings about its fields."""
 
     obj: Obj
@@ -419,8 +416,7 @@ def patched_request(objects: Objects, request: Request, patched: Obj, patch: Pat
     return replace(request, target=replace(target, version=sent.version))
 
 
-@dataclass(frozen=True, slots=True)
-class SentKind:
+class SentKind(msgspec.Struct, frozen=True):
     """The kind and version of a body, which may leave them out."""
 
     kind: str

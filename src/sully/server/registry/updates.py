@@ -5,9 +5,10 @@ process on the same store, and then the decision is repeated.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+
+import msgspec
 
 from sully.machinery.errors import (
     BadRequest,
@@ -221,8 +222,7 @@ class Updater:
         return Result(self._writer.objects.live(stored), stored, warnings=pending.warnings)
 
 
-@dataclass(slots=True)
-class _PendingUpdate:
+class _PendingUpdate(msgspec.Struct):
     """One computed update, not yet written."""
 
     obj: Obj

@@ -1,7 +1,8 @@
 """Reading: one object, or a list at one consistent state, in pages."""
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from sully.machinery.compat import Compat
 from sully.machinery.errors import (
@@ -26,8 +27,7 @@ NO_MATCH_WITH_CONTINUE = "resourceVersionMatch is forbidden when continue is pro
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 
 
-@dataclass(slots=True)
-class Listing:
+class Listing(msgspec.Struct):
     """One page of a list."""
 
     records: list[Record]

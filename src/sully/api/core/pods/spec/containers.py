@@ -1,8 +1,9 @@
 """What is wrong with the containers of a pod."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from sully.api.core.checks import Errors, dns_label, one_of
 from sully.api.core.pods.defaults import PROBES
@@ -33,8 +34,7 @@ _NOT_EPHEMERAL = (
 _ONLY_SIDECARS = "may not be set for init containers without restartPolicy=Always"
 
 
-@dataclass(frozen=True, slots=True)
-class PodNames:
+class PodNames(msgspec.Struct, frozen=True):
     """The names of volumes and claims that containers of a pod can use."""
 
     volumes: Collection[str]
