@@ -22,8 +22,10 @@ from urllib.parse import quote, urlencode
 import aiohttp
 from yarl import URL
 
-from embedded import embedded
+from embedded import SCHEME, embedded
+from sully.api import build_scheme
 from sully.app import ADMIN, ControlPlane
+from sully.machinery.compat import Compat
 from sully.runtime.clock import Clock
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
@@ -230,10 +232,13 @@ async def connected(
 class Asgi(Caller):
     """Calls to the application itself; as a member of system:masters, unless `user` is changed."""
 
-    def __init__(self, store: Store, clock: Clock, ids: Ids | None = None) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, ids: Ids | None = None, *, strict: bool = False
+    ) -> None:
         self.user = ADMIN
         self.store = store
-        self.api = embedded(store, clock, ids=ids)
+        scheme = build_scheme(Compat.KUBERNETES) if strict else SCHEME
+        self.api = embedded(store, clock, ids=ids, scheme=scheme, strict=strict)
         self.app = HttpApp(self.api, clock, RequestCounter(Metrics()))
 
     async def _exchange(

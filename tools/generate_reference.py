@@ -114,7 +114,8 @@ def _overview(resource: ResourceType) -> tuple[str, ...]:
 
 def _subresources(resource: ResourceType) -> list[str]:
     optional = [("status", resource.status is not None), ("scale", resource.scale)]
-    return [name for name, there in optional if there] + sorted(resource.connect)
+    others = sorted({*resource.connect, *resource.parts})
+    return [name for name, there in optional if there] + others
 
 
 def _title(resource: ResourceType) -> str:

@@ -116,7 +116,7 @@ YAML_CASES = {
     ),
     "exponents": Case(b"[1e3, 1.5E-2, 2.0, 1e400x]", [1000, 0.015, 2, "1e400x"]),
     "numbers that no float holds stay texts": Case(b"[1e310, -1E999]", ["1e310", "-1E999"]),
-    "words for booleans": Case(b"[yes, off, y, 'true']", [True, False, "y", "true"]),
+    "words for booleans": Case(b"[yes, off, y, N, 'true']", [True, False, True, False, "true"]),
     "dates stay texts": Case(b"a: 2001-01-01\n", {"a": "2001-01-01"}),
     "sixties stay texts": Case(b"a: 1:30\n", {"a": "1:30"}),
     "keys become texts": Case(b"{1: a, true: b, null: c}", {"1": "a", "true": "b", "null": "c"}),
@@ -129,8 +129,8 @@ YAML_CASES = {
         {"a": {"b": 1, "c": 2}, "d": {"b": 1, "c": 3}},
     ),
     "merge of several": Case(
-        b"x: &x {a: 1}\ny: &y {a: 2, b: 2}\nz:\n  <<: [*x, *y]\n",
-        {"x": {"a": 1}, "y": {"a": 2, "b": 2}, "z": {"a": 1, "b": 2}},
+        b"x: &x {a: 1}\nw: &y {a: 2, b: 2}\nz:\n  <<: [*x, *y]\n",
+        {"x": {"a": 1}, "w": {"a": 2, "b": 2}, "z": {"a": 1, "b": 2}},
     ),
     "repeated keys": Case(
         b"a: 1\na: 2\nb: [{c: 1, c: 2}]\n",
@@ -191,10 +191,10 @@ def test_bad_yaml(body: bytes, text: str) -> None:
 
 
 def test_aliases_share_nothing() -> None:
-    value, _ = codec.parse_yaml(b"a: &x {n: 1}\nb: *x\n")
-    value["a"]["n"] = 2
+    value, _ = codec.parse_yaml(b"a: &x {m: 1}\nb: *x\n")
+    value["a"]["m"] = 2
 
-    assert value["b"] == {"n": 1}
+    assert value["b"] == {"m": 1}
 
 
 def test_as_many_aliases_as_allowed() -> None:
@@ -313,3 +313,16 @@ def test_json_is_read_as_the_yaml_that_it_is(value: dict[str, object]) -> None:
 
     # A comment behind it is no JSON.
     assert codec.parse_yaml(body) == codec.parse_yaml(body + b" # yaml")
+
+
+def test_words_that_are_booleans_are_quoted() -> None:
+    text = codec.to_yaml({"n": "y", "note": ["N", "no way", "never"]})
+
+    assert text == b"'n': 'y'\nnote:\n- 'N'\n- no way\n- never\n"
+    assert codec.parse_yaml(text)[0] == {"n": "y", "note": ["N", "no way", "never"]}
+
+
+def test_objects_under_a_repeated_key_are_merged() -> None:
+    document = b'{"a": {"b": 1, "c": {"d": 1}}, "a": {"b": 2, "c": {"e": 2}}, "f": [1], "f": null}'
+
+    assert codec.merge_repeated(document) == {"a": {"b": 2, "c": {"d": 1, "e": 2}}, "f": None}

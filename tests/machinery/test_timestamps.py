@@ -72,6 +72,14 @@ BAD_TIMES = {
         "2030-01-02T03:04:05Zx",
         'parsing time "2030-01-02T03:04:05Zx": extra text: "x"',
     ),
+    "more behind an offset": (
+        "2030-01-02T03:04:05+02:00/z",
+        'parsing time "2030-01-02T03:04:05+02:00/z": extra text: "/z"',
+    ),
+    "a range before a missing piece": (
+        "2030-13-02",
+        'parsing time "2030-13-02": month out of range',
+    ),
     "month 13": ("2030-13-02T03:04:05Z", 'parsing time "2030-13-02T03:04:05Z": month out of range'),
     "day 30 of February": (
         "2030-02-30T03:04:05Z",

@@ -5,6 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from sully.api import build_scheme
+from sully.machinery.compat import Compat
 from sully.machinery.scheme import Scheme
 from sully.machinery.strategy import ResourceType, Strategy, Version
 from sully.server import discovery
@@ -266,3 +268,20 @@ def test_an_aggregated_document_is_made_once_and_has_an_etag(scheme: Scheme) -> 
     assert len(groups.etag) == 130
     assert groups.etag != documents.get(core=True, form="v2").etag
     assert groups.etag != documents.get(core=False, form="v2beta1").etag
+
+
+@pytest.mark.parametrize("compat", [Compat.SULLY, Compat.KUBERNETES])
+def test_refused_subresources_are_listed_as_kubernetes_lists_them(compat: Compat) -> None:
+    found = discovery.api_resource_list(build_scheme(compat), "", "v1")
+
+    assert found is not None
+    rows = {row["name"]: (row["kind"], row["verbs"]) for row in found["resources"]}
+    names = {name for name in rows if name.startswith("pods/")}
+    served = {"binding", "ephemeralcontainers", "eviction", "resize", "status"}
+    refused = {"attach", "exec", "log", "portforward", "proxy"}
+    if compat is Compat.SULLY:
+        assert names == {f"pods/{name}" for name in served}
+    else:
+        assert names == {f"pods/{name}" for name in served | refused}
+        assert rows["pods/log"] == ("Pod", ["get"])
+        assert rows["nodes/proxy"][0] == "NodeProxyOptions"

@@ -37,6 +37,8 @@ def health(problem: str = "") -> HealthPages:
 
 CASES = {
     "short": ("/readyz", "", 200, "ok"),
+    "by the name that Kubernetes has": ("/readyz/etcd", "", 200, "ok"),
+    "only of readyz": ("/livez/informer-sync", "", 404, "404 page not found\n"),
     "verbose": ("/livez?verbose", "", 200, "[+]ping ok\n[+]store ok\nlivez check passed\n"),
     "a check fails": (
         "/healthz",

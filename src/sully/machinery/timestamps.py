@@ -85,6 +85,15 @@ def _zone(text: str) -> timezone:
     return timezone(-offset if text[0] == "-" else offset)
 
 
+_RANGES = {
+    "01": ("month", 1, 12),
+    "15": ("hour", 0, 23),
+    "04": ("minute", 0, 59),
+    "05": ("second", 0, 59),
+}
+"""What Go checks as soon as it has read a piece; days come at the end."""
+
+
 def _complaint(text: str, layout: str, *, fraction: bool) -> str:
     """Return the error of Go's parser, which reads piece by piece."""
     rest = text
@@ -92,12 +101,15 @@ def _complaint(text: str, layout: str, *, fraction: bool) -> str:
         match = pattern.match(rest)
         if match is None:
             return _cannot_parse(text, layout, rest, name)
+        what, least, most = _RANGES.get(name, ("", 0, 0))
+        if what and not least <= int(match[0]) <= most:
+            return f"parsing time {quote(text)}: {what} out of range"
         rest = rest[match.end() :]
     if fraction and not re.match(r"[.,]\d{6}", rest, re.ASCII):
         return _cannot_parse(text, layout, rest, ".000000")
     rest = rest[7:] if fraction else re.sub(r"^[.,]\d+", "", rest)
-    if rest.startswith("Z"):
-        return f"parsing time {quote(text)}: extra text: {quote(rest[1:])}"
+    if zone := re.match(r"Z|[+-]\d\d:\d\d", rest, re.ASCII):
+        return f"parsing time {quote(text)}: extra text: {quote(rest[zone.end() :])}"
     return _cannot_parse(text, layout, rest, "Z07:00")
 
 

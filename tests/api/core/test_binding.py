@@ -77,12 +77,6 @@ REFUSED: dict[str, tuple[Obj, Obj, Obj, str]] = {
         {},
         "pod p is being deleted, cannot be assigned to a host",
     ),
-    "another pod of that name": (
-        {},
-        {},
-        {"uid": "u2"},
-        "Precondition failed: UID in precondition: u2, UID in object meta: u1",
-    ),
 }
 
 
@@ -97,6 +91,30 @@ def test_refused(spec: Obj, metadata: Obj, given: Obj, want: str) -> None:
         bind_pod(found, _binding(**given), HERE.context())
 
     assert refusal.value.message == f'Operation cannot be fulfilled on pods/binding "p": {want}'
+
+
+@pytest.mark.parametrize(
+    ("given", "want"),
+    [
+        ({"uid": "u2"}, "UID in precondition: u2, UID in object meta: u1"),
+        (
+            {"resourceVersion": "9"},
+            "ResourceVersion in precondition: 9, ResourceVersion in object meta: 1",
+        ),
+    ],
+    ids=["another pod of that name", "another version"],
+)
+def test_preconditions(given: Obj, want: str) -> None:
+    found = _pod()
+    found["metadata"] |= {"resourceVersion": "1"}
+
+    with pytest.raises(Conflict) as refusal:
+        bind_pod(found, _binding(**given), HERE.context())
+
+    assert refusal.value.message == (
+        'Operation cannot be fulfilled on pods "p": StorageError: invalid object, Code: 4, Key:'
+        " /registry/pods/ns/p, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: " + want
+    )
 
 
 BAD: dict[str, tuple[Obj, str]] = {

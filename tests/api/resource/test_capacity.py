@@ -71,7 +71,11 @@ CASES = {
     ),
     "eleven values": Case(
         values("1", *(str(i) for i in range(1, 12))),
-        (f"{AT}.validValues: Too many: 11: must have at most 10 items",),
+        (
+            f"{AT}.validValues: Too many: 11: must have at most 10 items",
+            f'{AT}.validValues: Invalid value: "1": default value is not valid according to the'
+            " requestPolicy",
+        ),
     ),
     "fractions differ": Case(values("1", "500m", "1")),
     "fractions fall together without the gate": Case(

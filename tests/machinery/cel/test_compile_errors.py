@@ -33,6 +33,12 @@ ONE = {
         + OPERAND.replace("'(', ", "'(', ')', "),
         ".....^",
     ),
+    "the value of a map is missing": (
+        "{'a'",
+        "1:5",
+        "Syntax error: mismatched input '<EOF>' expecting ':'",
+        "....^",
+    ),
     "an unknown name": ("tru", "1:1", "undeclared reference to 'tru' (in container '')", "^"),
     "an unknown field": ("device.name == 'x'", "1:7", "undefined field 'name'", "......^"),
     "an unknown function": (
@@ -285,3 +291,18 @@ def test_long_conjunctions_are_not_deep() -> None:
     program = device_environment().compile(" && ".join(["device.driver == 'x'"] * 500))
 
     assert program.evaluate({"device": {"driver": "x"}}) is True
+
+
+@pytest.mark.parametrize("kind", ["int", "uint", "double", "bool"])
+def test_a_literal_that_cannot_be_converted_has_no_program(kind: str) -> None:
+    with pytest.raises(CompileError) as caught:
+        device_environment().compile(f"{kind}('x') == {kind}('x')")
+
+    text = f"type conversion error from 'string' to '{kind}'"
+    assert caught.value.detail == f"program instantiation failed: {text}"
+
+
+def test_values_to_format_may_have_different_types() -> None:
+    device_environment().compile("'%s-%d'.format(['a', 1]) == 'a-1'")
+    with pytest.raises(CompileError, match="expected type 'string' but found 'int'"):
+        device_environment().compile("'%s'.format([['a', 1]]) == 'a-1'")

@@ -41,7 +41,7 @@ class ClaimStrategy(Strategy):
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
         """Fill in requests and results."""
-        default_claim_spec(obj["spec"])
+        default_claim_spec(obj["spec"], ctx.version)
         default_claim_status(obj.get("status", {}))
 
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
@@ -78,7 +78,7 @@ class ClaimStatusStrategy(Strategy):
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
         """Fill in results."""
-        default_claim_spec(obj["spec"])
+        default_claim_spec(obj["spec"], ctx.version)
         default_claim_status(obj.get("status", {}))
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
@@ -114,7 +114,7 @@ class TemplateStrategy(Strategy):
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
         """Fill in requests."""
-        default_claim_spec(obj["spec"]["spec"])
+        default_claim_spec(obj["spec"]["spec"], ctx.version)
 
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
         """Drop what is switched off."""

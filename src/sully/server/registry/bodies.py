@@ -292,6 +292,14 @@ def _undecodable(kind: tuple[str, str], problem: str, patch: PatchText | None) -
     )
 
 
+def nameless(target: Target) -> BadRequest:
+    """Reject an object that does not say its name."""
+    return BadRequest(
+        f"the name of the object ({target.name} based on URL) was undeterminable: name must be"
+        " provided"
+    )
+
+
 def unrecognized(target: Target, problem: str, raw: bytes) -> BadRequest:
     """Reject a body of which not even the kind could be read."""
     return BadRequest(
@@ -390,6 +398,14 @@ def check_part_kind(objects: Objects, body: Body, expected: tuple[str, tuple[str
 def patched_request(objects: Objects, request: Request, patched: Obj, patch: PatchText) -> Request:
     """Return the request for the version that a patch gave its object; raises for other kinds."""
     target = request.target
+    for name in ("apiVersion", "kind"):
+        if not isinstance(patched.get(name), str | None):
+            shape = _json_shape(patched[name])
+            text = f"json: cannot unmarshal {shape} into Go struct field .{name} of type string"
+            raise _undecodable((target.resource.kind, target.version), f"{NO_KIND}: {text}", patch)
+    if not patched.get("apiVersion") and target.resource.hub.custom is None:
+        # Without a version nothing of the object is known, not even its name.
+        raise nameless(target)
     sent = SentKind.of(target, patched)
     problem = sent.problem(objects, target)
     if not problem:

@@ -21,7 +21,7 @@ from sully.machinery.patch import entries
 from sully.machinery.serialization.codec import from_json
 from sully.machinery.strategy import Obj, Strategy
 from sully.server.registry import metadata as meta
-from sully.server.registry.bodies import Body, decode_body, with_empty_lists
+from sully.server.registry.bodies import Body, decode_body, nameless, with_empty_lists
 from sully.server.registry.creates import Creator
 from sully.server.registry.writes import (
     ObjectWriter,
@@ -262,10 +262,7 @@ def check_name(target: Target, obj: Obj) -> None:
         metadata.pop("namespace", None)
     name = metadata.get("name", "")
     if not name:
-        raise BadRequest(
-            f"the name of the object ({target.name} based on URL) was undeterminable:"
-            " name must be provided"
-        )
+        raise nameless(target)
     if name != target.name:
         raise BadRequest(
             f"the name of the object ({name}) does not match the name on the URL ({target.name})"

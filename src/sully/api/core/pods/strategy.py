@@ -123,7 +123,7 @@ class PodPartStrategy(PodStrategy):
 
     @abstractmethod
     def part(self, obj: Obj, old: Obj) -> Obj:
-        """Return the spec that the endpoint writes."""
+        """Return the spec that the endpoint writes, from that of the request and the stored one."""
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Keep everything but the part of the spec; count the change."""

@@ -143,7 +143,9 @@ def _alternative(
 
 
 def _amount(mode: str, count: int, at: Path) -> Errors:
-    if mode not in _MODES:
+    if not mode:
+        yield at.child("allocationMode").not_supported(mode, _MODES)
+    elif mode not in _MODES:
         yield from declared([at.child("allocationMode").not_supported(mode, _MODES)])
     elif mode == "All" and count != 0:
         text = "must not be specified when allocationMode is 'All'"
