@@ -6,6 +6,7 @@ PYTHONS := python3 python3.14 python3.13 python3.12 python3.11
 ARGS ?=
 DEVICES ?=
 DIR ?=
+SEEDS ?=
 URL ?=
 VERSION ?=
 # The longest tests wait for other processes, so run more of them than there are cores.
@@ -29,15 +30,18 @@ TOOLS := .cache/tools
 TOOLS_STAMP := $(TOOLS)/.installed
 RELEASE := PYTHONPATH=tools $(TOOLS)/bin/python -m release
 
-# Programs for the tests with real clients and a real etcd.
+# Programs for the tests with real clients, a real etcd and a real browser.
 DEBIAN_KUBECTL := .cache/debian-kubectl/usr/bin/kubectl
 ETCD := .cache/etcd/etcd
 IPROUTE2 := .cache/iproute2
+PROMTOOL := .cache/promtool/promtool
+CHROMIUM := .cache/chromium
 
 .DEFAULT_GOAL := help
 # A target that failed halfway is built again the next time.
 .DELETE_ON_ERROR:
-.PHONY: help setup up fmt lint quick test clients bench robust kube conformance suites generate verify demo \
+.PHONY: help setup up fmt lint quick test clients bench robust simulate kube conformance suites \
+  generate screenshots verify demo \
   dist image docs krew release audit lock clean
 
 help: ## list all targets
@@ -68,19 +72,27 @@ clients:
 	@tools/fetch-debian-kubectl $(DEBIAN_KUBECTL)
 	@tools/fetch-etcd $(ETCD)
 	@tools/fetch-iproute2 $(IPROUTE2)
+	@tools/fetch-promtool $(PROMTOOL)
 	@tools/fetch-shells .cache/shells
+	@tools/fetch-chromium $(CHROMIUM)
 
 bench: $(DEV_STAMP) ## run the benchmarks, some minutes; ARGS="--seconds 1" DEVICES="--only 100x8"
 	$(BIN)/python bench/api.py $(ARGS)
 	$(BIN)/python bench/cel.py
+	$(BIN)/python bench/policies.py
 	$(BIN)/python bench/devices.py $(DEVICES)
 	$(BIN)/python bench/placement.py
 	$(BIN)/python bench/placing.py --large
 	$(BIN)/python bench/stores.py
 	$(BIN)/python bench/seeing.py --runs 1
+	@tools/fetch-chromium $(CHROMIUM)
+	$(BIN)/python bench/dashboard.py
 
 robust: $(DEV_STAMP) ## run fault injection and attacks, about an hour; ARGS="crashes --seed 7"
 	$(BIN)/python tools/fault_injection.py $(ARGS)
+
+simulate: $(DEV_STAMP) ## simulate control planes with faults: SEEDS=10000; ARGS=mutations plants faults in Sully
+	PYTHONHASHSEED=0 $(BIN)/python tools/simulate.py $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)
 
 kube: $(DEV_STAMP) ## run the tests on a real control plane: KUBEBUILDER_ASSETS=folder with its programs
 	$(BIN)/pytest -m kube tests/kube $(ARGS)
@@ -98,6 +110,10 @@ generate: $(DEV_STAMP) ## update all generated files
 	$(BIN)/python tools/generate_reference.py
 	$(BIN)/python tools/generate_deploy.py
 	$(BIN)/python tools/generate_picture.py
+
+screenshots: $(DEV_STAMP) ## take the pictures of the dashboard for README and guides
+	@tools/fetch-chromium $(CHROMIUM)
+	$(BIN)/python tools/take_screenshots.py
 
 verify: generate lint test ## run what a merge must pass: generate, lint, test, and a clean tree
 	@dirt=$$(git status --porcelain); test -z "$$dirt" || { \

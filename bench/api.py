@@ -20,6 +20,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+import recording
 from harness import Connection, Server
 
 sys.path.append(str(Path(__file__).parent.parent / "tools"))
@@ -210,25 +211,35 @@ async def measure(store: str, places: Iterator[str], seconds: float) -> None:
     print(f"store {store}")
     print(f"process start -> ready   {statistics.median(starts):.2f} s   (three runs)")
     print(f"idle memory              {server.memory():.0f} MiB")
+    figures = {"ready s": statistics.median(starts), "idle MiB": server.memory()}
     await one_rule(server)
-    for clients in (1, 16):
-        print(f"GET rule, {clients:2d} clients       ", end="")
-        print(await load(server, clients, seconds, get), flush=True)
-    for clients in (1, 16):
-        print(f"CREATE ConfigMap, {clients:2d}       ", end="")
-        print(await load(server, clients, seconds, create), flush=True)
+    figures |= await _loads(server, seconds, "GET rule", get)
+    figures |= await _loads(server, seconds, "CREATE ConfigMap", create)
     await thousand_pods(server)
-    for clients in (1, 16):
-        print(f"LIST 1000 pods, {clients:2d}         ", end="")
-        print(await load(server, clients, seconds, list_pods), flush=True)
+    figures |= await _loads(server, seconds, "LIST 1000 pods", list_pods)
     for watchers in (1, 50, 200):
         spread, after = await fan_out(server, watchers, 100)
         print(
             f"{watchers:4d} watchers: write sent -> last event  {quantiles(spread)}"
             f"  (after the answer {quantiles(after)})"
         )
+        figures[f"last of {watchers} watchers, median ms"] = statistics.median(spread) * 1000
     print(f"memory afterwards        {server.memory():.0f} MiB")
     server.stop()
+    print("\n".join(recording.record(f"api-{store}", figures)))
+
+
+async def _loads(server: Server, seconds: float, name: str, work: Work) -> dict[str, float]:
+    """Run requests of one client and of 16, print what they took, and return the figures."""
+    figures: dict[str, float] = {}
+    for clients in (1, 16):
+        print(f"{f'{name}, {clients:2d} clients':30}", end="")
+        result = await load(server, clients, seconds, work)
+        print(result, flush=True)
+        shown = f"{name}, {clients} clients"
+        figures[f"{shown}, per second"] = result.rate
+        figures[f"{shown}, CPU us"] = result.used / len(result.times) * 1e6
+    return figures
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 import merging
+import recording
 import shapes
 import uvloop
 from harness import Event, Server, Watch, spread
@@ -36,6 +37,7 @@ class Figure:
     reference: float | None = None
     more: bool = True  # whether more is better
     note: str = ""
+    cpu: float = 0.0  # what one of them costs the server, in milliseconds; 0 is not measured
 
     def line(self) -> str:
         """Write it for people; a ratio over 1 is better than Kubernetes."""
@@ -152,7 +154,9 @@ async def schedule(name: str, store: str, shape: Shape, reference: float | None)
         began, ended, _ = await bind(server, "pod-", list(shapes.load(shape)))
         used = (server.cpu() - cpu) / shape.pods * 1000
         note = f"server CPU {used:.2f} ms/pod, {ended - began:.2f} s, {server.memory():.0f} MiB"
-        return [Figure(name, shape.pods / (ended - began), "pods/s", reference, note=note)]
+        return [
+            Figure(name, shape.pods / (ended - began), "pods/s", reference, note=note, cpu=used)
+        ]
     finally:
         server.stop()
 
@@ -166,7 +170,7 @@ async def evict(name: str, store: str, shape: Shape, reference: float) -> list[F
         left = await measure_evictions(server, shape)
         used = left.cpu / shape.pods * 1000
         note = f"server CPU {used:.2f} ms/pod, first after {left.first * 1000:.0f} ms"
-        return [Figure(name, left.last, "s", reference, more=False, note=note)]
+        return [Figure(name, left.last, "s", reference, more=False, note=note, cpu=used)]
     finally:
         server.stop()
 
@@ -248,12 +252,17 @@ BENCHMARKS: dict[str, Benchmark] = {
 
 async def measure(names: Iterable[str], store: str) -> None:
     """Run benchmarks and print a table as it grows."""
+    figures: dict[str, float] = {}
     print(f"store {store}")
     print(f"{'benchmark':22}{'Sully':>10} {'':7}{'reference':>10}{'ratio':>9}", flush=True)
     for name in names:
         print(f"… {name}", file=sys.stderr, flush=True)
         for figure in await BENCHMARKS[name](name, store):
             print(figure.line(), flush=True)
+            figures[f"{figure.name} {figure.unit}"] = figure.value
+            if figure.cpu:
+                figures[f"{figure.name} CPU ms"] = figure.cpu
+    print("\n".join(recording.record(f"devices-{store}", figures)))
 
 
 def main() -> None:

@@ -8,12 +8,13 @@ whole control loops.
 import asyncio
 import base64
 import json
+import os
 import ssl
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -54,14 +55,32 @@ class Connection:
         """Send a request and read its whole answer."""
         self.send(method, path, body)
         code, head = await self.head()
+        if b"transfer-encoding: chunked" in head:
+            # Large lists are sent in parts.
+            return code, b"".join([chunk async for chunk in self._chunks()])
         length = int(head.split(b"content-length:")[1].split(b"\r\n")[0])
         return code, await self.reader.readexactly(length)
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
+        while size := int(await self.reader.readuntil(b"\r\n"), 16):
+            yield (await self.reader.readexactly(size + 2))[:-2]
+        await self.reader.readexactly(2)
 
     async def create(self, path: str, obj: Any) -> None:
         """Create an object, or end the benchmark."""
         code, answer = await self.call("POST", path, json.dumps(obj).encode())
         if code != 201:
             raise RuntimeError(f"POST {path}: {code} {answer.decode()[:500]}")
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of programs that are measured.
+
+    They may keep compiled modules, as installed programs do: compiling all of them takes longer
+    than starting.
+    """
+    unset = "PYTHONDONTWRITEBYTECODE"
+    return {name: value for name, value in os.environ.items() if name != unset}
 
 
 class Server:
@@ -74,7 +93,7 @@ class Server:
         command += ["--data-dir", self.folder.name, "--store", store]
         # As fast as it can: benchmarks measure the evictor, not its default limit.
         command += ["--default-evictions-per-second", "0", *flags]
-        self.child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment())
         assert self.child.stdout
         for line in self.child.stdout:
             if line.startswith("ready"):

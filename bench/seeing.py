@@ -24,7 +24,7 @@ from typing import Any, Self
 
 import shapes
 import uvloop
-from harness import Server
+from harness import Server, environment
 
 CONNECTIONS = 16
 SPREAD = 300
@@ -210,7 +210,7 @@ def measure(words: tuple[str, ...], kubeconfig: str) -> Taken:
     began = time.perf_counter()
     with subprocess.Popen(
         [sys.executable, "-m", "sully.cli.main", *words],
-        env=os.environ | {"KUBECONFIG": kubeconfig},
+        env=environment() | {"KUBECONFIG": kubeconfig},
         stdout=subprocess.PIPE,
     ) as process:
         assert process.stdout is not None

@@ -6,7 +6,7 @@ metrics), so a page cannot say what the program does not do. `tests/docs` fails 
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,17 @@ from sully.api import build_scheme
 from sully.cli.main import COMMANDS, load
 from sully.client.informers.metrics import InformerMetrics
 from sully.controllers.claims.metrics import ClaimMetrics
+from sully.controllers.deviceconflicts import ConflictMetrics
+from sully.controllers.devicemetrics.metrics import DeviceMetrics
 from sully.controllers.eviction.metrics import EvictionMetrics
+from sully.controllers.notifications.metrics import NotificationMetrics
 from sully.controllers.placement.metrics import PlacementMetrics
 from sully.controllers.scheduling.metrics import SchedulerMetrics
 from sully.machinery.gates import DEFAULTS, LOCKED, NEEDS, OURS, Gates
 from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Type
 from sully.machinery.scheme import Scheme
 from sully.machinery.strategy import ResourceType
-from sully.runtime.metrics import Metrics, publish_gates
+from sully.runtime.metrics import Metrics, Values, publish_gates
 from sully.server.flowcontrol.limits import FlowMetrics
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -248,6 +251,12 @@ class _Recorder(Metrics):
         self.seen: list[tuple[str, str, Sequence[str], str]] = []
         super().__init__()
 
+    def computed(
+        self, name: str, text: str, labels: Sequence[str], values: Callable[[], Values]
+    ) -> None:
+        self.seen.append((name, "gauge", labels, text))
+        super().computed(name, text, labels, values)
+
     def counter(self, name: str, text: str, labels: Sequence[str] = ()) -> Any:
         self.seen.append((name, "counter", labels, text))
         return super().counter(name, text, labels)
@@ -263,6 +272,25 @@ class _Recorder(Metrics):
         return super().histogram(name, text, labels, buckets=buckets)
 
 
+def registered_metrics() -> list[tuple[str, str, Sequence[str], str]]:
+    """Return name, type, labels and text of everything at /metrics, by name."""
+    recorder = _Recorder()
+    for counted in (
+        ClaimMetrics,
+        ConflictMetrics,
+        DeviceMetrics,
+        EvictionMetrics,
+        FlowMetrics,
+        InformerMetrics,
+        NotificationMetrics,
+        PlacementMetrics,
+        SchedulerMetrics,
+    ):
+        counted(recorder)
+    publish_gates(recorder, Gates())
+    return sorted(recorder.seen)
+
+
 def metrics_page() -> Iterator[str]:
     """Yield the page of everything at /metrics."""
     yield "# Metrics"
@@ -270,20 +298,8 @@ def metrics_page() -> Iterator[str]:
     yield "Served at `/metrics` in the text format of Prometheus, under the names Kubernetes uses;"
     yield "what it does not count begins with `sully_`."
     yield ""
-    recorder = _Recorder()
-    for counted in (
-        ClaimMetrics,
-        EvictionMetrics,
-        FlowMetrics,
-        InformerMetrics,
-        PlacementMetrics,
-        SchedulerMetrics,
-    ):
-        counted(recorder)
-    publish_gates(recorder, Gates())
     rows = [
-        (f"`{name}`", kind, code(labels), text)
-        for name, kind, labels, text in sorted(recorder.seen)
+        (f"`{name}`", kind, code(labels), text) for name, kind, labels, text in registered_metrics()
     ]
     yield from table(("metric", "type", "labels", "what it counts"), rows)
 

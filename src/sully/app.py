@@ -9,8 +9,8 @@ import hashlib
 import os
 import random
 import socket
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
@@ -33,6 +33,7 @@ from sully.controllers.placement.settings import PlacementSettings, placement_op
 from sully.controllers.scheduling.wiring import USER_AGENT as SCHEDULER
 from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
 from sully.domain.clusters.rights import agent_user
+from sully.domain.notifications.settings import Receiver
 from sully.domain.simulated.clusters import Members
 from sully.evictor.settings import EvictionSettings
 from sully.machinery.compat import Compat
@@ -62,7 +63,7 @@ from sully.server.customresources.controller import DefinitionController
 from sully.server.fleet import StoredFleet
 from sully.server.flowcontrol.limits import Allowance, FlowMetrics, Limits
 from sully.server.http.access import AccessControl
-from sully.server.http.app import HttpApp
+from sully.server.http.app import AsgiApp, HttpApp
 from sully.server.http.metrics import RequestCounter
 from sully.server.http.placements import PlacementPages
 from sully.server.inprocess import InProcess
@@ -104,6 +105,8 @@ class Config:
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)  # which versions are served
     compat: Compat = Compat.SULLY
     names: tuple[str, ...] = ()  # additional names of the server certificate
+    serving_certificate: tuple[Path, Path] | None = None  # certificate and key; None: our own
+    client_ca: Path | None = None  # CA of further client certificates
     anonymous: bool = False  # --anonymous-auth
     # A file, `-` for the standard output, empty for none; None: in the data directory.
     audit_log: str | None = None
@@ -115,6 +118,8 @@ class Config:
     simulated_clusters: Members | None = None  # simulated managed clusters
     # How long records of evictions and deleted rules are kept.
     history: timedelta = DEFAULT_RETENTION
+    receivers: tuple[Receiver, ...] = ()  # who is notified of taints and evictions
+    otlp_endpoint: str = ""  # where traces of evictions are sent
     event_ttl: timedelta = TTL  # how long events are kept; 0: indefinitely
     eviction: EvictionSettings = field(default_factory=EvictionSettings)
     placement: PlacementSettings = field(default_factory=PlacementSettings)
@@ -125,10 +130,13 @@ class Config:
 class ControlPlane:
     """A running control plane; see `running`."""
 
-    def __init__(self, config: Config, api: Api, listener: Listener, authority: Authority) -> None:
+    def __init__(
+        self, config: Config, app: HttpApp, listener: Listener, authority: Authority
+    ) -> None:
         self.config = config
-        self.api = api
+        self.api = app.api
         self.authority = authority
+        self._app = app
         self._listener = listener
 
     @property
@@ -144,6 +152,15 @@ class ControlPlane:
     def kubeconfig(self) -> Path:
         """Return the kubeconfig of the admin."""
         return self.config.data_dir / "kubeconfig"
+
+    @contextmanager
+    def mounted(self, prefix: str, app: AsgiApp) -> Iterator[None]:
+        """Serve another application below a path, for the duration of the block."""
+        self._app.mounts[prefix] = app
+        try:
+            yield
+        finally:
+            del self._app.mounts[prefix]
 
     def direct(self, user: User = ADMIN) -> InProcess:
         """Return the in-process API of a user."""
@@ -230,9 +247,12 @@ async def _serving(
     config: Config, api: Api, listening: socket.socket, clock: Clock
 ) -> AsyncIterator[ControlPlane]:
     authority = Authority.open(config.data_dir, clock.now())
-    serving = ServerCertificate(config.data_dir, authority, _names(config))
-    serving.ensure(clock)
-    context = tls_context(serving.certificate, serving.key, authority.pair.certificate)
+    serving = _own_certificate(config, authority, clock)
+    certificate, private_key = config.serving_certificate or (serving.certificate, serving.key)
+    accepted = authority.pair.certificate
+    if config.client_ca is not None:
+        accepted += b"\n" + config.client_ca.read_bytes()
+    context = tls_context(certificate, private_key, accepted)
     metrics = Metrics()
     publish_gates(metrics, config.gates)
     key = SigningKey.open(config.data_dir)
@@ -251,10 +271,12 @@ async def _serving(
     app.health.checks["store"] = lambda: api.store.problem
     listener = Listener(app, listening, context, config.connections)
     await listener.start()
-    plane = ControlPlane(config, api, listener, authority)
+    plane = ControlPlane(config, app, listener, authority)
     app.documents |= documents.pages(key, plane.url)
     login = _AdminLogin(plane, clock)
-    renewal = Renewal(serving, context, clock, login.ensure)
+    # Whoever gives a certificate also renews it.
+    renewed = serving if config.serving_certificate is None else None
+    renewal = Renewal(renewed, context, clock, login.ensure)
     access_of_server = InProcess(api, APISERVER, agent="kube-apiserver")
     definitions = DefinitionController(api.store, api.definitions, access_of_server, clock)
     controllers = _controllers(config, api, ca, clock, metrics)
@@ -293,6 +315,12 @@ async def _serving(
             await server
 
 
+def _own_certificate(config: Config, authority: Authority, clock: Clock) -> ServerCertificate:
+    serving = ServerCertificate(config.data_dir, authority, _names(config))
+    serving.ensure(clock)
+    return serving
+
+
 def _controllers(
     config: Config, api: Api, certificate: str, clock: Clock, metrics: Metrics
 ) -> LeaderElectedManager:
@@ -324,6 +352,8 @@ def _controllers(
         simulated_clusters=config.simulated_clusters,
         agent=partial(agent_access, api, guard=elector.time_left if elector else None),
         history=config.history,
+        receivers=config.receivers,
+        otlp_endpoint=config.otlp_endpoint,
         eviction=config.eviction,
         placement=config.placement,
         serving_since=clock.now(),
@@ -337,7 +367,11 @@ def _controllers(
     def standby() -> Manager:
         """Only keep the caches from which the server describes rules."""
         none = replace(
-            controller_config, chosen=frozenset(), simulated_nodes=None, simulated_clusters=None
+            controller_config,
+            chosen=frozenset(),
+            receivers=(),
+            simulated_nodes=None,
+            simulated_clusters=None,
         )
         return build_manager(none, clock, metrics)
 

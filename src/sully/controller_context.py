@@ -21,9 +21,12 @@ from sully.controllers.customkinds import DEFINITIONS, CustomKinds
 from sully.controllers.evaluation import BACKOFF, WORKERS, SelectorEvaluation
 from sully.controllers.history.retention import DEFAULT_RETENTION
 from sully.controllers.manager import Manager
+from sully.controllers.notifications.metrics import NotificationMetrics
+from sully.controllers.notifications.sender import Notifier
 from sully.controllers.placement.settings import PlacementSettings
 from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
 from sully.controllers.workloads.kinds import PODS, Pods
+from sully.domain.notifications.settings import Receiver
 from sully.domain.scheduling.objects import SCHEDULERS
 from sully.domain.simulated.clusters import Members
 from sully.evictor.settings import EvictionSettings
@@ -77,6 +80,10 @@ class ControllerConfig:
     in two claims."""
     describes_rules: Callable[[Callable[[DeviceTaintRule], str]], None] | None = None
     """Gets what describes a rule that is about to be written; None if the server is elsewhere."""
+    receivers: tuple[Receiver, ...] = ()
+    """Who is notified of taints, evictions and storms."""
+    otlp_endpoint: str = ""
+    """Where traces of evictions are sent; empty: nowhere."""
     schedulers: frozenset[str] = SCHEDULERS
     """The values of `schedulerName` to schedule; fewer where another scheduler runs."""
 
@@ -108,6 +115,15 @@ class ControllerContext:
         recorder = EventRecorder(transport, component or name, clock=self.clock)
         self.manager.add_runnable(recorder.run)
         return transport, recorder
+
+    @cached_property
+    def notifier(self) -> Notifier | None:
+        """What sends notifications; None if nobody is to be notified."""
+        if not self.config.receivers:
+            return None
+        notifier = Notifier(self.config.receivers, NotificationMetrics(self.metrics), self.clock)
+        self.manager.add_runnable(notifier.run)
+        return notifier
 
     @cached_property
     def inventory(self) -> Inventory:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 
 from sully.client.discovery.resources import APIResource
+from sully.client.http.prometheus import query
 from sully.client.transport import Kind
 from sully.controller_context import ControllerConfig, ControllerContext
 from sully.controllers.aggregation import CLUSTER_ROLES, AggregationController
@@ -23,8 +24,15 @@ from sully.controllers.clusters import kinds as hub
 from sully.controllers.clusters.taint_expiry import ClusterTaintExpiryController
 from sully.controllers.clusters.wiring import HubSettings, add_hub
 from sully.controllers.customkinds import DEFINITIONS, listed_kinds
-from sully.controllers.deviceconflicts import ConflictIndex, DeviceConflictController
+from sully.controllers.deviceconflicts import (
+    ConflictIndex,
+    ConflictMetrics,
+    DeviceConflictController,
+)
+from sully.controllers.devicemaintenances.controller import DeviceMaintenanceController
+from sully.controllers.devicemetrics.wiring import add_device_metrics
 from sully.controllers.devicetaintpolicies.controller import DeviceTaintPolicyController
+from sully.controllers.devicetaintpolicies.queries import PrometheusQueries
 from sully.controllers.eviction.controller import BACKOFF as EVICTION_BACKOFF
 from sully.controllers.eviction.controller import WORKERS, EvictionController
 from sully.controllers.eviction.wiring import Access, make_describer, make_eviction
@@ -46,12 +54,15 @@ from sully.controllers.namespaces.controller import (
     NamespacesController,
     namespaced_kinds,
 )
+from sully.controllers.notifications.sources import NotificationSources
+from sully.controllers.notifications.tracing import EvictionTraces
 from sully.controllers.patchstatus import PatchStatusController
 from sully.controllers.placement.controller import PlacementController
 from sully.controllers.placement.settings import placement_options
 from sully.controllers.placement.wiring import WORKERS as PLACEMENT_WORKERS
 from sully.controllers.placement.wiring import make_placement
 from sully.controllers.poolstatus import PoolStatusController
+from sully.controllers.proofjobs import PROOF_JOBS, SELECTOR, ProofJobs
 from sully.controllers.resourcequota.controller import QUOTAS, ResourceQuotaController
 from sully.controllers.resourcequota.usage import UsageCalculator
 from sully.controllers.rootca import CONFIG_MAPS, PUBLISHED, RootCaController
@@ -91,6 +102,7 @@ from sully.evictor.settings import EvictionOptions, eviction_options
 from sully.runtime.clock import Clock
 from sully.runtime.metrics import Metrics
 from sully.views.devicepolicies.facts import FactsView
+from sully.views.devices.usage import Usage
 from sully.views.fleet_kinds import CLUSTERS, PLACEMENTS
 from sully.views.kinds import (
     CLAIMS,
@@ -98,13 +110,16 @@ from sully.views.kinds import (
     DEVICE_HEALTH,
     DEVICE_POLICIES,
     EVICTION_RECORDS,
+    MAINTENANCES,
     PAST_EVICTIONS,
     PATCHES,
     POLICY_NODES,
     POOL_STATUS_REQUESTS,
     RULES,
+    SLICES,
     TAINT_RECORDS,
 )
+from sully.views.maintenance.pods import UnitPods
 
 
 def build_manager(config: ControllerConfig, clock: Clock, metrics: Metrics) -> Manager:
@@ -316,7 +331,7 @@ def _add_claims(context: ControllerContext) -> None:
 def _add_eviction(context: ControllerContext) -> None:
     if not context.config.gates["DRADeviceTaints"]:
         return
-    access = Access(*context.client(EvictionController.name))
+    access = Access(*context.client(EvictionController.name), context.notifier)
     config = context.config
     options = _eviction_options(config)
     controllers = make_eviction(
@@ -422,6 +437,8 @@ def _add_devicetaintpolicies(context: ControllerContext) -> None:
         nodes=manager.informer(POLICY_NODES),
         health=manager.informer(DEVICE_HEALTH) if config.serves(DEVICE_HEALTH) else None,
     )
+    queries = PrometheusQueries(query, context.clock)
+    manager.add_runnable(queries.run)
     controller = DeviceTaintPolicyController(
         policies=manager.informer(DEVICE_POLICIES),
         rules=manager.informer(RULES),
@@ -429,6 +446,44 @@ def _add_devicetaintpolicies(context: ControllerContext) -> None:
         transport=access,
         recorder=recorder,
         clock=context.clock,
+        jobs=ProofJobs(
+            jobs=manager.informer(PROOF_JOBS, SELECTOR),
+            claims=manager.informer(CLAIMS),
+            transport=access,
+            field_manager=DeviceTaintPolicyController.name,
+        )
+        if config.serves(PROOF_JOBS)
+        else None,
+        queries=queries,
+    )
+    manager.add(controller)
+
+
+def _add_devicemaintenances(context: ControllerContext) -> None:
+    config, manager = context.config, context.manager
+    if not (config.serves(MAINTENANCES) and config.serves(RULES)):
+        return
+    access, recorder = context.client(DeviceMaintenanceController.name)
+    pods = manager.informer(PODS)
+    usage = Usage(pods=pods, claims=manager.informer(CLAIMS))
+    controller = DeviceMaintenanceController(
+        maintenances=manager.informer(MAINTENANCES),
+        rules=manager.informer(RULES),
+        inventory=context.inventory,
+        nodes=manager.informer(POLICY_NODES),
+        pods=UnitPods(pods, usage),
+        usage=usage,
+        transport=access,
+        recorder=recorder,
+        clock=context.clock,
+        jobs=ProofJobs(
+            jobs=manager.informer(PROOF_JOBS, SELECTOR),
+            claims=manager.informer(CLAIMS),
+            transport=access,
+            field_manager=DeviceMaintenanceController.name,
+        )
+        if config.serves(PROOF_JOBS)
+        else None,
     )
     manager.add(controller)
 
@@ -464,9 +519,42 @@ def _add_deviceconflicts(context: ControllerContext) -> None:
             claims=claims,
             conflicts=ConflictIndex(claims, context.inventory),
             recorder=recorder,
-            metrics=context.metrics,
+            metrics=ConflictMetrics(context.metrics),
         )
     )
+
+
+def _add_devicemetrics(context: ControllerContext) -> None:
+    config, manager = context.config, context.manager
+    policies = manager.informer(DEVICE_POLICIES) if config.serves(DEVICE_POLICIES) else None
+    rules = manager.informer(RULES) if config.serves(RULES) else None
+    add_device_metrics(
+        manager,
+        inventory=context.inventory,
+        policies=policies,
+        rules=rules,
+        metrics=context.metrics,
+        clock=context.clock,
+    )
+    if config.otlp_endpoint:
+        traces = EvictionTraces(
+            config.otlp_endpoint,
+            pods=manager.informer(PODS),
+            claims=manager.informer(CLAIMS),
+            inventory=context.inventory,
+            clock=context.clock,
+        )
+        manager.add_runnable(traces.run)
+    if context.notifier is not None:
+        sources = NotificationSources(context.notifier, context.clock)
+        sources.follow_pods(manager.informer(PODS))
+        sources.follow_slices(manager.informer(SLICES))
+        if policies is not None:
+            sources.follow_policies(policies)
+        if config.serves(MAINTENANCES):
+            sources.follow_maintenances(manager.informer(MAINTENANCES))
+        if rules is not None:
+            sources.follow_rules(rules)
 
 
 def _add_placement(context: ControllerContext) -> None:
@@ -566,7 +654,9 @@ CONTROLLERS: dict[str, Callable[[ControllerContext], None]] = {
     "patchstatus": _add_patchstatus,
     "poolstatus": _add_poolstatus,
     "deviceconflicts": _add_deviceconflicts,
+    "devicemetrics": _add_devicemetrics,
     "devicetaintpolicies": _add_devicetaintpolicies,
+    "devicemaintenances": _add_devicemaintenances,
     "clusters": _add_clusters,
     "scheduling": _add_scheduling,
     "placement": _add_placement,

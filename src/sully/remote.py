@@ -11,8 +11,9 @@ import os
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
 from datetime import timedelta
+
+import msgspec
 
 from sully.client.calls import WriteGuard
 from sully.client.discovery.capabilities import Moves, RelocatedTransport, probe, relocated
@@ -37,6 +38,7 @@ from sully.domain.capabilities.duties import (
     schedulers,
 )
 from sully.domain.capabilities.offers import Offer, offer
+from sully.domain.notifications.settings import Receiver
 from sully.evictor.settings import EvictionSettings
 from sully.machinery.compat import Compat
 from sully.machinery.errors import ApiError
@@ -50,23 +52,24 @@ DISCOVERY_SECONDS = 60.0
 """Seconds after which another server is discovered again: it may be upgraded."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteConfig:
+class RemoteConfig(msgspec.Struct, frozen=True, kw_only=True):
     """How controllers run against another API server."""
 
     access: Access
-    gates: Gates = field(default_factory=Gates)
+    gates: Gates = msgspec.field(default_factory=Gates)
     compat: Compat = Compat.SULLY
     controllers: frozenset[str] | None = None  # which run; None: all that the server does not run
     evictor: Evictor = "auto"  # what evicts on another server
-    eviction: EvictionSettings = field(default_factory=EvictionSettings)
-    placement: PlacementSettings = field(default_factory=PlacementSettings)
+    eviction: EvictionSettings = msgspec.field(default_factory=EvictionSettings)
+    placement: PlacementSettings = msgspec.field(default_factory=PlacementSettings)
     history: timedelta = (
         DEFAULT_RETENTION  # how long records of evictions and deleted rules are kept
     )
+    receivers: tuple[Receiver, ...] = ()  # who is notified
+    otlp_endpoint: str = ""  # where traces of evictions are sent
     leader_elect: bool = True
     lease: Key = LEASE
-    timing: LeaseTiming = field(default_factory=LeaseTiming)
+    timing: LeaseTiming = msgspec.field(default_factory=LeaseTiming)
 
 
 class Remote:
@@ -166,6 +169,8 @@ class Remote:
             eviction=config.eviction,
             placement=config.placement,
             history=config.history,
+            receivers=config.receivers,
+            otlp_endpoint=config.otlp_endpoint,
             chosen=self._chosen,
             own_server=server.own,
             schedulers=schedulers(server),

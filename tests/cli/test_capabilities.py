@@ -114,7 +114,14 @@ async def test_for_programs(tmp_path: Path) -> None:
     found = yaml.safe_load(out)
     runs = {each["name"] for each in found["controllers"] if each["runs"]}
     assert (code, found["version"], found["sully"]) == (0, "v1.37.0", False)
-    assert runs == {"scheduling", "expiry", "history", "patchstatus", "deviceconflicts"}
+    assert runs == {
+        "scheduling",
+        "expiry",
+        "history",
+        "patchstatus",
+        "deviceconflicts",
+        "devicemetrics",
+    }
 
 
 async def test_controllers_show_the_table_and_refuse_a_second_evictor(tmp_path: Path) -> None:
@@ -194,8 +201,10 @@ async def test_what_others_need_comes_first(tmp_path: Path) -> None:
         "services",
         "deployments",
         "poddisruptionbudgets",
+        "configmaps",
     ]
-    assert out.splitlines()[-1] == (
-        "servicemonitor.monitoring.coreos.com/sully-controllers skipped"
-        " (the server does not serve this kind)"
-    )
+    for kind in ("servicemonitor", "prometheusrule"):
+        assert (
+            f"{kind}.monitoring.coreos.com/sully-controllers skipped"
+            " (the server does not serve this kind)"
+        ) in out.splitlines()

@@ -20,6 +20,14 @@ REFUSED = {
     ),
     "a lease without a namespace": (["--lease", "mine"], 2, "NAMESPACE/NAME"),
     "no port": (["--metrics-listen", "localhost"], 2, 'invalid address "localhost"'),
+    "no file of receivers": (["--notifications", "absent"], 2, "cannot read absent"),
+    "a file without receivers": (["--notifications", "empty.yaml"], 2, "empty.yaml: "),
+    "receivers without what observes": (
+        ["--notifications", "good.yaml", "--only", "expiry"], 2, "needs the controller device",
+    ),
+    "no URL of a collector": (["--otlp-endpoint", "x"], 2, "invalid URL"),
+    "metadata of a cloud": (["--otlp-endpoint", "http://169.254.169.254"], 2, "invalid URL"),
+    "a broken URL": (["--otlp-endpoint", "http://[x"], 2, "invalid URL"),
     "no kubeconfig": (["--kubeconfig", "absent"], 1, "absent"),
 }  # fmt: skip
 
@@ -34,6 +42,8 @@ def test_what_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.yaml").write_text("receivers:\n- name: a\n")
+    (tmp_path / "good.yaml").write_text("receivers:\n- {name: a, url: 'https://example.com'}\n")
     config = tmp_path / "kubeconfig"
     config.write_text(
         "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n"

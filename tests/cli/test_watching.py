@@ -13,7 +13,6 @@ from cli.commandlines import parsed
 from sully.cli.client.session import Session
 from sully.cli.client.watching import (
     REST_SECONDS,
-    Caches,
     PendingChanges,
     ReportedOutages,
     rest_after,
@@ -43,6 +42,7 @@ from sully.testing.builders import (
 from sully.testing.clock import NOON, FakeClock
 from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
 from sully.views.snapshot.kinds import NODES
+from sully.views.watching import Caches
 
 KINDS = (SLICES, CLASSES, RULES, PATCHES, PODS, CLAIMS, NODES)
 ONE, TWO = PoolId(DRIVER, "pool-1"), PoolId(DRIVER, "pool-2")

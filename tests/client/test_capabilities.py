@@ -31,7 +31,13 @@ from sully.machinery.compat import Compat
 from sully.testing.cluster import in_process
 from sully.views.kinds import PATCHES, PODS, RULES
 
-OURS = ("resourceslicepatches", "evictionrecords", "taintrecords", "devicetaintpolicies")
+OURS = (
+    "resourceslicepatches",
+    "evictionrecords",
+    "taintrecords",
+    "devicetaintpolicies",
+    "devicemaintenances",
+)
 HUB = "cluster.open-cluster-management.io"
 RULE: dict[str, Any] = {
     "kind": "DeviceTaintRule",
@@ -68,59 +74,68 @@ CASES = {
     "1.31 with alpha devices": Case(made(31, devices=["v1alpha3"]), set(), {"kind"}, evicts=True),
     "1.32 with beta devices": Case(
         made(32, devices=["v1beta1"], taints=False),
-        {"scheduling", "deviceconflicts", "eviction"},
+        {"scheduling", "deviceconflicts", "devicemetrics", "eviction"},
         {"kind"},
         evicts=True,
     ),
     "1.33 with beta devices and rules": Case(
         made(33, devices=["v1beta1"], rules="v1alpha3", selector=OLD_SELECTOR),
-        {"scheduling", "deviceconflicts", "expiry"},
+        {"scheduling", "deviceconflicts", "devicemetrics", "expiry"},
         {RATE, WORDS, PAUSE},
         rules="v1alpha3",
     ),
     "1.33 with the second beta and rules": Case(
         made(33, devices=["v1beta2", "v1beta1"], rules="v1alpha3", selector=OLD_SELECTOR),
-        {"scheduling", "deviceconflicts", "expiry"},
+        {"scheduling", "deviceconflicts", "devicemetrics", "expiry"},
         {RATE, WORDS, PAUSE},
         rules="v1alpha3",
     ),
     "1.34 as it comes": Case(
         made(34, devices=["v1"]),
-        {"scheduling", "deviceconflicts", "eviction"},
+        {"scheduling", "deviceconflicts", "devicemetrics", "eviction"},
         {"kind"},
         evicts=True,
     ),
     "1.34 with taints switched on": Case(
-        made(34, devices=["v1"], role=True), {"scheduling", "deviceconflicts"}, {"kind"}
+        made(34, devices=["v1"], role=True),
+        {"scheduling", "deviceconflicts", "devicemetrics"},
+        {"kind"},
     ),
     "1.34 with rules": Case(
         made(34, devices=["v1"], rules="v1alpha3", selector=OLD_SELECTOR, role=True),
-        {"scheduling", "deviceconflicts", "expiry"},
+        {"scheduling", "deviceconflicts", "devicemetrics", "expiry"},
         {RATE, WORDS, PAUSE},
         rules="v1alpha3",
     ),
     "1.35 with rules": Case(
         made(35, devices=["v1"], rules="v1alpha3", status=True, role=True),
-        {"scheduling", "deviceconflicts", "expiry"},
+        {"scheduling", "deviceconflicts", "devicemetrics", "expiry"},
         EVERYTHING,
         rules="v1alpha3",
     ),
     "1.36 as it comes": Case(
-        made(36, devices=["v1"], role=True), {"scheduling", "deviceconflicts"}, {"kind"}
+        made(36, devices=["v1"], role=True),
+        {"scheduling", "deviceconflicts", "devicemetrics"},
+        {"kind"},
     ),
     "1.36 whose roles we may not see": Case(
-        made(36, devices=["v1"]), {"scheduling", "deviceconflicts"}, {"kind"}
+        made(36, devices=["v1"]), {"scheduling", "deviceconflicts", "devicemetrics"}, {"kind"}
     ),
     "1.36 with rules": Case(
         made(36, devices=["v1", "v1beta2"], rules="v1beta2", status=True, role=True),
-        {"scheduling", "deviceconflicts", "expiry"},
+        {"scheduling", "deviceconflicts", "devicemetrics", "expiry"},
         EVERYTHING,
         rules="v1beta2",
     ),
-    "1.37": Case(recorded(), {"scheduling", "deviceconflicts", "expiry"}, EVERYTHING, rules="v1"),
+    "1.37": Case(
+        recorded(),
+        {"scheduling", "deviceconflicts", "devicemetrics", "expiry"},
+        EVERYTHING,
+        rules="v1",
+    ),
     "1.37 without schemas": Case(
         without_schemas(recorded()),
-        {"scheduling", "deviceconflicts", "expiry"},
+        {"scheduling", "deviceconflicts", "devicemetrics", "expiry"},
         EVERYTHING,
         rules="v1",
     ),
@@ -129,7 +144,9 @@ CASES = {
         {
             "scheduling",
             "deviceconflicts",
+            "devicemetrics",
             "devicetaintpolicies",
+            "devicemaintenances",
             "expiry",
             "history",
             "patchstatus",
@@ -139,7 +156,7 @@ CASES = {
     ),
     "1.37 that is a hub": Case(
         with_kinds(recorded(), HUB, "v1", "managedclusters", "placements"),
-        {"scheduling", "deviceconflicts", "expiry"},
+        {"scheduling", "deviceconflicts", "devicemetrics", "expiry"},
         EVERYTHING,
         rules="v1",
     ),

@@ -11,7 +11,12 @@ from embedded import REFERENCE
 from manifests import DRIVER, claim_spec, slice_
 from sully.client.events import EVENTS, EventRecorder
 from sully.client.transport import Key, Kind
-from sully.controllers.deviceconflicts import NAME, ConflictIndex, DeviceConflictController
+from sully.controllers.deviceconflicts import (
+    NAME,
+    ConflictIndex,
+    ConflictMetrics,
+    DeviceConflictController,
+)
 from sully.controllers.framework import Controller
 from sully.controllers.manager import Manager
 from sully.runtime.metrics import Metrics
@@ -43,7 +48,7 @@ class Plain(World):
             claims=claims,
             conflicts=ConflictIndex(claims, inventory),
             recorder=recorder,
-            metrics=self.metrics,
+            metrics=ConflictMetrics(self.metrics),
         )
 
     def count(self) -> int:

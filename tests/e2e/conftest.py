@@ -26,6 +26,7 @@ _CLUSTER_WIDE = (
     "/apis/cluster.open-cluster-management.io/v1/managedclusters",
     "/apis/sully.dev/v1alpha1/clustertaintpolicies",
     "/apis/sully.dev/v1alpha1/devicetaintpolicies",
+    "/apis/sully.dev/v1alpha1/devicemaintenances",
 )
 
 

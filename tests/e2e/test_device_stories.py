@@ -136,6 +136,49 @@ def test_a_policy_evicts_from_a_faulty_device_and_gives_it_back(cluster: Cluster
     cluster.run("delete", "devicetaintpolicies", "--all")
 
 
+def proven_by(exit_: str) -> Obj:
+    """Return a proof by a Job whose pods end as simulated nodes are told."""
+    spec = {"containers": [{"name": "test", "image": "gpu-test"}]}
+    metadata = {"annotations": {"sully.dev/simulated-exit": exit_}}
+    return {
+        "type": "Job",
+        "job": {
+            "namespace": "gpu-tests",
+            "deviceClassName": DRIVER,
+            "retryAfter": "200ms",
+            "template": {"spec": {"template": {"metadata": metadata, "spec": spec}}},
+        },
+    }
+
+
+def test_a_job_proves_a_device_healthy_before_it_is_given_back(cluster: Cluster) -> None:
+    (before,) = start(cluster, "app")
+    ((pool, device),) = cluster.devices(before)
+    cluster.run("create", "namespace", "gpu-tests")
+    label = "resource.kubernetes.io/admin-access=true"
+    cluster.run("label", "namespace", "gpu-tests", label)
+    cluster.apply(policy({"effect": "NoExecute"}, proof=proven_by("1@0s")))
+    published = slice_of(cluster, pool)
+    (sick,) = [each for each in published["spec"]["devices"] if each["name"] == device]
+    sick["taints"] = [{"key": "gpu.sully.dev/ecc-errors", "effect": "None"}]
+    cluster.replace(published)
+    cluster.gone(before)
+    (rule_,) = cluster.get("devicetaintrules")["items"]
+    published = slice_of(cluster, pool)
+    for each in published["spec"]["devices"]:
+        each.pop("taints", None)
+    cluster.replace(published)
+
+    messages = "{.status.conditions[?(@.type=='sully.dev/ProofFailed')].message}"
+    failed = "failed: exit code 1"
+    cluster.becomes(lambda text: failed in text, messages, "devicetaintpolicy", "faults")
+    assert cluster.get("devicetaintrules")["items"][0]["spec"] == rule_["spec"]
+    cluster.apply(policy({"effect": "NoExecute"}, proof=proven_by("0@0s")))
+    cluster.removed("devicetaintrule", rule_["metadata"]["name"])
+    cluster.run("delete", "devicetaintpolicies", "--all")
+    cluster.run("delete", "namespace", "gpu-tests")
+
+
 def test_a_health_monitor_marks_a_device_by_name(cluster: Cluster) -> None:
     names = start(cluster, "app", 3)
     held = {cluster.devices(each)[0]: each for each in names}

@@ -12,6 +12,7 @@ _ADOPTED = (
 _CHECKED = "no request of its own: the server asks for it while it takes another one"
 _COUNTED = "an event is counted on when it repeats, which differs from run to run"
 _CUSTOM = "where patches are custom resources: in a cluster that is not ours (test_foreign.py)"
+_NOTIFIED = "only where notifications are configured (controllers/notifications/test_sources.py)"
 _OWNERS = (
     "no request of its own: servers that check who may block the deletion of an owner ask for it"
 )
@@ -53,6 +54,13 @@ UNUSED: dict[str, str] = {
     "sully:deviceconflicts: watch resourceslicepatches.resource.k8s.io": _TWICE,
     "sully:deviceconflicts: watch resourceslicepatches.sully.dev": _TWICE,
     "sully:deviceconflicts: watch resourceslices.resource.k8s.io": _TWICE,
+    "sully:devicemaintenances: list resourceslicepatches.sully.dev": _CUSTOM,
+    "sully:devicemaintenances: patch events": _COUNTED,
+    "sully:devicemaintenances: watch resourceslicepatches.sully.dev": _CUSTOM,
+    "sully:devicemetrics: list devicemaintenances.sully.dev": _NOTIFIED,
+    "sully:devicemetrics: list resourceslicepatches.sully.dev": _CUSTOM,
+    "sully:devicemetrics: watch devicemaintenances.sully.dev": _NOTIFIED,
+    "sully:devicemetrics: watch resourceslicepatches.sully.dev": _CUSTOM,
     "sully:devicetaintpolicies: list resourceslicepatches.sully.dev": _CUSTOM,
     "sully:devicetaintpolicies: patch events": _COUNTED,
     "sully:devicetaintpolicies: watch resourceslicepatches.sully.dev": _CUSTOM,

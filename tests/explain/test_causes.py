@@ -27,6 +27,7 @@ from sully.explain.causes import (
     DeviceFacts,
     DevicePolicyFacts,
     LimitedFacts,
+    MaintenanceFacts,
     NodeFacts,
     PendingFacts,
     PlacementFacts,
@@ -56,6 +57,7 @@ FACTS = {
     "ResourceSlicePatch": (RuleFacts,),
     "Node": (NodeFacts,),
     "DeviceTaintPolicy": (DevicePolicyFacts,),
+    "DeviceMaintenance": (MaintenanceFacts,),
     **dict.fromkeys(WORKLOAD_KINDS, (WorkloadFacts,)),
     "ManagedCluster": (ClusterFacts, LimitedFacts),
     "Placement": (PlacementFacts, LimitedFacts),
@@ -140,4 +142,6 @@ PASSED_ON = {
     *("CountersUsedUp", "ConstraintUnmet", "NotTogether", "DevicesElsewhere", "PoolsUnusable"),
     *(failure.name for failure in FailureCause),
     *("Source", "TaintFact", "ClusterTaint"),
+    # The phases of a maintenance.
+    *("Scheduled", "Paused", "Completed", "Ended", "Cancelled"),
 }

@@ -21,7 +21,11 @@ Obj = dict[str, Any]
 CHART = ROOT / "deploy/chart"
 IMAGE = "registry.example/sully:1"
 KEEP = "helm.sh/resource-policy"
-MONITOR = ["--set", "serviceMonitor.enabled=true"]
+MONITOR = [
+    word
+    for name in ("serviceMonitor", "alerts", "dashboard")
+    for word in ("--set", f"{name}.enabled=true")
+]
 SAME: dict[str, tuple[list[str], Settings]] = {
     "as it is": ([], Settings(image=IMAGE)),
     "more replicas": (["--set", "replicas=3"], Settings(image=IMAGE, replicas=3)),
@@ -91,7 +95,8 @@ def test_parts_can_be_left_out(helm: str) -> None:
     flags = [word for name in SWITCHES for word in ("--set", f"{name}.enabled=false")]
     kinds = {kind for kind, _ in rendered(helm, *flags)}
 
-    assert kinds.isdisjoint({*SWITCHES.values(), "ServiceMonitor"})
+    unwanted = {"ServiceMonitor", "PrometheusRule", "ConfigMap", "PriorityClass"}
+    assert kinds.isdisjoint({*SWITCHES.values(), *unwanted})
     assert {"Deployment", "Service", "ClusterRole"} <= kinds
     assert "ServiceMonitor" in OPTIONAL
 
@@ -110,7 +115,26 @@ def test_pods_can_be_given_more(helm: str) -> None:
     assert pod["containers"][0]["resources"]["limits"] == {"memory": "2Gi"}
 
 
+def test_notifications_are_configured_by_a_secret(helm: str) -> None:
+    found = rendered(helm, "--set", "notifications.secretName=notes")
+    pod = found["Deployment", "sully-controllers"]["spec"]["template"]["spec"]
+    (mounted,) = (one for one in pod["volumes"] if one["name"] == "notifications")
+    container = pod["containers"][0]
+
+    assert container["args"][-1] == "--notifications=/etc/sully/config.yaml"
+    assert mounted["secret"] == {"secretName": "notes"}
+    assert container["volumeMounts"][-1]["mountPath"] == "/etc/sully"
+
+
+def test_a_priority_class_can_be_created(helm: str) -> None:
+    flags = ["--set", "priorityClassName=sully", "--set", "priorityClass.create=true"]
+    made = rendered(helm, *flags, "--set", "priorityClass.value=7")["PriorityClass", "sully"]
+
+    assert (made["value"], made["globalDefault"]) == (7, False)
+
+
 WRONG = {
+    "a priority class without a name": (["--set", "priorityClass.create=true"], "its name"),
     "an unknown evictor": (["--set", "evictor=nobody"], "evictor"),
     "no replicas": (["--set", "replicas=0"], "replicas"),
     "a typing error": (["--set", "replica=3"], "replica"),

@@ -87,6 +87,44 @@ OBJECTS: dict[str, Obj] = {
             "phases": {"Tainted": 1},
         },
     },
+    "DeviceMaintenance": {
+        "spec": {
+            "selector": {"deviceClassName": "gpu", "identities": ["GPU-1"]},
+            "reason": "firmware 4.2",
+            "start": "2026-01-03T02:00:00Z",
+            "duration": "4h",
+            "closeBefore": "2h",
+            "rolling": {"by": "Node", "maxUnavailable": "10%", "waitForReady": "5m"},
+            "drain": {
+                "mode": "Evict",
+                "rate": "1/5m",
+                "burst": 2,
+                "maxUnavailable": 1,
+                "timeout": "30m",
+                "then": "NoExecute",
+                "ignoreDaemonSets": True,
+            },
+            "hook": {
+                "type": "Job",
+                "job": {
+                    "namespace": "tests",
+                    "deviceClassName": "gpu",
+                    "template": {
+                        "spec": {
+                            "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}
+                        }
+                    },
+                },
+            },
+            "proof": {"type": "Manual"},
+        },
+        "status": {
+            "phase": "Running",
+            "phases": {"Closed": 1},
+            "units": [{"name": "node-1", "devices": ["d/node-1/x"], "phase": "Closed"}],
+            "finished": ["node-0"],
+        },
+    },
     "DeviceHealth": {
         # Of no node, so that the report has the name that all objects have here.
         "metadata": {"name": "a"},
@@ -195,6 +233,7 @@ def _unknown(found: Obj, value: Any) -> Iterator[str]:
 
 PATCH, RECORD, POLICY = "ResourceSlicePatch", "EvictionRecord", "ClusterTaintPolicy"
 DEVICES = "DeviceTaintPolicy"
+MAINTENANCE = "DeviceMaintenance"
 HEALTH = "DeviceHealth"
 _MANY = {f"a.example.com/x{number}": {"int": number} for number in range(32)}
 WRONG: dict[str, tuple[str, tuple[Any, ...], Any]] = {
@@ -218,6 +257,23 @@ WRONG: dict[str, tuple[str, tuple[Any, ...], Any]] = {
     "more than all": (DEVICES, ("limits", 0, "maxUnavailable"), "101%"),
     "less than nothing": (DEVICES, ("storm", "devices"), -1),
     "a class that does not count": (DEVICES, ("limits", 0, "deviceClassName"), "gpu"),
+    "work on nothing": (MAINTENANCE, ("selector",), {}),
+    "two ends": (MAINTENANCE, ("end",), "2026-01-03T06:00:00Z"),
+    "no time to work": (MAINTENANCE, ("duration",), "0s"),
+    "an end of no duration": (MAINTENANCE, ("closeBefore",), "soon"),
+    "a unit of nobody": (MAINTENANCE, ("rolling", "by"), "Rack"),
+    "nothing at a time": (MAINTENANCE, ("rolling", "maxUnavailable"), 0),
+    "no share of the devices": (MAINTENANCE, ("rolling", "maxUnavailable"), "0%"),
+    "replacements that nobody waits for": (MAINTENANCE, ("rolling", "waitForReady"), "0s"),
+    "a drain of nobody": (MAINTENANCE, ("drain", "mode"), "Kill"),
+    "a rate of nobody": (MAINTENANCE, ("drain", "rate"), "fast"),
+    "no burst": (MAINTENANCE, ("drain", "burst"), 0),
+    "NoExecute at no time": (MAINTENANCE, ("drain", "timeout"), None),
+    "an action of nobody": (MAINTENANCE, ("drain", "then"), "Kill"),
+    "a Job of nobody": (MAINTENANCE, ("hook", "type"), "Approval"),
+    "two timeouts": (MAINTENANCE, ("hook", "timeout"), "1h"),
+    "a Job that is missing": (MAINTENANCE, ("hook", "job"), None),
+    "a hook of nobody": (MAINTENANCE, ("hook", "type"), "Script"),
     "a report of another": (HEALTH, ("reporter",), "b"),
     "a lease of nothing": (HEALTH, ("leaseDurationSeconds",), 0),
     "an address of nothing": (HEALTH, ("devices", 0, "pciAddress"), "3b:00"),

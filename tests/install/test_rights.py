@@ -127,10 +127,13 @@ def test_a_right_that_nothing_used_is_found() -> None:
         for agent in (*AGENTS.get(each.role.removeprefix("sully:"), ()), MANAGER)
     }
     new = Right("sully:expiry", "delete", "resource.k8s.io", "devicetaintrules")
-    policies = Right("sully:devicetaintpolicies", "delete", "resource.k8s.io", "devicetaintrules")
+    others = {
+        Right(f"sully:{role}", "delete", "resource.k8s.io", "devicetaintrules")
+        for role in ("devicetaintpolicies", "devicemaintenances")
+    }
     kept = {
         use for use in everything if not (use.verb == "delete" and use.resource == new.resource)
     }
 
     assert unused(everything) == set()
-    assert unused(kept) == {new, policies}
+    assert unused(kept) == {new, *others}

@@ -29,6 +29,8 @@ SAYS = {
 """What a command prints, by the text of the cell; a warning or a refusal has its own text."""
 _NOT_SAID = ("no effect", "at least")
 """What it does not print, unless the cell has it."""
+_ABOUT_OTHERS = ("capabilities", "history", "install")
+"""What these print is about other commands: history about those of all cells that ran before."""
 
 
 CELLS = list(cells())
@@ -77,8 +79,7 @@ def test_a_cell_is_what_the_command_does(cell: Cell, real: bool, servers: Server
 
     done = server.run(*arguments)
 
-    # What these print is about other commands.
-    problem = _problem(cell.text, done, alone=arguments[0] in ("capabilities", "install"))
+    problem = _problem(cell.text, done, alone=arguments[0] in _ABOUT_OTHERS)
     assert not problem, f"{problem}\n{done.returncode}\n{done.stdout}\n{done.stderr}"
 
 

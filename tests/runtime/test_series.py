@@ -83,3 +83,15 @@ def test_a_name_can_be_taken_once_and_who_asks_again_goes_on() -> None:
     metrics.counter("steps_total", "Steps.").inc()
 
     assert page(metrics) == ["steps_total 2.0"]
+
+
+def test_a_computed_gauge_is_read_on_each_scrape_and_belongs_to_the_last_registration() -> None:
+    metrics = Metrics()
+    values: dict[tuple[str, ...], float] = {("b", "1"): 2, ("a", "2"): 1}
+    metrics.computed("rooms", "Rooms.", ("floor", "side"), lambda: values)
+
+    assert page(metrics) == ['rooms{floor="a",side="2"} 1.0', 'rooms{floor="b",side="1"} 2.0']
+    del values["a", "2"]
+    assert page(metrics) == ['rooms{floor="b",side="1"} 2.0']
+    metrics.computed("rooms", "Rooms.", ("floor", "side"), dict)
+    assert page(metrics) == []

@@ -112,7 +112,7 @@ async def test_metadata_only(http: Http, room: str) -> None:
 
 
 async def test_yaml_in_and_out(http: Http, room: str) -> None:
-    body = yaml.safe_dump(secret("a", annotations={"x": "yes", "n": "1"}))
+    body = yaml.safe_dump(secret("a", annotations={"x": "yes", "m": "1"}))
 
     made = await http.call(
         "POST", f"{room}/secrets", body, YAML, headers={"accept": "application/yaml"}
@@ -120,7 +120,7 @@ async def test_yaml_in_and_out(http: Http, room: str) -> None:
 
     assert (made.code, made.header("content-type")) == (201, YAML)
     read = yaml.safe_load(made.body)
-    assert read["metadata"]["annotations"] == {"x": "yes", "n": "1"}
+    assert read["metadata"]["annotations"] == {"x": "yes", "m": "1"}
     assert read == (await http.get(f"{room}/secrets/a")).ok()
     listed = yaml.safe_load((await http.get(f"{room}/secrets", YAML)).body)
     assert [item["metadata"]["name"] for item in listed["items"]] == ["a"]

@@ -45,7 +45,7 @@ CHANGED = {
     ),
     "apply in YAML": Case(
         APPLY,
-        "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {n: Mg==}\n",
+        'apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {"n": Mg==}\n',
         {"k": ONE, "n": TWO},
     ),
 }
@@ -264,7 +264,7 @@ async def test_apply_with_a_uid_makes_nothing(http: Http) -> None:
 
     answer = await http.patch(f"{RULES}/{name}", rule(name, uid="x"), APPLY, fieldManager="m")
 
-    assert answer.code == 404
+    assert answer.code == 409
     assert (await http.get(f"{RULES}/{name}")).code == 404
 
 

@@ -30,6 +30,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Operations": (
         "guides/controllers.md",
         "upgrade.md",
+        "runbooks.md",
         "guides/backup.md",
         "guides/etcd.md",
         "security.md",

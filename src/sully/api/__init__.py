@@ -39,7 +39,8 @@ def build_scheme(compat: Compat = Compat.SULLY, *, runtime: RuntimeConfig = ALL_
             if resource.kind not in ours:
                 kept = runtime.applied(_without(resource, versions.get(resource.kind, ())))
                 if kept is not None:
-                    scheme.add(kept)
+                    hidden = compat.hides_refused_subresources
+                    scheme.add(kept if hidden else replace(kept, lists_refused=True))
     runtime.check(scheme.resources())
     return scheme
 

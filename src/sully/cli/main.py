@@ -44,6 +44,9 @@ COMMANDS = {
     "status": Entry("inspect.status", "Inspect", "Show the state of all devices on one screen"),
     "cordon": Entry("change.drain.cordon", "Change", "Prevent scheduling on devices"),
     "drain": Entry("change.drain.drain", "Change", "Cordon devices and evict the pods on them"),
+    "maintenance": Entry(
+        "change.maintenance.maintenance", "Change", "Plan and control work on devices"
+    ),
     "plan": Entry("change.plan.plan", "Change", "Preview the effects of a change"),
     "signal": Entry("change.signal", "Change", "Report a fault of devices"),
     "taint": Entry("change.taint.taint", "Change", "Taint devices or clusters"),
@@ -54,6 +57,10 @@ COMMANDS = {
     "restore": Entry("data.restore", "Data", "Restore a data directory from a backup"),
     "capabilities": Entry("run.capabilities", "Run", "Show what an API server supports"),
     "controllers": Entry("run.controllers", "Run", "Run controllers against an API server"),
+    "dashboard": Entry("run.dashboard", "Run", "Show devices and evictions in a web browser"),
+    "envtest-assets": Entry(
+        "run.envtest_assets", "Run", "Write programs for KUBEBUILDER_ASSETS of envtest"
+    ),
     "install": Entry("run.install", "Run", "Install Sully in a Kubernetes cluster"),
     "kubeconfig": Entry("run.kubeconfig", "Run", "Create a kubeconfig for a user"),
     "monitor": Entry("run.monitor", "Run", "Report the health of the devices of this node"),

@@ -41,6 +41,7 @@ _KINDS: Mapping[str, tuple[str, Sequence[str]]] = {
     "daemonsets": ("apps", ("v1",)),
     "jobs": ("batch", ("v1",)),
     "devicetaintpolicies": ("sully.dev", ("v1alpha1",)),
+    "devicemaintenances": ("sully.dev", ("v1alpha1",)),
     "managedclusters": (_CLUSTER_GROUP, ("v1",)),
     "placements": (_CLUSTER_GROUP, ("v1beta1",)),
 }
@@ -65,6 +66,7 @@ SUBJECTS = {
     "daemonset": "daemonsets",
     "job": "jobs",
     "policy": "devicetaintpolicies",
+    "maintenance": "devicemaintenances",
 }
 """The resource that each KIND of a command stands for."""
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+import msgspec
+
 from sully.client.objects import key_of, uid_of, version_of
 from sully.client.transport import TRANSIENT, Key, Kind, Transport
 from sully.machinery.errors import (
@@ -87,8 +89,7 @@ class _Event:
         return self.about.key.namespace or "default"
 
 
-@dataclass(slots=True)
-class _Written:
+class _Written(msgspec.Struct):
     name: str
     count: int
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from sully.api.policy.protection import TWO_BUDGETS
 from sully.client.options import WriteOptions
-from sully.client.transport import Key, Kind, Transport
+from sully.client.transport import TRANSIENT, Key, Kind, Transport, UnreachableError
+from sully.domain.drain.messages import DrainPod, EvictionRefused, PodEvicted, PodNotFound
+from sully.machinery.errors import ApiError, Conflict, NotFound, Timeout
 
 _PODS: Kind[dict[str, Any]] = Kind("", "v1", "pods", "Pod", dict)
 
@@ -25,3 +29,30 @@ async def create_eviction(
         "deleteOptions": {"preconditions": {"uid": uid}},
     }
     await transport.create(_PODS, body, "eviction", WriteOptions(dry_run=dry_run))
+
+
+async def evict_for_drain(
+    transport: Transport, pod: DrainPod
+) -> PodEvicted | EvictionRefused | PodNotFound:
+    """Evict a pod, and return the answer as the drain core takes it."""
+    try:
+        await create_eviction(transport, Key(pod.namespace, pod.name), pod.uid)
+    except (NotFound, Conflict):
+        # A conflict: another pod has its name.
+        return PodNotFound(pod.uid)
+    except TRANSIENT as error:
+        answered = not isinstance(error, UnreachableError | Timeout)
+        return EvictionRefused(pod.uid, refusal_text(error), answered)
+    except ApiError as error:
+        if error.message != TWO_BUDGETS:
+            raise
+        return EvictionRefused(pod.uid, refusal_text(error))
+    return PodEvicted(pod.uid)
+
+
+def refusal_text(error: Exception) -> str:
+    """Return why a pod was not evicted: a server names the budget in the details."""
+    if not isinstance(error, ApiError):
+        return str(error)
+    causes: Sequence[dict[str, Any]] = (error.details or {}).get("causes") or ({},)
+    return str(causes[0].get("message") or error.message)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from sully.client.informers.outages import Outages
 from sully.client.informers.reflector import ObjectSelector, Reflector
@@ -43,8 +44,7 @@ class NotLeadingError(UnreachableError):
     """The lease is not held, or not certainly, so nothing may be written."""
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseTiming:
+class LeaseTiming(msgspec.Struct, frozen=True):
     """Seconds, as client-go's LeaseDuration > RenewDeadline > RetryPeriod with its jitter."""
 
     duration: float = 15.0

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from sully.client.transport import Kind, Transport, UnreachableError, UnreadableError
 from sully.machinery.errors import ApiError
@@ -36,8 +37,7 @@ _MOST_REQUESTS = 4
 _MOST_TOKEN = 16 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class _CachedResult:
+class _CachedResult(msgspec.Struct, frozen=True):
     code: int
     until: float
 

@@ -7,9 +7,10 @@ embedded server takes options.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
+
+import msgspec
 
 
 class PatchType(Enum):
@@ -22,8 +23,7 @@ class PatchType(Enum):
     APPLY = "application/apply-patch+yaml"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListOptions:
+class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Which objects to list, and how fresh."""
 
     label_selector: str = ""
@@ -47,8 +47,7 @@ class ListOptions:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchOptions:
+class WatchOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Which changes to follow, and from where.
 
     Without a resource version a watch opens with an ADDED event for all that exists.
@@ -74,8 +73,7 @@ class WatchOptions:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteOptions:
+class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How to write; `force` is for apply and takes fields from other managers."""
 
     dry_run: bool = False
@@ -93,8 +91,7 @@ class WriteOptions:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteOptions:
+class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How to delete; `uid` and `resource_version` are preconditions."""
 
     dry_run: bool = False

@@ -122,8 +122,7 @@ class Kind(Generic[T]):
         return ResourceRef(self.group, self.version, self.plural, namespace, key.name, subresource)
 
 
-@dataclass(frozen=True, slots=True)
-class Page(Generic[T]):
+class Page(msgspec.Struct, Generic[T], frozen=True):
     """A list, or one page of it."""
 
     items: Sequence[T]

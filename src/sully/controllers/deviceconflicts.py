@@ -103,6 +103,20 @@ class ConflictIndex(Channel[Key]):
         yield from self._holders(device)
 
 
+class ConflictMetrics:
+    """The number of devices in conflict."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._devices = metrics.gauge(
+            "sully_devices_in_conflict",
+            "Number of devices that are allocated to claims that cannot all use them.",
+        )
+
+    def follow(self, conflicts: ConflictIndex) -> None:
+        """Export the number, counted on each scrape."""
+        self._devices.set_function(lambda: len(conflicts))
+
+
 class DeviceConflictController:
     """Reports devices in conflict to the users of their claims."""
 
@@ -114,18 +128,14 @@ class DeviceConflictController:
         claims: Informer[ResourceClaim],
         conflicts: ConflictIndex,
         recorder: EventRecorder,
-        metrics: Metrics,
+        metrics: ConflictMetrics,
     ) -> None:
         self._claims = claims
         self._conflicts = conflicts
         self._recorder = recorder
         self._reported: dict[str, dict[DeviceId, DeviceConflict]] = {}
         """What was reported last about a claim, by its uid."""
-        gauge = metrics.gauge(
-            "sully_devices_in_conflict",
-            "Number of devices that are allocated to claims that cannot all use them.",
-        )
-        gauge.set_function(lambda: len(conflicts))
+        metrics.follow(conflicts)
         claims.on_change(self._claim_changed)
 
     def watches(self) -> Iterable[Watch[Any]]:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Generic, Protocol, TypeVar
 
+import msgspec
+
 from sully.client.informers.outages import Outages, is_outage
 from sully.client.transport import Key, UnreachableError, UnreadableError
 from sully.controllers.sources import Source
@@ -33,8 +35,7 @@ NAMESPACE_TERMINATING = "NamespaceTerminating"
 """The cause of an error when nothing can be created because the namespace is terminating."""
 
 
-@dataclass(frozen=True, slots=True)
-class Watch(Generic[T]):
+class Watch(msgspec.Struct, Generic[T], frozen=True):
     """A source of changes, and how a changed object maps to keys."""
 
     source: Source[T]

@@ -8,9 +8,10 @@ most once a second.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+
+import msgspec
 
 from sully.api.resource.types import DeviceTaintSelector, ResourceSlicePatch
 from sully.client.events import EventRecorder, reference
@@ -40,8 +41,7 @@ SHARE = 50
 """The evaluation of one patch takes at most one of so many parts of the time."""
 
 
-@dataclass(frozen=True, slots=True)
-class _ReportedStatus:
+class _ReportedStatus(msgspec.Struct, frozen=True):
     """What a status reports about one generation of a patch."""
 
     generation: int
@@ -49,8 +49,7 @@ class _ReportedStatus:
     selector_problem: Report | None
 
 
-@dataclass(slots=True)
-class _State:
+class _State(msgspec.Struct):
     """The state of a patch since the controller started."""
 
     uid: str

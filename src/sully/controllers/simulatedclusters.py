@@ -10,9 +10,10 @@ agent, so that the hub's roles and protections apply.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
+
+import msgspec
 
 from sully.api.cluster.types import ManagedCluster
 from sully.client.events import EventRecorder, Reference
@@ -123,8 +124,7 @@ class SimulatedClusters:
             )
 
 
-@dataclass(slots=True)
-class _Agent:
+class _Agent(msgspec.Struct):
     """The state of one agent."""
 
     transport: Transport

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from sully.domain.claims.pods import Pod
 from sully.domain.eviction.judge import Evict, Hold, Reason, Wait
@@ -11,8 +12,7 @@ from sully.evictor.admission import Delayed, DueEviction
 from sully.evictor.events import PodRead
 
 
-@dataclass(slots=True)
-class PendingEviction:
+class PendingEviction(msgspec.Struct):
     """A pod that is to be evicted, now or later."""
 
     pod: Pod

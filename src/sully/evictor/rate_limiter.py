@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
+
+import msgspec
 
 from sully.client.transport import Key
 from sully.domain.eviction.rates import Bucket, Cap, EvictionRate, Limit, Source, bucket_after
@@ -32,8 +33,7 @@ class EvictionTimes(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Tokens:
+class _Tokens(msgspec.Struct, frozen=True):
     """The tokens that a pod holds until it was evicted, or is not."""
 
     limits: tuple[Limit, ...]

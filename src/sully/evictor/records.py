@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+
+import msgspec
 
 from sully.api.sully.types import EvictedPod, EvictedPodOwner
 from sully.client.transport import Key
@@ -31,8 +32,7 @@ def _no_totals() -> Mapping[str, int]:
     return {}
 
 
-@dataclass(frozen=True, slots=True)
-class RecordSources:
+class RecordSources(msgspec.Struct, frozen=True):
     """The records on the server, as caches have them when the process starts."""
 
     past: Callable[[], Iterable[PastEviction]]
@@ -41,8 +41,7 @@ class RecordSources:
     EvictionRecords, which are deleted after a while, or with their namespace."""
 
 
-@dataclass(slots=True)
-class OpenRecord:
+class OpenRecord(msgspec.Struct):
     """A record whose pod may or may not be evicted yet."""
 
     uid: str
@@ -53,14 +52,13 @@ class OpenRecord:
     """It was created by this process."""
 
 
-@dataclass(slots=True)
-class _Known:
+class _Known(msgspec.Struct):
     """What is recorded, and what this process has added to it."""
 
-    open: dict[Key, OpenRecord] = field(default_factory=dict)
-    before: Counter[str] = field(default_factory=Counter)
+    open: dict[Key, OpenRecord] = msgspec.field(default_factory=dict)
+    before: Counter[str] = msgspec.field(default_factory=Counter)
     """How many pods rules had evicted when the process started, by uid."""
-    recent: list[tuple[datetime, tuple[Cause, ...]]] = field(default_factory=list)
+    recent: list[tuple[datetime, tuple[Cause, ...]]] = msgspec.field(default_factory=list)
 
 
 class EvictionRecords:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
+
 from sully.domain.devices.taints import EVICTING_EFFECTS, enabled_effects
 from sully.domain.eviction.judge import DEFAULT_POLICY, EvictionPolicy
 from sully.machinery.compat import Compat
@@ -15,8 +17,7 @@ MAX_STALENESS = 90.0
 """Seconds. A healthy server sends a bookmark every minute."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvictionSettings:
+class EvictionSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The flags; None is no limit."""
 
     default_per_second: int | None = None

@@ -282,6 +282,24 @@ class DevicePolicyFacts(msgspec.Struct, frozen=True, kw_only=True):
     """When it changes a taint next."""
 
 
+class MaintenanceFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A DeviceMaintenance, as its controller reports on it."""
+
+    name: str
+    devices: int = 0
+    units: int = 0
+    """Devices or nodes that are worked on together."""
+    done: int = 0
+    closed: int = 0
+    failed: int = 0
+    waiting: int = 0
+    """Units that wait for approval."""
+    starts: datetime | None = None
+    ends: datetime | None = None
+    at: datetime | None = None
+    """When it does something next."""
+
+
 class LimitedFacts(msgspec.Struct, frozen=True, kw_only=True):
     """An object that the caller is not allowed to see."""
 
@@ -306,6 +324,7 @@ Facts = (
     | NodeFacts
     | WorkloadFacts
     | DevicePolicyFacts
+    | MaintenanceFacts
     | LimitedFacts
 )
 

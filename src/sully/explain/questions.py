@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from sully.client.transport import Key, Kind
 from sully.explain.causes import Finding
@@ -19,6 +20,7 @@ from sully.explain.facts.limited import (
     limited_placement,
     limited_rule,
 )
+from sully.explain.facts.maintenances import find_maintenance
 from sully.explain.facts.nodes import find_node
 from sully.explain.facts.patches import find_patch
 from sully.explain.facts.placements import find_placement
@@ -29,7 +31,7 @@ from sully.explain.kinds import DEVICE_KINDS, LABELED_PODS
 from sully.explain.reader import Reader
 from sully.explain.render import render
 from sully.views.fleet_kinds import BINDINGS, CLUSTERS, DECISIONS, PLACEMENTS, SETS
-from sully.views.kinds import CLAIMS, DEVICE_POLICIES, PATCHES, RULES, SLICES
+from sully.views.kinds import CLAIMS, DEVICE_POLICIES, MAINTENANCES, PATCHES, RULES, SLICES
 from sully.views.snapshot.kinds import FLEET, NODES, WORKLOADS
 
 Find = Callable[[Reader, Key], Finding | None]
@@ -37,8 +39,7 @@ FindLimited = Callable[[Reader, Key, str], Finding | None]
 """Answers from what a namespace has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(msgspec.Struct, frozen=True):
     """A kind of object that can be explained."""
 
     kind: str
@@ -103,5 +104,6 @@ QUESTIONS = {
     "policy": Question(
         DEVICE_POLICIES.kind, find_device_policy, (DEVICE_POLICIES,), (DEVICE_POLICIES,)
     ),
+    "maintenance": Question(MAINTENANCES.kind, find_maintenance, (MAINTENANCES,), (MAINTENANCES,)),
     "cluster": Question("ManagedCluster", find_cluster, FLEET, _PLACED, limited_cluster),
 }

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+import msgspec
+
 from sully.api.resource.types import (
     DeviceConstraint,
     DeviceSelector,
@@ -171,8 +173,7 @@ def _distinct(notes: Iterable[Note]) -> list[Note]:
     return distinct
 
 
-@dataclass(frozen=True, slots=True)
-class ShortageReader:
+class ShortageReader(msgspec.Struct, frozen=True):
     diagnosis: Diagnosis
     specs: RequestSpecs
     sources: Sources

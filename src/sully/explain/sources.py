@@ -8,7 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sully.api.resource.annotations import DESCRIPTION, creator_of, expiry, pause_reason
+from sully.api.resource.annotations import (
+    DESCRIPTION,
+    creator_of,
+    expiry,
+    maintenance_end,
+    pause_reason,
+)
 from sully.api.resource.types import DeviceTaintRule, ResourceSlice, ResourceSlicePatch
 from sully.api.sully.types import TaintRecord
 from sully.domain.devices.taints import SourcedTaint
@@ -97,7 +103,7 @@ def of_rule(rule: DeviceTaintRule) -> Source:
         program=program(rule.metadata, "f:spec"),
         why=description(rule),
         since=rule.metadata.creation_timestamp,
-        until=expiry(annotations),
+        until=expiry(annotations) or maintenance_end(annotations),
         paused=pause_reason(annotations),
     )
 

@@ -15,7 +15,15 @@ from sully.explain.facts.devices import known_devices
 from sully.explain.kinds import LABELED_PODS
 from sully.explain.reader import Reader
 from sully.views.fleet_kinds import CLUSTERS, PLACEMENTS
-from sully.views.kinds import CLAIMS, EVICTION_RECORDS, PATCHES, RULES, TAINT_RECORDS
+from sully.views.kinds import (
+    CLAIMS,
+    DEVICE_POLICIES,
+    EVICTION_RECORDS,
+    MAINTENANCES,
+    PATCHES,
+    RULES,
+    TAINT_RECORDS,
+)
 from sully.views.snapshot.kinds import NODES, WORKLOADS
 
 MAX_SUGGESTIONS: Final = 4
@@ -30,6 +38,8 @@ _KINDS: Final[dict[str, Kind[Any]]] = {
     **{kind.kind.lower(): kind for kind in WORKLOADS},
     "placement": PLACEMENTS,
     "cluster": CLUSTERS,
+    "policy": DEVICE_POLICIES,
+    "maintenance": MAINTENANCES,
 }
 
 

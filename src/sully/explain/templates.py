@@ -23,6 +23,8 @@ WORKLOAD_KINDS: Final = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet",
 _MACROS: Final = {
     "policy-devices": "It is for {devices:device}, of which {faulty} have a fault and {unavailable}"
     " are unavailable because of it.[ The next taint changes at {at}.]",
+    "maintenance-units": "Of {units:unit} {done} {done:is/are} done, and {closed} {closed:is/are}"
+    " closed.[ The next step is at {at}.]",
     "node-devices": "It has {devices:device}: {used} in use, {free} free, {tainted} tainted.",
     "on": "{subject} is on node {node}",
     "pending": "{subject} [has been Pending since {since}|is Pending]",
@@ -424,6 +426,31 @@ FaultsFound (Active): {subject} sets taint {taint}.
 NoFault (Idle): {subject} is for {devices:device}, and none has a fault.
 """
 
+_MAINTENANCE: Final = """
+NotProcessed (Pending): {subject} has not been processed: no controller has reported on it yet.
+  > Check that 'sully controllers' run, or 'sully up'.
+SelectsNoDevice (Inactive): {subject} matches no published device, so it does nothing.
+  > Compare its selector with the output of 'sully devices'.
+Scheduled (Scheduled): {subject} is for {devices:device} and starts at {starts}[; it closes the
+    first at {at}]. Nobody is evicted before it starts.
+Paused (Paused): {subject} is paused: no further step begins, and nobody is evicted.
+  <maintenance-units>
+  > Continue it with: sully maintenance resume {name}
+UnitsFailed (Running): {subject} has {failed:failure}, which stay closed.
+  <maintenance-units>
+  > Repair what failed, then run: sully maintenance retry {name} UNIT
+ApprovalNeeded (Running): {subject} waits for the approval of {waiting:unit}.
+  <maintenance-units>
+  > When the work is done, run: sully maintenance approve {name} UNIT
+Running (Running): {subject} has closed {closed:unit}[ and ends at {ends}].
+  <maintenance-units>
+Completed (Completed): {subject} is complete: all devices are given back.
+Ended (Ended): {subject} ended at {ends} before all work was done.
+  <maintenance-units>
+  > Create another maintenance for the rest.
+Cancelled (Cancelled): {subject} was cancelled: all devices are given back.
+"""
+
 _MACRO: Final = re.compile(r"<([\w-]+)>")
 
 
@@ -459,6 +486,7 @@ CAUSES: Final = {
     **{kind: _rows(_WORKLOAD) for kind in WORKLOAD_KINDS},
     "ManagedCluster": _rows(_CLUSTER),
     "DeviceTaintPolicy": _rows(_DEVICE_POLICY),
+    "DeviceMaintenance": _rows(_MAINTENANCE),
     "Placement": _rows(_PLACEMENT),
 }
 """By kind and cause."""

@@ -26,6 +26,7 @@ _NOUNS: Final = {
     "ResourceSlicePatch": "patch",
     "ClusterTaintPolicy": "policy",
     "DeviceTaintPolicy": "policy",
+    "DeviceMaintenance": "maintenance",
 }
 
 

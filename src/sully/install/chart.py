@@ -7,19 +7,39 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from sully import __version__
+from sully.install.alerts import prometheus_rule
 from sully.install.chart_values import VALUES, defaults, schema
 from sully.install.folders import HEADER, of_evictor
+from sully.install.grafana import dashboard_config_map
 from sully.install.manifests import manifests, to_text
-from sully.install.workload import Settings, budget, deployment, monitor, network_policy, service
+from sully.install.workload import (
+    Settings,
+    budget,
+    deployment,
+    metadata,
+    monitor,
+    network_policy,
+    service,
+)
 
 Obj = dict[str, Any]
 _NAMESPACE = "{{ .Release.Namespace }}"
 _IMAGE, _REPLICAS, _RESOURCES, _POD = ("SULLY-IMAGE", 424242, "SULLY-RESOURCES", "SULLY-POD")
 """What stands in the objects where the chart has a template."""
+_PLACE = "SULLY-PLACE"
 _REQUIRED = '{{ required "set image: there is no published image of Sully" .Values.image | quote }}'
+_MORE = "SULLY-MORE"
+_FOLDER = "/etc/sully"
+_NOTIFICATIONS = (
+    f"        - --notifications={_FOLDER}/config.yaml\n",
+    f"        - name: notifications\n          mountPath: {_FOLDER}\n          readOnly: true\n",
+    "      - name: notifications\n        secret:\n          secretName: {{ . | quote }}\n",
+)
+"""What the file of `--notifications` needs: an argument, a mount and a volume."""
 _POD_FIELDS = ("priorityClassName", "nodeSelector", "tolerations", "affinity", "imagePullSecrets")
 _KEEP = {"helm.sh/resource-policy": "keep"}
 _NOTES = """\
@@ -62,7 +82,35 @@ def _templates() -> dict[str, str]:
         "budget": _if("podDisruptionBudget.enabled", to_text([budget(settings)])),
         "network-policy": _if("networkPolicy.enabled", to_text([network_policy(settings)])),
         "monitor": _if("serviceMonitor.enabled", to_text([monitor(settings)])),
+        "alerts": _if("alerts.enabled", _alerts(settings)),
+        "dashboard": _if("dashboard.enabled", _dashboard(settings)),
+        "priority-class": _if("priorityClass.create", _priority_class()),
     }
+
+
+def _alerts(settings: Settings) -> str:
+    """Return the alerts; their own templates are Prometheus', the namespace is Helm's."""
+    text = _literal(to_text([prometheus_rule(replace(settings, namespace=_PLACE))]))
+    return text.replace(_PLACE, _NAMESPACE)
+
+
+def _dashboard(settings: Settings) -> str:
+    text = _literal(to_text([dashboard_config_map(replace(settings, namespace=_PLACE))]))
+    return text.replace(_PLACE, _NAMESPACE)
+
+
+def _priority_class() -> str:
+    made = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": metadata(_PLACE),
+        "value": _REPLICAS,
+        "globalDefault": False,
+        "description": "The controllers of Sully, which evict pods from tainted devices.",
+    }
+    text = to_text([made]).replace(f" {_REPLICAS}\n", " {{ .Values.priorityClass.value | int }}\n")
+    required = '{{ required "set priorityClassName: its name" .Values.priorityClassName | quote }}'
+    return text.replace(_PLACE, required)
 
 
 def _kept(definition: Obj) -> Obj:
@@ -77,11 +125,22 @@ def _deployment(settings: Settings) -> str:
     pod = made["spec"]["template"]["spec"]
     pod["containers"][0]["resources"] = _RESOURCES
     pod[_POD] = None
+    container = pod["containers"][0]
+    container["args"].append(_MORE)
+    container["volumeMounts"].append(_MORE)
+    pod["volumes"].append(_MORE)
     text = to_text([made]).replace(f" {_REPLICAS}\n", " {{ .Values.replicas }}\n")
     text = text.replace(_IMAGE, _REQUIRED)
     text = text.replace(f"--evictor={settings.evictor}", "--evictor={{ .Values.evictor }}")
     text = text.replace(f" {_RESOURCES}\n", " {{- toYaml .Values.resources | nindent 10 }}\n")
+    for manifest in _NOTIFICATIONS:
+        text = text.replace(f"- {_MORE}\n", _if_notified(manifest), 1)
     return text.replace(f"      {_POD}: null\n", "".join(map(_optional, _POD_FIELDS)))
+
+
+def _if_notified(manifest: str) -> str:
+    """Return an entry of a list, where notifications are configured."""
+    return f"{{{{- with .Values.notifications.secretName }}}}\n{manifest}{{{{- end }}}}\n"
 
 
 def _optional(field: str) -> str:

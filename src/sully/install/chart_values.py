@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, get_args
+
+import msgspec
 
 from sully.domain.capabilities.duties import Evictor
 from sully.install.workload import Settings, deployment
@@ -11,8 +12,7 @@ from sully.install.workload import Settings, deployment
 Obj = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(msgspec.Struct, frozen=True):
     """A value that users of the chart may set."""
 
     path: str
@@ -38,10 +38,23 @@ VALUES = (
     ),
     Value("resources", _CONTAINER["resources"], _OBJECT, "Requests and limits of the container."),
     Value("priorityClassName", "", {"type": "string"}, "PriorityClass of the pods."),
+    Value("priorityClass.create", False, _SWITCH, "Create the PriorityClass."),
+    Value(
+        "priorityClass.value",
+        1_000_000_000,
+        {"type": "integer", "maximum": 1_000_000_000},
+        "Priority of the PriorityClass that is created.",
+    ),
     Value("nodeSelector", {}, _OBJECT, "Labels of nodes where the pods may run."),
     Value("tolerations", [], {"type": "array"}, "Tolerations of the pods."),
     Value("affinity", {}, _OBJECT, "Affinity of the pods."),
     Value("imagePullSecrets", [], {"type": "array"}, "Secrets with which nodes pull the image."),
+    Value(
+        "notifications.secretName",
+        "",
+        {"type": "string"},
+        "Secret with the configuration of notifications in its key config.yaml.",
+    ),
     Value("crds.enabled", True, _SWITCH, "Install the CustomResourceDefinitions; they are kept."),
     Value("podDisruptionBudget.enabled", True, _SWITCH, "Keep all but one replica available."),
     Value(
@@ -53,6 +66,8 @@ VALUES = (
     Value(
         "serviceMonitor.enabled", False, _SWITCH, "Create a ServiceMonitor (Prometheus operator)."
     ),
+    Value("alerts.enabled", False, _SWITCH, "Create a PrometheusRule (Prometheus operator)."),
+    Value("dashboard.enabled", False, _SWITCH, "Create the ConfigMap of a Grafana dashboard."),
 )
 
 

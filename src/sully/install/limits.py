@@ -11,6 +11,7 @@ from typing import Any
 
 from sully.api.cluster.types import HEALTH_KEYS
 from sully.api.core.checks import DRIVER_MAX
+from sully.api.resource.eviction_rate import MAX_COUNT
 from sully.api.resource.selectors import EXPRESSION_MAX, SELECTORS_MAX
 from sully.api.resource.validation.conditions import CONDITIONS_MAX
 from sully.api.resource.validation.devices import ATTRIBUTE_VALUES_MAX, SEMVER_PATTERN
@@ -40,7 +41,21 @@ from sully.api.sully.health import (
     REPORTED_MAX,
     WRONG_NAME,
 )
+from sully.api.sully.maintenance_validation import (
+    BY_DEFAULT,
+    NEEDS_TIMEOUT,
+    NEEDS_WAIT,
+    NOT_LATER,
+    NOT_UNDONE,
+    REASON_MAX,
+    TIMEOUT_OF_JOB,
+    TWO_ENDS,
+)
 from sully.api.sully.policies import LONGEST_DELAY, RULES_MAX
+from sully.api.sully.prometheus_validation import DEFAULTS as PROMETHEUS
+from sully.api.sully.prometheus_validation import QUERY_MAX, URL_MAX
+from sully.api.sully.proof_validation import ATTEMPTS_MAX, PARALLELISM_MAX
+from sully.api.sully.proof_validation import DEFAULTS as PROOF_DEFAULTS
 from sully.api.sully.validation import CAUSES_MAX, CHANGES_MAX, CLAIMS_MAX, DEVICES_MAX, TEXT_MAX
 from sully.machinery.names import DNS_LABEL, DNS_SUBDOMAIN
 
@@ -113,6 +128,11 @@ def _count(names: Sequence[str]) -> str:
 
 _DURATION: Obj = {"maxLength": 64, "pattern": DURATION}
 _AMOUNT: Obj = {"minimum": 0, "pattern": "^([0-9]{1,2}|100)%$"}
+_SOME: Obj = {"minimum": 1, "pattern": "^([1-9][0-9]?|100)%$"}
+_SOME_TIME: Obj = {
+    **_DURATION,
+    **_rule("duration(self) > duration('0s')", "must be greater than 0s"),
+}
 _NODE = "(has(self.nodeName) ? self.nodeName : '')"
 _REPORT_NAME = (
     "has(self.spec.nodeName) ? self.metadata.name in [self.spec.nodeName, self.spec.nodeName + '.'"
@@ -193,10 +213,29 @@ LIMITS: Mapping[str, Obj] = {
         **_rule(f"!(self in {sorted(HEALTH_KEYS)})", "is set by the hub from the cluster's health"),
     },
     "ClusterTaintPolicyTaint.value": _LABEL_VALUE,
+    # Proofs of devices
+    "DeviceProof": _rule(
+        "has(self.job) == (self.type == 'Job')", "job must be set exactly if the type is Job"
+    ),
+    "DeviceProofJob.namespace": _LABEL,
+    "DeviceProofJob.deviceClassName": _SUBDOMAIN,
+    "DeviceProofJob.timeout": {"default": PROOF_DEFAULTS["timeout"], **_DURATION},
+    "DeviceProofJob.retryAfter": {"default": PROOF_DEFAULTS["retryAfter"], **_DURATION},
+    "DeviceProofJob.attempts": {
+        "default": PROOF_DEFAULTS["attempts"],
+        "minimum": 1,
+        "maximum": ATTEMPTS_MAX,
+    },
+    "DeviceProofJob.parallelism": {
+        "default": PROOF_DEFAULTS["parallelism"],
+        "minimum": 1,
+        "maximum": PARALLELISM_MAX,
+    },
     # DeviceTaintPolicy
     "DeviceTaintPolicySpec.mode": {"default": "DryRun"},
     "DeviceTaintPolicySpec.identityAttribute": {"default": "uuid", **_LABEL_KEY},
     "DeviceTaintPolicySpec.onDelete": {"default": "Delete"},
+    "DeviceTaintPolicySpec.partitions": {"default": "None"},
     "DeviceTaintPolicySpec.sources": {"minItems": 1, "maxItems": SOURCES_MAX},
     "DeviceTaintPolicySpec.steps": {"minItems": 1, "maxItems": STEPS_MAX},
     "DeviceTaintPolicySpec.limits": {"maxItems": LIMITS_MAX},
@@ -230,6 +269,15 @@ LIMITS: Mapping[str, Obj] = {
     "DeviceTaintPolicyHealth.statuses": _each({"enum": list(FAULTS)}, len(FAULTS)),
     "DeviceTaintPolicyHealth.keys": _each({"maxLength": 317}, VALUES_MAX),
     "DeviceTaintPolicyHealth.values": _each({"maxLength": 317}, VALUES_MAX),
+    "DeviceTaintPolicyPrometheus.url": {
+        "minLength": 1,
+        "maxLength": URL_MAX,
+        "pattern": "^https?://[^/?#@]+(/[^?#]*)?$",
+    },
+    "DeviceTaintPolicyPrometheus.query": {"minLength": 1, "maxLength": QUERY_MAX},
+    "DeviceTaintPolicyPrometheus.interval": {"default": PROMETHEUS["interval"], **_DURATION},
+    "DeviceTaintPolicyPrometheus.timeout": {"default": PROMETHEUS["timeout"], **_DURATION},
+    "DeviceTaintPolicyPrometheus.labels": {"maxProperties": 4},
     "DeviceTaintPolicyNodeTaint.key": _LABEL_KEY,
     "DeviceTaintPolicyNodeTaint.value": _LABEL_VALUE,
     "DeviceTaintPolicyTaint.key": _LABEL_KEY,
@@ -247,6 +295,53 @@ LIMITS: Mapping[str, Obj] = {
     "DeviceTaintPolicyLimit.maxUnavailable": _AMOUNT,
     "DeviceTaintPolicyStorm.devices": _AMOUNT,
     "DeviceTaintPolicyStorm.within": _DURATION,
+    # DeviceMaintenance
+    "DeviceMaintenanceSpec": _rules(
+        ("!(has(self.end) && has(self.duration))", f"end {TWO_ENDS}"),
+        ("!has(self.end) || self.end > self.start", f"end {NOT_LATER}"),
+        (
+            "!has(self.drain.maxUnavailable)"
+            " || duration(self.rolling.waitForReady) > duration('0s')",
+            f"drain.maxUnavailable {NEEDS_WAIT}",
+        ),
+        (
+            "!(has(oldSelf.cancelled) && oldSelf.cancelled)"
+            " || (has(self.cancelled) && self.cancelled)",
+            NOT_UNDONE,
+        ),
+    ),
+    "DeviceMaintenanceSpec.identityAttribute": {"default": "uuid", **_LABEL_KEY},
+    "DeviceMaintenanceSpec.reason": _bytes(REASON_MAX),
+    "DeviceMaintenanceSpec.duration": _SOME_TIME,
+    "DeviceMaintenanceSpec.closeBefore": _DURATION,
+    "DeviceMaintenanceSpec.rolling": {"default": BY_DEFAULT["rolling"]},
+    "DeviceMaintenanceSpec.drain": {"default": BY_DEFAULT["drain"]},
+    "DeviceMaintenanceRolling.by": {"default": BY_DEFAULT["rolling"]["by"]},
+    "DeviceMaintenanceRolling.maxUnavailable": {
+        "default": BY_DEFAULT["rolling"]["maxUnavailable"],
+        **_SOME,
+    },
+    "DeviceMaintenanceRolling.waitForReady": {
+        "default": BY_DEFAULT["rolling"]["waitForReady"],
+        **_DURATION,
+    },
+    "DeviceMaintenanceDrain": _rule(
+        "self.then != 'NoExecute' || has(self.timeout)", f"timeout: {NEEDS_TIMEOUT}"
+    ),
+    "DeviceMaintenanceDrain.mode": {"default": BY_DEFAULT["drain"]["mode"]},
+    "DeviceMaintenanceDrain.rate": {
+        "default": BY_DEFAULT["drain"]["rate"],
+        "pattern": "^[0-9]{1,4}(/[0-9]{0,5}[smh])?$",
+    },
+    "DeviceMaintenanceDrain.burst": {"minimum": 1, "maximum": MAX_COUNT},
+    "DeviceMaintenanceDrain.maxUnavailable": _SOME,
+    "DeviceMaintenanceDrain.timeout": _SOME_TIME,
+    "DeviceMaintenanceDrain.then": {"default": BY_DEFAULT["drain"]["then"]},
+    "DeviceMaintenanceHook": _rules(
+        ("has(self.job) == (self.type == 'Job')", "job must be set exactly if the type is Job"),
+        ("!(has(self.timeout) && self.type == 'Job')", f"timeout: {TIMEOUT_OF_JOB}"),
+    ),
+    "DeviceMaintenanceHook.timeout": _SOME_TIME,
     # DeviceHealth
     "DeviceHealth": _rule(_REPORT_NAME, f"metadata.name {WRONG_NAME}"),
     "DeviceHealthSpec": _rules(

@@ -11,7 +11,9 @@ from typing import Any
 import yaml
 
 from sully.install.admission import patch_warning
+from sully.install.alerts import prometheus_rule
 from sully.install.crds import definitions
+from sully.install.grafana import dashboard_config_map
 from sully.install.node_agent import node_agent
 from sully.install.rbac import discovery_rules, lease_rules, review_rules, rules_of
 from sully.install.workload import (
@@ -31,6 +33,7 @@ Obj = dict[str, Any]
 OPTIONAL = frozenset(
     (
         "NetworkPolicy",
+        "PrometheusRule",
         "ServiceMonitor",
         "ValidatingAdmissionPolicy",
         "ValidatingAdmissionPolicyBinding",
@@ -55,7 +58,11 @@ def manifests(settings: Settings) -> dict[str, list[Obj]]:
             network_policy(settings),
         ],
         **({AGENTS: node_agent(settings)} if settings.monitor else {}),
-        "monitoring": [monitor(settings)],
+        "monitoring": [
+            monitor(settings),
+            prometheus_rule(settings),
+            dashboard_config_map(settings),
+        ],
     }
 
 

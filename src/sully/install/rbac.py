@@ -39,7 +39,9 @@ AGENTS: dict[str, tuple[str, ...]] = {
     "patchstatus": ("slice-patch-status-controller",),
     "poolstatus": ("resourcepoolstatusrequest-controller",),
     "deviceconflicts": ("device-conflict-controller",),
+    "devicemetrics": ("device-metrics-controller",),
     "devicetaintpolicies": ("device-taint-policy-controller",),
+    "devicemaintenances": ("device-maintenance-controller",),
     "clusters": (
         "managed-cluster-controller",
         "managed-cluster-lease-controller",
@@ -58,6 +60,13 @@ _PATCHES = f"{RESOURCE} {OURS}"  # in the group of ours where they are custom re
 _DEVICES = (
     on(RESOURCE, "deviceclasses devicetaintrules resourceslices", READ),
     on(_PATCHES, PATCHES, READ),
+)
+_PROOFS = (
+    # Jobs that prove devices healthy, in namespaces that allow admin access.
+    on("batch", "jobs", "create delete list watch"),
+    on("core", "namespaces", "get"),
+    on("core", "pods", "list"),
+    on(RESOURCE, "resourceclaims", "create"),
 )
 RIGHTS: dict[str, tuple[Obj, ...]] = {
     # It aggregates rules that it does not have itself.
@@ -159,6 +168,12 @@ RIGHTS: dict[str, tuple[Obj, ...]] = {
     "patchstatus": (*_DEVICES, on(_PATCHES, f"{PATCHES}/status", "patch"), _EVENTS),
     "poolstatus": (),
     "deviceconflicts": (*_DEVICES, on(RESOURCE, "resourceclaims", READ), _EVENTS),
+    "devicemetrics": (
+        *_DEVICES,
+        on("core", "pods", READ),
+        on(OURS, "devicemaintenances devicetaintpolicies", READ),
+        on(RESOURCE, "resourceclaims", READ),
+    ),
     "devicetaintpolicies": (
         on(RESOURCE, "deviceclasses resourceclaims resourceslices", READ),
         on(RESOURCE, "devicetaintrules", f"create delete patch {READ}"),
@@ -166,6 +181,18 @@ RIGHTS: dict[str, tuple[Obj, ...]] = {
         on("core", "nodes", READ),
         on(OURS, "devicehealths devicetaintpolicies", READ),
         on(OURS, "devicetaintpolicies/status", "patch"),
+        *_PROOFS,
+        _EVENTS,
+    ),
+    "devicemaintenances": (
+        *_PROOFS,
+        on(RESOURCE, "deviceclasses resourceclaims resourceslices", READ),
+        on(RESOURCE, "devicetaintrules", f"create delete patch {READ}"),
+        on(_PATCHES, PATCHES, READ),
+        on("core", "nodes pods", READ),
+        on("core", "pods/eviction", "create"),
+        on(OURS, "devicemaintenances", READ),
+        on(OURS, "devicemaintenances/status", "patch"),
         _EVENTS,
     ),
     "clusters": (

@@ -20,7 +20,9 @@ DEFAULT = (
     "expiry",
     "patchstatus",
     "deviceconflicts",
+    "devicemetrics",
     "devicetaintpolicies",
+    "devicemaintenances",
     "scheduling",
 )
 """The controllers that have something to do in a cluster with devices."""

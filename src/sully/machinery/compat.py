@@ -26,6 +26,8 @@ class Compat:
     """A deletion with `dryRun=All` in its URL deletes nothing, also if it has a body."""
     serves_sully_kinds: bool = True
     """The kinds, versions and fields that Sully adds are served."""
+    hides_refused_subresources: bool = True
+    """Subresources that need running containers are not in the discovery documents."""
     enables_sully_gates: bool = True
     """The feature gates that Sully adds have their own defaults. Otherwise they are off."""
     rejects_anonymous: bool = True
@@ -62,6 +64,9 @@ class Compat:
     """Slices of a node count only in pools of that node."""
     counts_devices_once: bool = True
     """An allocated device is not also unavailable in the status of its pool, as documented."""
+
+    allows_privileged: bool = True
+    """Containers may be privileged; by default Kubernetes forbids that (`--allow-privileged`)."""
 
     # Eviction
 

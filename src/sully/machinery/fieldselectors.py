@@ -6,13 +6,13 @@ labels are in labels.py.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from sully.machinery.labels import MAX_REQUIREMENTS, SelectorError, check_size
 
 
-@dataclass(frozen=True, slots=True)
-class FieldRequirement:
+class FieldRequirement(msgspec.Struct, frozen=True):
     """One field that must, or must not, have one value."""
 
     field: str
@@ -27,8 +27,7 @@ class FieldRequirement:
         return f"{self.field}{'!=' if self.negated else '='}{escape(self.value)}"
 
 
-@dataclass(frozen=True, slots=True)
-class FieldSelector:
+class FieldSelector(msgspec.Struct, frozen=True):
     """Conditions on fields that must all hold."""
 
     requirements: tuple[FieldRequirement, ...] = ()

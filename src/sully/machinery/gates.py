@@ -1,7 +1,8 @@
 """Feature gates: named switches with defaults, as `--feature-gates a=true,b=false` sets them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from sully.machinery.compat import Compat
 
@@ -61,11 +62,10 @@ class GateError(ValueError):
     """A switch that does not exist or cannot be turned."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gates:
+class Gates(msgspec.Struct, frozen=True):
     """The switches as set for this process."""
 
-    overrides: Mapping[str, bool] = field(default_factory=dict)
+    overrides: Mapping[str, bool] = msgspec.field(default_factory=dict)
 
     def __getitem__(self, name: str) -> bool:
         override = self.overrides.get(name)

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from sully.machinery.errors import aggregate
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.names import label_key_problems, label_value_problems
@@ -31,8 +33,7 @@ class SelectorError(ValueError):
     """A selector that cannot be read; the message is what the client sees."""
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(msgspec.Struct, frozen=True):
     """One condition on one label. Operators are those of the string form, gt, lt and exists."""
 
     key: str
@@ -189,8 +190,7 @@ def _key_problem(key: str, at: Path) -> FieldError | None:
     return at.invalid(key, "; ".join(problems)) if problems else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class _Token(msgspec.Struct, frozen=True):
     kind: str  # "name", "end", or the symbol or keyword itself
     text: str
 

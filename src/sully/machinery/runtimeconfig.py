@@ -9,8 +9,10 @@ is an alpha version and the only one: then the kind is not served at all, as in 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import msgspec
 
 if TYPE_CHECKING:
     # Flags are read with this, and `--help` need not know what kinds are.
@@ -25,11 +27,10 @@ class RuntimeConfigError(ValueError):
     """A version that does not exist or cannot be switched."""
 
 
-@dataclass(frozen=True, slots=True)
-class RuntimeConfig:
+class RuntimeConfig(msgspec.Struct, frozen=True):
     """The versions as switched for this process, by `group/version` or by `api/stage`."""
 
-    requested: Mapping[str, bool] = field(default_factory=dict)
+    requested: Mapping[str, bool] = msgspec.field(default_factory=dict)
 
     def applied(self, resource: ResourceType) -> ResourceType | None:
         """Return a resource with the versions in which it is to be served; None if in none."""

@@ -19,8 +19,10 @@ and `pattern(name)`; structural.py reads those.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 SCALARS = frozenset(
     (
@@ -50,8 +52,7 @@ JSON_TYPES: dict[str, dict[str, str]] = {
 """The scalars that JSON schemas of every dialect write alike."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scalar:
+class Scalar(msgspec.Struct, frozen=True):
     """A value without fields; `object` is any JSON object, kept as it is."""
 
     name: str
@@ -61,22 +62,19 @@ ANY = Scalar("any")
 """JSON of any form whose objects have one owner per field: what a schema preserves."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListOf:
+class ListOf(msgspec.Struct, frozen=True):
     """A JSON array."""
 
     item: "Type"
 
 
-@dataclass(frozen=True, slots=True)
-class MapOf:
+class MapOf(msgspec.Struct, frozen=True):
     """A JSON object whose keys are data."""
 
     value: "Type"
 
 
-@dataclass(slots=True, eq=False)
-class ObjectType:
+class ObjectType(msgspec.Struct, eq=False):
     """A JSON object with known fields. Filled once while tables load, then only read.
 
     fields: sorted by name, the order of documents and of errors. order: the names as the table has
@@ -89,9 +87,9 @@ class ObjectType:
     doc: str
     atomic: bool = False
     union: bool = False
-    fields: dict[str, "Field"] = field(default_factory=dict)
+    fields: dict[str, "Field"] = msgspec.field(default_factory=dict)
     order: tuple[str, ...] = ()
-    embedded: dict[int, str] = field(default_factory=dict)
+    embedded: dict[int, str] = msgspec.field(default_factory=dict)
     is_open: bool = False  # has more fields than these, of any form
     structural: bool = False  # of a custom resource: nothing is written that was not sent
     document: Any = None  # the JSON schema it was made from, for OpenAPI
@@ -111,8 +109,7 @@ class ObjectType:
 Type = Scalar | ListOf | MapOf | ObjectType
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(msgspec.Struct, frozen=True):
     """One field of an object type.
 
     emit: written even when zero. null: written as null when absent. ptr: a zero that was given is
@@ -163,8 +160,7 @@ _TYPE_LINE = re.compile(r"^([A-Za-z]\w*)((?: [^\s:]+)*): ?(.*)$")
 _FIELD_LINE = re.compile(r"^  ([A-Za-z$][\w$-]*)(?:=([\d.]+))? ([^\s:]+)((?: [^\s:]+)*): ?(.*)$")
 
 
-@dataclass(slots=True)
-class _Entry:
+class _Entry(msgspec.Struct):
     """One line of a table with its continuation lines."""
 
     name: str

@@ -30,6 +30,10 @@ def _nothing() -> None:
     return None
 
 
+def _no_conditions(_: Obj) -> list[Obj]:
+    return []
+
+
 def _no_objects(_: str) -> "list[Obj]":
     return []
 
@@ -51,6 +55,8 @@ class WriteContext(msgspec.Struct, frozen=True):
     limit_ranges: "Callable[[str], list[Obj]]" = _no_objects
     compat: Compat = Compat.SULLY
     subresource: str = ""
+    # Which of the lists of `Strategy.empties` the client sent, without items.
+    sent_empty: tuple[tuple[str, ...], ...] = ()
     # Whether the user has a right on a subresource of the object: (verb, subresource).
     may: Callable[[str, str], bool] = _nobody
 
@@ -66,8 +72,7 @@ class DeferredWorkError(Exception):
         self.work = work
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(msgspec.Struct, frozen=True):
     """One column of the printed table. `cell` gets the hub object and now."""
 
     name: str
@@ -86,6 +91,13 @@ class Strategy:
     """
 
     reset: tuple[tuple[str, ...], ...] = ()
+
+    def empties(self) -> tuple[tuple[str, ...], ...]:
+        """Return the paths of optional lists whose presence counts also if they are empty.
+
+        Decoding leaves empty lists out; those that a client sent are in the context.
+        """
+        return ()
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
         """Fill in what the client left out; runs on every decoded body, also after a patch."""
@@ -162,8 +174,7 @@ class Version:
     scale_paths: "ScalePaths | None" = None
 
 
-@dataclass(frozen=True, slots=True)
-class ScalePaths:
+class ScalePaths(msgspec.Struct, frozen=True):
     """Where a custom resource has the fields of its scale, as names on the way to them."""
 
     replicas: tuple[str, ...]
@@ -183,11 +194,18 @@ class ResourceType:
     versions: tuple[Version, ...]  # the first is the hub: what is stored
     strategy: Strategy
     status: Strategy | None = None
+    # Further subresources that show the object and write a part of it, by name.
+    parts: Mapping[str, Strategy] = field(default_factory=dict)
     scale: bool = False
     connect: tuple[str, ...] = ()  # subresources handled by the server by name: binding, eviction…
+    # Subresources that need running containers: refused by name, listed only if `lists_refused`.
+    refused: tuple[str, ...] = ()
+    lists_refused: bool = False
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
+    # Conditions of the row of an object in a table, such as that a pod is completed.
+    row_conditions: Callable[[Obj], list[Obj]] = _no_conditions
     # Field labels for fieldSelector besides metadata.name(space): label → value of the object.
     selectable: Mapping[str, Callable[[Obj], str]] = field(default_factory=dict)
     # Returns the 400 text for an unknown label (group, version, kind, label); None: the default.

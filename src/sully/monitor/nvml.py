@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from sully.domain.health.samples import DOUBLE_BIT, XID, Event, Gpu, Sample
 
@@ -35,13 +36,12 @@ class LostError(Exception):
     """A GPU does not answer any more."""
 
 
-@dataclass(slots=True)
-class Nvml:
+class Nvml(msgspec.Struct):
     """An open library; `Nvml.open` opens it."""
 
     binding: Any
     driver_version: str = ""
-    _gpus: list[tuple[Any, Gpu]] = field(default_factory=list)
+    _gpus: list[tuple[Any, Gpu]] = msgspec.field(default_factory=list)
     _events: Any = None
 
     @classmethod

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from math import inf
 
+import msgspec
 from msgspec.structs import replace
 
 from sully.api.sully.health import report_name
@@ -47,11 +47,10 @@ def identities(snapshot: Snapshot) -> list[Identity]:
     return found
 
 
-@dataclass(slots=True)
-class _Known:
+class _Known(msgspec.Struct):
     devices: Sequence[Identity] = ()
     reports: Sequence[DeviceHealth] = ()
-    at: float = field(default=-inf)
+    at: float = msgspec.field(default=-inf)
 
 
 class SignalRecorder:

@@ -8,7 +8,6 @@ time it is bound; whether it becomes ready is not known.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -23,8 +22,7 @@ from sully.evictor.events import BudgetChanged, EvictionRefused
 from sully.machinery.labels import Selector
 
 
-@dataclass(slots=True)
-class _BudgetCount:
+class _BudgetCount(msgspec.Struct):
     """What one budget counts."""
 
     source: Budget
@@ -33,7 +31,7 @@ class _BudgetCount:
     """How many healthy pods there are beyond those required; below zero if there are too few."""
     fixed: bool
     """It cannot be evaluated, so it never allows a disruption."""
-    evicted: list[Key] = field(default_factory=list)
+    evicted: list[Key] = msgspec.field(default_factory=list)
     """Its healthy pods that were evicted."""
     lowest: int = 0
     """The lowest value of `spare` after an eviction."""

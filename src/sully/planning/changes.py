@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
+
 from sully.api.resource.annotations import CREATED_AT, CREATED_BY, expiry
 from sully.api.resource.types import (
     DeviceTaint,
@@ -41,8 +43,7 @@ class Put:
         return key_of(self.obj)
 
 
-@dataclass(frozen=True, slots=True)
-class Remove:
+class Remove(msgspec.Struct, frozen=True):
     """An object that is deleted."""
 
     kind: Kind[Any]

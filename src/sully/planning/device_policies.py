@@ -7,7 +7,6 @@ stay as they are in the snapshot; nobody approves or clears anything.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -30,16 +29,14 @@ HORIZON: Final = timedelta(days=7)
 _MAX_DECISIONS: Final = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedStep:
+class PlannedStep(msgspec.Struct, frozen=True):
     """An effect that a device would get."""
 
     effect: str
     at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyForecast:
+class PolicyForecast(msgspec.Struct, frozen=True, kw_only=True):
     """What a policy would do."""
 
     policy: DeviceTaintPolicy

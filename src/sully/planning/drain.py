@@ -6,8 +6,10 @@ Ready from the time it is bound; whether it becomes ready is not known.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
+
+import msgspec
 
 from sully.client.objects import key_of
 from sully.client.transport import Key
@@ -37,8 +39,7 @@ _SILENCE = timedelta(minutes=10)
 """After this time without an eviction, budgets will not allow any."""
 
 
-@dataclass(frozen=True, slots=True)
-class DrainRequest:
+class DrainRequest(msgspec.Struct, frozen=True):
     """The devices to drain, and how."""
 
     drained: DrainedDevices

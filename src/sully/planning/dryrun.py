@@ -1,36 +1,25 @@
 """Returns objects as they would be stored: with defaults, and validated.
 
 A dry run on the server uses its own defaults and errors. Without a server, or where the user may
-not write, the same code runs here on an empty store in memory.
+not write, the same code runs here on an empty store in memory (local_server.py). Most plans do not
+need it, so it is imported when it is.
 """
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from functools import cache
-from random import Random
 from typing import Any
 
-from sully.api import build_scheme
-from sully.client.direct import DirectTransport
 from sully.client.objects import from_body, key_of, to_body
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Kind, Transport
-from sully.domain.devices.taints import EFFECTS
 from sully.domain.planning.workload_pods import unused_name
 from sully.machinery.errors import AlreadyExists, Forbidden, NotFound
-from sully.machinery.gates import Gates
-from sully.machinery.scheme import Scheme
 from sully.planning.apply import apply_patch, last_applied
-from sully.runtime.ids import Ids
-from sully.server.api import Api, Env
-from sully.server.inprocess import InProcess
-from sully.server.requests import User
-from sully.store.memory import MemoryStore
 from sully.views.kinds import PODS
 from sully.views.snapshot.file import SnapshotError, in_hub_version
-from sully.views.snapshot.snapshot import Snapshot, StoppedClock
+from sully.views.snapshot.snapshot import Snapshot
 
 Obj = dict[str, Any]
 _NAMESPACES: Kind[Obj] = Kind("", "v1", "namespaces", "Namespace", dict, namespaced=False)
@@ -39,8 +28,6 @@ _IMMUTABLE = ("uid", "creationTimestamp", "deletionTimestamp")
 """Metadata that no update changes."""
 _RECREATED = (PODS.plural, "jobs")
 """What is deleted and created again, because most of its spec cannot be updated."""
-_EFFECT_GATES = tuple(effect.feature_gate for effect in EFFECTS.values() if effect.feature_gate)
-"""Gates that are enabled where there is no server: an object that needs one implies it."""
 
 
 class DryRun:
@@ -81,7 +68,9 @@ class DryRun:
             return await self._stored_locally(kind, body, live)
 
     async def _stored_locally(self, kind: Kind[Any], body: Obj, live: Obj | None) -> Obj:
-        if _scheme().find(kind.group, kind.version, kind.plural) is None:
+        from sully.planning.local_server import is_known
+
+        if not is_known(kind):
             # A kind of another server: what it would change is not known here.
             return body
         key = key_of(body)
@@ -114,27 +103,13 @@ class DryRun:
 
     def _server_for(self, kind: Kind[Any], key: Key) -> Transport:
         """Return a server that does not have the object: files may repeat it."""
+        from sully.planning.local_server import local_server
+
         if self._local is None or (kind, key) in self._written:
-            self._local = _local_server(self._snapshot)
+            self._local = local_server(self._snapshot.taken)
             self._written.clear()
         self._written.add((kind, key))
         return self._local
-
-
-@cache
-def _scheme() -> Scheme:
-    return build_scheme()
-
-
-def _local_server(snapshot: Snapshot) -> Transport:
-    random = Random(0)
-    api = Api(
-        scheme=_scheme(),
-        store=MemoryStore(),
-        env=Env(StoppedClock(snapshot.taken), Ids(random), random),
-        gates=Gates(dict.fromkeys(_EFFECT_GATES, True)),
-    )
-    return DirectTransport(InProcess(api, User("plan", ("system:masters",)), agent="sully-plan"))
 
 
 def _apply_patch(kind: Kind[Any], body: Obj, live: Obj) -> Obj:

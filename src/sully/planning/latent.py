@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, Literal
+
+import msgspec
 
 from sully.api.resource.types import DeviceRequest
 from sully.client.objects import key_of
@@ -46,8 +47,7 @@ MAX_REQUESTS: Final = 50
 NextPod = Literal["Replacement", "Additional"]
 
 
-@dataclass(slots=True)
-class _Candidate:
+class _Candidate(msgspec.Struct):
     """An owner, one of its pods, and how many of its pods have such devices."""
 
     pod: PlannedPod

@@ -7,7 +7,6 @@ Which node and devices a pod gets is decided by `sully/scheduler/core.py`, as in
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
 from operator import itemgetter
@@ -63,8 +62,7 @@ class DevicesNotReady:
     message = "its driver has not made its devices ready"
 
 
-@dataclass(frozen=True, slots=True)
-class DecidedElsewhere:
+class DecidedElsewhere(msgspec.Struct, frozen=True):
     """Whether a pod is scheduled is up to another scheduler, or to who removes its gates."""
 
     pod: PlannedPod
@@ -86,8 +84,7 @@ class DecidedElsewhere:
         return f"{who}; nodes and devices: {self.problem}"
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
+class Pending(msgspec.Struct, frozen=True):
     """Why a pod stays Pending, as of its last attempt."""
 
     cause: FitError | ClaimsNotReady | DevicesNotReady | DecidedElsewhere

@@ -13,10 +13,11 @@ attributed to them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
+
+import msgspec
 
 from sully.api.resource.types import ResourceClaim
 from sully.client.objects import key_of
@@ -54,8 +55,7 @@ _MAX_ROUNDS = 8
 """How often a pod of a Job is evicted again; with the default backoffLimit the Job has failed."""
 
 
-@dataclass(slots=True)
-class SimulatedEviction:
+class SimulatedEviction(msgspec.Struct):
     """One evicted pod, and its replacement."""
 
     pod: PlannedPod
@@ -69,7 +69,7 @@ class SimulatedEviction:
     """The ResourceClaimTemplate of the replacement that does not exist."""
     obstacle: Obstacle | None = None
     """Why its owner does not replace it, or deletes the replacement."""
-    annotations: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Annotations with which its owner replaces it, beyond its own."""
     first: SimulatedEviction | None = None
     """If the pod is itself a replacement: the eviction that it goes back to."""
@@ -77,20 +77,18 @@ class SimulatedEviction:
     """How many replacements before it were evicted."""
     evicted_again: datetime | None = None
     """When the replacement was due for eviction itself."""
-    claims: dict[DeviceId, tuple[str, ...]] = field(default_factory=dict)
+    claims: dict[DeviceId, tuple[str, ...]] = msgspec.field(default_factory=dict)
     """The claims on those of its devices that are no longer published."""
 
 
-@dataclass(frozen=True, slots=True)
-class AppliedChange:
+class AppliedChange(msgspec.Struct, frozen=True):
     """A change, and the object that it replaced or deleted."""
 
     change: Change
     existing: Any | None
 
 
-@dataclass(frozen=True, slots=True)
-class SimulatedDeletion:
+class SimulatedDeletion(msgspec.Struct, frozen=True):
     """One pod that is not evicted, but deleted by its owner."""
 
     pod: PlannedPod
@@ -98,8 +96,7 @@ class SimulatedDeletion:
     end: JobEnd
 
 
-@dataclass(frozen=True, slots=True)
-class DueAgain:
+class DueAgain(msgspec.Struct, frozen=True):
     """A pod that was scheduled in the simulation and is due for eviction there."""
 
     pod: PlannedPod

@@ -7,10 +7,10 @@ them; other Pending pods that come first in the queue are scheduled before.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
+import msgspec
 from msgspec.structs import replace
 
 from sully.api.resource.types import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
@@ -27,8 +27,7 @@ from sully.planning.simulation import Simulation
 from sully.views.snapshot.snapshot import Snapshot
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewWorkload:
+class NewWorkload(msgspec.Struct, frozen=True, kw_only=True):
     """A workload that is created, or that replaces one of its name."""
 
     kind: str
@@ -39,13 +38,12 @@ class NewWorkload:
     """How many it has; a DaemonSet has one for each node."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FittedPod:
+class FittedPod(msgspec.Struct, frozen=True, kw_only=True):
     """Where a pod would be scheduled, or why it would stay Pending."""
 
     name: str
     node: str = ""
-    candidates: Candidates = field(default_factory=Candidates)
+    candidates: Candidates = msgspec.field(default_factory=Candidates)
     devices: tuple[str, ...] = ()
     message: str = ""
     """Why it would stay Pending."""
@@ -59,8 +57,7 @@ class FittedPod:
         return bool(self.node) and self.evicted is None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadFit:
+class WorkloadFit(msgspec.Struct, frozen=True, kw_only=True):
     """The pods of one workload."""
 
     kind: str

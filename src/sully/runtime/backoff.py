@@ -10,6 +10,9 @@ import math
 import random
 from dataclasses import dataclass, field
 
+SHARED = random.Random()
+"""The jitter of all who choose no other source; a simulation seeds it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
@@ -24,7 +27,7 @@ class Backoff:
     factor: float = 2.0
     jitter: float = 0.1
     """The largest part of a delay that is added to it at random."""
-    rng: random.Random = field(default_factory=random.Random, repr=False, compare=False)
+    rng: random.Random = field(default_factory=lambda: SHARED, repr=False, compare=False)
 
     def delay(self, failures: int) -> float:
         """Return the seconds to wait after this many failures in a row; none without one."""

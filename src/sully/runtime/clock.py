@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
+
+import msgspec
 
 
 class Clock(Protocol):
@@ -45,8 +46,7 @@ class SystemClock:
         await asyncio.sleep(max(0.0, seconds))
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(msgspec.Struct, frozen=True):
     """A point in time on both clocks of a machine."""
 
     monotonic: float

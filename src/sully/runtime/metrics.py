@@ -7,7 +7,7 @@ would take longer to print than anyone waits for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
@@ -17,6 +17,7 @@ from sully.runtime.workqueue import Running
 if TYPE_CHECKING:
     # Imported with the first Metrics, see there.
     from prometheus_client import Counter, Gauge, Histogram
+    from prometheus_client.core import GaugeMetricFamily
 
     Metric = TypeVar("Metric", Counter, Gauge, Histogram)
 
@@ -27,6 +28,10 @@ REQUEST_BUCKETS = (
     *(3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0),
 )
 QUEUE_BUCKETS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0)
+
+
+Values = Mapping[tuple[str, ...], float]
+"""The values of a gauge, by the values of its labels."""
 
 
 class RequestLabels(NamedTuple):
@@ -54,6 +59,7 @@ class Metrics:
         self._library = prometheus_client
         self.registry = prometheus_client.CollectorRegistry()
         self._registered: dict[str, Counter | Gauge | Histogram] = {}
+        self._computed: dict[str, _ComputedGauge] = {}
         self.requests = RequestMetrics(self)
         self._queues = _QueueFamilies(self)
 
@@ -76,6 +82,19 @@ class Metrics:
             name, lambda: new(name, text, labels, registry=self.registry, buckets=buckets)
         )
 
+    def computed(
+        self, name: str, text: str, labels: Sequence[str], values: Callable[[], Values]
+    ) -> None:
+        """Export a gauge whose values are read on each scrape; the last registration counts.
+
+        For labels whose values come and go, such as the names of objects.
+        """
+        computed = self._computed.get(name)
+        if computed is None:
+            computed = self._computed[name] = _ComputedGauge(name, text, labels)
+            self.registry.register(computed)
+        computed.values = values
+
     def _once(self, name: str, new: Callable[[], Metric]) -> Metric:
         # Controllers are constructed again each time they are elected.
         metric = self._registered.get(name)
@@ -90,6 +109,30 @@ class Metrics:
     def render(self) -> bytes:
         """Return the page that Prometheus reads, as `CONTENT_TYPE`."""
         return self._library.generate_latest(self.registry)
+
+
+class _ComputedGauge:
+    """A gauge that is read on each scrape, as the library's custom collectors."""
+
+    def __init__(self, name: str, text: str, labels: Sequence[str]) -> None:
+        self._name, self._text, self._labels = name, text, labels
+        self.values: Callable[[], Values] = dict
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        """Yield the gauge without values, so that no other metric gets its name."""
+        yield self._family()
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Yield the gauge with its values, in the order of their labels."""
+        family = self._family()
+        for labels, value in sorted(self.values().items()):
+            family.add_metric(labels, value)
+        yield family
+
+    def _family(self) -> GaugeMetricFamily:
+        from prometheus_client.core import GaugeMetricFamily
+
+        return GaugeMetricFamily(self._name, self._text, labels=self._labels)
 
 
 def publish_gates(metrics: Metrics, gates: Gates, *, without: frozenset[str] = frozenset()) -> None:

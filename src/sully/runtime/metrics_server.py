@@ -11,8 +11,9 @@ import ipaddress
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -24,8 +25,7 @@ TEXT = "text/plain; version=0.0.4; charset=utf-8"
 _REFUSALS = {401: b"Unauthorized", 403: b"Forbidden", 503: b"cannot check the token"}
 
 
-@dataclass(frozen=True, slots=True)
-class Protection:
+class Protection(msgspec.Struct, frozen=True):
     """What protects pages that are not public."""
 
     tls: ssl.SSLContext

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from enum import Enum, auto
+
+import msgspec
 
 from sully.api.resource.types import ResourceClaim
 from sully.client.transport import Key
@@ -24,8 +25,7 @@ class ClaimState(Enum):
     NOT_OWNED = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimsNotReady:
+class ClaimsNotReady(msgspec.Struct, frozen=True):
     """A pod whose claims are not all there; it is activated when they are."""
 
     pod: str

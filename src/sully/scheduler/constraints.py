@@ -7,7 +7,8 @@ binding volumes, is refused by name; where kube-scheduler acts, it is simulated,
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from sully.domain.scheduling.causes import NotReadable, Unknown, UnsupportedField
 from sully.domain.scheduling.filters import NodeFilter, PodConstraints
@@ -37,8 +38,7 @@ from sully.scheduler.node_cache import NodeCache
 VOLUME_KINDS = ("persistentvolumeclaims", "persistentvolumes", "storageclasses")
 
 
-@dataclass(frozen=True, slots=True)
-class Constraints:
+class Constraints(msgspec.Struct, frozen=True):
     """The constraints of one pod, and what decides about it as well and is not known."""
 
     filters: PodConstraints

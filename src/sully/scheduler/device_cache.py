@@ -7,7 +7,8 @@ was not written; so no device is allocated twice although writes take time.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from sully.api.resource.types import AllocationResult, ResourceClaim, ResourceSlice
 from sully.domain.allocation.ledger import Ledger
@@ -63,8 +64,7 @@ class AllocatableDevices:
         return self._inventory.choices.is_pending(device)
 
 
-@dataclass(slots=True)
-class _Assumed:
+class _Assumed(msgspec.Struct):
     allocation: AllocationResult
     holder: str
     version: int | None = None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import msgspec
 
 from sully.api.resource.types import AllocationResult, ResourceClaim
@@ -66,8 +64,7 @@ class Bind(msgspec.Struct, frozen=True, eq=False):
     """What decides about the pod as well, and was not evaluated."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MarkUnschedulable:
+class MarkUnschedulable(msgspec.Struct, frozen=True, eq=False):
     """Report that no node fits; the pod waits for an event that may change that."""
 
     key: Key
@@ -78,8 +75,7 @@ class MarkUnschedulable:
     """A claim for extended resources to delete, from an earlier attempt."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WaitForClaims:
+class WaitForClaims(msgspec.Struct, frozen=True, eq=False):
     """Nothing to report: the claims are usually about to be created, which activates the pod."""
 
     key: Key
@@ -87,8 +83,7 @@ class WaitForClaims:
     problem: ClaimsNotReady
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WaitForEvaluation:
+class WaitForEvaluation(msgspec.Struct, frozen=True, eq=False):
     """Evaluate selectors that take long, then call `evaluated`."""
 
     key: Key
@@ -97,8 +92,7 @@ class WaitForEvaluation:
     attempt: Attempt
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CreateDeferred:
+class CreateDeferred(msgspec.Struct, frozen=True, eq=False):
     """Create a pod that was deferred: the pod that represented it is no longer unschedulable."""
 
     key: Key

@@ -7,7 +7,6 @@ results by class.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
@@ -29,8 +28,7 @@ EquivalenceClass = bytes
 Exact = TypeVar("Exact", ExactDeviceRequest, DeviceSubRequest)
 
 
-@dataclass(slots=True)
-class PodQuery:
+class PodQuery(msgspec.Struct):
     """A pod to schedule, and its claims, none of which is allocated."""
 
     pod: Pod

@@ -8,18 +8,18 @@ activated. A bound pod reduces what is free for others, so those behind it would
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from heapq import heappop, heappush
+
+import msgspec
 
 from sully.client.transport import Key
 from sully.scheduler.equivalence import EquivalenceClass
 from sully.scheduler.queue import Rank
 
 
-@dataclass(slots=True)
-class _Group:
+class _Group(msgspec.Struct):
     representative: tuple[Rank, Key]
-    represented: list[tuple[Rank, Key]] = field(default_factory=list)
+    represented: list[tuple[Rank, Key]] = msgspec.field(default_factory=list)
 
 
 class EquivalenceGroups:

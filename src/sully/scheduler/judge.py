@@ -80,8 +80,7 @@ class Unschedulable:
     """Pods that kube-scheduler may delete so that this one fits."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Objection:
+class _Objection(msgspec.Struct, frozen=True):
     reason: PreFilterReason
     retry_on: ClusterEvent = ClusterEvent.NONE
     blocked: Blocked | None = None

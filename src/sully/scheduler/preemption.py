@@ -7,10 +7,11 @@ least. Sully's scheduler deletes no pod. Devices of deleted pods do not count as
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Final, Protocol
+
+import msgspec
 
 from sully.domain.allocation.verdicts import Allocated, Failed, Unallocatable
 from sully.domain.scheduling.filters import NodeInfo, rejects
@@ -25,8 +26,7 @@ _MOST_CANDIDATES: Final = 3
 _OLDEST: Final = datetime.min.replace(tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class Preemption:
+class Preemption(msgspec.Struct, frozen=True):
     """A node that would fit, and the pods that would be deleted there."""
 
     node: str
@@ -60,8 +60,7 @@ def _priority(pod: Pod) -> int:
     return pod.spec.priority or 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Trial:
+class _Trial(msgspec.Struct, frozen=True):
     pod: Pod
     constraints: ConstraintBuilder
     devices: _Devices

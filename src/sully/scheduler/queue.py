@@ -7,10 +7,11 @@ change of its own. Nothing is retried only because time has passed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from heapq import heappop, heappush
 from itertools import count
+
+import msgspec
 
 from sully.client.transport import COLLECTION, Key
 from sully.domain.scheduling.cluster_events import ClusterEvent
@@ -22,8 +23,7 @@ Rank = tuple[int, datetime, int]
 """What orders pods: priority, age, and which came first."""
 
 
-@dataclass(slots=True)
-class _QueuedPod:
+class _QueuedPod(msgspec.Struct):
     pod: Pod
     rank: Rank
     since: float

@@ -7,8 +7,9 @@ changed are fewer than others: they go into one log, and each class knows how fa
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from sully.domain.allocation.node_pools import NodePoolsCache
 from sully.domain.devices.pools import PoolId
@@ -20,13 +21,12 @@ _MAX_GAINS: Final = 200_000
 """Entries of the log; after so many it is cheaper to evaluate the whole cluster."""
 
 
-@dataclass(slots=True)
-class UnschedulableClass:
+class UnschedulableClass(msgspec.Struct):
     """What happened since no node fitted a class."""
 
     retry_on: ClusterEvent
     log_position: int
-    changed_nodes: set[str] = field(default_factory=set)
+    changed_nodes: set[str] = msgspec.field(default_factory=set)
     """Nodes that may fit again."""
 
 

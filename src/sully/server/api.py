@@ -5,8 +5,8 @@ check and every error.
 """
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
 
+import msgspec
 from msgspec.structs import replace
 
 from sully.api.core.pods.binding import BINDING
@@ -49,8 +49,7 @@ from sully.server.storage.watching import Random, WatchChange, Watcher
 from sully.store.base import Record, Store
 
 
-@dataclass(frozen=True, slots=True)
-class Env:
+class Env(msgspec.Struct, frozen=True):
     """The environment: the clock, identifiers, randomness."""
 
     clock: Clock
@@ -88,7 +87,7 @@ class Api:
         )
         self.watcher = Watcher(store, self.objects, random, compat=compat)
         self.definitions = ServedDefinitions(store, self.objects, self.watcher)
-        self._reader = Reader(store, self.objects)
+        self._reader = Reader(store, self.objects, compat)
         self._creator = Creator(self.writer)
         self._updater = Updater(self.writer, self._creator)
         self._patcher = Patcher(self.writer, self._creator, self._updater)
@@ -181,7 +180,8 @@ class Api:
     def connects(self, request: Request) -> bool:
         """Report whether a request is for a subresource with verbs of its own."""
         target = request.target
-        return target.subresource not in ("", "status") or target.resource.kind == BINDING
+        own = target.subresource in ("", "status") or target.subresource in target.resource.parts
+        return not own or target.resource.kind == BINDING
 
     @property
     def connector(self) -> Connector:
@@ -192,7 +192,7 @@ class Api:
         target = request.target
         if verb not in target.resource.verbs:
             raise method_not_allowed()
-        if target.subresource == "status" and verb not in ("get", "update", "patch"):
+        if target.subresource and verb not in ("get", "update", "patch"):
             raise method_not_allowed()
         everywhere = target.resource.namespaced and not target.namespace
         if verb == "deletecollection" and everywhere:

@@ -9,7 +9,6 @@ openapi/ describes what the kinds look like.
 import base64
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -51,8 +50,7 @@ _GROUP_ORDER = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Subresource:
+class Subresource(msgspec.Struct, frozen=True):
     """A subresource and its kind; group and version are empty where the parent's hold."""
 
     name: str
@@ -63,6 +61,7 @@ class Subresource:
 
 
 _CHANGE = ("get", "patch", "update")
+_PROXY = ("create", "delete", "get", "patch", "update")
 # Subresources with another kind than the parent's, or other verbs than get, patch and update.
 _SPECIAL: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "binding": ("", "", "Binding", ("create",)),
@@ -79,7 +78,7 @@ _SPECIAL: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
 
 def subresources(resource: ResourceType, version: str) -> Iterator[Subresource]:
     """Yield the subresources of a resource in a version, by name."""
-    names = set(resource.connect)
+    names = {*resource.connect, *resource.parts}
     if resource.status is not None:
         names.add("status")
     if resource.scale:
@@ -92,6 +91,15 @@ def subresources(resource: ResourceType, version: str) -> Iterator[Subresource]:
     for name in sorted(names, reverse=custom):
         group, version, kind, verbs = _SPECIAL.get(name, ("", "", "", _CHANGE))
         yield Subresource(name, kind or resource.kind, verbs, group, version)
+
+
+def _listed(resource: ResourceType, version: str) -> list[Subresource]:
+    """Return what discovery lists below a resource, by name."""
+    listed = list(subresources(resource, version))
+    for name in resource.refused if resource.lists_refused else ():
+        _, _, kind, verbs = _SPECIAL.get(name, ("", "", f"{resource.kind}ProxyOptions", _PROXY))
+        listed.append(Subresource(name, kind or resource.kind, verbs))
+    return sorted(listed, key=lambda sub: sub.name) if resource.lists_refused else listed
 
 
 def served(scheme: Scheme, group: str, version: str) -> list[ResourceType]:
@@ -166,7 +174,7 @@ def _rows(resource: ResourceType, version: str) -> Iterator[Obj]:
     if "watch" in resource.verbs:
         row["storageVersionHash"] = storage_version_hash(resource)
     yield row
-    for sub in subresources(resource, version):
+    for sub in _listed(resource, version):
         row = {
             "name": f"{resource.plural}/{sub.name}",
             "singularName": "",
@@ -189,6 +197,7 @@ def _names(resource: ResourceType) -> Obj:
 # Tools that migrate stored objects compare the hash between servers, so where Kubernetes keeps a
 # kind in another version than our hub, its choice is announced. Nothing reads the store by it.
 _ANNOUNCED = {
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): "apiextensions.k8s.io/v1beta1",
     ("events.k8s.io", "Event"): "/v1",
     ("resource.k8s.io", "DeviceTaintRule"): "resource.k8s.io/v1beta2",
 }
@@ -246,7 +255,7 @@ def _discovered(resource: ResourceType, version: str) -> Obj:
             ),
             "verbs": list(sub.verbs),
         }
-        for sub in subresources(resource, version)
+        for sub in _listed(resource, version)
     ]
     return entry | ({"subresources": below} if below else {})
 
@@ -265,8 +274,7 @@ def _response_kind(group: str, version: str, kind: str) -> Obj:
     return {"group": group, "version": version, "kind": kind}
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(msgspec.Struct, frozen=True):
     """An encoded document with its ETag, quotes included."""
 
     body: bytes

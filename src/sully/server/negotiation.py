@@ -1,8 +1,9 @@
 """Content negotiation: JSON, YAML or protobuf; the object, its metadata only, or a table."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+import msgspec
 
 from sully.machinery.errors import BadRequest, NotAcceptable
 from sully.machinery.fields import Path
@@ -19,8 +20,7 @@ REPRESENTATIONS = (JSON, YAML, PROTOBUF)
 _STREAMS = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(msgspec.Struct, frozen=True):
     """The negotiated form of a response."""
 
     media: str = JSON
@@ -213,7 +213,9 @@ class Tables:
     def row(self, hub: Obj, view: Obj) -> Obj:
         """Return the row of one object."""
         cells = [column.cell(hub, self._now) for column in self._columns]
-        return {"cells": cells, "object": self._shown(view)}
+        conditions = self._target.resource.row_conditions(hub)
+        known = {"conditions": conditions} if conditions else {}
+        return {"cells": cells, **known, "object": self._shown(view)}
 
     def empty_row(self, empty: Obj) -> Obj:
         """Return the row of an object with nothing in it: what it lacks is null."""

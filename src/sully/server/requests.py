@@ -6,7 +6,7 @@ layer or from the in-process transport alike.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from urllib.parse import unquote
 
 import msgspec
@@ -17,21 +17,14 @@ from sully.machinery.scheme import Scheme
 from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import ResourceType
 
-_OF_CONTAINERS = {
-    "pods": ("attach", "exec", "log", "portforward", "proxy"),
-    "nodes": ("proxy",),
-}
-"""Subresources that need a running container, which kubectl requests by name."""
 
-
-@dataclass(frozen=True, slots=True)
-class User:
+class User(msgspec.Struct, frozen=True):
     """A user and its groups."""
 
     name: str
     groups: tuple[str, ...] = ()
     uid: str = ""
-    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    extra: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +71,7 @@ class Request(msgspec.Struct, frozen=True):
     # What admission adds to the audit event of the request.
     audit_annotations: dict[str, str] = msgspec.field(default_factory=dict)
     verb: str = "update"  # of a write to an existing object: update or patch
+    sent_empty: tuple[tuple[str, ...], ...] = ()  # see WriteContext
 
     def option(self, name: str) -> str:
         """Return an option, or an empty string."""
@@ -161,6 +155,9 @@ def _target(
         raise route_not_found()
     if namespace and not resource.namespaced:
         raise route_not_found()
+    if resource.namespaced and not namespace and "list" not in resource.verbs:
+        # What only a namespace has is nowhere else.
+        raise route_not_found()
     name = _segment(rest[1], "Name") if len(rest) > 1 else ""
     if name and resource.namespaced and not namespace:
         raise route_not_found()
@@ -171,7 +168,7 @@ def _target(
 
 
 def _not_served(resource: ResourceType, subresource: str) -> NotFound:
-    if subresource not in _OF_CONTAINERS.get(resource.plural, ()):
+    if subresource not in resource.refused:
         return route_not_found()
     what = f"{resource.plural}/{subresource}"
     return NotFound(
@@ -186,7 +183,7 @@ def has_subresource(resource: ResourceType, name: str, version: str) -> bool:
         return False
     if name == "status":
         return resource.status is not None
-    return (name == "scale" and resource.scale) or name in resource.connect
+    return (name == "scale" and resource.scale) or name in {*resource.connect, *resource.parts}
 
 
 def _segment(text: str, what: str) -> str:

@@ -15,7 +15,6 @@ import os
 import tarfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from io import BytesIO
 from pathlib import Path
@@ -52,8 +51,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """SHA-256 of every other file in the archive, by its name."""
 
 
-@dataclass(frozen=True, slots=True)
-class BackupResult:
+class BackupResult(msgspec.Struct, frozen=True):
     """An archive that was written."""
 
     path: Path

@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, BinaryIO, Literal, NamedTuple, Self
 
+import msgspec
+
 FIRST_REVISION = 1
 """The revision of a store that was never written to; its first write gets the next one."""
 
@@ -112,8 +114,7 @@ class Check:
 Op = Put | Delete | Check
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(msgspec.Struct, frozen=True):
     """What a transaction did."""
 
     revision: int
@@ -122,8 +123,7 @@ class Commit:
     """One per operation: what was put, what was deleted, what was checked."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecordPage:
+class RecordPage(msgspec.Struct, frozen=True):
     """Part of a list, in the order of the keys."""
 
     records: list[Record]

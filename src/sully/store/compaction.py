@@ -8,7 +8,8 @@ more: then their number and size decide. `app.py` runs one `Compactor` per store
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+
+import msgspec
 
 from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger
@@ -18,8 +19,7 @@ from sully.store.errors import UnavailableError
 _log = get_logger("store")
 
 
-@dataclass(frozen=True, slots=True)
-class Retention:
+class Retention(msgspec.Struct, frozen=True):
     """What may be forgotten."""
 
     seconds: float = 300.0

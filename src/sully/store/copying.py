@@ -9,17 +9,16 @@ connection, and writers wait for a step and never for the whole. `writer.py` doe
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
+import msgspec
 
 _PAGES_PER_STEP = 256
 """A mebibyte: some milliseconds, which is what a writer waits at most."""
 
 
-@dataclass(slots=True, eq=False)
-class Copy:
+class Copy(msgspec.Struct, eq=False):
     """A job of the writer: put a copy of everything into a file that does not exist yet."""
 
     path: Path

@@ -113,14 +113,19 @@ def _verified(rows: Iterable[ChecksummedRow]) -> Iterator[Row]:
 class Database:
     """An open database file."""
 
-    def __init__(self, path: Path) -> None:
-        """Open the file; create the schema if it is new."""
+    def __init__(self, path: Path, *, vfs: str | None = None) -> None:
+        """Open the file; create the schema if it is new.
+
+        `vfs` names another layer below SQLite than the files of the system, for simulated disks.
+        """
         self._path = path
         self._last = 0
         self._suspect = False
+        self._untrimmed: list[Version] = []
+        """Rows that could not be deleted; those of a key oldest first."""
         _check_library()
         try:
-            self._connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+            self._connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
             try:
                 self._prepare()
             except BaseException:
@@ -150,7 +155,7 @@ class Database:
             state, leftover = replay(_verified(rows), compacted)
         except (apsw.Error, ReplayError) as error:
             raise _unusable(self._path, "is damaged", error) from error
-        # A full disk must not prevent reading; the leftover only takes space.
+        # A full disk must not prevent reading; the next compaction tries again.
         with contextlib.suppress(UnavailableError):
             if leftover:
                 self.trim(compacted, leftover)
@@ -170,7 +175,10 @@ class Database:
 
     def trim(self, compacted: int, versions: Sequence[Version]) -> None:
         """Delete rows that a later one superseded before this revision, and note the revision."""
-        row_ids = msgspec.json.encode([(revision, *key) for revision, key in versions])
+        # With those of an attempt that failed: a deletion that is trimmed without all states before
+        # it would bring its object back.
+        self._untrimmed.extend(versions)
+        row_ids = msgspec.json.encode([(revision, *key) for revision, key in self._untrimmed])
         try:
             with self._connection:
                 # The deletions may include the newest row, whose revision must not be
@@ -181,6 +189,7 @@ class Database:
                 self._connection.execute(_DELETE, (row_ids.decode(),))
         except apsw.Error as error:
             raise self._failed(error) from error
+        self._untrimmed.clear()
 
     def copy(self, path: Path) -> Copying:
         """Begin to copy everything into an empty file."""
@@ -210,6 +219,8 @@ class Database:
 
     def _prepare(self) -> None:
         connection = self._connection
+        # First: with it SQLite needs no memory shared between processes, also for reading.
+        connection.pragma("locking_mode", "exclusive")
         application = self._integer("PRAGMA application_id")
         version = self._integer("PRAGMA user_version")
         empty = self._integer("SELECT count(*) FROM sqlite_schema") == 0
@@ -222,7 +233,6 @@ class Database:
                 f"{self._path} has format {version}, this program knows formats up to {FORMAT}:"
                 " use the newer program that wrote it"
             )
-        connection.pragma("locking_mode", "exclusive")
         connection.pragma("journal_mode", "wal")
         # Without a flush at every commit, a power failure can lose acknowledged writes.
         connection.pragma("synchronous", "full")

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from sully.runtime.files import create_private
 from sully.store.base import Put, Record, Store, StoreKey
@@ -27,8 +28,7 @@ class MigrationError(StoreError):
     """The copy failed, or differs from its source."""
 
 
-@dataclass(frozen=True, slots=True)
-class MigrationResult:
+class MigrationResult(msgspec.Struct, frozen=True):
     """What was copied and compared."""
 
     objects: int

@@ -16,7 +16,6 @@ import os
 import shutil
 import tarfile
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -44,8 +43,7 @@ _RENAME_EXCHANGE = 2
 _MAX_MANIFEST = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class RestoreResult:
+class RestoreResult(msgspec.Struct, frozen=True):
     """What was restored."""
 
     manifest: Manifest

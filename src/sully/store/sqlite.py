@@ -13,7 +13,7 @@ cannot be written, everything accepted since it was built may rest on it and fai
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
@@ -24,10 +24,10 @@ from sully.store.database import Database
 from sully.store.directory import DataDirectory
 from sully.store.errors import ClosedError, ConflictError, StoreError, UnavailableError
 from sully.store.memory import ReadSide
-from sully.store.replay import superseded
+from sully.store.replay import Version, superseded
 from sully.store.state import State
 from sully.store.transactions import Transaction, plan
-from sully.store.writer import Pending, Trim, WriterThread, settle
+from sully.store.writer import Pending, Report, Trim, WriterThread, settle
 
 _ROWS_PER_TRIM = 500
 """Writers wait for at most one such step of a compaction."""
@@ -36,7 +36,13 @@ _ROWS_PER_TRIM = 500
 class SqliteStore(ReadSide):
     """A durable store of one process. Make one with `open`."""
 
-    def __init__(self, directory: DataDirectory, database: Database, state: State) -> None:
+    def __init__(
+        self,
+        directory: DataDirectory,
+        database: Database,
+        state: State,
+        writer: Callable[[Database, Report], WriterThread] = WriterThread,
+    ) -> None:
         super().__init__(state)
         self._directory = directory
         self._assigned = state.revision
@@ -44,7 +50,7 @@ class SqliteStore(ReadSide):
         self._epoch = 0
         self._copying = asyncio.Lock()
         self._closed: asyncio.Future[None] | None = None
-        self._writer = WriterThread(database, self._settle)
+        self._writer = writer(database, self._settle)
         self._writer.start()
 
     @classmethod
@@ -89,15 +95,24 @@ class SqliteStore(ReadSide):
         versions = superseded(self._state.compact(revision))
         if revision <= before:
             return
-        loop = asyncio.get_running_loop()
+        failure: StoreError | None = None
         rows = list(islice(versions, _ROWS_PER_TRIM))
         while True:
-            done = loop.create_future()
-            self._writer.submit(Trim(revision, rows, done))
-            await done
+            try:
+                await self._trim(revision, rows)
+            except StoreError as error:
+                # The database repeats a step that failed, but the others must reach it, too.
+                failure = failure or error
             rows = list(islice(versions, _ROWS_PER_TRIM))
             if not rows:
-                return
+                break
+        if failure is not None:
+            raise failure
+
+    async def _trim(self, revision: int, rows: list[Version]) -> None:
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._writer.submit(Trim(revision, rows, done))
+        await done
 
     async def snapshot(self) -> BinaryIO:
         """Return an open, nameless file with a copy of everything; the caller closes it."""

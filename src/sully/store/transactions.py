@@ -7,7 +7,8 @@ Pure: the newest state comes in as a function, the outcome is a value. `memory.p
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from sully.store.base import (
     MAX_OPERATIONS,
@@ -29,8 +30,7 @@ from sully.store.errors import (
 )
 
 
-@dataclass(slots=True, eq=False)
-class Transaction:
+class Transaction(msgspec.Struct, eq=False):
     """A decided transaction; without events it only checked."""
 
     revision: int

@@ -16,10 +16,11 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from queue import Empty, SimpleQueue
 from typing import TypeVar
+
+import msgspec
 
 from sully.runtime.log import get_logger
 from sully.store.base import Commit
@@ -42,8 +43,7 @@ _MAX_LOG_BYTES = 16 << 20
 """Larger checkpoints are not faster per byte, and writers wait for a whole one."""
 
 
-@dataclass(slots=True, eq=False)
-class Pending:
+class Pending(msgspec.Struct, eq=False):
     """A transaction that was accepted and is not durable yet."""
 
     transaction: Transaction
@@ -52,8 +52,7 @@ class Pending:
     """Transactions of one epoch may build on each other, so they fail together."""
 
 
-@dataclass(slots=True, eq=False)
-class Trim:
+class Trim(msgspec.Struct, eq=False):
     """Rows to be deleted because their history was compacted."""
 
     compacted: int

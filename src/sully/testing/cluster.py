@@ -57,6 +57,7 @@ class Process:
     data_dir: Path
     url: str
     lines: "SimpleQueue[str]"  # its output once it is ready; an empty text is the end
+    dashboard: str = ""  # the link to its dashboard, which can be used once
 
     @property
     def kubeconfig(self) -> Path:
@@ -90,8 +91,8 @@ def process(*arguments: str, data_dir: Path | None = None) -> Iterator[Process]:
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
         )
         try:
-            url = _ready(child)
-            yield Process(child, where, url, _follow(child))
+            url, dashboard = _ready(child)
+            yield Process(child, where, url, _follow(child), dashboard)
         finally:
             if child.poll() is None:
                 child.send_signal(signal.SIGINT)
@@ -118,15 +119,17 @@ def _follow(child: "subprocess.Popen[str]") -> "SimpleQueue[str]":
     return lines
 
 
-def _ready(child: "subprocess.Popen[str]") -> str:
-    """Read its output up to the line that it is ready; return its URL."""
+def _ready(child: "subprocess.Popen[str]") -> tuple[str, str]:
+    """Read its output up to the line that it is ready; return its URL and its dashboard."""
     if child.stdout is None:
         raise RuntimeError("the process has no output to read")
-    url, lines = "", []
+    url, dashboard, lines = "", "", []
     for line in child.stdout:
         lines.append(line)
+        if line.startswith("dashboard:"):
+            dashboard = line.split()[1]
         if match := re.search(r'https://[^\s"]+', line):
             url = url or match[0]
         if line.startswith("ready after") or '"event":"ready"' in line:
-            return url
+            return url, dashboard
     raise RuntimeError("sully up ended before it was ready:\n" + "".join(lines))

@@ -13,8 +13,10 @@ from sully.api.resource.types import (
 )
 from sully.api.sully.types import (
     DEVICE_POLICY_KIND,
+    MAINTENANCE_KIND,
     VERSION,
     DeviceHealth,
+    DeviceMaintenance,
     DeviceTaintPolicy,
     EvictionRecord,
     TaintRecord,
@@ -67,6 +69,14 @@ DEVICE_POLICIES: Kind[DeviceTaintPolicy] = Kind(
     "devicetaintpolicies",
     DEVICE_POLICY_KIND,
     DeviceTaintPolicy,
+    namespaced=False,
+)
+MAINTENANCES: Kind[DeviceMaintenance] = Kind(
+    SULLY,
+    VERSION,
+    "devicemaintenances",
+    MAINTENANCE_KIND,
+    DeviceMaintenance,
     namespaced=False,
 )
 DEVICE_HEALTH: Kind[DeviceHealth] = Kind(

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from sully.api.resource.types import ResourceClaimSpec
+from sully.api.sully.types import DeviceMaintenance
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.capabilities.control_plane import (
@@ -21,6 +23,7 @@ from sully.domain.capabilities.control_plane import (
 )
 from sully.domain.claims.pods import claim_references
 from sully.domain.devices.taints import strongest_effect
+from sully.domain.maintenance.decisions import FINAL
 from sully.domain.planning.device_counts import DeviceCounter
 from sully.domain.planning.selector_matches import requested_classes
 from sully.domain.scheduling.extended import Backings
@@ -29,7 +32,7 @@ from sully.domain.scheduling.resources import requests_of
 from sully.views.devices.device_views import DeviceView, DeviceViews, natural, node_obstacle
 from sully.views.eviction_loops import LoopWithRules, loops_with_rules
 from sully.views.evictions import EvictionProgress
-from sully.views.kinds import CLAIMS, CLASSES, PATCHES
+from sully.views.kinds import CLAIMS, CLASSES, MAINTENANCES, PATCHES
 from sully.views.snapshot.kinds import NODES, SCHEDULABLE_PODS, TEMPLATES
 from sully.views.snapshot.snapshot import Snapshot
 from sully.views.taint_sources import TaintSource, eviction_progress, taint_sources
@@ -38,15 +41,14 @@ NO_CLASS = ""
 """The class of devices that no class selects."""
 
 
-@dataclass(slots=True)
-class DeviceTally:
+class DeviceTally(msgspec.Struct):
     """The numbers of some devices."""
 
     devices: int = 0
     in_use: int = 0
     free: int = 0
     """That a new pod without tolerations could get; a shared device may be in use and free."""
-    tainted: Counter[str] = field(default_factory=Counter)
+    tainted: Counter[str] = msgspec.field(default_factory=Counter)
     """By the strongest effect of each device."""
     pending_pods: int = 0
 
@@ -60,8 +62,7 @@ class DeviceTally:
             self.tainted[strongest_effect(effects)] += 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeDevices:
+class NodeDevices(msgspec.Struct, frozen=True, kw_only=True):
     """The devices of one node."""
 
     node: str
@@ -70,8 +71,7 @@ class NodeDevices:
     """Why the node gets no new pods."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
+class Status(msgspec.Struct, frozen=True, kw_only=True):
     """The state of all devices."""
 
     total: DeviceTally
@@ -89,6 +89,8 @@ class Status:
     """The rules with pods that have yet to be evicted, or to terminate."""
     loops: tuple[LoopWithRules, ...]
     disabled_gates: tuple[str, ...]
+    maintenances: tuple[DeviceMaintenance, ...] = ()
+    """Those that are not over."""
 
 
 def status_of(snapshot: Snapshot, *, claims_visible: bool = True) -> Status:
@@ -125,7 +127,17 @@ def status_of(snapshot: Snapshot, *, claims_visible: bool = True) -> Status:
         evictions=tuple(x for x in progress if x.pending or x.terminating),
         loops=tuple(loops_with_rules(snapshot)),
         disabled_gates=tuple(disabled_gates(snapshot.control_plane)),
+        maintenances=tuple(_maintenances(snapshot)),
     )
+
+
+def _maintenances(snapshot: Snapshot) -> list[DeviceMaintenance]:
+    found = [
+        one
+        for one in snapshot.of(MAINTENANCES).values()
+        if one.status.phase not in FINAL or one.status.units
+    ]
+    return sorted(found, key=lambda one: (one.spec.start, one.metadata.name))
 
 
 def _views(snapshot: Snapshot, *, claims_visible: bool) -> DeviceViews:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, TypeVar
 
+import msgspec
+
 from sully.api.resource.annotations import DESCRIPTION, creator_of, expiry
 from sully.api.resource.types import (
     DeviceTaint,
@@ -207,17 +209,16 @@ _Id = tuple[SourceKind, str, str, str, str]
 """The kind of a source and its name, and key, value and effect of a taint."""
 
 
-@dataclass(slots=True)
-class _SourceUsage:
+class _SourceUsage(msgspec.Struct):
     """What is found about one source."""
 
     taint: DeviceTaint
-    objects: set[str] = field(default_factory=set)
-    devices: set[DeviceId] = field(default_factory=set)
+    objects: set[str] = msgspec.field(default_factory=set)
+    devices: set[DeviceId] = msgspec.field(default_factory=set)
     since: datetime | None = None
-    pending: dict[Key, datetime] = field(default_factory=dict)
-    terminating: set[Key] = field(default_factory=set)
-    would_evict: set[Key] = field(default_factory=set)
+    pending: dict[Key, datetime] = msgspec.field(default_factory=dict)
+    terminating: set[Key] = msgspec.field(default_factory=set)
+    would_evict: set[Key] = msgspec.field(default_factory=set)
 
     def add(self, taint: DeviceTaint, obj: str) -> None:
         self.objects.add(obj)

@@ -33,6 +33,25 @@ def _source(**source: Any) -> Obj:
     return _policy(sources=[{"name": "a", **source}])
 
 
+JOB: Obj = {
+    "namespace": "tests",
+    "deviceClassName": "gpu",
+    "template": {"spec": {"template": {"spec": {"containers": [{"name": "t", "image": "i"}]}}}},
+}
+
+
+def _query(**prometheus: Any) -> Obj:
+    return _source(prometheus={"url": "http://prometheus", "query": "up", **prometheus})
+
+
+def _proof(**job: Any) -> Obj:
+    return _policy(proof={"type": "Job", "job": {**JOB, **job}})
+
+
+def _pod(**pod: Any) -> Obj:
+    return _proof(template={"spec": {"template": {"spec": pod}}})
+
+
 WRONG: dict[str, tuple[Obj, str]] = {
     "every device by mistake": (
         _policy(selector={}),
@@ -54,7 +73,7 @@ WRONG: dict[str, tuple[Obj, str]] = {
     "no kind of source": (
         _source(),
         "spec.sources[0]: Invalid value: []: must have exactly one of driverTaint, attributes,"
-        " claimCondition, deviceHealth, nodeCondition, nodeTaint, notPublished",
+        " claimCondition, deviceHealth, nodeCondition, nodeTaint, prometheus, notPublished",
     ),
     "an expression that does not compile": (
         _source(driverTaint={"key": "k", "expression": "data.xid =="}),
@@ -92,9 +111,85 @@ WRONG: dict[str, tuple[Obj, str]] = {
         _policy(limits=[{"scope": "Class", "maxUnavailable": 1}]),
         "spec.limits[0].deviceClassName: Required value: the scope is Class",
     ),
-    "a proof that nobody runs": (
+    "a query to a file": (
+        _query(url="file:///etc/passwd"),
+        'spec.sources[0].prometheus.url: Invalid value: "file:///etc/passwd": must be an http or'
+        " https URL with a host",
+    ),
+    "a query with a password": (
+        _query(url="http://me:secret@prometheus"),
+        'spec.sources[0].prometheus.url: Invalid value: "http://me:secret@prometheus": must not'
+        " have credentials: policies can be read by many",
+    ),
+    "a query to no port": (
+        _query(url="http://prometheus:x"),
+        'spec.sources[0].prometheus.url: Invalid value: "http://prometheus:x": must be a URL',
+    ),
+    "a query with a query": (
+        _query(url="http://prometheus/?a=b"),
+        'spec.sources[0].prometheus.url: Invalid value: "http://prometheus/?a=b": must not have a'
+        " query or a fragment",
+    ),
+    "an empty query, without a pause": (
+        _query(query=" ", interval="100ms", labels={"gpu": "gpu"}, caBundle="aGFsbG8="),
+        "[spec.sources[0].prometheus.query: Required value, spec.sources[0].prometheus.interval:"
+        ' Invalid value: "100ms": must be at least 1s, spec.sources[0].prometheus.labels[gpu]:'
+        ' Unsupported value: "gpu": supported values: "index", "node", "pciAddress", "uuid",'
+        ' spec.sources[0].prometheus.caBundle: Invalid value: "": must have certificates in PEM]',
+    ),
+    "a query that takes too long": (
+        _query(interval="5s"),
+        'spec.sources[0].prometheus.timeout: Invalid value: "10s": must not exceed the interval',
+    ),
+    "an unknown proof": (
+        _policy(proof={"type": "Prayer"}),
+        'spec.proof.type: Unsupported value: "Prayer": supported values: "Job", "Manual", "None"',
+    ),
+    "a Job without a template": (
         _policy(proof={"type": "Job"}),
-        'spec.proof.type: Unsupported value: "Job": supported values: "Manual", "None"',
+        "spec.proof.job: Required value: the type is Job",
+    ),
+    "a Job that is not wanted": (
+        _policy(proof={"type": "Manual", "job": JOB}),
+        "spec.proof.job: Forbidden: may only be set with the type Job",
+    ),
+    "a Job of many": (
+        _proof(attempts=11, parallelism=101, timeout="0s"),
+        '[spec.proof.job.timeout: Invalid value: "0s": must be greater than 0s, '
+        "spec.proof.job.attempts: Invalid value: 11: must be between 1 and 10, inclusive, "
+        "spec.proof.job.parallelism: Invalid value: 101: must be between 1 and 100, inclusive]",
+    ),
+    "a Job of something else": (
+        _proof(
+            template={"kind": "Job", "metadata": {"name": "a"}, "spec": JOB["template"]["spec"]}
+        ),
+        "[spec.proof.job.template.kind: Forbidden: may only have metadata and spec, "
+        "spec.proof.job.template.metadata.name: Forbidden: may only have annotations and labels]",
+    ),
+    "a Job without containers": (
+        _pod(),
+        "spec.proof.job.template.spec.template.spec.containers: Required value",
+    ),
+    "a Job with many pods": (
+        _proof(template={"spec": {**JOB["template"]["spec"], "completions": 2, "suspend": True}}),
+        "[spec.proof.job.template.spec.suspend: Forbidden: the controller sets it, "
+        "spec.proof.job.template.spec.completions: Invalid value: 2: must be 1]",
+    ),
+    "a Job that starts again and again": (
+        _pod(containers=[{"name": "t"}], restartPolicy="Always"),
+        "spec.proof.job.template.spec.template.spec.restartPolicy: Unsupported value:"
+        ' "Always": supported values: "Never", "OnFailure"',
+    ),
+    "a Job with another device": (
+        _pod(
+            containers=[{"name": "t"}],
+            initContainers=["a"],
+            resourceClaims=[{"name": "device", "resourceClaimName": "mine"}],
+        ),
+        "[spec.proof.job.template.spec.template.spec.initContainers: Invalid value: "
+        '["a"]: must be a list of objects, '
+        "spec.proof.job.template.spec.template.spec.resourceClaims[0].name: Invalid value:"
+        ' "device": is the name of the claim that the controller adds]',
     ),
     "a storm of nothing": (
         _policy(storm={"devices": 0, "within": "0s"}),
@@ -120,6 +215,15 @@ async def test_what_is_left_out_is_set() -> None:
     assert (read.spec.on_delete, read.spec.sources[0].severity) == ("Delete", "Major")
     assert [step.min_severity for step in read.spec.steps] == ["Minor", "Minor"]
     assert read.metadata.generation == 1
+
+
+async def test_what_is_left_out_of_a_proof_is_set() -> None:
+    got = await Hub().create(_proof())
+    proof = msgspec.convert(got.obj, DeviceTaintPolicy).spec.proof
+    job = proof.job if proof is not None else None
+
+    assert job is not None
+    assert (job.timeout, job.attempts, job.retry_after, job.parallelism) == ("1h", 3, "5m", 1)
 
 
 async def test_every_device_on_purpose() -> None:

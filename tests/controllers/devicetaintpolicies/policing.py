@@ -9,8 +9,10 @@ from manifests import DRIVER, slice_
 from sully.client.events import EventRecorder
 from sully.client.transport import Key, Kind
 from sully.controllers.devicetaintpolicies.controller import NAME, DeviceTaintPolicyController
+from sully.controllers.devicetaintpolicies.queries import PrometheusQueries
 from sully.controllers.framework import Controller
 from sully.controllers.manager import Manager
+from sully.controllers.proofjobs import PROOF_JOBS, SELECTOR, ProofJobs
 from sully.domain.devicepolicies.rules import rule_name
 from sully.machinery.timestamps import format_micro_time
 from sully.views import kinds
@@ -40,7 +42,9 @@ SPEC: Obj = {
 }
 
 
-def controller(world: World, manager: Manager) -> Controller:
+def controller(
+    world: World, manager: Manager, queries: PrometheusQueries | None = None
+) -> Controller:
     """Return the controller, on caches of its own."""
     inventory = Inventory(
         slices=manager.informer(kinds.SLICES),
@@ -63,6 +67,13 @@ def controller(world: World, manager: Manager) -> Controller:
         transport=access,
         recorder=recorder,
         clock=world.clock,
+        jobs=ProofJobs(
+            jobs=manager.informer(PROOF_JOBS, SELECTOR),
+            claims=manager.informer(kinds.CLAIMS),
+            transport=access,
+            field_manager=NAME,
+        ),
+        queries=queries,
     )
 
 

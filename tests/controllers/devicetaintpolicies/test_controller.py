@@ -482,3 +482,30 @@ async def test_an_expression_that_fails_for_some_devices(world: World) -> None:
         problem = await condition(world, "SourceProblem")
         assert problem[0] == "True"
         assert "no such key: temperature" in problem[1]
+
+
+async def test_partitions_of_a_faulty_device(world: World) -> None:
+    """A fault of the whole card taints its partitions, and its end gives them back."""
+
+    def card(*taints: Obj) -> list[Obj]:
+        amounts = {0: "40Gi", 1: "10Gi", 2: "10Gi"}
+        return [
+            device(number, *(taints if number == 0 else ()))
+            | {
+                "consumesCounters": [
+                    {"counterSet": "card", "counters": {"memory": {"value": amount}}}
+                ]
+            }
+            for number, amount in amounts.items()
+        ]
+
+    await policy(world, partitions="ToPartitions", limits=[{"scope": "Fleet", "maxUnavailable": 3}])
+    await publish(world, *card(XID), device(3))
+    async with world.controlled(controller):
+        await world.settle()
+        assert set(await effects(world)) == {f"node-1/gpu-{number}" for number in range(3)}
+        found = {one["device"][-1]: one["message"] for one in (await status(world))["devices"]}
+        assert found["1"] == "device gpu-0: driver taint example.com/xid:None"
+        await publish(world, *card(), device(3))
+        await world.settle()
+        assert await effects(world) == {}

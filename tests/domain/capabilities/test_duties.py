@@ -110,7 +110,12 @@ def test_asking_by_name(case: Asked) -> None:
 
 
 def test_what_a_hub_could_do_is_not_done_unasked() -> None:
-    assert chosen(duties(HUB, CONTROLLERS), None) == {"deviceconflicts", "scheduling", "expiry"}
+    assert chosen(duties(HUB, CONTROLLERS), None) == {
+        "deviceconflicts",
+        "devicemetrics",
+        "scheduling",
+        "expiry",
+    }
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from domain.devicepolicies.histories import History, name
 from sully.domain.devicepolicies.settings import (
@@ -20,7 +21,9 @@ from sully.domain.devicepolicies.settings import (
     Step,
     StormLimit,
 )
-from sully.domain.devicepolicies.states import DeviceState
+from sully.domain.devicepolicies.states import DeviceState, proof_run
+from sully.domain.proofs.outcomes import ProofOutcome
+from sully.domain.proofs.requests import ProofSettings
 from sully.domain.workloads.percentages import scaled
 
 pytestmark = pytest.mark.slow
@@ -40,7 +43,23 @@ def steps(draw: st.DrawFn) -> tuple[Step, ...]:
     return tuple(map(Step, effects, after, severities))
 
 
-policies = st.builds(
+jobs = st.builds(
+    ProofSettings,
+    namespace=st.just("tests"),
+    device_class=st.just("gpu"),
+    template=st.just({}),
+    timeout=durations,
+    retry_after=durations,
+    attempts=st.integers(1, 3),
+    parallelism=st.integers(1, 3),
+)
+
+
+def with_proof(policy: PolicySettings, job: ProofSettings | None) -> PolicySettings:
+    return policy if job is None else replace(policy, needs_proof=True, proof_job=job)
+
+
+manual = st.builds(
     PolicySettings,
     steps=steps(),
     mode=st.sampled_from([ENFORCE, REQUIRE_APPROVAL]),
@@ -58,10 +77,22 @@ policies = st.builds(
     ).map(tuple),
     storm=st.none() | st.builds(StormLimit, st.integers(2, 4), durations),
 )
+policies = st.builds(with_proof, manual, st.none() | jobs)
+HAPPENINGS = (
+    "fail",
+    "recover",
+    "unknown",
+    "clear",
+    "approve",
+    "swap",
+    "vanish",
+    "resume",
+    "back",
+    "prove",
+    "disprove",
+)
 events = st.tuples(
-    st.sampled_from(
-        ["fail", "recover", "unknown", "clear", "approve", "swap", "vanish", "resume", "back"]
-    ),
+    st.sampled_from(HAPPENINGS),
     st.integers(0, DEVICES - 1),
     st.integers(MINOR, CRITICAL),
     st.integers(0, 120),
@@ -108,6 +139,18 @@ class Witness:
                 history.seen.pop(device, None)
             case "resume":
                 history.resumed_at = history.now
+            case "prove" | "disprove":
+                self.finish(device, succeeded=what == "prove")
+
+    def finish(self, device: str, *, succeeded: bool) -> None:
+        """Let the Job of a device end; the outcome of an earlier run may stay in sight."""
+        history, state = self.history, self.history.states.get(device)
+        last = history.last
+        if state is not None and last is not None and device in last.proofs:
+            outcome = ProofOutcome(
+                run=proof_run(state), finished=True, succeeded=succeeded, message="it ended"
+            )
+            history.observe(device, proof=outcome)
 
     def step(self) -> None:
         """Decide, and check what changed."""
@@ -122,6 +165,7 @@ class Witness:
         self.check_limits(blocked)
         self.check_steps(before, storm=storm and history.storm_since is not None)
         self.check_cleared(before)
+        self.check_proofs()
         for device in list(self.faulty_since):
             state = history.states.get(device)
             if state is None or state.since is None:
@@ -165,8 +209,32 @@ class Witness:
             recovered = old.recovered_time or history.now
             assert history.now - recovered >= history.settings.clear_after
             if history.settings.needs_proof or old.flapping:
-                assert seen.cleared_at is not None
-                assert seen.cleared_at >= recovered
+                assert self.is_declared(device, recovered) or self.is_proven(device, old)
+
+    def is_declared(self, device: str, recovered: datetime) -> bool:
+        cleared = self.history.seen[device].cleared_at
+        return cleared is not None and cleared >= recovered
+
+    def is_proven(self, device: str, old: DeviceState) -> bool:
+        """Report whether a Job of exactly this recovery succeeded."""
+        proof = self.history.seen[device].proof
+        if self.history.settings.proof_job is None or proof is None or old.flapping:
+            return False
+        return proof.succeeded and proof.run == proof_run(old)
+
+    def check_proofs(self) -> None:
+        """Check that Jobs run only for recovered devices, and not too many."""
+        history, last = self.history, self.history.last
+        assert last is not None
+        job = history.settings.proof_job
+        assert len(last.proofs) <= (job.parallelism if job is not None else 0)
+        for device in last.proofs:
+            state = history.states[device]
+            assert state.recovered_time is not None
+            assert history.now - state.recovered_time >= history.settings.clear_after
+            assert not state.flapping
+            assert job is not None
+            assert state.proof_failures < job.attempts
 
 
 @settings(max_examples=1000)
@@ -199,6 +267,30 @@ def test_it_comes_to_rest_after_the_last_fault(
     for number in range(DEVICES):
         history.clear(name(number))
     history.wait(600)
+
+    assert history.states == {}
+
+
+@settings(max_examples=300)
+@given(manual, jobs, st.lists(events, max_size=20))
+def test_jobs_alone_give_all_devices_back(
+    policy: PolicySettings, job: ProofSettings, happened: list[tuple[str, int, int, int]]
+) -> None:
+    """If every Job succeeds, all devices that are not flapping are given back."""
+    witness = Witness(replace(policy, needs_proof=True, proof_job=job, flaps=None))
+    for what, number, severity, seconds in happened:
+        if what not in ("back", "disprove"):
+            witness.happen(what, name(number), severity, seconds)
+    history = witness.history
+    for number in range(DEVICES):
+        history.recover(name(number))
+    history.wait(1)
+    for _ in range(DEVICES + 1):
+        history.wait(120)
+        assert history.last is not None
+        for device in history.last.proofs:
+            witness.finish(device, succeeded=True)
+    history.wait(1)
 
     assert history.states == {}
 

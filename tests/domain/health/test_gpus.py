@@ -169,6 +169,31 @@ def test_every_xid_has_a_class_and_a_sentence() -> None:
         assert classify(number) == xid
 
 
+# The immediate actions of NVIDIA's catalog for Ampere and newer GPUs, as facts of their own.
+ACTIONS: dict[str, tuple[int, ...]] = {
+    "fatal": (
+        *(46, 48, 54, 62, 64, 74, 79, 95, 109, 110, 119, 120, 136, 140, 143),
+        *(149, 150, 151, 155, 156, 158),
+    ),
+    "application": (
+        *(8, 13, 25, 31, 32, 39, 40, 41, 60, 68, 69, 70, 71, 72, 75, 76, 77, 80),
+        *(82, 83, 84, 85, 86, 88, 89, 94, *range(96, 106), *range(126, 136), 139),
+    ),
+    "informational": (
+        *(37, 38, 43, 44, 45, 63, 66, 67, 92, 93, 106, 107, 108, 121, 137, 141, 147, 148),
+        *(152, 153, 154, 157, 160, 161),
+    ),
+    "unclassified": (1, 12, 42, 47, 61, 65, 73, 78, 81, 87, 90, 91, 111, 125, 138, 142, 159),
+}
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_classes_follow_the_catalog(action: str) -> None:
+    assert {number: classify(number).type for number in ACTIONS[action]} == dict.fromkeys(
+        ACTIONS[action], action
+    )
+
+
 def test_an_event_of_an_application_expires() -> None:
     one = monitor(hold=timedelta(minutes=5))
     one.sampled([FINE], now=NOON)

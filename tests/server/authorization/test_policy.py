@@ -143,6 +143,7 @@ NEVER = (
 # creates the rules of policies.
 EXCEPTIONS = {
     "managed-cluster-controller": NEVER[:1],
+    "device-maintenance-controller": (ask("create", "resource.k8s.io/devicetaintrules"),),
     "device-taint-policy-controller": (ask("create", "resource.k8s.io/devicetaintrules"),),
 }
 
@@ -242,6 +243,7 @@ SHARING = {
     "managed-cluster-cleanup",
     "managed-cluster-clock-sync",
     "managed-cluster-set-bindings",
+    "pending-pod-metrics-controller",
     "simulated-kubelet",
     "simulated-leases",
     "device-selector-evaluation",

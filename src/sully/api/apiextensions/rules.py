@@ -5,8 +5,10 @@ evaluated on one object, and the sum of all rules.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
+
+import msgspec
 
 from sully.machinery.cel.errors import CompileError
 from sully.machinery.customresources.expressions import declare, largest_count
@@ -30,12 +32,11 @@ _HINT: Final = (
 _MOST_SHOWN: Final = 4
 
 
-@dataclass(slots=True)
-class _Total:
+class _Total(msgspec.Struct):
     """What all rules of a schema can cost, and which cost most."""
 
     cost: int = 0
-    rules: list[tuple[int, Path]] = field(default_factory=list)
+    rules: list[tuple[int, Path]] = msgspec.field(default_factory=list)
 
     def add(self, cost: int, at: Path) -> None:
         self.cost = min(self.cost + cost, _MOST)

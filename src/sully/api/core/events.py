@@ -4,7 +4,7 @@ One stored object has two views: `v1`, and `events.k8s.io/v1`, which renames the
 stricter about what is new. The second view and its conversion are in api/events.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +12,7 @@ from sully.api.core.checks import dns_subdomain, label_key, unchanged
 from sully.api.core.columns import plain, since
 from sully.api.core.namespaces import unsupported_label
 from sully.machinery.fields import FieldError, Path
+from sully.machinery.names import path_segment_problems
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
 
 Obj = dict[str, Any]
@@ -44,6 +45,10 @@ class EventStrategy(Strategy):
     """Writes through the older view."""
 
     reporter = "reportingComponent"
+
+    def validate_name(self, name: str) -> Sequence[str]:
+        """Accept everything that can be part of a path."""
+        return path_segment_problems(name)
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check what both views demand."""

@@ -86,10 +86,14 @@ class NamespaceStatusStrategy(NamespaceStrategy):
 
 
 class NamespaceFinalizeStrategy(Strategy):
-    """Writes to the finalize endpoint: nothing but the finalizers in the spec.
+    """Writes to the finalize endpoint: the namespace with its finalizers in the spec.
 
     Once there is none and a deletion was requested, the server removes the namespace.
     """
+
+    def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
+        """Keep the status."""
+        obj["status"] = old["status"]
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check the names of the finalizers."""
@@ -100,19 +104,16 @@ class NamespaceFinalizeStrategy(Strategy):
                 yield at.invalid(name, _NOT_A_FINALIZER)
 
 
-FINALIZE = NamespaceFinalizeStrategy(reset=(("metadata",), ("status",)))
+FINALIZE = NamespaceFinalizeStrategy(reset=(("status",),))
 
 
 def finalized(old: Obj, sent: Obj) -> Obj:
-    """Return the namespace with the finalizers that were sent, and nothing else changed."""
-    finalizers = sent["spec"].get("finalizers")
+    """Return the namespace as it was sent, with the status that it has."""
     version = sent["metadata"].get("resourceVersion") or old["metadata"]["resourceVersion"]
-    spec = {name: value for name, value in old["spec"].items() if name != "finalizers"}
-    return {
-        **old,
-        "metadata": {**old["metadata"], "resourceVersion": version},
-        "spec": spec | ({"finalizers": finalizers} if finalizers else {}),
-    }
+    metadata = {**sent["metadata"], "resourceVersion": version}
+    namespace = {"metadata": metadata, "spec": sent["spec"], "status": old["status"]}
+    _label(namespace)
+    return namespace
 
 
 def _phase(obj: Obj) -> str:

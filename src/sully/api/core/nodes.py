@@ -176,6 +176,7 @@ NODES = ResourceType(
     versions=(Version("v1", "io.k8s.api.core.v1"),),
     strategy=NodeStrategy(reset=(("status",),)),
     status=NodeStatusStrategy(reset=(("spec",),)),
+    refused=("proxy",),
     short_names=("no",),
     columns=(
         NAME,

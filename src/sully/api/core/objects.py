@@ -218,7 +218,6 @@ SERVICE_ACCOUNTS = ResourceType(
     short_names=("sa",),
     columns=(
         NAME,
-        Column("Secrets", _count("secrets"), description="Number of secrets of the account."),
         AGE,
     ),
 )

@@ -333,6 +333,7 @@ SERVICES = ResourceType(
     versions=(Version("v1", "io.k8s.api.core.v1", delete_returns_object=True),),
     strategy=ServiceStrategy(reset=(("status",),)),
     status=ServiceStatusStrategy(reset=(("spec",),)),
+    refused=("proxy",),
     short_names=("svc",),
     categories=("all",),
     columns=(

@@ -5,9 +5,10 @@ protect running pods; a pod that is Pending or has terminated may always be evic
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+import msgspec
 
 from sully.api.core.pods.conditions import is_ready, with_condition
 from sully.api.policy.protection import TWO_BUDGETS, UNPROTECTED, allows_unready_eviction
@@ -34,8 +35,7 @@ _NONE_ALLOWED = {
 _MAX_PENDING = 2000
 
 
-@dataclass(frozen=True, slots=True)
-class Eviction:
+class Eviction(msgspec.Struct, frozen=True):
     """An allowed eviction.
 
     budget: the budget with one disruption less, to be written first; None if none is used.

@@ -5,7 +5,6 @@ rules there are. See also coverage.py (does one set of rules contain another) an
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -56,8 +55,7 @@ def _places(group: str, resource: str, subresource: str) -> tuple[str, ...]:
 _cached_places = lru_cache(maxsize=1024)(_places)
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(msgspec.Struct, frozen=True):
     verbs: frozenset[str] | None  # None: all
     names: frozenset[str] | None  # None: all
 

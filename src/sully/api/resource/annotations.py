@@ -25,6 +25,10 @@ CREATED_AT = "sully.dev/created-at"
 """When a patch was created, more exactly than in whole seconds: the older one takes precedence."""
 POLICY_NAME = "sully.dev/policy-name"
 """The DeviceTaintPolicy that a rule is of."""
+MAINTENANCE_NAME = "sully.dev/maintenance-name"
+"""The DeviceMaintenance that a rule is of."""
+MAINTENANCE_END = "sully.dev/maintenance-end"
+"""When the window of that maintenance ends, if it does."""
 DESCRIPTION = "sully.dev/description"
 EXPIRES_AT = "sully.dev/expires-at"
 PAUSED = "sully.dev/paused"
@@ -117,9 +121,16 @@ def _time(text: str, at: Path) -> Errors:
 
 
 def creator_of(annotations: Mapping[str, str]) -> str:
-    """Return who created a rule or patch: the policy, or the user where that is recorded."""
-    policy = annotations.get(POLICY_NAME, "")
-    return f"policy {policy}" if policy else annotations.get(CREATED_BY, "")
+    """Return who created a rule or patch: policy, maintenance, or the user where recorded."""
+    for name, kind in ((POLICY_NAME, "policy"), (MAINTENANCE_NAME, "maintenance")):
+        if author := annotations.get(name, ""):
+            return f"{kind} {author}"
+    return annotations.get(CREATED_BY, "")
+
+
+def maintenance_end(annotations: Mapping[str, str]) -> datetime | None:
+    """Return when the maintenance that a rule is of ends; None if that is not known."""
+    return _time_of(annotations.get(MAINTENANCE_END, ""))
 
 
 def expiry(annotations: Mapping[str, str]) -> datetime | None:
@@ -127,8 +138,12 @@ def expiry(annotations: Mapping[str, str]) -> datetime | None:
 
     Another server, or a server whose gate was off, may have stored such a text.
     """
+    return _time_of(annotations.get(EXPIRES_AT, ""))
+
+
+def _time_of(text: str) -> datetime | None:
     try:
-        return parse_time(annotations.get(EXPIRES_AT, ""))
+        return parse_time(text)
     except TimeError:
         return None
 

@@ -21,6 +21,7 @@ T = TypeVar("T")
 Errors = Iterator[FieldError]
 
 _DEVICE = re.compile(r"^(spec\.devices\[\d+\])\.(?!name\b)")
+_EXACTLY = re.compile(r"(\brequests\[\d+\])\.exactly\.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,8 @@ class Options:
     compat: Compat = Compat.SULLY
     # Expressions that did not change are not compiled again.
     stored: bool = False
+    # Lists that were sent without items, where that counts as present.
+    sent_empty: tuple[tuple[str, ...], ...] = ()
 
     @property
     def effects(self) -> list[str]:
@@ -54,7 +57,7 @@ class Options:
 
 def options(ctx: WriteContext) -> Options:
     """Return the options of a request."""
-    return Options(ctx.gates, ctx.compat)
+    return Options(ctx.gates, ctx.compat, sent_empty=ctx.sent_empty)
 
 
 def declared(errors: Iterable[FieldError]) -> Errors:
@@ -83,6 +86,15 @@ def under_basic(errors: Iterable[FieldError], *, only_declared: bool) -> Errors:
             yield error
         else:
             yield replace(error, field=_DEVICE.sub(r"\1.basic.", error.field))
+
+
+def named_in(version: str, errors: Iterable[FieldError], *, only_declared: bool) -> Errors:
+    """Name fields of requests as a version does: in v1beta1 nothing is under `exactly`."""
+    for error in errors:
+        if version != "v1beta1" or (only_declared and not isinstance(error, Declared)):
+            yield error
+        else:
+            yield replace(error, field=_EXACTLY.sub(r"\1.", error.field))
 
 
 def validate_items(

@@ -1,5 +1,6 @@
 """What happens on a write of claims, their status, and templates."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import msgspec
 
 from sully.api.resource.annotations import keep_allocated_attributes
-from sully.api.resource.checks import Errors, in_order, options
+from sully.api.resource.checks import Errors, in_order, named_in, options
 from sully.api.resource.defaults import (
     default_claim_spec,
     default_claim_status,
@@ -25,7 +26,7 @@ from sully.api.resource.validation.claim_status import validate_claim_status
 from sully.api.resource.validation.claims import validate_claim_spec
 from sully.api.resource.validation.names import validate_label_key, validate_label_value
 from sully.api.resource.validation.slices import IMMUTABLE
-from sully.machinery.fields import Path
+from sully.machinery.fields import FieldError, Path
 from sully.machinery.strategy import Obj, Strategy, WriteContext
 
 ADMIN_LABEL = "resource.kubernetes.io/admin-access"
@@ -61,7 +62,7 @@ class ClaimStrategy(Strategy):
         """Check a new claim, and whether it may request admin access."""
         yield from _admin_requested(obj["spec"], obj, ctx)
         spec = msgspec.convert(obj["spec"], ResourceClaimSpec)
-        yield from in_order(validate_claim_spec(spec, SPEC, options(ctx)))
+        yield from in_order(_named(ctx, validate_claim_spec(spec, SPEC, options(ctx))))
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
         """Refuse any change of the spec; what is stored was checked when it was new."""
@@ -129,12 +130,17 @@ class TemplateStrategy(Strategy):
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:
         """Check a new template, and whether it may request admin access."""
         yield from _admin_requested(obj["spec"]["spec"], obj, ctx)
-        yield from in_order(_validate_template(obj, ctx, stored=False))
+        yield from in_order(_named(ctx, _validate_template(obj, ctx, stored=False)))
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
         """Refuse any change of the spec."""
         stored = obj["spec"] == old["spec"]
-        yield from in_order(chain(_validate_template(obj, ctx, stored=stored), _same(obj, old)))
+        errors = chain(_validate_template(obj, ctx, stored=stored), _same(obj, old))
+        yield from in_order(_named(ctx, errors))
+
+
+def _named(ctx: WriteContext, errors: Iterable[FieldError]) -> Errors:
+    return named_in(ctx.version, errors, only_declared=not ctx.compat.names_fields_under_basic)
 
 
 def _validate_template(obj: Obj, ctx: WriteContext, *, stored: bool) -> Errors:

@@ -6,8 +6,9 @@ nothing. Selection criteria of rules are never dropped but refused (validation/r
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from sully.api.resource.defaults import requests_of, results_of, slice_taints
 from sully.machinery.gates import Gates
@@ -16,8 +17,7 @@ Obj = dict[str, Any]
 Places = Iterator[tuple[Obj, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Feature:
+class Feature(msgspec.Struct, frozen=True):
     """A gate and its fields in an object: (holder, name) pairs."""
 
     gate: str

@@ -30,7 +30,11 @@ from sully.api.resource.types import (
 from sully.api.resource.validation.classes import validate_class_spec
 from sully.api.resource.validation.conditions import validate_conditions
 from sully.api.resource.validation.rules import validate_patch, validate_rule_spec
-from sully.api.resource.validation.slices import validate_slice_spec
+from sully.api.resource.validation.slices import (
+    EMPTY_COUNTERS,
+    EMPTY_DEVICES,
+    validate_slice_spec,
+)
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import Obj, Strategy, WriteContext
@@ -95,6 +99,10 @@ class _Comparing(Strategy):
 @dataclass(frozen=True, slots=True)
 class SliceStrategy(_Comparing):
     """Slices belong to drivers; the server sets only their generation."""
+
+    def empties(self) -> tuple[tuple[str, ...], ...]:
+        """Devices and counters exclude each other, also without items."""
+        return EMPTY_DEVICES, EMPTY_COUNTERS
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
         """Stamp taints."""

@@ -2,7 +2,8 @@
 
 Owns: EvictionRecord (an evicted pod), TaintRecord (a rule, also after its deletion),
 ClusterTaintPolicy (conditions of clusters that become taints), DeviceTaintPolicy (faults of devices
-that become taint rules) and DeviceHealth (what a reporter knows about the devices of a node).
+that become taint rules), DeviceMaintenance (planned work on devices) and DeviceHealth (what a
+reporter knows about the devices of a node).
 Never: served in the mode that is exactly like Kubernetes; decides who is evicted.
 Start at: types.py, then records.py.
 """
@@ -20,6 +21,7 @@ SUPERSET_KINDS = (
     "TaintRecord",
     "ClusterTaintPolicy",
     "DeviceTaintPolicy",
+    "DeviceMaintenance",
     "DeviceHealth",
 )
 
@@ -35,7 +37,9 @@ def load_tables(tables: "Tables") -> None:
         SULLY,
         "sully.fields",
         "policies.fields",
+        "proofs.fields",
         "device_policies.fields",
+        "maintenances.fields",
         "health.fields",
     )
 
@@ -44,7 +48,8 @@ def resources() -> Iterable["ResourceType"]:
     """Return the resources of the group."""
     from sully.api.sully.device_policies import DEVICE_POLICIES
     from sully.api.sully.health import HEALTH
+    from sully.api.sully.maintenances import MAINTENANCES
     from sully.api.sully.policies import POLICIES
     from sully.api.sully.records import EVICTIONS, TAINTS
 
-    return (EVICTIONS, TAINTS, POLICIES, DEVICE_POLICIES, HEALTH)
+    return (EVICTIONS, TAINTS, POLICIES, DEVICE_POLICIES, MAINTENANCES, HEALTH)

@@ -63,6 +63,12 @@ COLUMNS: Mapping[str, tuple[PathColumn, ...]] = {
             "Unavailable", "integer", ".status.unavailable", "How many it makes unavailable."
         ),
     ),
+    "DeviceMaintenance": (
+        PathColumn("Phase", "string", ".status.phase", "How far it is."),
+        PathColumn("Start", "string", ".spec.start", "When the work begins."),
+        PathColumn("Total", "integer", ".status.total", "How many devices or nodes there are."),
+        PathColumn("Done", "integer", ".status.done", "How many of them are done."),
+    ),
     "DeviceHealth": (
         PathColumn("Node", "string", ".spec.nodeName", "Node of the devices."),
         PathColumn("Reporter", "string", ".spec.reporter", "Program that writes the report."),

@@ -12,6 +12,8 @@ from sully.api.resource.validation.conditions import validate_conditions
 from sully.api.sully import SULLY
 from sully.api.sully.columns import table
 from sully.api.sully.device_policy_validation import Errors, validate_policy
+from sully.api.sully.prometheus_validation import default_prometheus
+from sully.api.sully.proof_validation import default_proof
 from sully.api.sully.types import (
     DEVICE_POLICY_KIND,
     GROUP,
@@ -35,10 +37,13 @@ class DevicePolicyStrategy(Strategy):
         for name, value in (("mode", "DryRun"), ("identityAttribute", "uuid")):
             spec[name] = spec.get(name) or value
         spec["onDelete"] = spec.get("onDelete") or "Delete"
+        spec["partitions"] = spec.get("partitions") or "None"
         for source in spec.get("sources") or ():
             source["severity"] = source.get("severity") or "Major"
+            default_prometheus(source)
         for step in spec.get("steps") or ():
             step["minSeverity"] = step.get("minSeverity") or "Minor"
+        default_proof(spec)
 
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
         """Start without a status."""

@@ -13,6 +13,8 @@ from sully.api.resource.types import DeviceTaintSelector
 from sully.api.resource.validation.names import validate_subdomain
 from sully.api.resource.validation.rules import validate_device_selector
 from sully.api.sully.durations import duration, validate_duration
+from sully.api.sully.prometheus_validation import validate_prometheus
+from sully.api.sully.proof_validation import validate_proof
 from sully.machinery.cel import CompileError
 from sully.machinery.cel.environments.taint_data import taint_data_environment
 from sully.machinery.fields import FieldError, Path
@@ -33,7 +35,7 @@ MODES = ("DryRun", "RequireApproval", "Enforce")
 SEVERITIES = ("Minor", "Major", "Critical")
 EFFECTS = ("None", "NoSchedule", "NoExecute")
 """Those of Kubernetes, from weak to strong: rules of a policy work on any server."""
-PROOFS = ("None", "Manual")
+PARTITIONS = ("None", "ToPartitions", "ToWhole", "Both")
 SCOPES = ("Fleet", "Class", "Pool", "Node", "Attribute")
 KINDS_OF_SOURCES = (
     "driverTaint",
@@ -42,6 +44,7 @@ KINDS_OF_SOURCES = (
     "deviceHealth",
     "nodeCondition",
     "nodeTaint",
+    "prometheus",
     "notPublished",
 )
 CRITERIA = (
@@ -61,7 +64,8 @@ def validate_policy(spec: Obj, at: Path, ctx: WriteContext) -> Errors:
     """Yield everything wrong with a policy."""
     yield from one_of(spec["mode"], MODES, at.child("mode"))
     yield from one_of(spec["onDelete"], ("Delete", "Keep"), at.child("onDelete"))
-    yield from _selector(spec["selector"], at.child("selector"), ctx)
+    yield from one_of(spec["partitions"], PARTITIONS, at.child("partitions"))
+    yield from validate_selector(spec["selector"], at.child("selector"), ctx)
     yield from _attribute(spec["identityAttribute"], at.child("identityAttribute"))
     yield from _sources(spec.get("sources") or [], at.child("sources"), ctx)
     yield from _taint(spec["taint"], at.child("taint"))
@@ -72,8 +76,7 @@ def validate_policy(spec: Obj, at: Path, ctx: WriteContext) -> Errors:
         yield from between(flaps["count"], 2, FLAPS_MAX, at.child("flaps", "count"))
         within = at.child("flaps", "within")
         yield from validate_duration(flaps["within"], within, required=True)
-    if (proof := spec.get("proof")) is not None:
-        yield from one_of(proof["type"], PROOFS, at.child("proof", "type"), required=True)
+    yield from validate_proof(spec.get("proof"), at.child("proof"))
     yield from _limits(spec.get("limits") or [], at.child("limits"))
     if (storm := spec.get("storm")) is not None:
         yield from _amount(storm["devices"], at.child("storm", "devices"))
@@ -83,7 +86,8 @@ def validate_policy(spec: Obj, at: Path, ctx: WriteContext) -> Errors:
         yield from validate_duration(storm["within"], within, required=True)
 
 
-def _selector(selector: Obj, at: Path, ctx: WriteContext) -> Errors:
+def validate_selector(selector: Obj, at: Path, ctx: WriteContext) -> Errors:
+    """Check which devices a policy or a maintenance is for."""
     if not selector.get("matchAll") and not any(name in selector for name in CRITERIA):
         yield at.required(NO_CRITERIA)
     if selector.get("matchAll") and any(name in selector for name in CRITERIA):
@@ -133,6 +137,8 @@ def _source(source: Obj, at: Path, ctx: WriteContext) -> Errors:
                 yield from _condition(source[name], where)
             case "deviceHealth":
                 yield from _health(source[name], where)
+            case "prometheus":
+                yield from validate_prometheus(source[name], where)
             case _:
                 pass  # notPublished has no fields
 

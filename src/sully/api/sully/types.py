@@ -14,6 +14,7 @@ RULE_LABEL = "sully.dev/rule"
 NODE_LABEL = "sully.dev/node"
 POLICY_KIND = "ClusterTaintPolicy"
 DEVICE_POLICY_KIND = "DeviceTaintPolicy"
+MAINTENANCE_KIND = "DeviceMaintenance"
 HEALTH_KIND = "DeviceHealth"
 HEALTHY, DEGRADED, UNHEALTHY, UNKNOWN = STATUSES = ("Healthy", "Degraded", "Unhealthy", "Unknown")
 """The health of a device."""

@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from sully.cli.client.formatting import number
 from sully.cli.client.session import Session
@@ -21,8 +22,7 @@ _PENDING = timedelta(seconds=3)
 _POLL_SECONDS = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class EvictedPods:
+class EvictedPods(msgspec.Struct, frozen=True):
     """The pods to be evicted, and all others before the evictions."""
 
     controllers: dict[str, int]

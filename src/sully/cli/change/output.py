@@ -25,6 +25,8 @@ def for_programs(session: Session) -> bool:
 
 
 def text_stream(session: Session) -> TextIO:
+    if session.stream is not None:
+        return session.stream
     return sys.stderr if for_programs(session) else sys.stdout
 
 

@@ -7,9 +7,11 @@ watched. progress_bar.py draws it.
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TextIO
+
+import msgspec
 
 from sully.cli.change.progress_bar import ProgressBar, State
 from sully.cli.client.formatting import number
@@ -49,8 +51,7 @@ def state_of(rules: "Sequence[DeviceTaintRule]", before: int = 0) -> State:
     return State(observed, pending, max(0, evicted - before), paused, rate=rate, deleted=not rules)
 
 
-@dataclass(frozen=True, slots=True)
-class Eviction:
+class Eviction(msgspec.Struct, frozen=True):
     """The rules that evict pods, and what was planned for them."""
 
     names: Sequence[str]
@@ -58,7 +59,7 @@ class Eviction:
     """None: no limit."""
     ends: datetime | None = None
     """When the last pod is evicted by the plan: pods may tolerate the taint for a while."""
-    pods: "Mapping[Key, str]" = field(default_factory=dict)
+    pods: "Mapping[Key, str]" = msgspec.field(default_factory=dict)
     """The pods evicted by the plan, with their uids."""
     group: str = ""
     """The label that only these rules have; empty if there is none."""

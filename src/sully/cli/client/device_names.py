@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from sully.cli.client.selection_args import CLASS, DEVICE, NODE, kind_named
 from sully.cli.client.selectors import ANY, Pattern, parse_pattern
 from sully.cli.client.suggestions import MAX_COMPARED, device_not_found
@@ -36,8 +38,7 @@ class MissingNameError(LookupError):
     """A name that stands for no device; the text says why and suggests another."""
 
 
-@dataclass(frozen=True, slots=True)
-class NamedDevices:
+class NamedDevices(msgspec.Struct, frozen=True):
     """The devices that a name stands for."""
 
     devices: tuple[DeviceId, ...]

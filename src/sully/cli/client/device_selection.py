@@ -12,9 +12,11 @@ snapshot (`resolve`); only which criteria a server has in its rules is asked fro
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from sully.cli.client.selection_args import SelectionArgs
 from sully.cli.client.session import Session
@@ -34,8 +36,7 @@ _MOST = 5
 """How many missing names are listed."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceSelection:
+class DeviceSelection(msgspec.Struct, frozen=True):
     """The devices that are selected now, and what selects them in rules."""
 
     devices: "tuple[DeviceId, ...]"

@@ -8,9 +8,9 @@ What they select is decided by device_selection.py.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import click
+import msgspec
 
 from sully.cli.client.options import options as join
 from sully.cli.client.text import did_you_mean
@@ -40,8 +40,7 @@ NAME of a device is one of:
 """For the help of commands."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SelectionArgs:
+class SelectionArgs(msgspec.Struct, frozen=True, kw_only=True):
     """The devices that a command line selects; every criterion that is given has to match."""
 
     kind: str = DEVICE

@@ -5,9 +5,10 @@
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from sully.cli.command import CommandError
 
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
 ANY = "*"
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(msgspec.Struct, frozen=True):
     """Which devices to select; `*` matches any name."""
 
     driver: str = ANY
@@ -45,8 +45,7 @@ class Pattern:
         return all(name is None or fits(part, name) for part, name in pairs)
 
 
-@dataclass(frozen=True, slots=True)
-class Patterns:
+class Patterns(msgspec.Struct, frozen=True):
     """Several patterns, of which a device needs to match one."""
 
     patterns: tuple[Pattern, ...]
@@ -114,6 +113,7 @@ ALIASES = {
     "job": ("jobs",),
     "placement": ("placements",),
     "policy": ("policies", "devicetaintpolicy", "devicetaintpolicies", "dtp"),
+    "maintenance": ("maintenances", "devicemaintenance", "devicemaintenances", "dm"),
     "cluster": ("clusters", "managedcluster", "managedclusters", "mcl"),
 }
 

@@ -10,21 +10,23 @@ import gc
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from errno import ENOSPC
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TextIO
+
+import msgspec
 
 from sully.cli.client.options import impersonation
 from sully.cli.command import USAGE_ERROR, CommandError, Options
 from sully.cli.process import INTERRUPTED, PIPE_CLOSED, discard_output
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
     from sully.client.discovery.adapting import AdaptingTransport
     from sully.runtime.clock import Clock
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(msgspec.Struct, frozen=True):
     """What a command works with."""
 
     options: Options
@@ -35,8 +37,12 @@ class Session:
     """The address of the server."""
     default_namespace: str = "default"
     """The namespace of the kubeconfig; for commands that need exactly one."""
-    stdin: dict[str, bytes] = field(default_factory=dict)
+    stdin: dict[str, bytes] = msgspec.field(default_factory=dict)
     """What can be read only once: standard input, as `-`."""
+    stream: TextIO | None = None
+    """Where texts are written; None: to standard output and standard error."""
+    command_line: str = ""
+    """The command line, if it is not that of this process."""
 
     @property
     def transport(self) -> "AdaptingTransport":
@@ -52,9 +58,13 @@ class Session:
             return ""
         return str(getattr(self.options, "namespace", "") or "")
 
+    def show(self, text: str) -> None:
+        """Print the answer."""
+        print(text, file=self.stream or sys.stdout)
+
     def warn(self, text: str) -> None:
         """Print something that is not part of the answer."""
-        print(text, file=sys.stderr)
+        print(text, file=self.stream or sys.stderr)
 
 
 def call(
@@ -107,9 +117,12 @@ def call(
 
 
 async def _work(options: Options, command: str, work: Callable[[Session], Awaitable[int]]) -> int:
+    import asyncio
+
     from sully.client.kubeconfig.credentials import AccessError
     from sully.machinery.errors import ApiError
 
+    asyncio.get_running_loop().set_exception_handler(report_unless_abandoned)
     async with _session(options, command) as session:
         try:
             return await work(session)
@@ -123,6 +136,16 @@ async def _work(options: Options, command: str, work: Callable[[Session], Awaita
             if not text:
                 raise
             raise CommandError(text) from error
+
+
+def report_unless_abandoned(loop: "AbstractEventLoop", context: dict[str, Any]) -> None:
+    """Report what nobody handled, except the failed connection of a request that was cancelled.
+
+    When two connections fail in the same moment, the first failure cancels the second request,
+    which then does not read the failure of its own connection. The first one is reported.
+    """
+    if "future" not in context or not isinstance(context.get("exception"), OSError):
+        loop.default_exception_handler(context)
 
 
 @asynccontextmanager

@@ -6,6 +6,7 @@ Only for people: where standard error is not a terminal, nothing is drawn.
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from threading import Event, Thread
 from typing import TextIO
 
@@ -14,6 +15,18 @@ from sully.cli.process import unguarded
 DELAY_SECONDS = 1.0
 """How long something may take before the spinner appears."""
 
+_quiet: ContextVar[bool] = ContextVar("quiet", default=False)
+
+
+@contextmanager
+def no_spinners() -> Iterator[None]:
+    """Draw nothing within the block: it does not work for whoever sits at the terminal."""
+    token = _quiet.set(True)
+    try:
+        yield
+    finally:
+        _quiet.reset(token)
+
 
 @contextmanager
 def spinner(
@@ -21,7 +34,7 @@ def spinner(
 ) -> Iterator[None]:
     """Draw a spinner with a text that may change, after a delay and until the block ends."""
     out = sys.stderr if stream is None else stream
-    if not out.isatty():
+    if not out.isatty() or _quiet.get():
         yield
         return
     done = Event()

@@ -9,9 +9,10 @@ of others cannot break a line (text.py). Why this is not rich: docs/adr/0016-cli
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TextIO
+
+import msgspec
 
 from sully.cli.client.text import fitting, printable, width
 
@@ -23,16 +24,14 @@ WIDEST = 60
 STYLES = {"red": "31", "green": "32", "yellow": "33", "cyan": "36", "dim": "2", "bold": "1"}
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(msgspec.Struct, frozen=True):
     """A text with a color."""
 
     text: str
     style: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(msgspec.Struct, frozen=True):
     """One column of a table."""
 
     title: str
@@ -43,8 +42,7 @@ class Column:
     """Its minimum width in a table that grows, for rows that are not known yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(msgspec.Struct, frozen=True):
     """What the output can show."""
 
     width: int | None = None

@@ -4,18 +4,8 @@ Only pools that an event affects are evaluated again; a device is printed when s
 an age has changed.
 """
 
-from collections.abc import Callable, Iterable
-from functools import partial
-from operator import is_
-from typing import Any, TypeVar
+from typing import Any
 
-from sully.api.resource.types import (
-    DeviceClass,
-    DeviceTaintRule,
-    DeviceTaintSelector,
-    ResourceClaim,
-    ResourceSlicePatch,
-)
 from sully.cli.client.inaction import warn_of_inactions
 from sully.cli.client.options import NAMES, TABLES
 from sully.cli.client.printers import print_event
@@ -23,30 +13,23 @@ from sully.cli.client.session import Session
 from sully.cli.client.snapshots import is_known, take_snapshot
 from sully.cli.client.tables import Table
 from sully.cli.client.watching import (
-    Caches,
     PendingChanges,
     acting_here,
-    inventory_of,
     watch_kinds,
 )
 from sully.cli.inspect.device_filters import Narrowed, Selection, narrowed
 from sully.cli.inspect.device_printer import columns, document, row
 from sully.cli.inspect.devices import needed_kinds
-from sully.client.transport import Kind
 from sully.domain.capabilities.control_plane import ControlPlane
 from sully.domain.devices.pools import DeviceId, PoolId
-from sully.domain.scheduling.objects import Node
 from sully.views.devices.device_views import DeviceView, DeviceViews
-from sully.views.devices.inventory import Inventory
-from sully.views.devices.name_index import names_in
+from sully.views.devices.pool_changes import on_pool_change
 from sully.views.devices.usage import Usage
 from sully.views.inactions import inactions_in
-from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES
+from sully.views.kinds import CLAIMS, PATCHES, PODS
 from sully.views.snapshot.kinds import DEVICES, NODES
+from sully.views.watching import Caches, inventory_of
 
-T = TypeVar("T")
-TaintSource = DeviceTaintRule | ResourceSlicePatch
-_Same = Callable[[Any, Any], bool]
 _GONE = "(gone)"
 
 
@@ -89,67 +72,15 @@ def views_of(
         claims_visible=known,
     )
     selection = Selection(session, inventory, views, narrow)
-    changes, begun = PendingChanges(), False
-
-    def listen(kind: Kind[T], pools: Callable[[T], Iterable[PoolId]], same: _Same = is_) -> None:
-        def changed(old: T | None, new: T | None) -> None:
-            for obj in (old, new) if begun and not same(old, new) else ():
-                if obj is not None:
-                    changes.add(*pools(obj))
-
-        caches.of(kind).on_change(changed)
-
-    affected = partial(_affected_pools, inventory, usage)
-    listen(RULES, affected, _prints_the_same)
-    listen(PATCHES, affected, _prints_the_same)
-    listen(CLASSES, lambda class_: inventory.pools() if _is_selected(session, class_) else ())
-    listen(CLAIMS, _pools)
-    listen(NODES, lambda node: inventory.pools_for(node.metadata.name), _is_as_schedulable)
-    listen(PODS, lambda pod: [id_ for claim in usage.claims_of(pod) for id_ in _pools(claim)])
-    inventory.on_change(lambda change: changes.add(*change.pools) if begun else None)
-    begun = True
+    changes = PendingChanges()
+    on_pool_change(
+        caches,
+        inventory,
+        usage,
+        lambda pools: changes.add(*pools),
+        shows_class=lambda class_: class_.metadata.name in session.options.classes,
+    )
     return changes, selection
-
-
-def _prints_the_same(old: TaintSource | None, new: TaintSource | None) -> bool:
-    """Report whether nothing changed that is printed.
-
-    Annotations are, such as the expiry; the status, which changes all the time, is not.
-    """
-    if old is None or new is None:
-        return False
-    before, after = old.metadata, new.metadata
-    return old.spec == new.spec and before.annotations == after.annotations
-
-
-def _is_as_schedulable(old: Node | None, new: Node | None) -> bool:
-    """Report whether nothing changed that decides whether a node gets new pods."""
-    return old is not None and new is not None and old.spec == new.spec
-
-
-def _is_selected(session: Session, class_: DeviceClass) -> bool:
-    """Report whether --class names this class."""
-    return class_.metadata.name in session.options.classes
-
-
-def _affected_pools(inventory: Inventory, usage: Usage, source: TaintSource) -> Iterable[PoolId]:
-    """Return the pools with devices that a rule or patch selects.
-
-    A device that no slice has any more is not in the inventory, but may still be allocated.
-    """
-    if isinstance(source, DeviceTaintRule):
-        selector = source.spec.device_selector or DeviceTaintSelector()
-    else:
-        selector = source.spec.devices.filter or DeviceTaintSelector()
-    pools = {device.pool_id: None for device in inventory.named(selector)}
-    return pools | {x.device.pool_id: None for x in usage.allocated(names_in(selector))}
-
-
-def _pools(claim: ResourceClaim) -> Iterable[PoolId]:
-    if claim.status.allocation is None:
-        return ()
-    results = claim.status.allocation.devices.results
-    return {PoolId(result.driver, result.pool): None for result in results}
 
 
 class _Screen:

@@ -71,9 +71,9 @@ async def _set_one(session: Session, rule: "DeviceTaintRule") -> None:
         patch = {"metadata": {"annotations": {PAUSED: reason}}}
         await session.transport.patch(RULES, Key("", name), patch)
     text = "paused" if pause else "resumed"
-    print(f"{rule_name(name)} {text}" if changed else f"{rule_name(name)} already {text}")
+    session.show(f"{rule_name(name)} {text}" if changed else f"{rule_name(name)} already {text}")
     if pause and changed:
-        print(f"  to resume it: sully evictions resume {name}")
+        session.show(f"  to resume it: sully evictions resume {name}")
 
 
 def _evicting(session: Session, rules: "Sequence[DeviceTaintRule]") -> "list[DeviceTaintRule]":

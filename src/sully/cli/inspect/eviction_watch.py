@@ -9,7 +9,6 @@ from sully.cli.client.printers import print_event
 from sully.cli.client.session import Session
 from sully.cli.client.tables import Table
 from sully.cli.client.watching import (
-    Caches,
     PendingChanges,
     acting_here,
     exposures_of,
@@ -21,6 +20,7 @@ from sully.cli.inspect.evictions import kinds_for, progress_in
 from sully.views.evictions import EvictionProgress
 from sully.views.inactions import EVICTING, inactions_in
 from sully.views.kinds import RULES
+from sully.views.watching import Caches
 
 _DELETED = "deleted"
 _VOLATILE = ("finishTime", "pods", "terminating", "terminatingPods")

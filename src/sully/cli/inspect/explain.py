@@ -37,6 +37,7 @@ _LISTS = {
     "job": "kubectl get jobs",
     "placement": "kubectl get placements",
     "policy": "sully policies",
+    "maintenance": "sully maintenance",
     "cluster": "kubectl get managedclusters",
 }
 """How to list each kind."""
@@ -106,6 +107,12 @@ def explain(options: Options) -> int:
 
 
 async def _explain(session: Session) -> int:
+    _show(session, await explanation_of(session))
+    return 0
+
+
+async def explanation_of(session: Session) -> "Explanation":
+    """Return the explanation of the object that a command line names."""
     from sully.explain.facts.devices import AmbiguousNameError
     from sully.explain.questions import QUESTIONS
 
@@ -127,9 +134,8 @@ async def _explain(session: Session) -> int:
     if explanation is None:
         raise CommandError(_not_found(loaded.reader, kind, key))
     if loaded.notes:
-        explanation = replace(explanation, notes=loaded.notes)
-    _show(session, explanation)
-    return 0
+        return replace(explanation, notes=loaded.notes)
+    return explanation
 
 
 def _not_found(reader: "Reader", kind: str, key: "Key") -> str:

@@ -27,8 +27,8 @@ many are tainted, by the strongest effect, and how many pods that request the cl
 device can be in several classes.
 
 Below: eviction loops, devices that are allocated to claims that cannot all use them, disabled
-feature gates, what taints devices, evictions in progress, and Pending pods. With -o wide also the
-devices of each node.
+feature gates, what taints devices, maintenances, evictions in progress, and Pending pods. With
+-o wide also the devices of each node.
 """
 _EXAMPLES = """\
 # Show the state of all devices
@@ -55,10 +55,10 @@ def status(options: Options) -> int:
 
 
 def kinds() -> "tuple[Kind[Any], ...]":
-    from sully.views.kinds import TAINT_RECORDS
+    from sully.views.kinds import MAINTENANCES, TAINT_RECORDS
     from sully.views.snapshot.kinds import SCHEDULING
 
-    return (*SCHEDULING, TAINT_RECORDS)
+    return (*SCHEDULING, TAINT_RECORDS, MAINTENANCES)
 
 
 async def _show(session: Session) -> int:

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
+from sully.api.sully.types import DeviceMaintenance
+from sully.cli.change.maintenance.printer import document as maintenance_document
 from sully.cli.client.formatting import EFFECT_STYLES, number, until
 from sully.cli.client.printers import without_empty
 from sully.cli.client.tables import Cell, Column, Row
@@ -11,6 +13,8 @@ from sully.cli.inspect.device_printer import conflict_document, conflict_text
 from sully.cli.inspect.eviction_printer import document as eviction_document
 from sully.cli.inspect.eviction_printer import loop_document, loop_text
 from sully.cli.inspect.rules_printer import document as source_document
+from sully.domain.maintenance.settings import end_of
+from sully.domain.maintenance.steps import FAILED
 from sully.views.devices.device_views import DeviceView
 from sully.views.evictions import EvictionProgress
 from sully.views.status import NO_CLASS, DeviceTally, Status
@@ -80,6 +84,8 @@ def notes(status: Status, now: datetime) -> Iterator[Row]:
         gates = ", ".join(status.disabled_gates)
         yield [Cell("Feature gates off", "yellow"), Cell(gates, "yellow")]
     yield ["Taint sources", _sources(status)]
+    for maintenance in status.maintenances[:_MAX_NAMED]:
+        yield ["Maintenance", _maintenance(maintenance, now)]
     for progress in status.evictions[:_MAX_NAMED]:
         yield ["Evictions", Cell(_eviction(progress, now), "red")]
     if len(status.evictions) > _MAX_NAMED:
@@ -107,6 +113,23 @@ def _sources(status: Status) -> str:
     }
     states = {source.state for source in status.sources}
     return f"{', '.join(counts[x] for x in counts if x in states)}; see 'sully rules'"
+
+
+def _maintenance(maintenance: DeviceMaintenance, now: datetime) -> Cell | str:
+    status, end = maintenance.status, end_of(maintenance)
+    facts = [(status.phase or "not processed yet").lower()]
+    if maintenance.spec.start > now:
+        facts.append(f"starts {until(maintenance.spec.start, now)}")
+    elif end is not None:
+        facts.append(f"ends {until(end, now)}")
+    facts.append(f"{status.done} of {status.total} done")
+    if status.units:
+        facts.append(f"{len(status.units)} closed")
+    failed = status.phases.get(FAILED, 0)
+    if failed:
+        facts.append(f"{failed} failed")
+    text = f"{maintenance.metadata.name}: {', '.join(facts)}"
+    return Cell(text, "red" if failed else "yellow" if status.units else "")
 
 
 def _eviction(progress: EvictionProgress, now: datetime) -> str:
@@ -168,6 +191,7 @@ def document(status: Status, *, visible: bool) -> dict[str, Any]:
             }
             for view in status.conflicts
         ],
+        "maintenances": [maintenance_document(one) for one in status.maintenances],
         "unpublished": status.unpublished,
         "disabledFeatureGates": list(status.disabled_gates),
     }

@@ -16,6 +16,7 @@ from sully.machinery.compat import Compat
 if TYPE_CHECKING:
     from sully.client.leases import LeaseTiming
     from sully.controllers.placement.settings import PlacementSettings
+    from sully.domain.notifications.settings import Receiver
     from sully.evictor.settings import EvictionSettings
 
 _MOST = 10**9 - 1
@@ -61,6 +62,37 @@ history_options = duration_option(
     "--history-retention",
     default="30d",
     help="How long to keep records of evictions and deleted taint rules.",
+)
+
+
+def _endpoint(text: str) -> str:
+    from urllib.parse import urlsplit
+
+    from sully.domain.notifications.settings import is_refused
+
+    try:
+        parts = urlsplit(text)
+        host = parts.hostname or ""
+    except ValueError:
+        host = ""
+    if not host or parts.scheme not in ("http", "https") or is_refused(host):
+        raise click.BadParameter(f'invalid URL "{text}" (for example http://127.0.0.1:4318)')
+    return text
+
+
+notification_options = join(
+    click.option(
+        "--notifications",
+        default="",
+        metavar="FILE",
+        help="Send notifications of taints, evictions and storms to the receivers in this file.",
+    ),
+    click.option(
+        "--otlp-endpoint",
+        type=_endpoint,
+        metavar="URL",
+        help="Send traces of evictions to this OpenTelemetry collector, as OTLP over HTTP.",
+    ),
 )
 event_options = duration_option(
     "--event-ttl", default="1h", help="How long to keep events. 0s means indefinitely."
@@ -115,6 +147,24 @@ lease_options = join(
         for name, default, help_ in _LEASE_FLAGS
     )
 )
+
+
+def notification_receivers(options: Options) -> "tuple[Receiver, ...]":
+    """Read the file of --notifications; raise ValueError if it cannot be used."""
+    path = options.notifications
+    if not path:
+        return ()
+    import yaml
+
+    from sully.domain.notifications.settings import SettingsError, parse_settings
+
+    try:
+        with open(path, encoding="utf-8") as file:
+            return parse_settings(yaml.safe_load(file))
+    except OSError as error:
+        raise ValueError(f"--notifications: cannot read {path}: {error.strerror}") from error
+    except (yaml.YAMLError, SettingsError, UnicodeDecodeError) as error:
+        raise ValueError(f"--notifications: {path}: {error}") from error
 
 
 def eviction_settings(options: Options) -> "EvictionSettings":

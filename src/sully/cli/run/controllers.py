@@ -27,6 +27,8 @@ from sully.cli.run.controller_options import (
     lease_options,
     lease_timing,
     log_options,
+    notification_options,
+    notification_receivers,
     placement_options,
     placement_settings,
     warn_of_placement,
@@ -74,6 +76,7 @@ sully controllers --kubeconfig K --only eviction,scheduling \\
 @compat_option("As passed to the server.")
 @eviction_options
 @history_options
+@notification_options
 @placement_options
 @choice_option(
     "--leader-elect",
@@ -124,6 +127,9 @@ def _config(options: Options, gates: Gates) -> "RemoteConfig":
     from sully.remote import RemoteConfig, chosen_controllers, lease_of
 
     chosen = chosen_controllers(options.only)
+    receivers = notification_receivers(options)
+    if receivers and chosen is not None and "devicemetrics" not in chosen:
+        raise ValueError("--notifications: needs the controller devicemetrics in --only")
     return RemoteConfig(
         access=find_access(options.kubeconfig, options.context, impersonate=impersonation(options)),
         gates=gates,
@@ -133,6 +139,8 @@ def _config(options: Options, gates: Gates) -> "RemoteConfig":
         eviction=eviction_settings(options),
         placement=placement_settings(options),
         history=history_retention(options),
+        receivers=receivers,
+        otlp_endpoint=options.otlp_endpoint or "",
         leader_elect=options.leader_elect == "true",
         lease=lease_of(options.lease, chosen),
         timing=lease_timing(options),

@@ -1,8 +1,9 @@
 """Waits until the Deployment that `sully install` wrote is ready, and shows why it is not."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from sully.cli.client.session import Session
 from sully.cli.command import CommandError
@@ -14,8 +15,7 @@ Obj = Mapping[str, Any]
 POLL_SECONDS = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Rollout:
+class Rollout(msgspec.Struct, frozen=True):
     """How many replicas are ready, and why others are not."""
 
     ready: int

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from sully.cli.client.options import data_dir_option, parse_address
@@ -23,6 +24,8 @@ from sully.cli.run.controller_options import (
     lease_options,
     lease_timing,
     log_options,
+    notification_options,
+    notification_receivers,
     placement_options,
     placement_settings,
     warn_of_placement,
@@ -49,7 +52,10 @@ from sully.machinery.runtimeconfig import parse_runtime_config
 from sully.store.etcd.address import SCHEME
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from sully.app import Config, ControlPlane
+    from sully.dashboard.app import Dashboard
 
 _STARTED = time.perf_counter()
 _LISTEN_ERRORS = {
@@ -94,6 +100,7 @@ sully up --demo
 @controller_switches
 @eviction_options
 @history_options
+@notification_options
 @event_options
 @placement_options
 @simulation_options
@@ -109,6 +116,7 @@ def up(options: Options) -> int:
         check_simulation(options)
         etcd_address(options.store, options)
         lease_timing(options)
+        notification_receivers(options)
         gates = parse_gates(options.feature_gates, Compat.named(options.compat))
         _check_versions(options)
     except (GateError, ValueError) as error:
@@ -197,6 +205,8 @@ def _config(options: Options, host: str, port: int, gates: Gates) -> "Config":
         ),
         controllers=_controllers(options),
         history=history_retention(options),
+        receivers=notification_receivers(options),
+        otlp_endpoint=options.otlp_endpoint or "",
         event_ttl=event_retention(options),
         simulated_nodes=simulated_nodes(options),
         simulated_clusters=simulated_clusters(options),
@@ -220,11 +230,14 @@ async def _serve(config: "Config", *, demo: bool) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    async with running(config) as plane:
+    async with AsyncExitStack() as stack:
+        plane = await stack.enter_async_context(running(config))
         GarbageTuner().start()
+        dashboard = await stack.enter_async_context(_dashboard(plane))
         took = time.perf_counter() - _STARTED
         announce(
             f"API server:  {plane.url}\nkubeconfig:  {plane.kubeconfig}\n"
+            f"dashboard:   {dashboard.link(plane.url)}\n"
             f"ready after  {took:.2f} s  (pid {os.getpid()}; Ctrl-C stops)",
             "ready",
             server=plane.url,
@@ -240,6 +253,20 @@ async def _serve(config: "Config", *, demo: bool) -> None:
             if filling is not None:
                 filling.cancel()
         announce("stopping: closing watches, finishing writes", "stopping")
+
+
+@asynccontextmanager
+async def _dashboard(plane: "ControlPlane") -> "AsyncIterator[Dashboard]":
+    """Serve the dashboard; its client is like any other: HTTP, as the admin or with a token."""
+    from sully.cli.run.dashboard import load_routes
+    from sully.client.kubeconfig.kubeconfig import find_access
+    from sully.dashboard.app import PREFIX, Dashboard
+    from sully.runtime.clock import SystemClock
+
+    access = find_access(str(plane.kubeconfig))
+    async with Dashboard(access, load_routes, SystemClock()) as dashboard:
+        with plane.mounted(PREFIX, dashboard):
+            yield dashboard
 
 
 async def _fill(plane: "ControlPlane") -> None:

@@ -81,6 +81,10 @@ class Cache(Generic[T]):
         """Return the values under which an index has anything."""
         return self._indexer.index_values(index)
 
+    def has_index(self, name: str) -> bool:
+        """Report whether there is an index of this name."""
+        return self._indexer.has_index(name)
+
     def add_index(self, name: str, function: IndexFunction[T]) -> None:
         """Index all objects, those that are there and those to come."""
         self._indexer.add_index(name, function)

@@ -58,6 +58,10 @@ class Indexer(Generic[T]):
         """Return the values under which an index has anything."""
         return self._indexes[index].keys.keys()
 
+    def has_index(self, name: str) -> bool:
+        """Report whether there is an index of this name."""
+        return name in self._indexes
+
     def add_index(self, name: str, function: IndexFunction[T]) -> None:
         """Index all objects, present and future."""
         if name in self._indexes:

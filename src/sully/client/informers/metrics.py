@@ -5,8 +5,9 @@ Kubernetes components no longer publish such metrics, so the names are ours.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from sully.client.informers.informer import Informer
 from sully.client.informers.reflector import ObjectSelector
@@ -67,8 +68,7 @@ class InformerMetrics:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class InformerObserver:
+class InformerObserver(msgspec.Struct, frozen=True):
     """Counts for one informer; implements `reflector.Observer`."""
 
     lists: Counter

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from sully.client.transport import UnreachableError
 from sully.machinery.errors import ServiceUnavailable, TooManyRequests
@@ -27,10 +28,9 @@ def is_outage(error: Exception) -> bool:
     return isinstance(error, _UNAVAILABLE)
 
 
-@dataclass(slots=True)
-class _Outage:
+class _Outage(msgspec.Struct):
     since: Moment
-    reporters: set[Hashable] = field(default_factory=set)
+    reporters: set[Hashable] = msgspec.field(default_factory=set)
 
 
 class Outages:

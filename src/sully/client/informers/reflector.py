@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
+
+import msgspec
 
 from sully.client.http.status import retry_after
 from sully.client.informers.freshness import InformerFreshness
@@ -62,8 +63,7 @@ _KEEPS_VERSION = (
 """Errors that say nothing about the resourceVersion: the watch resumes from it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectSelector:
+class ObjectSelector(msgspec.Struct, frozen=True, kw_only=True):
     """Which objects of a kind to list and watch."""
 
     namespace: str = ""

@@ -14,9 +14,10 @@ import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+
+import msgspec
 
 from sully.client.kubeconfig.credentials import AccessError, Credential
 from sully.machinery.timestamps import TimeError, parse_time
@@ -26,8 +27,7 @@ GROUP = "client.authentication.k8s.io"
 VERSIONS = (f"{GROUP}/v1", f"{GROUP}/v1beta1")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExecPlugin:
+class ExecPlugin(msgspec.Struct, frozen=True, kw_only=True):
     """A program and how it wants to be called."""
 
     command: str
@@ -35,7 +35,7 @@ class ExecPlugin:
     origin: str
     """The kubeconfig and user that name it, for messages."""
     arguments: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = msgspec.field(default_factory=dict)
     install_hint: str = ""
     interactive: str = "IfAvailable"
     cluster: Mapping[str, Any] | None = None

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+
+import msgspec
 
 from sully.client.http.proxies import is_address, supported_proxy
 from sully.client.kubeconfig.access import Access, in_cluster
@@ -52,15 +54,14 @@ class Entry:
         return Path(os.path.abspath(self.file.parent / Path(text).expanduser()))
 
 
-@dataclass(frozen=True, slots=True)
-class Kubeconfig:
+class Kubeconfig(msgspec.Struct, frozen=True):
     """The merged files."""
 
     files: tuple[Path, ...]
     current_context: str = ""
-    clusters: Mapping[str, Entry] = field(default_factory=dict)
-    users: Mapping[str, Entry] = field(default_factory=dict)
-    contexts: Mapping[str, Entry] = field(default_factory=dict)
+    clusters: Mapping[str, Entry] = msgspec.field(default_factory=dict)
+    users: Mapping[str, Entry] = msgspec.field(default_factory=dict)
+    contexts: Mapping[str, Entry] = msgspec.field(default_factory=dict)
 
     def access(self, context: str = "", *, clock: Clock | None = None) -> Access:
         """Return the access of a context, by default the current one."""
@@ -84,8 +85,7 @@ class Kubeconfig:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Impersonation:
+class Impersonation(msgspec.Struct, frozen=True):
     """The user that the flags of a command impersonate."""
 
     user: str = ""

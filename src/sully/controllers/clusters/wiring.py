@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from sully.client.events import EventRecorder
 from sully.client.transport import Transport
@@ -31,8 +32,7 @@ Client = Callable[[str], tuple[Transport, EventRecorder]]
 """Returns the client and the event recorder of a controller, by its name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HubSettings:
+class HubSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What differs between hubs."""
 
     policies: bool

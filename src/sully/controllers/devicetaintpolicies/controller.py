@@ -8,10 +8,13 @@ remembered that cannot be observed again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
+
+import msgspec
 
 from sully.api.resource.types import DeviceTaintRule
 from sully.api.sully.types import DeviceTaintPolicy
@@ -19,8 +22,11 @@ from sully.client.events import EventRecorder, reference
 from sully.client.informers.informer import Informer, own_key
 from sully.client.transport import Key, Transport
 from sully.controllers.conditions import write_conditions
+from sully.controllers.devicetaintpolicies.proofs import RETRY, PolicyProofs
+from sully.controllers.devicetaintpolicies.queries import PrometheusQueries
 from sully.controllers.devicetaintpolicies.rules import RuleWriter
 from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.proofjobs import ProofJobs, owner_key
 from sully.controllers.sources import Channel, same_key
 from sully.domain.devicepolicies.decisions import Decision, PolicyContext, decide, transition
 from sully.domain.devicepolicies.rules import (
@@ -33,8 +39,9 @@ from sully.domain.devicepolicies.rules import (
 )
 from sully.domain.devicepolicies.settings import DRY_RUN, settings_of
 from sully.domain.devicepolicies.states import DeviceState, Notice, Observation, has_rule
-from sully.domain.devicepolicies.status import findings, status_fields
+from sully.domain.devicepolicies.status import findings, proof_finding, status_fields
 from sully.domain.devices.pools import PoolId
+from sully.domain.proofs.outcomes import ProofOutcome
 from sully.runtime.clock import Clock
 from sully.views.devicepolicies.facts import FactsView
 from sully.views.devicepolicies.policy_devices import PolicyDevices
@@ -48,17 +55,17 @@ SHARE: Final = 10
 """One policy is decided in at most one of so many parts of the time."""
 
 
-@dataclass(slots=True)
-class _Tracked:
+class _Tracked(msgspec.Struct):
     """A policy since the controller started, or since its spec changed."""
 
     policy: DeviceTaintPolicy
     devices: PolicyDevices
     states: dict[str, DeviceState]
     storm_since: datetime | None
-    reported: dict[str, Any] = field(default_factory=dict)
+    reported: dict[str, Any] = msgspec.field(default_factory=dict)
     report_due: datetime | None = None
     decide_due: datetime | None = None
+    proof_problems: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class DeviceTaintPolicyController:
@@ -66,7 +73,7 @@ class DeviceTaintPolicyController:
 
     name = NAME
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it reads, and how it acts
         self,
         *,
         policies: Informer[DeviceTaintPolicy],
@@ -75,8 +82,12 @@ class DeviceTaintPolicyController:
         transport: Transport,
         recorder: EventRecorder,
         clock: Clock,
+        jobs: ProofJobs | None = None,
+        queries: PrometheusQueries | None = None,
     ) -> None:
         self._policies = policies
+        self._jobs = jobs
+        self._proofs = PolicyProofs(jobs)
         self._rules = rules
         self._rules.add_index(BY_POLICY, lambda rule: (policy_name(rule),))
         self._facts = facts
@@ -86,6 +97,9 @@ class DeviceTaintPolicyController:
         self._clock = clock
         self._tracked: dict[Key, _Tracked] = {}
         self._affected: Channel[Key] = Channel()
+        self._queries = queries
+        if queries is not None:
+            queries.notify = self._affected.send
         facts.on_change(self._facts_changed)
 
     def watches(self) -> Iterable[Watch[Any]]:
@@ -93,6 +107,8 @@ class DeviceTaintPolicyController:
         yield Watch(self._policies, own_key)
         yield Watch(self._rules, _policy_key)
         yield Watch(self._affected, same_key)
+        if self._jobs is not None:
+            yield Watch(self._jobs.jobs, partial(owner_key, DEVICE_POLICIES))
 
     def _facts_changed(self, pools: Iterable[PoolId]) -> None:
         for key, tracked in self._tracked.items():
@@ -105,19 +121,27 @@ class DeviceTaintPolicyController:
         if policy is None or policy.metadata.deletion_timestamp is not None:
             # Its rules are deleted by garbage collection, or kept.
             self._tracked.pop(key, None)
+            if self._queries is not None:
+                self._queries.forget(key)
             return DONE
         tracked = self._track(key, policy)
+        if self._queries is not None:
+            self._queries.track(key, policy)
+            tracked.devices.queried(self._queries.results(key))
         if tracked.decide_due is not None and now < tracked.decide_due:
             return Result(requeue_after=tracked.decide_due - now)
+        proofs = await self._proofs.outcomes(policy, tracked.states)
         started = self._clock.monotonic()
         expires = self._facts.expire(now)
-        decision = self._decide(tracked, now)
+        decision = self._decide(tracked, proofs, now)
         elapsed = timedelta(seconds=self._clock.monotonic() - started)
         tracked.decide_due = now + elapsed * SHARE
         if settings_of(policy).mode != DRY_RUN:
             await self._writer.write(policy, decision.states, self._rules_of(policy))
+        tracked.proof_problems = await self._proofs.run(policy, tracked.devices, decision)
         later = await self._report(tracked, decision, now)
-        times = [time for time in (decision.look_at, expires, later) if time is not None]
+        retry = now + RETRY if decision.proofs else None
+        times = [time for time in (decision.look_at, expires, later, retry) if time is not None]
         return Result(requeue_after=max(timedelta(0), min(times) - now)) if times else DONE
 
     def _track(self, key: Key, policy: DeviceTaintPolicy) -> _Tracked:
@@ -149,7 +173,9 @@ class DeviceTaintPolicyController:
     def _rules_of(self, policy: DeviceTaintPolicy) -> list[DeviceTaintRule]:
         return self._rules.by_index(BY_POLICY, policy.metadata.name)
 
-    def _decide(self, tracked: _Tracked, now: datetime) -> Decision:
+    def _decide(
+        self, tracked: _Tracked, proofs: Mapping[str, ProofOutcome], now: datetime
+    ) -> Decision:
         policy, devices = tracked.policy, tracked.devices
         devices.update(now)
         old, notices = tracked.states, {}
@@ -160,6 +186,12 @@ class DeviceTaintPolicyController:
                 "NoLongerSelected", "The policy is not for the device any more"
             )
         seen = self._with_annotations(policy, devices.observations(states))
+        for device in {*proofs, *tracked.proof_problems} & {*seen}:
+            seen[device] = replace(
+                seen[device],
+                proof=proofs.get(device),
+                proof_problem=tracked.proof_problems.get(device, ""),
+            )
         groups = devices.groups({*states, *seen})
         context = PolicyContext(
             groups=groups,
@@ -208,6 +240,7 @@ class DeviceTaintPolicyController:
         groups = tracked.devices.groups(())
         fields = status_fields(policy, decision, groups)
         conditions = findings(policy, decision, groups, tracked.devices.problems)
+        conditions.append(proof_finding(decision, tracked.proof_problems))
         wanted = {**fields, "findings": conditions}
         if wanted == tracked.reported:
             return None

@@ -7,9 +7,10 @@ how often is decided in status.py.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+
+import msgspec
 
 from sully.api.resource.types import DeviceTaintRule
 from sully.controllers.conditions import encode_condition
@@ -25,8 +26,7 @@ MAX_CONDITIONS = 8
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class ReportedStatus:
+class ReportedStatus(msgspec.Struct, frozen=True):
     """What the status of a rule reports about one generation of it."""
 
     generation: int

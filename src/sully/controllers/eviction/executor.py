@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -21,6 +21,7 @@ from sully.client.transport import TRANSIENT, Key, Kind, Transport
 from sully.domain.claims.pods import PodMetadata
 from sully.domain.eviction.records import record
 from sully.domain.eviction.running_loops import EVENT_REASON
+from sully.domain.notifications.kinds import BLOCKED_BY_BUDGET
 from sully.evictor.effects import (
     Announce,
     DeletePod,
@@ -101,10 +102,25 @@ class MarkedPod(Wire, frozen=True, kw_only=True):
 PODS: Kind[MarkedPod] = Kind("", "v1", "pods", "Pod", MarkedPod)
 
 
+class Publisher(Protocol):
+    """Notifies people."""
+
+    def publish(self, kind: str, about: str, message: str) -> None:
+        """Publish a notification."""
+        ...
+
+
 class Executor:
     """Executes effects on pods; raises errors that are not an answer to the evictor."""
 
-    def __init__(self, transport: Transport, recorder: EventRecorder, clock: Clock) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        recorder: EventRecorder,
+        clock: Clock,
+        notifier: Publisher | None = None,
+    ) -> None:
+        self._notifier = notifier
         self._transport = transport
         self._recorder = recorder
         self._clock = clock
@@ -183,7 +199,9 @@ class Executor:
             await create_eviction(self._transport, key, effect.uid, dry_run=dry_run)
         except NotFound:
             return PodNotFound(key)
-        except TooManyRequests:
+        except TooManyRequests as error:
+            if self._notifier is not None:
+                self._notifier.publish(BLOCKED_BY_BUDGET, f"Pod/{key}", error.message)
             return EvictionRefused(key, read.labels, read.ready)
         except ApiError as error:
             # The status code differs between servers; only the message identifies it.

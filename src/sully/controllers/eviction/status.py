@@ -11,9 +11,10 @@ previews are evaluated together, at most once a second, and less often where the
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
+
+import msgspec
 
 from sully.api.resource.types import DeviceTaintRule
 from sully.client.events import EventRecorder, reference
@@ -99,8 +100,7 @@ class Previews:
         return condition
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatusTiming:
+class StatusTiming(msgspec.Struct, frozen=True, kw_only=True):
     """How soon after an eviction the status is written, and at which least interval."""
 
     delay: timedelta
@@ -111,8 +111,7 @@ AS_KUBERNETES = StatusTiming(delay=timedelta(seconds=10), interval=timedelta(sec
 PROMPT = StatusTiming(delay=timedelta(0), interval=timedelta(seconds=1))
 
 
-@dataclass(slots=True)
-class _State:
+class _State(msgspec.Struct):
     """The state of a rule since the controller started."""
 
     uid: str
@@ -122,7 +121,7 @@ class _State:
     """The generation that was last evaluated."""
     reported: ReportedStatus | None = None
     reported_at: datetime | None = None
-    times: dict[str, datetime] = field(default_factory=dict)
+    times: dict[str, datetime] = msgspec.field(default_factory=dict)
     warned: frozenset[str] = frozenset()
 
 

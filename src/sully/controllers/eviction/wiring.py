@@ -11,7 +11,7 @@ from sully.client.events import EventRecorder
 from sully.client.informers.informer import Informer
 from sully.client.transport import Transport
 from sully.controllers.eviction.controller import NAME, EvictionController
-from sully.controllers.eviction.executor import Executor
+from sully.controllers.eviction.executor import Executor, Publisher
 from sully.controllers.eviction.metrics import EvictionMetrics
 from sully.controllers.eviction.status import RuleStatuses
 from sully.controllers.eviction.unused_claims import UnusedClaimController
@@ -38,6 +38,7 @@ class Access:
 
     transport: Transport
     recorder: EventRecorder
+    notifier: Publisher | None = None
 
 
 class EvictionControllers(NamedTuple):
@@ -70,7 +71,7 @@ def make_eviction(
     controller = EvictionController(
         evictor,
         exposures,
-        Executor(transport, recorder, clock),
+        Executor(transport, recorder, clock, access.notifier),
         statuses,
         EvictionMetrics(metrics),
         clock,

@@ -9,7 +9,6 @@ is recorded at the next start: a changed rule by comparison, a missing one as de
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -43,8 +42,7 @@ INTERVAL = timedelta(seconds=1)
 """The least time between two writes of a count; a thousand pods may be evicted in it."""
 
 
-@dataclass(slots=True)
-class _Count:
+class _Count(msgspec.Struct):
     existing: int = 0
     """Records that exist."""
     deleted: int = 0

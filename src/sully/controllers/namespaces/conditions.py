@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from sully.client.transport import Kind
 from sully.controllers.kinds import PartialObjectMetadata
@@ -41,12 +42,11 @@ _NO_PROBLEM = (
 """All conditions in order, with reason and message if there is no problem."""
 
 
-@dataclass(frozen=True, slots=True)
-class Remainder:
+class Remainder(msgspec.Struct, frozen=True):
     """What remains after a deletion, by resource and by finalizer, and the failures."""
 
-    resources: Counter[str] = field(default_factory=Counter)
-    finalizers: Counter[str] = field(default_factory=Counter)
+    resources: Counter[str] = msgspec.field(default_factory=Counter)
+    finalizers: Counter[str] = msgspec.field(default_factory=Counter)
     failures: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:

@@ -8,9 +8,10 @@ for when one of its tolerations expires.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+
+import msgspec
 
 from sully.api.cluster.types import PLACEMENT_LABEL, Placement, PlacementDecision
 from sully.client.transport import Key
@@ -42,8 +43,7 @@ _MAX_SCORES = 260
 """More clusters than fit into one note, even with the shortest names."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Exceeded:
+class _Exceeded(msgspec.Struct, frozen=True):
     generation: int
     failures: int
     until: datetime

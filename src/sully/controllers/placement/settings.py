@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from sully.domain.placement.options import PlacementOptions
 from sully.machinery.compat import Compat
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlacementSettings:
+class PlacementSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The values of flags; None disables a setting."""
 
     toleration_seconds: int | None = None

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
+import msgspec
+
 from sully.client.transport import Key
 from sully.controllers.sources import Channel
 from sully.domain.scheduling.objects import Pod
@@ -20,15 +22,13 @@ class Requeue:
     """Activate a pod after its back-off."""
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveDiagnosis:
+class RemoveDiagnosis(msgspec.Struct, frozen=True):
     """Remove the diagnosis from the status of a pod that has a node."""
 
     pod: Pod
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Report:
+class Report(msgspec.Struct, frozen=True, eq=False):
     """Write why a pod is unschedulable."""
 
     effect: MarkUnschedulable

@@ -15,9 +15,9 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from datetime import datetime
 
+import msgspec
 from msgspec.structs import replace
 
 from sully.api.resource.annotations import ALLOCATED_ATTRIBUTES
@@ -48,9 +48,8 @@ _MAX_WRITTEN = 256
 """Claims whose last write is kept; the cache shows it long before so many are written."""
 
 
-@dataclass(slots=True)
-class _ClaimLock:
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+class _ClaimLock(msgspec.Struct):
+    lock: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
     users: int = 0
 
 

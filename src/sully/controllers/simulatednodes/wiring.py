@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from sully.client.events import EventRecorder
 from sully.client.transport import Transport
@@ -20,12 +20,11 @@ from sully.runtime.clock import Clock
 from sully.views.kinds import CLAIMS, SLICES
 
 
-@dataclass(frozen=True, slots=True)
-class SimulatedNodeSettings:
+class SimulatedNodeSettings(msgspec.Struct, frozen=True):
     """How many simulated nodes there are, and how fast their pods start and stop."""
 
     fleet: Fleet
-    delays: PodDelays = field(default_factory=PodDelays)
+    delays: PodDelays = msgspec.field(default_factory=PodDelays)
 
 
 def add_simulated_nodes(

@@ -8,10 +8,10 @@ the next step domain/workloads/rollout.py, and the status domain/workloads/progr
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from sully.client.events import EventRecorder, reference
@@ -60,8 +60,7 @@ _SKEW = timedelta(seconds=1)
 """Times on the wire are whole seconds."""
 
 
-@dataclass(slots=True)
-class Rollout:
+class Rollout(msgspec.Struct):
     """A Deployment with its ReplicaSets, as one reconcile changes them."""
 
     deployment: Deployment

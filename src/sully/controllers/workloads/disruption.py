@@ -8,10 +8,10 @@ written here, and adds the pod to `disruptedPods`; a write here that has not see
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from sully.client.events import EventRecorder, reference
@@ -61,8 +61,7 @@ _UNMANAGED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Workloads:
+class Workloads(msgspec.Struct, frozen=True):
     """The workloads that specify a number of pods."""
 
     sets: Informer[ReplicaSet]

@@ -7,7 +7,7 @@ it, or until a timeout after which an event must have been lost.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from sully.client.informers.cache import Cache
 from sully.domain.scheduling.objects import Pod
@@ -17,11 +17,10 @@ TIMEOUT = 300.0
 """Seconds after which expectations expire."""
 
 
-@dataclass(slots=True)
-class _Expected:
+class _Expected(msgspec.Struct):
     until: float
     creations: int = 0
-    deletions: set[str] = field(default_factory=set)
+    deletions: set[str] = msgspec.field(default_factory=set)
 
     @property
     def fulfilled(self) -> bool:

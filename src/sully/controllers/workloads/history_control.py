@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from sully.client.informers.informer import Informer
@@ -34,8 +34,7 @@ class _CollisionError(Exception):
     """The name of a new revision is taken by another template."""
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(msgspec.Struct, frozen=True):
     """The revisions of an owner, the oldest first, and that of its template."""
 
     revisions: tuple[ControllerRevision, ...]

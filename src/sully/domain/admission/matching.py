@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from sully.api.admissionregistration.types import ANY, EQUIVALENT
 from sully.machinery.labels import Selector, from_object
 
@@ -34,8 +36,7 @@ class Write:
     """The namespace of the object, if it has one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(msgspec.Struct, frozen=True):
     """The compiled form of MatchResources."""
 
     rules: tuple[Obj, ...]

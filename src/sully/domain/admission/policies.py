@@ -8,8 +8,9 @@ expressions: some tenths of a second at most. Kubernetes allows a hundred times 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+import msgspec
 
 from sully.api.admissionregistration.types import FAIL, IGNORE
 from sully.domain.admission.matching import Match, compile_match
@@ -28,8 +29,7 @@ _EXHAUSTED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True):
     """A validation that failed: its place, what to tell the client, and with which reason."""
 
     index: int
@@ -37,22 +37,20 @@ class Failure:
     reason: str = "Invalid"
 
 
-@dataclass(slots=True)
-class Verdict:
+class Verdict(msgspec.Struct):
     """What a policy decided about a write with one parameter."""
 
-    failures: list[Failure] = field(default_factory=list)
+    failures: list[Failure] = msgspec.field(default_factory=list)
     """These lead to the actions of the binding."""
-    errors: list[Failure] = field(default_factory=list)
+    errors: list[Failure] = msgspec.field(default_factory=list)
     """These deny the write, whatever the actions are."""
-    annotations: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 _Compiled = Program | CompileError
 
 
-@dataclass(frozen=True, slots=True)
-class _Validation:
+class _Validation(msgspec.Struct, frozen=True):
     program: _Compiled
     message: Program | None
     text: str

@@ -9,8 +9,9 @@ searches (node_pools.py, state.py); here it is reported for each device
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 from sully.api.resource.types import Device, ResourceSlice, ResourceSliceSpec
 from sully.domain.allocation.capacity import is_used_up
@@ -26,21 +27,19 @@ Cause = Literal[
 MOST_NAMED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Obstacle:
+class Obstacle(msgspec.Struct, frozen=True):
     """Why a device cannot be allocated."""
 
     cause: Cause
     text: str
 
 
-@dataclass(slots=True)
-class _View:
+class _View(msgspec.Struct):
     """A pool as the nodes of a slice see it."""
 
     problem: Obstacle | None = None
     balance: Balance | None = None
-    draws: Mapping[str, tuple[Draw, ...]] = field(default_factory=dict)
+    draws: Mapping[str, tuple[Draw, ...]] = msgspec.field(default_factory=dict)
 
 
 class Availability:

@@ -48,8 +48,7 @@ _MOST_SHAPES = 512
 _PHASES = {"compile": FailureCause.CEL_COMPILE, "runtime": FailureCause.CEL_RUNTIME}
 
 
-@dataclass(frozen=True, slots=True)
-class DerivedFailure:
+class DerivedFailure(msgspec.Struct, frozen=True):
     """A derived attribute that cannot be evaluated for a device."""
 
     error: DerivedError
@@ -70,8 +69,7 @@ class DerivedFailure:
         return _PHASES[self.error.phase]
 
 
-@dataclass(frozen=True, slots=True)
-class SelectorFailure:
+class SelectorFailure(msgspec.Struct, frozen=True):
     """A selector that cannot be evaluated for a device."""
 
     device_class: str | None

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from sully.api.resource.types import CapacityRequestPolicy, CapacityRequestPolicyRange
 from sully.api.resource.types import DeviceCapacity as Capacity
@@ -17,8 +18,7 @@ from sully.domain.devices.selectors import Content
 from sully.machinery.quantity import Quantity, parse_quantity
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(msgspec.Struct, frozen=True):
     """What one allocation consumes of one device."""
 
     amounts: Mapping[str, int]

@@ -7,8 +7,9 @@ API server rejects an allocation that conflicts with another (exclusion.py), Kub
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from sully.api.resource.types import (
     AllocationResult,
@@ -24,8 +25,7 @@ Held = tuple[str, DeviceRequestAllocationResult]
 """A claim, as namespace/name, and what it was allocated."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceConflict:
+class DeviceConflict(msgspec.Struct, frozen=True):
     """Claims that cannot all use a device."""
 
     cause: Cause

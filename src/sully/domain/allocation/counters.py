@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from sully.api.resource.types import Device, ResourceSlice
 from sully.machinery.quantity import parse_quantity
 
@@ -26,8 +28,7 @@ class Draw:
     """Consumers of a counter set must share a group; those without share it with each other."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lack:
+class Lack(msgspec.Struct, frozen=True):
     """What of a counter set is missing to allocate a device."""
 
     counter_set: str
@@ -52,8 +53,7 @@ def draws_of(device: Device) -> tuple[Draw, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class InvalidPool:
+class InvalidPool(msgspec.Struct, frozen=True):
     """Why the devices of a pool cannot be allocated: its slices contradict each other."""
 
     message: str

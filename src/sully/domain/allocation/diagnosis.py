@@ -7,8 +7,9 @@ still counts as available. A device that several nodes see is counted once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from sully.domain.allocation.ledger import InUse
 from sully.domain.allocation.node_pools import NodePools, Pool
@@ -36,13 +37,12 @@ Unfit = Mapping[tuple[int, int, int], set[EffectiveDevice]]
 """Devices that a constraint rejected, by claim, request and alternative."""
 
 
-@dataclass(slots=True)
-class Survey:
+class Survey(msgspec.Struct):
     """The nodes of a diagnosis."""
 
-    reached: list[NodePools] = field(default_factory=list)
+    reached: list[NodePools] = msgspec.field(default_factory=list)
     """Those that fit the pod, except for devices."""
-    others: list[NodePools] = field(default_factory=list)
+    others: list[NodePools] = msgspec.field(default_factory=list)
     """Those that reject it for other reasons; devices that only they see cannot be used."""
 
     def __len__(self) -> int:

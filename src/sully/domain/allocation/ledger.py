@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Protocol
+
+import msgspec
 
 from sully.api.resource.types import AllocationResult, DeviceRequestAllocationResult
 from sully.domain.allocation.capacity import full_name
@@ -18,17 +19,16 @@ from sully.domain.devices.pools import PoolId
 from sully.machinery.quantity import parse_quantity
 
 
-@dataclass(slots=True, eq=False)
-class PoolUse:
+class PoolUse(msgspec.Struct, eq=False):
     """What is taken of one pool."""
 
-    devices: Counter[str] = field(default_factory=Counter)
+    devices: Counter[str] = msgspec.field(default_factory=Counter)
     """How many claims hold a device exclusively; more than one is an error of another writer."""
-    shares: Counter[str] = field(default_factory=Counter)
+    shares: Counter[str] = msgspec.field(default_factory=Counter)
     """How many shares of a device are held."""
-    amounts: dict[str, Counter[str]] = field(default_factory=dict)
+    amounts: dict[str, Counter[str]] = msgspec.field(default_factory=dict)
     """Capacity that shares take: device, full name of the capacity, nano units."""
-    holders: dict[str, list[str]] = field(default_factory=dict)
+    holders: dict[str, list[str]] = msgspec.field(default_factory=dict)
     """The claims that hold a device or a share of it, for diagnoses only."""
     version: int = 0
     """Increases with every change."""

@@ -7,8 +7,8 @@ pool_summaries.py.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
+import msgspec
 from msgspec.structs import replace
 
 from sully.api.resource.types import (
@@ -29,17 +29,15 @@ ERROR_MAX = 256
 _INCOMPLETE = "PoolIncomplete:"
 
 
-@dataclass(slots=True)
-class PoolUse:
+class PoolUse(msgspec.Struct):
     """What claims without admin access use of a pool."""
 
-    devices: set[str] = field(default_factory=set)
-    consumed: dict[str, Quantity] = field(default_factory=dict)
+    devices: set[str] = msgspec.field(default_factory=set)
+    consumed: dict[str, Quantity] = msgspec.field(default_factory=dict)
     """By the name of the capacity."""
 
 
-@dataclass(frozen=True, slots=True)
-class PoolContent:
+class PoolContent(msgspec.Struct, frozen=True):
     """The slices of the newest generation of a pool, its devices, and their use."""
 
     id: PoolId

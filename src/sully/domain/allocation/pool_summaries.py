@@ -7,7 +7,9 @@ text says why, with the prefix that Kubernetes has for the cause.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+
+import msgspec
 
 from sully.api.resource.types import (
     PartitionTypeStatus,
@@ -32,13 +34,12 @@ SUMMARY_MAX = 32
 """Types of partitions, and capacities, that one pool may have."""
 
 
-@dataclass(slots=True)
-class _Type:
+class _Type(msgspec.Struct):
     """The devices of one type of partition."""
 
     draws: tuple[Draw, ...]
     total: int = 0
-    unused: list[tuple[Draw, ...]] = field(default_factory=list)
+    unused: list[tuple[Draw, ...]] = msgspec.field(default_factory=list)
 
 
 def partition_summary(

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final, NamedTuple
+
+import msgspec
 
 from sully.domain.allocation.candidates import Slot, as_seen, candidates
 from sully.domain.allocation.node_pools import Pool
@@ -57,15 +59,14 @@ class Finding(NamedTuple):
         return 0 if self.reason is None else 1 + _BY_DISTANCE.index(self.reason)
 
 
-@dataclass(slots=True)
-class ReasonCounts:
+class ReasonCounts(msgspec.Struct):
     """Counts over any number of devices."""
 
     available: int = 0
-    refused: Counter[Reason] = field(default_factory=Counter)
-    taints: dict[tuple[Origin, str], TaintCount] = field(default_factory=dict)
-    selectors: Counter[tuple[str, int]] = field(default_factory=Counter)
-    holders: Counter[str] = field(default_factory=Counter)
+    refused: Counter[Reason] = msgspec.field(default_factory=Counter)
+    taints: dict[tuple[Origin, str], TaintCount] = msgspec.field(default_factory=dict)
+    selectors: Counter[tuple[str, int]] = msgspec.field(default_factory=Counter)
+    holders: Counter[str] = msgspec.field(default_factory=Counter)
 
     def add(self, finding: Finding, shape: Shape) -> None:
         """Count one device."""

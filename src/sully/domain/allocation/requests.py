@@ -106,8 +106,7 @@ class Demand(msgspec.Struct, frozen=True, eq=False):
     """What evaluating selectors may cost on all nodes together; cached results are free."""
 
 
-@dataclass(frozen=True, slots=True)
-class HonoredTaints:
+class HonoredTaints(msgspec.Struct, frozen=True):
     """Which taints decide about devices; each follows a feature gate."""
 
     blocking: frozenset[str] = BLOCKING_EFFECTS

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
+import msgspec
+
 from sully.api.resource.types import AllocationResult
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import PoolId
@@ -60,8 +62,7 @@ class TaintCount:
     """The request has a toleration for it, which expired."""
 
 
-@dataclass(frozen=True, slots=True)
-class SelectorCount:
+class SelectorCount(msgspec.Struct, frozen=True):
     """A selector, and how many devices it did not match."""
 
     device_class: str
@@ -70,16 +71,14 @@ class SelectorCount:
     devices: int
 
 
-@dataclass(frozen=True, slots=True)
-class HolderCount:
+class HolderCount(msgspec.Struct, frozen=True):
     """A claim, and how many devices it holds that a request could use."""
 
     claim: str
     devices: int
 
 
-@dataclass(frozen=True, slots=True)
-class RequestDiagnosis:
+class RequestDiagnosis(msgspec.Struct, frozen=True):
     """Why devices of some nodes were rejected for a request, or for one of its alternatives."""
 
     claim: str
@@ -148,8 +147,7 @@ class Failed:
     cause: FailureCause | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Unresolved:
+class Unresolved(msgspec.Struct, frozen=True):
     """A request refers to an object that does not exist; no node is evaluated."""
 
     message: str

@@ -12,11 +12,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
+
 from sully.domain.capabilities.offers import (
     DEVICE_POLICIES,
     DEVICES,
     FIRST_WITH_TAINTS,
     FIRST_WITH_TAINTS_ON,
+    MAINTENANCES,
     OURS,
     PATCHES,
     RULES,
@@ -56,7 +59,9 @@ BESIDE_KUBERNETES = (
     "expiry",
     "patchstatus",
     "deviceconflicts",
+    "devicemetrics",
     "devicetaintpolicies",
+    "devicemaintenances",
     "clusters",
     "scheduling",
     "placement",
@@ -76,8 +81,7 @@ class ControllerChoice:
     """Whether it runs if the flag --controllers names it."""
 
 
-@dataclass(frozen=True, slots=True)
-class EvictorChoice:
+class EvictorChoice(msgspec.Struct, frozen=True):
     """Which evictor runs, and why."""
 
     sully: bool
@@ -164,9 +168,11 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "expiry": (),
     "patchstatus": (PATCHES,),
     "deviceconflicts": (),
+    "devicemetrics": (),
     "devicetaintpolicies": (DEVICE_POLICIES,),
+    "devicemaintenances": (MAINTENANCES,),
 }
-_NEED_RULES = ("history", "expiry", "devicetaintpolicies")
+_NEED_RULES = ("history", "expiry", "devicetaintpolicies", "devicemaintenances")
 
 
 def no_devices(server: Offer) -> str:

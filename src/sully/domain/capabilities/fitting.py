@@ -8,8 +8,9 @@ instead, as expiry always does: that is for the creator of the rule (`planning.r
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from sully.api.resource.annotations import DESCRIPTION, PAUSED, pause_reason
 from sully.domain.capabilities.offers import PATCHES, Offer
@@ -19,8 +20,7 @@ Obj = Mapping[str, Any]
 _KNOWN_EFFECTS = KUBERNETES_EFFECTS | {""}
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(msgspec.Struct, frozen=True):
     """A field that must not be sent to a server, and why."""
 
     field: str

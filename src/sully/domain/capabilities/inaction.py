@@ -7,8 +7,9 @@ with these verdicts what is not, why, and what would change that.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 from sully.domain.capabilities.control_plane import (
     PATCHES_GATE,
@@ -27,8 +28,7 @@ class Subject(Enum):
     PATCHED_VALUES = "attributes and capacity of ResourceSlicePatches"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inaction:
+class Inaction(msgspec.Struct, frozen=True, kw_only=True):
     """Why something has no effect, or only a part of it."""
 
     subject: Subject

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+import msgspec
 
 from sully.domain.capabilities.duties import ControllerChoice, Evictor
 
 _EVICTORS: tuple[Evictor, ...] = ("auto", "server", "sully")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Installation:
+class Installation(msgspec.Struct, frozen=True, kw_only=True):
     """Which controllers are installed."""
 
     evictor: Evictor = "auto"

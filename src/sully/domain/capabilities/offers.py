@@ -10,18 +10,22 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 DEVICES = "resource.k8s.io"
 OURS = "sully.dev"
 HUB = "cluster.open-cluster-management.io"
 RULES = "devicetaintrules"
 PATCHES = "resourceslicepatches"
 DEVICE_POLICIES = "devicetaintpolicies"
+MAINTENANCES = "devicemaintenances"
 OWN_KINDS = {
     PATCHES: "ResourceSlicePatch",
     "evictionrecords": "EvictionRecord",
     "taintrecords": "TaintRecord",
     "clustertaintpolicies": "ClusterTaintPolicy",
     DEVICE_POLICIES: "DeviceTaintPolicy",
+    MAINTENANCES: "DeviceMaintenance",
     "devicehealths": "DeviceHealth",
 }
 """The kinds that `sully install` installs on a server that is not ours."""
@@ -38,8 +42,7 @@ Fields = Mapping[str, frozenset[str]]
 """The fields of types, by the name of the type."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answers:
+class Answers(msgspec.Struct, frozen=True, kw_only=True):
     """The discovery documents of a server."""
 
     git_version: str

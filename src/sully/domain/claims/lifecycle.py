@@ -7,8 +7,9 @@ Whether a claim is reserved for a pod is `reservations.py`; which devices a clai
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from sully.api.resource.annotations import ALLOCATED_ATTRIBUTES
 from sully.api.resource.types import ResourceClaim, ResourceClaimConsumerReference
@@ -52,8 +53,7 @@ def _ended(part: str) -> str:
     return bare if "." in part[len(bare) :] else part
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimToCreate:
+class ClaimToCreate(msgspec.Struct, frozen=True, kw_only=True):
     """One of a pod's claims that has to be created."""
 
     namespace: str
@@ -171,8 +171,7 @@ def is_pod(consumer: ResourceClaimConsumerReference) -> bool:
     return consumer.resource == "pods" and not consumer.api_group
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(msgspec.Struct, frozen=True):
     """What changes in the status of a claim."""
 
     kept: Consumers

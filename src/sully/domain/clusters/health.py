@@ -8,8 +8,9 @@ its agent does that.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+import msgspec
 
 from sully.api.cluster.types import (
     HEALTH_KEYS,
@@ -64,8 +65,7 @@ def condition(cluster: ManagedCluster, kind: str) -> Condition | None:
     return find_condition(cluster.status.conditions, kind)
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
+class Lease(msgspec.Struct, frozen=True):
     """What matters of a lease; one that was never renewed has no time."""
 
     renewed: datetime | None = None
@@ -79,25 +79,21 @@ class Lease:
         return max(self.renewed, self.listening)
 
 
-@dataclass(frozen=True, slots=True)
-class Ignore:
+class Ignore(msgspec.Struct, frozen=True):
     """The cluster was never accepted: its lease does not matter."""
 
 
-@dataclass(frozen=True, slots=True)
-class CreateLease:
+class CreateLease(msgspec.Struct, frozen=True):
     """There is no lease that the agent could renew."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fresh:
+class Fresh(msgspec.Struct, frozen=True):
     """The lease is young enough, until then."""
 
     look_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Stopped:
+class Stopped(msgspec.Struct, frozen=True):
     """The agent does not renew its lease; `news` if the condition does not show it yet."""
 
     look_at: datetime

@@ -9,8 +9,9 @@ hub's own health taints are in health.py.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+import msgspec
 
 from sully.api.cluster.policy_taints import TaintId
 from sully.api.cluster.types import ManagedCluster, Taint
@@ -25,8 +26,7 @@ def taint_id(taint: Taint) -> TaintId:
     return taint.key, taint.value, taint.effect
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyVerdict:
+class PolicyVerdict(msgspec.Struct, frozen=True):
     """The taints of a cluster after policies, which of them are theirs, and when to requeue it."""
 
     taints: tuple[Taint, ...]

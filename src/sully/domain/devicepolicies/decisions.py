@@ -11,9 +11,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from sully.domain.devicepolicies.limits import Budget, Groups, storm_start
+from sully.domain.devicepolicies.proofs import (
+    AWAITING_PROOF,
+    next_proof_time,
+    proof_message,
+    proofs_to_run,
+)
 from sully.domain.devicepolicies.settings import DRY_RUN, REQUIRE_APPROVAL, PolicySettings
 from sully.domain.devicepolicies.states import (
     DeviceState,
@@ -35,7 +42,6 @@ TAINTED: Final = "Tainted"
 HELD_BACK: Final = "HeldBack"
 AWAITING_APPROVAL: Final = "AwaitingApproval"
 RECOVERING: Final = "Recovering"
-AWAITING_PROOF: Final = "AwaitingProof"
 FLAPPING: Final = "Flapping"
 UNKNOWN: Final = "Unknown"
 HEALTHY: Final = "Healthy"
@@ -64,6 +70,8 @@ class Decision:
     storm_since: datetime | None = None
     look_at: datetime | None = None
     """When something changes by itself."""
+    proofs: tuple[str, ...] = ()
+    """The devices that a Job is to prove healthy now."""
 
     @property
     def next_action_time(self) -> datetime | None:
@@ -72,8 +80,7 @@ class Decision:
         return min((time for time in times if time is not None), default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyContext:
+class PolicyContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a decision depends on besides the devices."""
 
     groups: Groups
@@ -115,6 +122,7 @@ def decide(
         notices=notices,
         storm_since=storm,
         look_at=min(looks, default=None),
+        proofs=proofs_to_run(settings, decided, seen, now),
     )
 
 
@@ -144,6 +152,9 @@ def _looks(settings: PolicySettings, state: DeviceState, now: datetime) -> Itera
     if state.recovered_time is not None and now < state.recovered_time + settings.clear_after:
         # Also without proof: then it is reported that it is needed.
         yield state.recovered_time + settings.clear_after
+    retry = next_proof_time(settings, state)
+    if retry is not None and now < retry:
+        yield retry
     if state.since is None and state.fault_times and settings.flaps is not None:
         # When it is forgotten.
         yield max(state.fault_times) + settings.flaps.within
@@ -153,8 +164,7 @@ def _looks(settings: PolicySettings, state: DeviceState, now: datetime) -> Itera
             yield hold_ends
 
 
-@dataclass(frozen=True, slots=True)
-class _Gate:
+class _Gate(msgspec.Struct, frozen=True):
     """Lets steps begin, one device after the other."""
 
     settings: PolicySettings
@@ -186,7 +196,7 @@ class _Gate:
         if state.flapping:
             text = f"failed {len(state.fault_times)} times: needs 'sully policies clear'"
             return replace(state, phase=FLAPPING, message=text, next_action_time=None)
-        text = "sources are quiet: needs 'sully policies clear'"
+        text = f"sources are quiet: {proof_message(self.settings, state, seen)}"
         return replace(state, phase=AWAITING_PROOF, message=text, next_action_time=None)
 
     def _clears(self, state: DeviceState, seen: Observation) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
+
+import msgspec
 
 from sully.domain.devicepolicies.settings import Limit, PolicySettings
 from sully.domain.devicepolicies.states import DeviceState
@@ -22,13 +23,12 @@ class Group(NamedTuple):
     """The pool, node, class or value of the attribute."""
 
 
-@dataclass(frozen=True, slots=True)
-class Groups:
+class Groups(msgspec.Struct, frozen=True):
     """The devices of a policy: how many there are, and which are counted together."""
 
     total: int = 0
-    sizes: Mapping[Group, int] = field(default_factory=dict)
-    of: Mapping[str, tuple[Group, ...]] = field(default_factory=dict)
+    sizes: Mapping[Group, int] = msgspec.field(default_factory=dict)
+    of: Mapping[str, tuple[Group, ...]] = msgspec.field(default_factory=dict)
     """The groups of a device, by its name `driver/pool/device`."""
 
 

@@ -126,7 +126,11 @@ def encode_state(state: DeviceState) -> str:
 
 
 def _without_empty(fields: Obj) -> Obj:
-    return {name: value for name, value in sorted(fields.items()) if value not in (None, "", ())}
+    return {
+        name: value
+        for name, value in sorted(fields.items())
+        if value not in (None, "", ()) and (name, value) != ("proofFailures", 0)
+    }
 
 
 def decode_state(rule: DeviceTaintRule) -> DeviceState:

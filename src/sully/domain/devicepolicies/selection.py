@@ -9,7 +9,11 @@ from __future__ import annotations
 import msgspec
 
 from sully.api.resource.types import DeviceTaintSelector
-from sully.api.sully.types import DeviceTaintPolicy, DeviceTaintPolicySelector
+from sully.api.sully.types import (
+    DeviceMaintenance,
+    DeviceTaintPolicy,
+    DeviceTaintPolicySelector,
+)
 from sully.domain.allocation.constraints import attribute_values
 from sully.domain.devicepolicies.limits import Group
 from sully.domain.devicepolicies.nodes import PolicyNode
@@ -32,9 +36,9 @@ def names_of(selector: DeviceTaintPolicySelector) -> DeviceTaintSelector:
 
 
 class PolicySelector:
-    """The criteria of one policy, prepared for many devices."""
+    """The criteria of one policy or maintenance, prepared for many devices."""
 
-    def __init__(self, policy: DeviceTaintPolicy) -> None:
+    def __init__(self, policy: DeviceTaintPolicy | DeviceMaintenance) -> None:
         selector = policy.spec.selector
         self._identity = policy.spec.identity_attribute or "uuid"
         self._identities = frozenset(selector.identities)

@@ -9,12 +9,16 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+import msgspec
+
 from sully.api.sully.durations import duration
 from sully.api.sully.types import (
     DeviceTaintPolicy,
     DeviceTaintPolicyLimit,
     DeviceTaintPolicyStep,
 )
+from sully.domain.proofs.requests import ProofSettings
+from sully.domain.proofs.requests import settings_of as proof_settings
 
 DRY_RUN: Final = "DryRun"
 REQUIRE_APPROVAL: Final = "RequireApproval"
@@ -32,8 +36,7 @@ class Step:
     min_severity: int = MINOR
 
 
-@dataclass(frozen=True, slots=True)
-class Flaps:
+class Flaps(msgspec.Struct, frozen=True):
     """How many faults within which time make a device flapping."""
 
     count: int
@@ -50,16 +53,14 @@ class Limit:
     """The class or the attribute, for scopes that have one."""
 
 
-@dataclass(frozen=True, slots=True)
-class StormLimit:
+class StormLimit(msgspec.Struct, frozen=True):
     """How many devices with new faults within which time are a storm."""
 
     devices: int | str
     within: timedelta
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolicySettings:
+class PolicySettings(msgspec.Struct, frozen=True, kw_only=True):
     """What a policy specifies, apart from which devices and faults it is about."""
 
     steps: tuple[Step, ...]
@@ -68,6 +69,8 @@ class PolicySettings:
     clear_after: timedelta = timedelta(0)
     flaps: Flaps | None = None
     needs_proof: bool = False
+    proof_job: ProofSettings | None = None
+    """The Jobs that prove devices healthy; None if only people do."""
     limits: tuple[Limit, ...] = ()
     storm: StormLimit | None = None
 
@@ -84,6 +87,7 @@ def settings_of(policy: DeviceTaintPolicy) -> PolicySettings:
         clear_after=duration(spec.clear_after),
         flaps=Flaps(max(2, flaps.count), duration(flaps.within)) if flaps is not None else None,
         needs_proof=proof is not None and proof.type != "None",
+        proof_job=proof_settings(proof),
         limits=tuple(map(_limit, spec.limits)),
         storm=StormLimit(storm.devices, duration(storm.within)) if storm is not None else None,
     )

@@ -6,7 +6,7 @@ active nor quiet: the device is then unknown, and nothing changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,9 +22,11 @@ from sully.api.sully.types import (
     DeviceTaintPolicySource,
 )
 from sully.domain.devicepolicies.nodes import NodeCondition, PolicyNode
+from sully.domain.devicepolicies.prometheus import QueryError, QueryResult, sample_of
 from sully.domain.devicepolicies.settings import severity_of
 from sully.domain.devicepolicies.states import Fault
 from sully.domain.devices.selectors import Content, SelectorError, matches
+from sully.domain.health.matching import Identity
 from sully.domain.health.reports import Health
 from sully.machinery.cel import (
     CompileError,
@@ -51,6 +53,8 @@ class DeviceFacts:
     """Those that drivers report in the status of claims."""
     node: PolicyNode | None = None
     health: tuple[Health, ...] = ()
+    identity: Identity | None = None
+    """By what others name the device."""
 
 
 class SourceProblem(Exception):  # noqa: N818 - not an error: the device is unknown
@@ -58,14 +62,19 @@ class SourceProblem(Exception):  # noqa: N818 - not an error: the device is unkn
 
 
 def active_faults(
-    sources: Iterable[DeviceTaintPolicySource], facts: DeviceFacts
+    sources: Iterable[DeviceTaintPolicySource],
+    facts: DeviceFacts,
+    queries: Mapping[str, QueryResult],
 ) -> tuple[tuple[Fault, ...], tuple[str, ...]]:
-    """Return the faults of a device, and why sources could not be evaluated."""
+    """Return the faults of a device, and why sources could not be evaluated.
+
+    `queries` has the results of those that query Prometheus, by the names of the sources.
+    """
     faults: list[Fault] = []
     problems: list[str] = []
     for source in sources:
         try:
-            message = _fault(source, facts)
+            message = _fault(source, facts, queries)
         except SourceProblem as problem:
             problems.append(f"source {source.name}: {problem}")
             continue
@@ -74,7 +83,9 @@ def active_faults(
     return tuple(faults), tuple(problems)
 
 
-def _fault(source: DeviceTaintPolicySource, facts: DeviceFacts) -> str:
+def _fault(
+    source: DeviceTaintPolicySource, facts: DeviceFacts, queries: Mapping[str, QueryResult]
+) -> str:
     """Return what a source reports; nothing if it is quiet."""
     if source.not_published:
         return "no ResourceSlice has the device" if _is_missing(facts) else ""
@@ -86,6 +97,8 @@ def _fault(source: DeviceTaintPolicySource, facts: DeviceFacts) -> str:
         return _condition(source.claim_condition, facts.conditions, "condition")
     if source.device_health is not None:
         return _health(source.device_health, facts.health)
+    if source.prometheus is not None:
+        return _sample(queries.get(source.name), facts)
     # The others are about what the driver publishes.
     if facts.content is None:
         raise SourceProblem("no ResourceSlice has the device")
@@ -166,6 +179,14 @@ def _attributes(expression: str, content: Content) -> str:
         return expression if matches((selector,), content, CostBudget()) else ""
     except (SelectorError, CostBudgetExceededError) as error:
         raise SourceProblem(str(error)) from None
+
+
+def _sample(result: QueryResult | None, facts: DeviceFacts) -> str:
+    try:
+        value = sample_of(result, facts.identity)
+    except QueryError as error:
+        raise SourceProblem(str(error)) from None
+    return f"the query returns {value:g}" if value else ""
 
 
 def _health(wanted: DeviceTaintPolicyHealth, reports: Iterable[Health]) -> str:

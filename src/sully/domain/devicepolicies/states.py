@@ -13,10 +13,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from sully.api.sully.types import DeviceTaintPolicyDevice as DeviceState
 from sully.domain.devicepolicies.settings import CRITICAL, MAJOR, MINOR, PolicySettings
+from sully.domain.proofs.outcomes import ProofOutcome
+from sully.machinery.timestamps import format_micro_time
 
 __all__ = ["DeviceState", "Fault", "Notice", "Observation", "observe"]
 
@@ -45,10 +48,13 @@ class Observation:
     approved: bool = False
     cleared_at: datetime | None = None
     """When somebody declared the device healthy."""
+    proof: ProofOutcome | None = None
+    """What the Job of the current run has shown; None if there is none."""
+    proof_problem: str = ""
+    """Why there is none, although it is wanted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(msgspec.Struct, frozen=True):
     """Something that happened to a device, for an event."""
 
     reason: str
@@ -130,7 +136,7 @@ def next_step_time(
 
 def _not_in_future(state: DeviceState, now: datetime) -> DeviceState:
     """Bring times to the present that a clock which was set back has left in the future."""
-    names = (*_LEVELS.values(), "recovered_time")
+    names = (*_LEVELS.values(), "recovered_time", "proof_failed_time")
     late = {name: now for name in names if (getattr(state, name) or now) > now}
     if any(time > now for time in state.fault_times):
         state = replace(state, fault_times=tuple(min(time, now) for time in state.fault_times))
@@ -143,7 +149,7 @@ def _faulty(
     times = state.fault_times
     if state.recovered_time is not None:
         times = (*times, now)
-        state = replace(state, recovered_time=None)
+        state = replace(_without_proofs(state), recovered_time=None)
     highest = max(fault.severity for fault in seen.faults)
     # The severity only increases: a mild fault that follows a severe one changes nothing.
     reached = {
@@ -183,14 +189,62 @@ def _quiet(
         idle = DeviceState(device=state.device, fault_times=state.fault_times)
         return _with_faults(settings, idle, state.fault_times, now), None
     if state.recovered_time is None:
-        state = replace(state, recovered_time=now)
+        state = replace(_without_proofs(state), recovered_time=now)
     if is_clear(settings, state, seen, now):
         times = () if state.flapping else state.fault_times
         idle = DeviceState(device=state.device, fault_times=times)
-        proof = ", and declared healthy" if is_cleared(state, seen, now) else ""
+        proof = _proof_text(state, seen, now)
         text = f"Sources quiet since {state.recovered_time:%Y-%m-%dT%H:%M:%SZ}{proof}"
         return _with_faults(settings, idle, times, now), Notice("TaintCleared", text)
-    return state, None
+    return _after_proof(settings, state, seen, now)
+
+
+def proof_run(state: DeviceState) -> str:
+    """Return which proof a device needs next; another one after each failure and recovery."""
+    assert state.recovered_time is not None
+    return f"{format_micro_time(state.recovered_time)}/{state.proof_failures + 1}"
+
+
+def last_proof_run(state: DeviceState) -> str:
+    """Return the proof that failed last; empty if none has."""
+    if state.recovered_time is None or not state.proof_failures:
+        return ""
+    return f"{format_micro_time(state.recovered_time)}/{state.proof_failures}"
+
+
+def is_proven(settings: PolicySettings, state: DeviceState, seen: Observation) -> bool:
+    """Report whether a Job proved the device healthy since it recovered."""
+    proof = seen.proof
+    if settings.proof_job is None or proof is None or not proof.succeeded:
+        return False
+    return state.recovered_time is not None and proof.run == proof_run(state)
+
+
+def _after_proof(
+    settings: PolicySettings, state: DeviceState, seen: Observation, now: datetime
+) -> tuple[DeviceState, Notice | None]:
+    """Count a proof that failed."""
+    proof = seen.proof
+    if settings.proof_job is None or proof is None or proof.run != proof_run(state):
+        return state, None
+    if not proof.finished or proof.succeeded:
+        return state, None
+    failures = state.proof_failures + 1
+    failed = replace(
+        state, proof_failures=failures, proof_failed_time=now, proof_message=proof.message
+    )
+    text = f"{proof.message} (attempt {failures} of {settings.proof_job.attempts})"
+    return failed, Notice("ProofFailed", text, warning=True)
+
+
+def _without_proofs(state: DeviceState) -> DeviceState:
+    return replace(state, proof_failures=0, proof_failed_time=None, proof_message="")
+
+
+def _proof_text(state: DeviceState, seen: Observation, now: datetime) -> str:
+    if is_cleared(state, seen, now):
+        return ", and declared healthy"
+    return f", and {seen.proof.message}" if seen.proof is not None else ""
 
 
 def is_clear(
@@ -200,7 +254,12 @@ def is_clear(
     recovered = state.recovered_time
     if recovered is None or now < recovered + settings.clear_after:
         return False
-    return is_cleared(state, seen, now) or not (settings.needs_proof or state.flapping)
+    if is_cleared(state, seen, now):
+        return True
+    # Flapping devices pass tests, too: people have to decide.
+    if state.flapping:
+        return False
+    return is_proven(settings, state, seen) or not settings.needs_proof
 
 
 def is_cleared(state: DeviceState, seen: Observation, now: datetime) -> bool:

@@ -23,6 +23,8 @@ APPLIED: Final = "sully.dev/Applied"
 STORM: Final = "sully.dev/Storm"
 HELD: Final = "sully.dev/HeldBack"
 PROBLEM: Final = "sully.dev/SourceProblem"
+PROOF: Final = "sully.dev/ProofFailed"
+_NO_FAILURE: Final = ("proofFailures", 0)
 
 
 def status_fields(policy: DeviceTaintPolicy, decision: Decision, groups: Groups) -> Obj:
@@ -68,6 +70,7 @@ def encode(state: DeviceState) -> Obj:
         "majorSince": state.major_since,
         "criticalSince": state.critical_since,
         "recoveredTime": state.recovered_time,
+        "proofFailedTime": state.proof_failed_time,
     }
     fields |= {name: format_micro_time(time) for name, time in times.items() if time is not None}
     fields["faultTimes"] = [format_micro_time(time) for time in state.fault_times]
@@ -76,7 +79,7 @@ def encode(state: DeviceState) -> Obj:
     return {
         name: value
         for name, value in fields.items()
-        if value not in (None, "", []) and value is not False
+        if value not in (None, "", []) and value is not False and (name, value) != _NO_FAILURE
     }
 
 
@@ -124,3 +127,16 @@ def _problem(problems: Mapping[str, str]) -> Finding:
     device = min(problems)
     text = f"Cannot be evaluated for {len(problems)} devices, for instance {device}: "
     return Finding(PROBLEM, "True", "EvaluationFailed", f"{text}{problems[device]}")
+
+
+def proof_finding(decision: Decision, problems: Mapping[str, str]) -> Finding:
+    """Return the condition about Jobs that prove devices healthy."""
+    if problems:
+        device = min(problems)
+        text = f"No Job can be created for {len(problems)} devices, for instance {device}: "
+        return Finding(PROOF, "True", "CannotStart", f"{text}{problems[device]}")
+    failed = [state for state in decision.states.values() if state.proof_failures]
+    if not failed:
+        return Finding(PROOF, "False", "NoFailure", "")
+    text = f"{len(failed)} devices failed, for instance {failed[0].device}: "
+    return Finding(PROOF, "True", "JobFailed", f"{text}{failed[0].proof_message}")

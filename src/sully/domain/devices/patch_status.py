@@ -7,7 +7,8 @@ in patches.py.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.rules import Choice
@@ -18,8 +19,7 @@ __all__ = ["APPLIED", "SELECTOR_PROBLEM", "PatchReport", "report", "report_all",
 APPLIED = "sully.dev/Applied"
 
 
-@dataclass(frozen=True, slots=True)
-class PatchReport:
+class PatchReport(msgspec.Struct, frozen=True):
     """The conditions of a patch."""
 
     applied: Report

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
+import msgspec
+
 from sully.api.resource.types import Device, DeviceAttribute, DeviceCapacity, DeviceSelector
 from sully.machinery.cel import (
     CompileError,
@@ -48,8 +50,7 @@ class SelectorError(Exception):
         self.error = error
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluationFailure:
+class EvaluationFailure(msgspec.Struct, frozen=True):
     """Why an expression has no result for a device."""
 
     message: str

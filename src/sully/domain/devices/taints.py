@@ -12,6 +12,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+import msgspec
+
 from sully.api.resource.eviction_rate import EvictionRate
 from sully.api.resource.types import DeviceTaint, DeviceToleration
 from sully.domain.tolerations import tolerates
@@ -25,8 +27,7 @@ NO_EXECUTE_WITH_BUDGET = "NoExecuteWithPodDisruptionBudget"
 PREFER_NO_SCHEDULE = "PreferNoSchedule"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaintEffect:
+class TaintEffect(msgspec.Struct, frozen=True, kw_only=True):
     """What a taint with an effect does to pods that do not tolerate it."""
 
     blocks_scheduling: bool = False
@@ -103,8 +104,7 @@ class Origin:
         return f"{self.kind}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class SourcedTaint:
+class SourcedTaint(msgspec.Struct, frozen=True):
     """A taint, and the object that sets it."""
 
     taint: DeviceTaint

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 
+import msgspec
+
 from sully.api.resource.eviction_rate import EvictionRate
 
 RETRY = timedelta(seconds=5)
@@ -40,8 +42,7 @@ class DrainPod:
         return f"{self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrainSettings:
+class DrainSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of a drain."""
 
     rate: EvictionRate | None = None
@@ -61,8 +62,7 @@ class DrainSettings:
     """False: wait until the pods finish by themselves."""
 
 
-@dataclass(frozen=True, slots=True)
-class DrainState:
+class DrainState(msgspec.Struct, frozen=True):
     """What another run of the same drain has to know."""
 
     full_at: datetime | None = None
@@ -75,15 +75,13 @@ class DrainState:
 # -- events ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class PodsChanged:
+class PodsChanged(msgspec.Struct, frozen=True):
     """All pods on the devices, and all pods of their workloads."""
 
     pods: tuple[DrainPod, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PodEvicted:
+class PodEvicted(msgspec.Struct, frozen=True):
     """The server accepted the eviction of a pod."""
 
     uid: str
@@ -99,15 +97,13 @@ class EvictionRefused:
     """False: the pod may have been evicted."""
 
 
-@dataclass(frozen=True, slots=True)
-class EvictionsPostponed:
+class EvictionsPostponed(msgspec.Struct, frozen=True):
     """Pods were not evicted, because another run of the same drain evicts pods."""
 
     uids: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StateChanged:
+class StateChanged(msgspec.Struct, frozen=True):
     """The state that the rules carry now: another run of the same drain may have saved it."""
 
     state: DrainState
@@ -120,8 +116,7 @@ class PodNotFound:
     uid: str
 
 
-@dataclass(frozen=True, slots=True)
-class RulesDeleted:
+class RulesDeleted(msgspec.Struct, frozen=True):
     """The rules of the cordon were deleted."""
 
 
@@ -145,15 +140,13 @@ class EvictPod:
     pod: DrainPod
 
 
-@dataclass(frozen=True, slots=True)
-class WaitUntil:
+class WaitUntil(msgspec.Struct, frozen=True):
     """Decide again when something changed, at the latest at this time; None: only then."""
 
     time: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class UseNoExecute:
+class UseNoExecute(msgspec.Struct, frozen=True):
     """Give the rules the effect NoExecute."""
 
 
@@ -169,8 +162,7 @@ class Outcome(Enum):
     UNCORDONED = "Uncordoned"
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(msgspec.Struct, frozen=True):
     """The drain is over: evict no more pods."""
 
     outcome: Outcome
@@ -183,8 +175,7 @@ class Stop:
 Effect = EvictPod | WaitUntil | UseNoExecute | Stop
 
 
-@dataclass(frozen=True, slots=True)
-class DrainProgress:
+class DrainProgress(msgspec.Struct, frozen=True):
     """How far a drain is."""
 
     evicted: int

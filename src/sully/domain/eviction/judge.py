@@ -9,7 +9,6 @@ status of rules in status.py and preview.py. `sully.evictor` adds what delays an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
@@ -59,8 +58,7 @@ class Reason(msgspec.Struct, frozen=True):
         return 1, *self.device, origin.kind, origin.name, origin.index
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvictionPolicy:
+class EvictionPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Which taints evict pods in a control plane."""
 
     compat: Compat = Compat.SULLY
@@ -71,8 +69,7 @@ class EvictionPolicy:
 DEFAULT_POLICY = EvictionPolicy()
 
 
-@dataclass(frozen=True, slots=True)
-class Keep:
+class Keep(msgspec.Struct, frozen=True):
     """Nothing evicts the pod."""
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from sully.domain.eviction.status import Counts, Report, plural
 
@@ -16,8 +17,7 @@ SHOWN = 20
 """How many namespaces and owners are listed; also with long names the message stays valid."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class PreviewedPod:
+class PreviewedPod(msgspec.Struct, frozen=True, order=True):
     """A pod that would be evicted."""
 
     namespace: str
@@ -28,8 +28,7 @@ class PreviewedPod:
     """After how many seconds its tolerations expire."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preview:
+class Preview(msgspec.Struct, frozen=True, kw_only=True):
     """What a rule would do."""
 
     published: int = 0

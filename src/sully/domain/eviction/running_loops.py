@@ -9,10 +9,10 @@ evicting their replacements once more because of another rule.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+import msgspec
 from msgspec import field
 
 from sully.api.sully.types import EvictionRecord
@@ -63,8 +63,7 @@ class EvictionEvent(Wire, frozen=True, kw_only=True):
     event_time: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodEviction:
+class PodEviction(msgspec.Struct, frozen=True, kw_only=True):
     """A pod that was evicted; of an Event its owner is not known."""
 
     namespace: str
@@ -76,8 +75,7 @@ class PodEviction:
     """The uids of the rules that evicted it, where they are recorded."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunningLoop:
+class RunningLoop(msgspec.Struct, frozen=True, kw_only=True):
     """The pods of one owner that are evicted again and again."""
 
     namespace: str

@@ -8,7 +8,8 @@ judge.py.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from sully.domain.devices.taints import NONE
 from sully.domain.eviction.judge import DEFAULT_POLICY
@@ -31,8 +32,7 @@ _ONCE = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
+class Counts(msgspec.Struct, frozen=True, kw_only=True):
     """The devices that a rule selects, the pods that it will evict, and those that it evicted."""
 
     published: int = 0
@@ -45,8 +45,7 @@ class Counts:
     """Pods evicted by the rule since the controller started."""
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(msgspec.Struct, frozen=True):
     """A condition without the times."""
 
     status: str
@@ -54,8 +53,7 @@ class Report:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class EvictedCount:
+class EvictedCount(msgspec.Struct, frozen=True):
     """How many pods a rule evicted, as far as that was counted."""
 
     count: int
@@ -69,8 +67,7 @@ class EvictedCount:
         return self.count if self.ours else max(self.count, terminating)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportedCounts:
+class ReportedCounts(msgspec.Struct, frozen=True, kw_only=True):
     """The numbers of pods in the conditions of a rule."""
 
     pending: int = 0

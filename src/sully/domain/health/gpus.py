@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+import msgspec
 from msgspec.structs import replace
 
 from sully.api.sully.health import REASONS_MAX
@@ -73,14 +74,13 @@ def _order(reason: HealthReason) -> tuple[int, str, str]:
     return -SEVERITIES.index(reason.severity), reason.key, reason.value
 
 
-@dataclass(slots=True)
-class GpuMonitor:
+class GpuMonitor(msgspec.Struct):
     """What is known about the GPUs of a node."""
 
     settings: Settings
     problem: str = ""
     """Why they can currently not be measured."""
-    _devices: dict[str, _Device] = field(default_factory=dict)
+    _devices: dict[str, _Device] = msgspec.field(default_factory=dict)
 
     def restore(self, report: DeviceHealth) -> None:
         """Continue a report of an earlier process: what it knew is not forgotten by a restart."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
+
+import msgspec
 
 from sully.api.sully.types import DeviceHealth, ReportedDevice
 from sully.domain.devices.device import EffectiveDevice
@@ -20,8 +21,7 @@ from sully.domain.devices.pools import DeviceId
 from sully.domain.health.reports import Health, health_of
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(msgspec.Struct, frozen=True):
     """Everything by which a device in a ResourceSlice can be recognized."""
 
     id: DeviceId
@@ -68,12 +68,11 @@ def is_about(entry: Entry, device: Identity) -> bool:
     return on_node and normal_pci(reported.pci_address) in device.pci_addresses
 
 
-@dataclass(slots=True)
-class HealthIndex:
+class HealthIndex(msgspec.Struct):
     """Reports by what identifies their devices, so that each device looks at few of them."""
 
-    reports: dict[str, DeviceHealth] = field(default_factory=dict)
-    _entries: dict[str, dict[tuple[str, int], Entry]] = field(
+    reports: dict[str, DeviceHealth] = msgspec.field(default_factory=dict)
+    _entries: dict[str, dict[tuple[str, int], Entry]] = msgspec.field(
         default_factory=lambda: defaultdict(dict)
     )
 

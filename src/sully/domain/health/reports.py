@@ -7,8 +7,9 @@ more, and what has expired does not count, whatever the object still contains.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+import msgspec
 
 from sully.api.sully.types import (
     CRITICAL,
@@ -31,8 +32,7 @@ _ORDER = (HEALTHY, DEGRADED, UNKNOWN, UNHEALTHY)
 """What is known to be bad weighs more than what is not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(msgspec.Struct, frozen=True):
     """The health of a device according to one report."""
 
     status: str

@@ -9,10 +9,11 @@ repetition does not set it again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+import msgspec
 from msgspec.structs import replace
 
 from sully.api.sully.health import REASONS_MAX, REPORTED_MAX
@@ -78,10 +79,9 @@ def apply(
     return (None if after.devices == before.devices else after), results
 
 
-@dataclass(slots=True)
-class _Ledger:
+class _Ledger(msgspec.Struct):
     now: datetime
-    devices: list[ReportedDevice] = field(default_factory=list)
+    devices: list[ReportedDevice] = msgspec.field(default_factory=list)
 
     @classmethod
     def of(cls, spec: DeviceHealthSpec, now: datetime) -> _Ledger:

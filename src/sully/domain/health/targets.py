@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import msgspec
+
 from sully.api.sully.types import DeviceHealth, ReportedDevice
 from sully.domain.devices.identity import normal_pci
 from sully.domain.health.matching import Identity
@@ -83,8 +85,7 @@ def find(
     return merged[0]
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(msgspec.Struct, frozen=True):
     uuids: frozenset[str]
     pci_addresses: frozenset[str]
     index: int | None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
+import msgspec
 from msgspec.structs import replace
 
 from sully.api.cluster.types import (
@@ -37,8 +37,7 @@ class Change(Protocol):
         """Apply it; return the placements that may change."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaintCluster:
+class TaintCluster(msgspec.Struct, frozen=True):
     """Add a taint to a cluster; without a time it is added at the time of the change."""
 
     cluster: str
@@ -51,8 +50,7 @@ class TaintCluster:
         return _retaint(fleet, self.cluster, lambda taints: (*taints, taint))
 
 
-@dataclass(frozen=True, slots=True)
-class UntaintCluster:
+class UntaintCluster(msgspec.Struct, frozen=True):
     """Remove all taints of a key from a cluster."""
 
     cluster: str
@@ -69,8 +67,7 @@ class UntaintCluster:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SilenceClusters:
+class SilenceClusters(msgspec.Struct, frozen=True):
     """Make all clusters with some labels unreachable."""
 
     selector: Selector
@@ -89,8 +86,7 @@ class SilenceClusters:
         return affected
 
 
-@dataclass(frozen=True, slots=True)
-class DropCluster:
+class DropCluster(msgspec.Struct, frozen=True):
     """Delete a cluster."""
 
     cluster: str
@@ -102,8 +98,7 @@ class DropCluster:
         return fleet.remove_cluster(_find(fleet, self.cluster).metadata.name)
 
 
-@dataclass(frozen=True, slots=True)
-class LabelCluster:
+class LabelCluster(msgspec.Struct, frozen=True):
     """Set a label of a cluster; None removes it."""
 
     cluster: str
@@ -125,8 +120,7 @@ class LabelCluster:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class PutObject:
+class PutObject(msgspec.Struct, frozen=True):
     """Create or update a cluster, a set, a binding or a placement."""
 
     obj: ManagedCluster | ManagedClusterSet | ManagedClusterSetBinding | Placement
@@ -146,8 +140,7 @@ class PutObject:
                 return fleet.put_placement(self.obj)
 
 
-@dataclass(frozen=True, slots=True)
-class DropPlacement:
+class DropPlacement(msgspec.Struct, frozen=True):
     """Delete a placement."""
 
     key: PlacementKey
@@ -159,8 +152,7 @@ class DropPlacement:
         return fleet.remove_placement(self.key)
 
 
-@dataclass(frozen=True, slots=True)
-class DropSet:
+class DropSet(msgspec.Struct, frozen=True):
     """Delete a set; its clusters remain."""
 
     name: str
@@ -172,8 +164,7 @@ class DropSet:
         return fleet.remove_set(self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class DropBinding:
+class DropBinding(msgspec.Struct, frozen=True):
     """Delete the binding of a set to a namespace."""
 
     key: tuple[str, str]

@@ -38,8 +38,7 @@ NO_SPENDING = Spending(0)
 """For predicates without expressions."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mismatch:
+class Mismatch(msgspec.Struct, frozen=True):
     """Why a predicate does not match a cluster: which one, which part of it, and its text."""
 
     index: int

@@ -8,9 +8,10 @@ clusters alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
+
+import msgspec
 
 from sully.api.cluster.types import (
     AddOnScore,
@@ -29,8 +30,7 @@ _RESOURCES = {"ResourceAllocatableCPU": "cpu", "ResourceAllocatableMemory": "mem
 _DEFAULTS = {BALANCE: 1, STEADY: 1}
 
 
-@dataclass(frozen=True, slots=True)
-class Prioritizer:
+class Prioritizer(msgspec.Struct, frozen=True):
     """One score that counts, under the name that results carry."""
 
     kind: Literal["Balance", "Steady", "Resource", "AddOn"]
@@ -108,8 +108,7 @@ def resource_score(amount: float, least: float, most: float) -> int:
     return int(((amount - least) / (most - least) - 0.5) * 2.0 * MOST)
 
 
-@dataclass(frozen=True, slots=True)
-class AddOnResult:
+class AddOnResult(msgspec.Struct, frozen=True):
     """The score of a cluster from an add-on; an expired score is 0."""
 
     value: int = 0

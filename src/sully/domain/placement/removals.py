@@ -9,14 +9,14 @@ it is removed from, until it is healthy again. The bucket is a value: `grant` re
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+import msgspec
 
 _MINUTE = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class RemovalBucket:
+class RemovalBucket(msgspec.Struct, frozen=True):
     """The remaining budget at a time; a new one is full."""
 
     per_minute: int
@@ -40,8 +40,7 @@ class RemovalBucket:
         return self.at + timedelta(microseconds=int(missing * 1_000_000) + 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(msgspec.Struct, frozen=True):
     """Which clusters may be removed now, which must wait, and until when."""
 
     granted: tuple[str, ...]

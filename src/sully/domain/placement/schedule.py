@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property, partial
 
+import msgspec
+
 from sully.api.cluster.types import Placement, Toleration
 from sully.domain.placement.candidates import Candidate
 from sully.domain.placement.options import OCM, PlacementOptions
@@ -90,20 +92,19 @@ class Inputs:
     """What evaluating expressions may cost; beyond it, CostBudgetExceededError is raised."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Trace:
+class Trace(msgspec.Struct, kw_only=True):
     """A pass with all its stages; a stage that was not reached is None."""
 
     status: Status = SUCCESS
     qualified: list[Candidate] | None = None
-    verdicts: dict[str, TaintVerdict] = field(default_factory=dict)
-    held: set[str] = field(default_factory=set)
+    verdicts: dict[str, TaintVerdict] = msgspec.field(default_factory=dict)
+    held: set[str] = msgspec.field(default_factory=set)
     feasible: list[Candidate] | None = None
-    scores: list[tuple[Prioritizer, dict[str, int]]] = field(default_factory=list)
-    totals: dict[str, int] = field(default_factory=dict)
-    ranked: list[str] = field(default_factory=list)
+    scores: list[tuple[Prioritizer, dict[str, int]]] = msgspec.field(default_factory=list)
+    totals: dict[str, int] = msgspec.field(default_factory=dict)
+    ranked: list[str] = msgspec.field(default_factory=list)
     """Feasible clusters, the best first."""
-    selected: list[str] = field(default_factory=list)
+    selected: list[str] = msgspec.field(default_factory=list)
     unscheduled: int = 0
     requeue_at: datetime | None = None
 

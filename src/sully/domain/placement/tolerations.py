@@ -8,9 +8,10 @@ be new to the placement and one that it already has, because `NoSelectIfNew` dis
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
+
+import msgspec
 
 from sully.api.cluster.types import (
     HEALTH_KEYS,
@@ -92,8 +93,7 @@ def _microseconds(seconds: int, *, exact: bool) -> int:
     return nanos // 1000
 
 
-@dataclass(frozen=True, slots=True)
-class TaintVerdict:
+class TaintVerdict(msgspec.Struct, frozen=True):
     """The effect of the taints of a cluster on a placement.
 
     `blocks` is the first taint that prevents the selection of a new cluster, `expels` the first
@@ -178,8 +178,7 @@ def _tolerated(
     return False, None
 
 
-@dataclass(frozen=True, slots=True)
-class TaintFinding:
+class TaintFinding(msgspec.Struct, frozen=True):
     """One taint for explanations: tolerated by what and until when, or the closest toleration."""
 
     taint: Taint

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from heapq import heapify, heappop, heappush
 
+import msgspec
 from msgspec.structs import replace
 
 from sully.domain.placement.changes import Change
@@ -35,8 +35,7 @@ _PATIENCE = 10
 """How often a placement that changes with every pass is delayed before it is ignored."""
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(msgspec.Struct, frozen=True):
     """What one placement loses and gets at one time."""
 
     at: datetime
@@ -45,8 +44,7 @@ class Move:
     joined: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True):
     """The clusters of a placement now and after the simulation."""
 
     placement: PlacementKey
@@ -65,8 +63,7 @@ class Difference:
         return tuple(sorted(set(self.after) - set(self.before)))
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
+class Forecast(msgspec.Struct, frozen=True):
     """What would happen, in order of time, and which placements would change."""
 
     moves: tuple[Move, ...]

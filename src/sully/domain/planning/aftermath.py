@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from sully.domain.scheduling.objects import Pod
 
 
-@dataclass(frozen=True, slots=True)
-class Aftermath:
+class Aftermath(msgspec.Struct, frozen=True):
     """The replacements of evicted pods."""
 
     running: int = 0

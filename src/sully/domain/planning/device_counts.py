@@ -8,8 +8,9 @@ prevents scheduling, it is not allocated, and its pool makes it available
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+import msgspec
 
 from sully.api.resource.types import DeviceClass
 from sully.domain.devices.device import EffectiveDevice
@@ -27,8 +28,7 @@ class CountedDevice(NamedTuple):
     """Whether it cannot be allocated although it is not in use."""
 
 
-@dataclass(slots=True)
-class DeviceCounts:
+class DeviceCounts(msgspec.Struct):
     """The devices of one class."""
 
     devices: int = 0
@@ -38,13 +38,13 @@ class DeviceCounts:
     free: int = 0
 
 
-@dataclass(slots=True)
-class DeviceCounter:
+class DeviceCounter(msgspec.Struct):
     """Counts devices by class; selectors are evaluated once for all devices with equal content."""
 
     classes: Mapping[str, DeviceClass]
-    _by_content: dict[Content, tuple[str, ...]] = field(default_factory=dict)
-    _budget: CostBudget = field(default_factory=CostBudget)
+    _by_content: dict[Content, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    budget: CostBudget = msgspec.field(default_factory=CostBudget)
+    """What expressions may cost; a class whose selectors cost more selects nothing."""
 
     def count(self, devices: Iterable[CountedDevice]) -> dict[str, DeviceCounts]:
         """Count devices; classes come in order of their names."""
@@ -71,7 +71,7 @@ class DeviceCounter:
 
     def _selects(self, name: str, content: Content) -> bool:
         try:
-            return matches(self.classes[name].spec.selectors, content, self._budget)
+            return matches(self.classes[name].spec.selectors, content, self.budget)
         except (SelectorError, CostBudgetExceededError):
             # The scheduler rejects such a request, so no device is allocated by this class.
             return False

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from typing import Any, Literal
@@ -342,8 +341,7 @@ def document(plan: Plan) -> dict[str, Any]:
     return {"kind": "Plan", **loops, **counts, **body}
 
 
-@dataclass(frozen=True, slots=True)
-class OwnerEvictions:
+class OwnerEvictions(msgspec.Struct, frozen=True):
     """The evictions of the pods of one owner."""
 
     namespace: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from sully.api.resource.types import (
     DeviceClass,
@@ -19,13 +20,12 @@ from sully.machinery.cel import CostBudget, CostBudgetExceededError
 Alternative = ExactDeviceRequest | DeviceSubRequest
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedDevices:
+class PublishedDevices(msgspec.Struct, frozen=True):
     """What selectors see at one time: classes, and the devices, equal ones once."""
 
     classes: Mapping[str, DeviceClass]
     contents: tuple[Content, ...]
-    _budget: CostBudget = field(default_factory=CostBudget)
+    _budget: CostBudget = msgspec.field(default_factory=CostBudget)
 
     def match(self, request: DeviceRequest) -> bool:
         """Report whether any device matches a request, or one of its alternatives."""

@@ -7,7 +7,8 @@ too. Taints of drivers and patches are not removed.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from sully.api.resource.types import DeviceTaintRule, DeviceTaintSelector
 from sully.domain.devices.device import EffectiveDevice
@@ -21,16 +22,14 @@ ANY_NAME = "/any/"
 it."""
 
 
-@dataclass(frozen=True, slots=True)
-class RemainingTaint:
+class RemainingTaint(msgspec.Struct, frozen=True):
     """A taint on a selected device that deleting rules does not remove."""
 
     device: str
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
-class TaintRemoval:
+class TaintRemoval(msgspec.Struct, frozen=True):
     """The rules to delete, and the taints that would remain."""
 
     rules: tuple[DeviceTaintRule, ...]

@@ -6,7 +6,7 @@ typo is reported before anything is sent.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from sully.domain.devices.taints import EFFECTS
 
@@ -22,8 +22,7 @@ class TaintEffectError(TaintSyntaxError):
     """A taint without an effect, or with one that does not exist."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaintToAdd:
+class TaintToAdd(msgspec.Struct, frozen=True):
     """A taint to set."""
 
     key: str
@@ -36,8 +35,7 @@ class TaintToAdd:
         return f"{self.key}{value}:{self.effect}"
 
 
-@dataclass(frozen=True, slots=True)
-class TaintToRemove:
+class TaintToRemove(msgspec.Struct, frozen=True):
     """Taints to remove: all with a key, or those with one effect."""
 
     key: str

@@ -7,8 +7,9 @@ those of Kubernetes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from sully.domain.quota.evaluators import Evaluator
 from sully.domain.quota.pods import REQUESTS, Usage
@@ -20,15 +21,13 @@ Obj = dict[str, Any]
 _ZERO = Quantity.of(0)
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(msgspec.Struct, frozen=True):
     """Why a write must not happen."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Charge:
+class Charge(msgspec.Struct, frozen=True):
     """`status.used` of a quota after the write."""
 
     name: str

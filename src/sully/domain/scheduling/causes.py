@@ -7,19 +7,18 @@ Kubernetes words it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from sully.domain.allocation.verdicts import FailureCause, Unresolved
 from sully.domain.scheduling.volumes import Provisioning, VolumeProblem
 
 
-@dataclass(frozen=True, slots=True)
-class NoNodes:
+class NoNodes(msgspec.Struct, frozen=True):
     """The cluster has no nodes."""
 
 
-@dataclass(frozen=True, slots=True)
-class NodesRejected:
+class NodesRejected(msgspec.Struct, frozen=True):
     """Every node rejected the pod."""
 
     nodes: int
@@ -32,22 +31,19 @@ class NodesRejected:
     """A claim that no node of the pod can use loses its devices."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnsupportedField:
+class UnsupportedField(msgspec.Struct, frozen=True):
     """The pod sets a field that this scheduler does not evaluate."""
 
     field: str
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimInProgress:
+class ClaimInProgress(msgspec.Struct, frozen=True):
     """A claim of the pod is being allocated for another pod."""
 
     claim: str
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimTainted:
+class ClaimTainted(msgspec.Struct, frozen=True):
     """A claim of the pod holds a device from which the pod would be evicted immediately."""
 
     claim: str
@@ -56,8 +52,7 @@ class ClaimTainted:
 PreFilterReason = UnsupportedField | ClaimInProgress | ClaimTainted | Unresolved | VolumeProblem
 
 
-@dataclass(frozen=True, slots=True)
-class NotReadable:
+class NotReadable(msgspec.Struct, frozen=True):
     """Objects that decide as well, and that could not be listed."""
 
     plural: str
@@ -67,8 +62,7 @@ Unknown = Provisioning | NotReadable | UnsupportedField
 """What decides about a pod as well, and cannot be evaluated here."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodRejected:
+class PodRejected(msgspec.Struct, frozen=True):
     """The pod itself is the reason, so no node was evaluated."""
 
     nodes: int
@@ -76,16 +70,14 @@ class PodRejected:
     never_preempts: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LeftoverClaim:
+class LeftoverClaim(msgspec.Struct, frozen=True):
     """A claim for extended resources is left over from an earlier attempt and gets deleted."""
 
     nodes: int
     never_preempts: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class FilterFailed:
+class FilterFailed(msgspec.Struct, frozen=True):
     """A request, a class or a pool is invalid; the attempt ends for all nodes."""
 
     error: str
@@ -93,15 +85,13 @@ class FilterFailed:
     """What the attempt failed on, if that is known."""
 
 
-@dataclass(frozen=True, slots=True)
-class PreBindFailed:
+class PreBindFailed(msgspec.Struct, frozen=True):
     """The claims of the pod could not be written, or their devices did not become ready."""
 
     error: str
 
 
-@dataclass(frozen=True, slots=True)
-class BindingRejected:
+class BindingRejected(msgspec.Struct, frozen=True):
     """The API server rejected the binding."""
 
     error: str

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 import msgspec
@@ -35,8 +34,7 @@ UNSCHEDULABLE: Final = "Unschedulable"
 ERROR: Final = "SchedulerError"
 
 
-@dataclass(frozen=True, slots=True)
-class FitError:
+class FitError(msgspec.Struct, frozen=True):
     """No node fits a pod."""
 
     cause: Cause | None

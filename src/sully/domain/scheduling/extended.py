@@ -9,9 +9,10 @@ requests provides which resource of which container.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
+
+import msgspec
 
 from sully.api.resource.types import (
     DeviceClaim,
@@ -84,8 +85,7 @@ def _created(device_class: DeviceClass) -> datetime:
     return device_class.metadata.creation_timestamp or _EPOCH
 
 
-@dataclass(frozen=True, slots=True)
-class Mapped:
+class Mapped(msgspec.Struct, frozen=True):
     """A resource of a container, and the request of the claim that stands for it."""
 
     container: str
@@ -93,8 +93,7 @@ class Mapped:
     request: str
 
 
-@dataclass(frozen=True, slots=True)
-class Extension:
+class Extension(msgspec.Struct, frozen=True):
     """The claim that a pod gets for its extended resources, not yet written."""
 
     claim: ResourceClaim
@@ -148,8 +147,7 @@ def generated_name(claim: ResourceClaim, suffix: str) -> str:
     return f"{claim.metadata.generate_name[:_LONGEST_BASE]}{suffix}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Container:
+class _Container(msgspec.Struct, frozen=True):
     index: int
     name: str
     requests: Mapping[str, str]

@@ -7,7 +7,6 @@ pods have are evaluated by the filters in `PodConstraints`, which constraints.py
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -39,8 +38,7 @@ class Rejection(msgspec.Struct, frozen=True):
     """Further events after which the node may fit."""
 
 
-@dataclass(slots=True)
-class NodeInfo:
+class NodeInfo(msgspec.Struct):
     """A node, and the resources that its pods leave."""
 
     node: Node
@@ -58,8 +56,7 @@ NodeFilter = Callable[[NodeInfo], Rejection | None]
 """Returns why a node does not fit one pod; None if it does."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodConstraints:
+class PodConstraints(msgspec.Struct, frozen=True):
     """Filters for one pod, in one state of the cluster."""
 
     before_resources: tuple[NodeFilter, ...] = ()

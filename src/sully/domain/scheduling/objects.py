@@ -12,7 +12,8 @@ from msgspec import field
 
 from sully.api.resource.types import NodeSelector
 from sully.domain.claims import pods
-from sully.machinery.meta import Wire, find_condition
+from sully.domain.workloads.revisions import HASH_LABEL
+from sully.machinery.meta import OwnerReference, Wire, find_condition
 
 SCHEDULERS: Final = frozenset(("default-scheduler", "sully"))
 """The values of `schedulerName` whose pods are ours."""
@@ -191,6 +192,26 @@ class Pod(pods.Pod, frozen=True, kw_only=True):
     def gated(self) -> bool:
         """Report whether it has scheduling gates."""
         return self.asks_for() and not self.is_terminating and bool(self.spec.scheduling_gates)
+
+    @property
+    def owner(self) -> OwnerReference | None:
+        """Return the reference to its controller, if it has one."""
+        return self.metadata.controller()
+
+    @property
+    def owner_text(self) -> str:
+        """Return kind and name of its controller, or of itself if it has none."""
+        owner = self.owner
+        return f"Pod/{self.metadata.name}" if owner is None else f"{owner.kind}/{owner.name}"
+
+    @property
+    def workload_text(self) -> str:
+        """Return kind and name of its owner, for the pod of a Deployment that Deployment."""
+        owner, hash_ = self.owner, self.metadata.labels.get(HASH_LABEL, "")
+        if owner is None or owner.kind != "ReplicaSet" or not hash_:
+            return self.owner_text
+        name = owner.name.removesuffix(f"-{hash_}")
+        return f"Deployment/{name}" if name != owner.name else self.owner_text
 
     def asks_for(self, schedulers: frozenset[str] = SCHEDULERS) -> bool:
         """Report whether one of these schedulers has to schedule it."""

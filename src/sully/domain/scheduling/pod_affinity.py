@@ -7,8 +7,9 @@ with affinity to itself may be the first of its kind.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from sully.domain.scheduling.cluster_events import ClusterEvent
 from sully.domain.scheduling.filters import NodeFilter, NodeInfo, Rejection
@@ -40,8 +41,7 @@ Topology = tuple[str, str]
 """A topology key and a value of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class AffinityTerm:
+class AffinityTerm(msgspec.Struct, frozen=True):
     """A term of the (anti-)affinity of a pod."""
 
     topology_key: str

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from sully.domain.scheduling.objects import Pod
 from sully.machinery.labels import NOTHING, Selector, SelectorError, from_object
 
 
-@dataclass(frozen=True, slots=True)
-class PodSelector:
+class PodSelector(msgspec.Struct, frozen=True):
     """Pods with some labels in some namespaces."""
 
     selector: Selector
@@ -26,8 +26,7 @@ class PodSelector:
         return self.selector.matches(metadata.labels)
 
 
-@dataclass(frozen=True, slots=True)
-class PodMatcher:
+class PodMatcher(msgspec.Struct, frozen=True):
     """Pods that all of some selectors select."""
 
     selectors: tuple[PodSelector, ...]

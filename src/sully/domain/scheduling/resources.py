@@ -6,8 +6,9 @@ Amounts are whole numbers of nano units, so that sums are exact.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from sully.api.core.pods.aggregate import POD_LEVEL, container_requests
 from sully.domain.scheduling.objects import Pod
@@ -82,13 +83,12 @@ def _provided_by_devices(pod: Pod) -> Iterator[str]:
             yield mapping.resource_name
 
 
-@dataclass(slots=True)
-class NodeResources:
+class NodeResources(msgspec.Struct):
     """The allocatable resources of a node, and what its pods request."""
 
-    allocatable: Amounts = field(default_factory=dict)
-    used: dict[str, int] = field(default_factory=dict)
-    counted: dict[str, int] = field(default_factory=dict)
+    allocatable: Amounts = msgspec.field(default_factory=dict)
+    used: dict[str, int] = msgspec.field(default_factory=dict)
+    counted: dict[str, int] = msgspec.field(default_factory=dict)
     """Like `used` for cpu and memory, but no pod counts as nothing."""
     pods: int = 0
 
@@ -111,8 +111,7 @@ class NodeResources:
         return load // resources if resources else _FULL
 
 
-@dataclass(frozen=True, slots=True)
-class Shortage:
+class Shortage(msgspec.Struct, frozen=True):
     """A resource that a node has too little of."""
 
     text: str

@@ -7,8 +7,9 @@ domain by no more than `maxSkew`. Other constraints only influence which node is
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from sully.domain.scheduling.cluster_events import ClusterEvent
 from sully.domain.scheduling.filters import NodeFilter, NodeInfo, Rejection, chooses, untolerated
@@ -31,8 +32,7 @@ _SKEWED: Final = Rejection((SKEWED,), preemptible=True, retry_on=_RETRY_ON)
 _NO_LABEL: Final = Rejection((NO_LABEL,))
 
 
-@dataclass(frozen=True, slots=True)
-class SpreadConstraint:
+class SpreadConstraint(msgspec.Struct, frozen=True):
     """A constraint with its defaults."""
 
     topology_key: str

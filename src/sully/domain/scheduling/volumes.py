@@ -8,7 +8,6 @@ is bound. Limits on the number of volumes per node and the capacity of storage a
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Final, Protocol
 
@@ -75,8 +74,7 @@ class VolumeState(Enum):
     VOLUME_NOT_FOUND = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class VolumeProblem:
+class VolumeProblem(msgspec.Struct, frozen=True):
     """A volume that prevents scheduling on all nodes."""
 
     state: VolumeState
@@ -86,16 +84,14 @@ class VolumeProblem:
     """The pod of a claim that is not owned, or the volume of a claim that is lost."""
 
 
-@dataclass(frozen=True, slots=True)
-class Provisioning:
+class Provisioning(msgspec.Struct, frozen=True):
     """A volume that has to be provisioned; whether and where that succeeds is not known."""
 
     claim: str
     provisioner: str
 
 
-@dataclass(frozen=True, slots=True)
-class PodVolumes:
+class PodVolumes(msgspec.Struct, frozen=True):
     """The volumes of a pod that decide where it runs."""
 
     bound: tuple[PersistentVolume, ...] = ()

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 DRIVER = "gpu.sully.dev"
 """The driver that publishes the devices, and the class that picks them."""
 SIMULATED = "sully.dev/simulated"
@@ -23,8 +25,7 @@ MOST_DEVICES = 512
 _NAME = re.compile(r"(.+)-(\d{4,})")
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
+class Model(msgspec.Struct, frozen=True):
     """A kind of machine, called after its devices."""
 
     name: str
@@ -77,8 +78,7 @@ class Fleet:
         return None if taint is None else dict(taint)
 
 
-@dataclass(frozen=True, slots=True)
-class PodDelays:
+class PodDelays(msgspec.Struct, frozen=True):
     """How long pods take to start and to stop, in seconds."""
 
     start: float = 0.5

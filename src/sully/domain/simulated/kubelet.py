@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import msgspec
+
 from sully.domain.simulated.fleet import PodDelays
 from sully.domain.simulated.pods import Pod
 
@@ -28,25 +30,21 @@ class Seen:
     terminating_since: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Rest:
+class Rest(msgspec.Struct, frozen=True):
     """Nothing to do until something happens."""
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(msgspec.Struct, frozen=True):
     """Nothing to do before this time."""
 
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Create:
+class Create(msgspec.Struct, frozen=True):
     """Report that the containers are being created."""
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(msgspec.Struct, frozen=True):
     """Report that the containers run."""
 
 
@@ -55,16 +53,14 @@ class Judge:
     """Report whether the pod is ready, because a gate opened or closed."""
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(msgspec.Struct, frozen=True):
     """Report that the containers have ended; a terminating pod is then removed."""
 
     code: int
     remove: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Remove:
+class Remove(msgspec.Struct, frozen=True):
     """Nothing of the pod is left on the machine: remove it from the server."""
 
 

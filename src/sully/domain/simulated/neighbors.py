@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from sully.domain.simulated.fleet import SIMULATED, Fleet
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbors:
+class Neighbors(msgspec.Struct, frozen=True):
     """The nodes of a cluster that are not simulated."""
 
     names: tuple[str, ...]

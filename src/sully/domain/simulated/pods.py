@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+import msgspec
 from msgspec import field
 
 from sully.domain.claims import pods
@@ -19,8 +19,7 @@ _EXIT = re.compile(r"(\d{1,3})@(\d{1,6}(?:\.\d{1,3})?)(ms|s|m|h)")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-@dataclass(frozen=True, slots=True)
-class Exit:
+class Exit(msgspec.Struct, frozen=True):
     """How a pod ends by itself."""
 
     code: int

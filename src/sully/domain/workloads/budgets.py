@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import msgspec
 from msgspec.structs import replace
 
 from sully.domain.scheduling.objects import Pod
@@ -20,8 +20,7 @@ TARGET = "DisruptionTarget"
 _BY_NODE = "TerminationByKubelet"
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(msgspec.Struct, frozen=True):
     """The controller of pods, and its number of replicas."""
 
     uid: str
@@ -35,8 +34,7 @@ class UnknownControllerError(Exception):
     """The size of a group is unknown, because an unknown controller decides about it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(msgspec.Struct, frozen=True):
     """How many pods a budget is reckoned from, and how many of them must be healthy."""
 
     expected: int
@@ -75,8 +73,7 @@ def _expected(pods: Sequence[Pod], scale: FindScale) -> tuple[int, tuple[str, ..
     return sum(sizes.values()), tuple(unmanaged)
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
+class Count(msgspec.Struct, frozen=True):
     """The pods of a budget at one moment."""
 
     healthy: int

@@ -7,7 +7,6 @@ the update strategy allows a second pod on the node.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -88,8 +87,7 @@ class DaemonSet(Workload, frozen=True, kw_only=True):
         return str(surge or 0).rstrip("%").lstrip("0") != ""
 
 
-@dataclass(frozen=True, slots=True)
-class Suitability:
+class Suitability(msgspec.Struct, frozen=True):
     """Whether a node gets a pod, and whether a pod that it has stays."""
 
     run: bool
@@ -122,8 +120,7 @@ def node_of(pod: Pod) -> str:
 # -- the controller -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class DaemonSync:
+class DaemonSync(msgspec.Struct, frozen=True):
     """The next step of a DaemonSet."""
 
     status: DaemonSetStatus

@@ -6,9 +6,10 @@ What is there is job_tracking.py; when a failed pod is replaced is job_failures.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
+
+import msgspec
 
 from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.job_failures import (
@@ -25,12 +26,11 @@ BURST: Final = 500
 """How many pods one sync creates or deletes at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewPod:
+class NewPod(msgspec.Struct, frozen=True):
     """A pod to create."""
 
     index: int | None = None
-    annotations: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 def surplus_pods(ctx: JobPods, count: int) -> list[Pod]:

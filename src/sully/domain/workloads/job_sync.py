@@ -7,10 +7,10 @@ created and deleted job_pods.py, how failures count job_failures.py.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from sully.api.batch.indexes import format_indexes, parse_indexes
@@ -48,8 +48,7 @@ _MESSAGES: Final[Mapping[JobEnd, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class JobSync:
+class JobSync(msgspec.Struct, frozen=True):
     """The next step of a Job."""
 
     status: JobStatus

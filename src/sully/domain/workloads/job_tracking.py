@@ -8,9 +8,9 @@ failures count is job_failures.py.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import msgspec
 from msgspec.structs import replace
 
 from sully.api.batch.indexes import format_indexes, parse_indexes
@@ -25,8 +25,7 @@ from sully.domain.workloads.job_failures import (
 from sully.domain.workloads.jobs import Action, Job, JobStatus, UncountedPods
 
 
-@dataclass(slots=True)
-class JobPods:
+class JobPods(msgspec.Struct):
     """The pods of a Job, and what is counted of them."""
 
     job: Job

@@ -9,7 +9,6 @@ who owns whom is in controllers/garbagecollection.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
 from typing import Any, Literal
@@ -108,20 +107,17 @@ class Standing(Enum):
     """There is no such object, or another one has its name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Keep:
+class Keep(msgspec.Struct, frozen=True):
     """Someone still owns the object."""
 
 
-@dataclass(frozen=True, slots=True)
-class Disown:
+class Disown(msgspec.Struct, frozen=True):
     """Another owner exists, but these are deleted or wait for the object."""
 
     owners: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Collect:
+class Collect(msgspec.Struct, frozen=True):
     """Nobody owns the object any more: delete it."""
 
     policy: Policy

@@ -8,7 +8,6 @@ nothing happens as long as one of them is not, or is terminating. Plans and the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from typing import Any
@@ -148,8 +147,7 @@ def ordinal_of(name: str) -> int | None:
 # -- the controller -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class SetSync:
+class SetSync(msgspec.Struct, frozen=True):
     """The next step of a StatefulSet."""
 
     status: StatefulSetStatus

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from math import ceil
 from typing import Final
+
+import msgspec
 
 from sully.api.resource.types import DeviceTaintRule, DeviceToleration, ResourceClaimSpec
 from sully.client.transport import Key
@@ -39,8 +40,7 @@ _LIKELY: Final = (
 """What says most comes first, where a pod has several claims."""
 
 
-@dataclass(frozen=True, slots=True)
-class RuleLoop:
+class RuleLoop(msgspec.Struct, frozen=True):
     """A loop, the rule that it is due to, and why pods are evicted again."""
 
     loop: RunningLoop

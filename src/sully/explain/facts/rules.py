@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+import msgspec
 from msgspec.structs import replace
 
 from sully.api.resource.types import DeviceTaintRule
@@ -42,8 +42,7 @@ _MAX_ROWS: Final = 50
 _DONE: Final = ("PodsTerminating", "Completed", "AllPodsTolerate", "NoPodsAffected")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class AffectedPod:
+class AffectedPod(msgspec.Struct, frozen=True, order=True):
     """A pod that a rule evicts; due when it is evicted, or when its grace period ends."""
 
     due: datetime

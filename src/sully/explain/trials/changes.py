@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+import msgspec
+
 from sully.domain.scheduling.diagnosis import Diagnosis, Taint
 from sully.domain.scheduling.objects import NodeTaint
 
@@ -16,8 +18,7 @@ RequestName = tuple[str, str]
 """A claim, as `namespace/name`, and a request of it, as `name` or `name/alternative`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeObstacles:
+class NodeObstacles(msgspec.Struct, frozen=True, kw_only=True):
     """What prevents scheduling of a pod to a node, devices aside, and can be changed."""
 
     node: str

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
+import msgspec
 from msgspec.structs import replace
 
 from sully.api.cluster.types import (
@@ -33,8 +33,7 @@ _PARTS: tuple[Part, ...] = ("labels", "claims", "expression")
 """Of a predicate, what is easiest to change first."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlacementTrials:
+class PlacementTrials(msgspec.Struct, frozen=True):
     """A placement, how to decide on it once more, and the sets that it may use."""
 
     placement: Placement

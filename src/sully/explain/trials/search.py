@@ -8,8 +8,10 @@ little of it as is enough. To ask one node costs little; to ask all is done only
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, TypeVar
+
+import msgspec
 
 from sully.domain.scheduling.diagnosis import Diagnosis, RequestAccount, Taint
 from sully.domain.tolerations import taint_text
@@ -54,8 +56,7 @@ def remaining(diagnosis: Diagnosis, what_if: WhatIf) -> tuple[str, Diagnosis] | 
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Search:
+class _Search(msgspec.Struct, frozen=True):
     what_if: WhatIf
 
     def on_fitting_nodes(self, diagnosis: Diagnosis) -> list[Solution]:

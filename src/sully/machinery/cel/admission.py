@@ -8,9 +8,10 @@ evaluated when they are used.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
+
+import msgspec
 
 from sully.machinery.cel import temporal, types
 from sully.machinery.cel.authorizer import (
@@ -106,12 +107,11 @@ def _library() -> Library:
     return merge((kubernetes_library(), authorizations()))
 
 
-@dataclass(frozen=True, slots=True)
-class Expressions:
+class Expressions(msgspec.Struct, frozen=True):
     """Compiles the expressions of one policy, one after the other: variables build on variables."""
 
     has_params: bool
-    variables: dict[str, Type] = field(default_factory=dict)
+    variables: dict[str, Type] = msgspec.field(default_factory=dict)
 
     def compile(
         self, expression: str, *results: Type, authorizer: bool = True, composed: bool = True
@@ -174,8 +174,7 @@ def namespace_input(namespace: Mapping[str, Any] | None) -> dict[str, Any] | Non
     return {"metadata": metadata, "spec": namespace.get("spec") or {}, "status": status}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyInput:
+class PolicyInput(msgspec.Struct, frozen=True, kw_only=True):
     """A write as the expressions of one policy see it."""
 
     obj: Mapping[str, Any] | None

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
+import msgspec
+
 from sully.machinery.cel import types
 from sully.machinery.cel.declarations import Library, library
 from sully.machinery.cel.values import register
@@ -67,8 +69,7 @@ class Authorizer:
         return GroupCheck(self.authorize, replace(self.check, group=group))
 
 
-@dataclass(frozen=True, slots=True)
-class PathCheck:
+class PathCheck(msgspec.Struct, frozen=True):
     """A check of a path."""
 
     authorize: Authorize
@@ -79,8 +80,7 @@ class PathCheck:
         return self.authorize(replace(self.check, verb=verb))
 
 
-@dataclass(frozen=True, slots=True)
-class GroupCheck:
+class GroupCheck(msgspec.Struct, frozen=True):
     """A check of a group, which needs a resource."""
 
     authorize: Authorize
@@ -91,8 +91,7 @@ class GroupCheck:
         return ResourceCheck(self.authorize, replace(self.check, resource=resource))
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceCheck:
+class ResourceCheck(msgspec.Struct, frozen=True):
     """A check of a resource."""
 
     authorize: Authorize

@@ -8,8 +8,9 @@ run unchecked. Texts and places of the errors are those of cel-go.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final, Protocol
+
+import msgspec
 
 from sully.machinery.cel import types
 from sully.machinery.cel.declarations import Library, Overload
@@ -55,23 +56,20 @@ class Declarations(Protocol):
         """Report whether all elements of a literal must have one type."""
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(msgspec.Struct, frozen=True):
     """A node that reads a variable; `local` ones belong to a loop or a binding."""
 
     name: str
     local: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(msgspec.Struct, frozen=True):
     """A node that names a type."""
 
     value: Type
 
 
-@dataclass(frozen=True, slots=True)
-class Resolution:
+class Resolution(msgspec.Struct, frozen=True):
     """The overloads that a call may mean, and whether its target is an argument."""
 
     name: str
@@ -86,13 +84,12 @@ _OPTIONAL_SELECT: Final = "_?._"
 _LOGICAL: Final = ("_&&_", "_||_")
 
 
-@dataclass(slots=True)
-class Checked:
+class Checked(msgspec.Struct):
     """A tree with what the checker found out about it."""
 
     root: Node
-    types: dict[Node, Type] = field(default_factory=dict)
-    references: dict[Node, Reference] = field(default_factory=dict)
+    types: dict[Node, Type] = msgspec.field(default_factory=dict)
+    references: dict[Node, Reference] = msgspec.field(default_factory=dict)
 
 
 def check(root: Node, env: Declarations, *, lenient: bool = False) -> tuple[Checked, list[Issue]]:
@@ -119,6 +116,7 @@ class _Checker:
     def __init__(self, env: Declarations, lenient: bool) -> None:
         self._env = env
         self._lenient = lenient
+        self._mixed = False
         self._scopes: list[dict[str, Type]] = []
         self.unifier = Unifier()
         self.types: dict[Node, Type] = {}
@@ -231,7 +229,9 @@ class _Checker:
         if node.function == _OPTIONAL_SELECT:
             return self._optional_select(node)
         for arg in node.args:
+            self._mixed = node.function == "format" and isinstance(arg, ListNode)
             self.visit(arg)
+        self._mixed = False
         functions = self._env.library.functions
         if node.target is not None:
             qualified = qualified_name(node.target)
@@ -326,8 +326,12 @@ class _Checker:
 
     def _list(self, node: ListNode) -> Type:
         element: Type | None = None
+        # Only the values of `format` may have different types.
+        mixed, self._mixed = self._mixed, False
         for index, item in enumerate(node.elements):
             current = self._element(item, optional=index in node.optional)
+            if mixed and element is not None and not self.unifier.assignable(element, current):
+                element = types.DYN
             element = self._join(item, element, current)
         return types.list_of(element or self.unifier.fresh())
 

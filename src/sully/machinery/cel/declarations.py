@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import msgspec
+
 from sully.machinery.cel.types import PARAM, Type, parse_type
 
 Implementation = Callable[..., Any]
@@ -19,8 +21,7 @@ _SIGNATURE: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Overload:
+class Overload(msgspec.Struct, frozen=True, eq=False):
     """One way to call a function."""
 
     id: str
@@ -45,12 +46,11 @@ class Shape:
     named: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Library:
+class Library(msgspec.Struct, frozen=True):
     """Functions under their names, and constants such as the names of types."""
 
     functions: Mapping[str, tuple[Overload, ...]]
-    constants: Mapping[str, Type] = field(default_factory=dict)
+    constants: Mapping[str, Type] = msgspec.field(default_factory=dict)
 
 
 def overload(identifier: str, signature: str, run: Implementation) -> tuple[str, Overload]:

@@ -16,6 +16,7 @@ from sully.machinery.cel.costs.estimate import estimate
 from sully.machinery.cel.costs.metering import Meter, metered
 from sully.machinery.cel.declarations import Library, Shape
 from sully.machinery.cel.errors import CompileError, EvaluationError, Issue, ProgramError, render
+from sully.machinery.cel.library.conversions import OF_TEXT
 from sully.machinery.cel.planner import Plan, plan
 from sully.machinery.cel.syntax.nodes import Call, Literal, Node
 from sully.machinery.cel.syntax.parser import MAX_DEPTH, parse
@@ -71,6 +72,7 @@ class Environment:
                 self._check_result(checked)
             if self.validated:
                 _check_patterns(checked)
+                _check_conversions(checked)
             return Program(expression, checked, estimate(checked, self.shapes), self.limit)
         except RecursionError:
             deep = Issue(-1, f"expression recursion limit exceeded: {MAX_DEPTH}")
@@ -116,6 +118,16 @@ def _check_patterns(checked: Checked) -> None:
                     regex.compiled(pattern.value)
                 except EvaluationError as error:
                     raise ProgramError(str(error)) from None
+
+
+def _check_conversions(checked: Checked) -> None:
+    """Reject literals that cannot be converted, which happens when the program is made."""
+    for node in checked.references:
+        kind = node.function if isinstance(node, Call) and len(node.args) == 1 else ""
+        convert = OF_TEXT.get(kind)
+        argument = node.args[0] if isinstance(node, Call) and node.args else None
+        if convert is not None and _is_invalid(argument, convert):
+            raise ProgramError(f"type conversion error from 'string' to '{kind}'")
 
 
 def _is_invalid(argument: Node | None, test: Callable[[str], object]) -> bool:

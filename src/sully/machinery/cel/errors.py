@@ -6,8 +6,9 @@ one block per problem, the offending line under it, and a caret under the column
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 LIMIT_TEXT: Final = "operation cancelled: actual cost limit exceeded"
 _WIDE_DOT: Final = "\uff0e"
@@ -56,8 +57,7 @@ def no_such_overload() -> EvaluationError:
     return EvaluationError("no such overload")
 
 
-@dataclass(frozen=True, slots=True)
-class Issue:
+class Issue(msgspec.Struct, frozen=True):
     """One problem at one place of the source, counted in characters; -1 is no place."""
 
     offset: int

@@ -5,8 +5,9 @@ every value has a type. `server.openapi` writes the same tables for clients.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from sully.machinery.schema import (
     JSON_TYPES,
@@ -52,11 +53,10 @@ def _everything(_: str) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaWriter:
+class SchemaWriter(msgspec.Struct, frozen=True):
     """Writes schemas; knows what tables cannot say."""
 
-    limits: Mapping[str, Obj] = field(default_factory=dict)
+    limits: Mapping[str, Obj] = msgspec.field(default_factory=dict)
     """Additional limits, by type or by type and field."""
     has: Callable[[str], bool] = _everything
     """Whether a field, named by type and field, is part of the schema."""

@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+import msgspec
+
 from sully.machinery.cel import types
 from sully.machinery.cel.environment import Program
 from sully.machinery.cel.errors import CompileError, CostLimitError, EvaluationError
@@ -53,14 +55,12 @@ class _ExhaustedError(Exception):
     """The budget is used up; the last error says so."""
 
 
-@dataclass(slots=True)
-class _Budget:
+class _Budget(msgspec.Struct):
     left: int
     on_loop: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(msgspec.Struct, frozen=True):
     """A compiled rule. error: why it could not be compiled, which definitions do not get past."""
 
     rule: Schema

@@ -1,8 +1,9 @@
 """The schema of one version of a custom resource, with all that a write does with it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from sully.machinery.customresources import validation
 from sully.machinery.customresources.defaulting import default, has_defaults
@@ -24,8 +25,7 @@ _NOT_CHECKED = (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CustomSchema:
+class CustomSchema(msgspec.Struct, frozen=True, eq=False):
     """What a version of a kind looks like.
 
     content: the schema without the fields that every object has. head: the table of those.

@@ -7,9 +7,9 @@ lastapplied.py helps clients that migrate from client-side apply.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from sully.machinery.errors import ApiError, BadRequest, Conflict
@@ -47,8 +47,7 @@ Conflicts = dict[Owner, Tree]
 BEFORE_FIRST_APPLY = "before-first-apply"
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(msgspec.Struct, frozen=True):
     """Outcome of an apply.
 
     `object` holds no decision of decoding yet: it may contain nulls where something became empty.
@@ -71,7 +70,7 @@ def apply(live: Obj | None, applied: Obj, write: Write, *, force: bool = False) 
         return _apply(live, applied, write, force=force)
     except ElementError as error:
         # The configuration was checked, so it is the stored object that cannot be walked.
-        who = _who(live or {}, write)
+        who = described(live or {}, write.api_version)
         raise ApiError(f"failed to create typed live object ({who}): {error}") from None
 
 
@@ -104,17 +103,17 @@ def _check(applied: Obj, write: Write) -> None:
         check(applied, write.schema)
     except TypedError as error:
         # Kubernetes answers with a plain 500, and so do we: clients know the text.
-        who = _who(applied, write)
+        who = described(applied, write.api_version)
         raise ApiError(f"failed to create typed patch object ({who}): {error}") from None
 
 
-def _who(obj: Obj, write: Write) -> str:
+def described(obj: Obj, api_version: str) -> str:
     """Name an object as Kubernetes does in these errors: namespace/name; group/version, Kind=…"""
     metadata = obj.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
-    group = "" if "/" in write.api_version else "/"
+    group = "" if "/" in api_version else "/"
     name = f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}"
-    return f"{name}; {group}{write.api_version}, Kind={obj.get('kind') or ''}"
+    return f"{name}; {group}{api_version}, Kind={obj.get('kind') or ''}"
 
 
 def _configure(old: Obj, applied: Obj, managed: Managed, write: Write) -> Obj:

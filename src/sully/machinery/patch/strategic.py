@@ -122,7 +122,8 @@ def _merge_value(original: Any, value: Any, field: Field | None, kind: Type | No
     if isinstance(value, list):
         if isinstance(original, list) and field is not None and field.merge:
             return _merge_list(original, value, field, kind)
-        return _plain_value(value)
+        # A list that is replaced is taken as it is, with directives and all.
+        return value if isinstance(original, list) else _plain_value(value)
     return value
 
 

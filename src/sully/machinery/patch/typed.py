@@ -6,8 +6,9 @@ a field that was added or removed counts with everything below it, and so does t
 struct itself; a changed value counts alone; an empty map or list counts as one value.
 """
 
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from sully.machinery.patch.fieldset import SELF, FieldSet, Tree, union
 from sully.machinery.patch.json_patch import same_json
@@ -17,8 +18,7 @@ from sully.machinery.schema import ObjectType
 Obj = dict[str, Any]
 
 
-@dataclass(slots=True)
-class Comparison:
+class Comparison(msgspec.Struct):
     """What lies between two objects, as trees of fields."""
 
     added: Tree

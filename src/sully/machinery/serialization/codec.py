@@ -8,6 +8,7 @@ is decode.py's business.
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -258,6 +259,22 @@ def _repeated_keys(value: Any) -> list[str]:
     return list(paths)
 
 
+def merge_repeated(document: bytes) -> Any:
+    """Read JSON as Go reads it into a struct: objects under a repeated key are merged."""
+    return json.loads(document, object_pairs_hook=_merged)
+
+
+def _merged(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for key, value in pairs:
+        known = result.get(key)
+        if isinstance(known, dict) and isinstance(value, dict):
+            result[key] = _merged([*known.items(), *value.items()])
+        else:
+            result[key] = value
+    return result
+
+
 def _keys(value: Any, at: Trail) -> Iterator[tuple[Trail, bool]]:
     """Yield all keys in the order of the document, and whether their object had them before."""
     if isinstance(value, _Pairs):
@@ -306,9 +323,19 @@ def to_yaml(value: Any) -> bytes:
     """Write YAML with sorted keys, as Kubernetes does."""
     import yaml
 
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    text = yaml.dump(value, Dumper=dumper, sort_keys=True, allow_unicode=True, width=10**9)
+    text = yaml.dump(value, Dumper=_dumper(), sort_keys=True, allow_unicode=True, width=10**9)
     return str(text).encode()
+
+
+@cache
+def _dumper() -> Any:
+    """Return a writer that quotes also y and n, which Kubernetes reads as booleans."""
+    import yaml
+
+    base = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    dumper: Any = type("Dumper", (base,), {})
+    dumper.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^[yYnN]$"), list("yYnN"))
+    return dumper
 
 
 def copy(value: Any) -> Any:

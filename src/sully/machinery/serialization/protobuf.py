@@ -7,10 +7,11 @@ error texts are the same. protobuf_writer.py is the opposite direction.
 """
 
 import base64
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
+
+import msgspec
 
 from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Scalar, Type
 from sully.machinery.serialization import codec
@@ -32,8 +33,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _VARINTS = ("int32", "int64", "bool")
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(msgspec.Struct, frozen=True):
     """What surrounds every object: which kind it is, and its message."""
 
     api_version: str

@@ -195,6 +195,8 @@ def _tag(event: Any) -> str:
         return str(event.tag)
     if event.implicit[0] and _EXPONENT.fullmatch(event.value):
         return "float"
+    if event.implicit[0] and event.value in _LETTERS:
+        return "bool"
     return str(_resolver.resolve(yaml.ScalarNode, event.value, event.implicit))  # type: ignore[no-untyped-call]  # the library has no types
 
 
@@ -215,7 +217,7 @@ def _scalar(text: str, full_tag: str) -> Any:
     if tag == "bool":
         # YAML 1.1 reads yes and on as true, but only unquoted true and false are JSON to Go.
         lowered = text.lower()
-        return lowered in ("true", "yes", "on") if lowered in _BOOLS else text
+        return lowered in ("true", "yes", "on", "y") if lowered in _BOOLS else text
     if tag == "int":
         return _yaml_int(text)
     if tag == "float":
@@ -223,7 +225,8 @@ def _scalar(text: str, full_tag: str) -> Any:
     return text
 
 
-_BOOLS = ("true", "false", "yes", "no", "on", "off")
+_LETTERS = ("y", "Y", "n", "N")
+_BOOLS = ("true", "false", "yes", "no", "on", "off", "y", "n")
 
 
 def _yaml_int(text: str) -> Any:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from sully.domain.planning.objects import PlannedPod
 from sully.domain.planning.owners import JOB_SET, IndexFailed, JobEnded, NotWanted
@@ -36,8 +37,7 @@ _UNKNOWN: Final = Job(spec=JobSpec(parallelism=_NO_LIMIT, backoff_limit=_NO_LIMI
 """A Job that cannot be read: only its back-off is certain."""
 
 
-@dataclass(slots=True)
-class _JobRun:
+class _JobRun(msgspec.Struct):
     """One Job in a plan."""
 
     uid: str
@@ -46,10 +46,10 @@ class _JobRun:
     state: JobState
     active: int
     """Pods that neither terminate nor have finished."""
-    evictions: list[SimulatedEviction] = field(default_factory=list)
-    new: list[tuple[SimulatedEviction, datetime]] = field(default_factory=list)
+    evictions: list[SimulatedEviction] = msgspec.field(default_factory=list)
+    new: list[tuple[SimulatedEviction, datetime]] = msgspec.field(default_factory=list)
     """Failures that the controller has not counted yet, and when they happened."""
-    waiting: list[tuple[SimulatedEviction, datetime]] = field(default_factory=list)
+    waiting: list[tuple[SimulatedEviction, datetime]] = msgspec.field(default_factory=list)
     """Counted failures whose pods are not replaced yet."""
 
 

@@ -7,10 +7,11 @@ ready is not known.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from sully.client.transport import Key
 from sully.domain.planning.objects import PlannedPod
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
     from sully.planning.simulation import SimulatedEviction
 
 
-@dataclass(slots=True)
-class _SetRun:
+class _SetRun(msgspec.Struct):
     """One StatefulSet in a plan."""
 
     namespace: str
@@ -39,11 +39,11 @@ class _SetRun:
     model: PlannedPod
     """One of its pods: all have the same spec."""
     ordinals: Collection[int]
-    ready: set[str] = field(default_factory=set)
+    ready: set[str] = msgspec.field(default_factory=set)
     """Pods, by uid, that were scheduled in the plan and are ready."""
-    created: set[str] = field(default_factory=set)
+    created: set[str] = msgspec.field(default_factory=set)
     """Names of pods that are created, but perhaps not in the copy yet."""
-    gone: dict[str, SimulatedEviction] = field(default_factory=dict)
+    gone: dict[str, SimulatedEviction] = msgspec.field(default_factory=dict)
     """Evicted pods that are deleted and not replaced yet, by name."""
 
     @property

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -292,8 +291,7 @@ class PolicyAdmission:
                 del self._bindings[policy]
 
 
-@dataclass(frozen=True, slots=True)
-class _Handler:
+class _Handler(msgspec.Struct, frozen=True):
     """Passes objects of the store on."""
 
     put: Callable[[Obj], None]

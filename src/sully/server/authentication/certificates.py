@@ -7,16 +7,16 @@ the certificate has not expired meanwhile.
 import hashlib
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from sully.server.authentication.groups import with_authenticated
 from sully.server.authentication.service_accounts import CREDENTIAL
 from sully.server.requests import User
 
 
-@dataclass(frozen=True, slots=True)
-class Peer:
+class Peer(msgspec.Struct, frozen=True):
     """The user of a connection, and until when the certificate is valid (seconds since 1970)."""
 
     user: User

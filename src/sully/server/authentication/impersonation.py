@@ -7,9 +7,9 @@ and a rejection names the first missing permission.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from urllib.parse import unquote
 
+import msgspec
 from msgspec.structs import replace
 
 from sully.machinery.errors import BadRequest, Forbidden
@@ -28,14 +28,13 @@ _NODE_NAME = "authentication.kubernetes.io/node-name"
 _EXTRA = b"impersonate-extra-"
 
 
-@dataclass(slots=True)
-class RequestedUser:
+class RequestedUser(msgspec.Struct):
     """The user that the headers request."""
 
     name: str = ""
     uid: str = ""
-    groups: list[str] = field(default_factory=list)
-    extra: dict[str, list[str]] = field(default_factory=dict)
+    groups: list[str] = msgspec.field(default_factory=list)
+    extra: dict[str, list[str]] = msgspec.field(default_factory=dict)
 
 
 def requested_user(headers: Iterable[tuple[bytes, bytes]]) -> RequestedUser | None:

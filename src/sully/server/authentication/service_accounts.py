@@ -6,8 +6,9 @@ so a deleted account is rejected immediately. token_requests.py issues the token
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
+
+import msgspec
 
 from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import Obj
@@ -33,8 +34,7 @@ class TokenError(Exception):
     """An invalid token. The text is for reviews; clients only get `Unauthorized`."""
 
 
-@dataclass(frozen=True, slots=True)
-class AuthenticatedToken:
+class AuthenticatedToken(msgspec.Struct, frozen=True):
     """The user of a valid token, and which of the requested audiences it has."""
 
     user: User

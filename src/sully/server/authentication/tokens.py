@@ -7,6 +7,7 @@ each time a token is used.
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from jwt import InvalidTokenError
 from jwt.types import Options
 
@@ -25,8 +26,7 @@ _OPTIONS: Options = {
 """service_accounts.py checks these on every use, by the clock of the server."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(msgspec.Struct, frozen=True):
     """An object by name and identity."""
 
     name: str

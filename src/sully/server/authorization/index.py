@@ -6,9 +6,10 @@ were given. It knows nothing of stores or time: `authorizer.py` feeds it.
 
 from bisect import insort
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+import msgspec
 
 from sully.api.rbac.names import service_account
 from sully.api.rbac.rules import Rights
@@ -26,8 +27,7 @@ ObjectKey = tuple[str, str]  # namespace (empty: the cluster) and name
 SubjectKey = tuple[str, str]  # namespace (empty: everywhere) and subject
 
 
-@dataclass(slots=True)
-class Role:
+class Role(msgspec.Struct):
     """A role that exists, or that bindings only name; they share it and see it change."""
 
     key: ObjectKey
@@ -35,8 +35,7 @@ class Role:
     bindings: int = 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Grant:
+class Grant(msgspec.Struct, frozen=True, eq=False):
     """What one binding grants to one subject."""
 
     binding: ObjectKey

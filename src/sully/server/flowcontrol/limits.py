@@ -10,8 +10,9 @@ connect.
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
+
+import msgspec
 
 from sully.machinery.errors import TooManyRequests
 from sully.runtime.metrics import Metrics
@@ -34,8 +35,7 @@ RESERVED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Allowance:
+class Allowance(msgspec.Struct, frozen=True):
     """The limit of each kind; zero or less means no limit."""
 
     reads: int = 400

@@ -7,9 +7,10 @@ Both count against the authenticated user, not the impersonated one. The audit l
 rejections and impersonated requests, and on demand all reads.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+
+import msgspec
 
 from sully.machinery.errors import ApiError, Unauthorized
 from sully.runtime.clock import Clock
@@ -30,8 +31,7 @@ _WRITES = frozenset(("POST", "PUT", "PATCH", "DELETE"))
 _REFUSED = (401, 403)
 
 
-@dataclass(slots=True)
-class RequestContext:
+class RequestContext(msgspec.Struct):
     """What is known about a request, also when it fails."""
 
     caller: User | None = None  # the authenticated user
@@ -45,8 +45,7 @@ class RequestContext:
     error: ApiError | None = None
 
 
-@dataclass(slots=True)
-class AccessControl:
+class AccessControl(msgspec.Struct):
     """The filters that a request passes before it is served."""
 
     authenticator: Authenticator

@@ -9,6 +9,7 @@ from sully.machinery.errors import (
     ApiError,
     InternalError,
     method_not_allowed,
+    route_not_found,
 )
 from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger
@@ -30,6 +31,7 @@ from sully.server.http.placements import PlacementPages
 from sully.server.requests import check_timeout, parse_path
 
 _log = get_logger("server")
+AsgiApp = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 class HttpApp:
@@ -44,7 +46,7 @@ class HttpApp:
         *,
         body_seconds: float = BODY_SECONDS,
     ) -> None:
-        self._api = api
+        self.api = api
         self._body_seconds = body_seconds
         self._access = access or AccessControl(
             Authenticator(clock), api.authorizer, Limits(), clock, api.writer.ids
@@ -57,6 +59,8 @@ class HttpApp:
         self.health = HealthPages()
         self.documents: dict[str, pages.StaticPage] = {}
         self.placements: PlacementPages | None = None
+        self.mounts: dict[str, AsgiApp] = {}
+        """Other applications, by the prefix of their paths; they authenticate by themselves."""
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """Handle one connection event of ASGI."""
@@ -65,6 +69,10 @@ class HttpApp:
             return
         if scope["type"] != "http":
             return
+        for prefix, mounted in self.mounts.items():
+            if scope["path"] == prefix or scope["path"].startswith(f"{prefix}/"):
+                await mounted(scope, receive, send)
+                return
         await self._handle(HttpRequest(scope, receive, send, body_seconds=self._body_seconds))
 
     async def _handle(self, http_request: HttpRequest) -> None:
@@ -107,7 +115,7 @@ class HttpApp:
             await self.placements.serve(http_request, context)
             return
         try:
-            target = parse_path(self._api.scheme, path)
+            target = parse_path(self.api.scheme, path)
         except ApiError:
             # Without permission a client does not learn that the path does not exist.
             self._access.authorize(
@@ -131,19 +139,21 @@ class HttpApp:
         await self._access.take_seat(http_request, context, attributes)
         page = self._page(path)
         if path == backup.PATH:
-            await backup.serve(http_request, self._api.store)
+            await backup.serve(http_request, self.api.store)
         elif page is None:
             await http_request.respond(404, NOT_FOUND, TEXT)
-        elif http_request.method not in ("GET", "HEAD"):
+        elif http_request.method not in ("GET", "HEAD") and not _takes_any_method(path):
             raise method_not_allowed()
         else:
             await page(http_request)
 
     async def _public(self, http_request: HttpRequest) -> None:
         if http_request.path.rstrip("/") == "/version":
+            if http_request.method not in ("GET", "HEAD"):
+                raise method_not_allowed()
             await pages.version(http_request)
         elif http_request.path.startswith("/version/"):
-            await http_request.respond(404, NOT_FOUND, TEXT)
+            raise route_not_found()
         else:
             await self.health.serve(http_request)
 
@@ -155,6 +165,12 @@ class HttpApp:
         if path in self.documents:
             return self.documents[path].respond
         return self._documents.page(path)
+
+
+def _takes_any_method(path: str) -> bool:
+    """Report whether a page looks at no method: the list of groups, a group, and OpenAPI."""
+    first, *rest = path.strip("/").split("/")
+    return first == "openapi" or (first == "apis" and len(rest) < 2)
 
 
 def forget_frames(error: BaseException) -> None:

@@ -2,10 +2,12 @@
 
 from collections.abc import Awaitable, Callable
 
+from sully.machinery.errors import NotAcceptable
 from sully.machinery.scheme import Scheme
 from sully.machinery.serialization.codec import to_json, to_yaml
 from sully.server import discovery
 from sully.server.http.http_request import HttpRequest
+from sully.server.negotiation import check_representation, not_acceptable
 from sully.server.openapi.documents import PROTOBUF, PROTOBUF_FORMS, OpenAPI
 
 RELEASE = "v1.37.0"
@@ -33,11 +35,13 @@ class Documents:
             case ["apis"]:
                 return lambda http_request: self._root(http_request, core=False)
             case ["api", version]:
-                return self._found(discovery.api_resource_list(self._scheme, "", version))
+                resources = discovery.api_resource_list(self._scheme, "", version)
+                return self._found(resources, check_representation)
             case ["apis", group]:
-                return self._found(discovery.api_group(self._scheme, group))
+                return self._found(discovery.api_group(self._scheme, group), _check_group)
             case ["apis", group, version]:
-                return self._found(discovery.api_resource_list(self._scheme, group, version))
+                resources = discovery.api_resource_list(self._scheme, group, version)
+                return self._found(resources, check_representation)
             case [""]:
                 return self._paths
             case _:
@@ -55,11 +59,12 @@ class Documents:
             case _:
                 return None
 
-    def _found(self, content: object | None) -> Page | None:
+    def _found(self, content: object | None, check: Callable[[str], object]) -> Page | None:
         if content is None:
             return None
 
         async def respond(http_request: HttpRequest) -> None:
+            check(http_request.header("accept"))
             if "application/yaml" in http_request.header("accept").split(";")[0]:
                 await http_request.respond(200, to_yaml(content), "application/yaml")
             else:
@@ -73,9 +78,11 @@ class Documents:
             document = self._aggregated.get(core=core, form=form)
             await _cached(http_request, document, _AGGREGATED.format(form=form))
         elif core:
+            check_representation(http_request.header("accept"))
             host = http_request.header("host")
             await http_request.respond(200, to_json(discovery.api_versions(host)))
         else:
+            _check_group(http_request.header("accept"))
             await http_request.respond(200, to_json(discovery.api_group_list(self._scheme)))
 
     async def _swagger(self, http_request: HttpRequest) -> None:
@@ -102,6 +109,14 @@ class Documents:
             paths += [f"/apis/{group}/{version}" for version in versions]
         paths += ["/healthz", "/livez", "/metrics", "/metrics/slis", "/openapi/v2", "/openapi/v3"]
         await http_request.respond(200, to_json({"paths": [*sorted(paths), "/readyz", "/version"]}))
+
+
+def _check_group(accept: str) -> None:
+    """Reject what neither a group nor the list of them can be sent as."""
+    try:
+        check_representation(accept)
+    except NotAcceptable:
+        raise not_acceptable() from None
 
 
 async def _cached(http_request: HttpRequest, document: discovery.Document, media: str) -> None:

@@ -16,6 +16,19 @@ PAGES: Final = ("healthz", "livez", "readyz")
 _GAUGE: Final = "kubernetes_healthcheck"
 _COUNTER: Final = "kubernetes_healthchecks_total"
 
+_OF_KUBERNETES: Final = {"etcd": "store", "log": "ping"}
+# Checks that Kubernetes has, and ours that covers the same.
+_NAMES: Final = {
+    "healthz": _OF_KUBERNETES,
+    "livez": _OF_KUBERNETES,
+    "readyz": {
+        **_OF_KUBERNETES,
+        "etcd-readiness": "store",
+        "informer-sync": "store",
+        "shutdown": "ping",
+    },
+}
+
 Check = Callable[[], str]  # empty: fine; else what is wrong
 
 
@@ -30,6 +43,7 @@ class HealthPages:
     async def serve(self, http_request: HttpRequest) -> None:
         """Serve a page, or one check of it."""
         page, _, name = http_request.path.strip("/").partition("/")
+        name = _NAMES.get(page, {}).get(name, name)
         if not name:
             await self._serve_all(http_request, page)
         elif name not in self.checks:

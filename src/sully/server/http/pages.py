@@ -1,6 +1,6 @@
 """Pages that are not objects and never change: version, documents."""
 
-from dataclasses import dataclass
+import msgspec
 
 from sully import __version__
 from sully.machinery.serialization.codec import to_pretty_json
@@ -26,8 +26,7 @@ VERSION = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class StaticPage:
+class StaticPage(msgspec.Struct, frozen=True):
     """A page that never changes while the server runs."""
 
     body: bytes

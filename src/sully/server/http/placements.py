@@ -9,10 +9,12 @@ See placement_bodies.py (requests), placement_responses.py (responses).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import unquote
+
+import msgspec
 
 from sully.api.cluster.types import GROUP, Placement
 from sully.domain.placement.changes import NoSuchClusterError
@@ -50,8 +52,7 @@ class _ResponseError(Exception):
         self.code = code
 
 
-@dataclass(frozen=True, slots=True)
-class PlacementPages:
+class PlacementPages(msgspec.Struct, frozen=True):
     """Serves `/debug/placements/`."""
 
     fleet: StoredFleet

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 import httptools
+import msgspec
 from uvicorn.protocols.http.httptools_impl import (
     STATUS_LINE,
     HttpToolsProtocol,
@@ -53,8 +53,7 @@ class Phase(Enum):
     CLOSING = "closing"
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionTimeouts:
+class ConnectionTimeouts(msgspec.Struct, frozen=True):
     """How many seconds each state of a connection may last."""
 
     handshake: float = 15.0

@@ -9,11 +9,12 @@ import contextlib
 import errno
 import socket
 import ssl
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import uvicorn
 
 from sully.runtime import descriptors
@@ -88,12 +89,11 @@ def host_names(host: str) -> list[str]:
     return names
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionSettings:
+class ConnectionSettings(msgspec.Struct, frozen=True):
     """Limits and timeouts of connections."""
 
-    limits: ConnectionLimits = field(default_factory=ConnectionLimits)
-    timeouts: ConnectionTimeouts = field(default_factory=ConnectionTimeouts)
+    limits: ConnectionLimits = msgspec.field(default_factory=ConnectionLimits)
+    timeouts: ConnectionTimeouts = msgspec.field(default_factory=ConnectionTimeouts)
 
 
 class Listener:

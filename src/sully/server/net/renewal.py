@@ -49,7 +49,7 @@ class Renewal:
 
     def __init__(
         self,
-        serving: ServerCertificate,
+        serving: ServerCertificate | None,
         context: ssl.SSLContext,
         clock: Clock,
         renew_login: Callable[[], None],
@@ -71,7 +71,7 @@ class Renewal:
 
     def renew_due(self) -> None:
         """Renew what expires soon."""
-        if self._serving.ensure(self._clock):
+        if self._serving is not None and self._serving.ensure(self._clock):
             self._context.load_cert_chain(self._serving.certificate, self._serving.key)
             _log.info("server certificate renewed", file=str(self._serving.certificate))
         self._renew_login()

@@ -6,11 +6,11 @@ key of the CA can impersonate anyone, so all keys are readable by the owner only
 
 import ipaddress
 import ssl
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import msgspec
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
@@ -25,8 +25,7 @@ LEAF_LIFE = timedelta(days=365)
 RENEW_BEFORE = timedelta(days=30)
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(msgspec.Struct, frozen=True):
     """A certificate and its key, both in PEM."""
 
     certificate: bytes

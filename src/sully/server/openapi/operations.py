@@ -4,8 +4,9 @@ v3.py and v2.py turn these values into documents.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from sully.machinery.schema import Field, ListOf, ObjectType, Scalar, TableError, Tables
 from sully.machinery.scheme import Scheme
@@ -26,8 +27,7 @@ BODIES = ("application/json", "application/yaml")
 VERSION_ID, VERSION_ABOUT = "getCodeVersion", "Version of the server."
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(msgspec.Struct, frozen=True):
     """One operation: its body, its response, and its action on a kind.
 
     result: None answers plain text.
@@ -55,8 +55,7 @@ class Operation:
             yield "x-kubernetes-group-version-kind", named
 
 
-@dataclass(frozen=True, slots=True)
-class PathItem:
+class PathItem(msgspec.Struct, frozen=True):
     """One path with its operations; parameters are those that all of them have."""
 
     path: str
@@ -64,8 +63,7 @@ class PathItem:
     operations: tuple[Operation, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GroupVersion:
+class GroupVersion(msgspec.Struct, frozen=True):
     """A group and version as paths, tags and operation names write it."""
 
     group: str

@@ -1,10 +1,9 @@
 """The parameters of requests: one table for both versions of OpenAPI."""
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(msgspec.Struct, frozen=True):
     """One parameter of a path or query."""
 
     name: str

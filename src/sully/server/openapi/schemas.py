@@ -6,8 +6,9 @@ that version 2 carries no defaults.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from sully.machinery.schema import JSON_TYPES, Field, ListOf, MapOf, ObjectType, Scalar, Type
 
@@ -49,8 +50,7 @@ _QUANTITY = (
 _INT_OR_STRING = "Either a whole number or a text such as a percentage or the name of a port."
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
+class Dialect(msgspec.Struct, frozen=True):
     """How one version of OpenAPI represents the tables."""
 
     prefix: str
@@ -125,16 +125,15 @@ V2 = Dialect(
 GVK = tuple[str, str, str]
 
 
-@dataclass(slots=True)
-class Definitions:
+class Definitions(msgspec.Struct):
     """The schemas of one document by name; referring to a type adds it.
 
     kinds: which group, version and kind a type stands for, by its full name.
     """
 
     dialect: Dialect
-    kinds: Mapping[str, Sequence[GVK]] = field(default_factory=dict)
-    schemas: dict[str, Obj] = field(default_factory=dict)
+    kinds: Mapping[str, Sequence[GVK]] = msgspec.field(default_factory=dict)
+    schemas: dict[str, Obj] = msgspec.field(default_factory=dict)
 
     def reference(self, kind: ObjectType) -> Obj:
         """Refer to an object type."""

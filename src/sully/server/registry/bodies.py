@@ -2,19 +2,20 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from sully.machinery.errors import ApiError, BadRequest, RequestEntityTooLarge, invalid
 from sully.machinery.fields import Path
 from sully.machinery.schema import ObjectType
-from sully.machinery.serialization.codec import RepeatedKey, has_more_values
+from sully.machinery.serialization.codec import RepeatedKey, has_more_values, merge_repeated
 from sully.machinery.serialization.decode import MAX_UNKNOWN, DecodeError, decode
 from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import Obj, ResourceType
 from sully.machinery.structural import read as read_structural
+from sully.server.registry.metadata import merge_owners
 from sully.server.requests import Request, Target
 from sully.server.storage.objects import Objects
 
@@ -42,12 +43,11 @@ _NOT_SERVED = {
 _LEGACY_SCHEME = "pkg/api/legacyscheme/scheme.go:30"
 
 
-@dataclass(slots=True)
-class Body:
+class Body(msgspec.Struct):
     """A parsed body: a JSON value, the paths of repeated keys, and the bytes for error texts."""
 
     value: Any
-    repeated: list[str] = field(default_factory=list)
+    repeated: list[str] = msgspec.field(default_factory=list)
     raw: bytes = b""
 
     @property
@@ -58,8 +58,7 @@ class Body:
         return name if isinstance(name, str) else ""
 
 
-@dataclass(frozen=True, slots=True)
-class PatchText:
+class PatchText(msgspec.Struct, frozen=True):
     """How errors show what a patch made: the object, or of a strategic patch the patch."""
 
     shown: Callable[[], str]
@@ -67,14 +66,23 @@ class PatchText:
     is_json_patch: bool = False
     unknown: tuple[str, ...] = ()
     """Fields that the operations of a JSON patch do not have."""
+    applied: str = ""
+    """How errors name the object of an apply; empty for other patches."""
 
 
-@dataclass(slots=True)
-class Decoded:
+class Decoded(msgspec.Struct):
     """An object in the hub version with warnings about its fields."""
 
     obj: Obj
     warnings: list[str]
+
+
+_PARTS = {
+    "binding": "Binding",
+    "eviction": "Eviction",
+    "scale": "Scale",
+    "token": "TokenRequest",
+}
 
 
 def check_size(resource: ResourceType, body: Body) -> None:
@@ -125,7 +133,22 @@ def decode_body(
         _check_custom_kind(request.target, value, body.raw)
     else:
         check_kind(objects, request.target, body)
+        if body.repeated and body.raw.lstrip().startswith(b"{"):
+            value = merge_repeated(body.raw)
     return decode_object(objects, request, value, body.repeated, managed_fields=managed_fields)
+
+
+def with_empty_lists(request: Request, body: Body) -> Request:
+    """Return a request that knows which empty lists of its body count as present."""
+    paths = request.target.resource.strategy.empties()
+    sent = tuple(path for path in paths if _value_at(body.value, path) == [])
+    return replace(request, sent_empty=sent) if sent else request
+
+
+def _value_at(value: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
 def decode_object(
@@ -156,6 +179,13 @@ def decode_object(
     try:
         decoded = reader(value if rest is None else rest, schema, unknown)
     except DecodeError as error:
+        if patch is not None and patch.applied:
+            gvk = f"{target.group_version}, Kind={target.resource.kind}"
+            gvk = gvk if target.resource.group else f"/{gvk}"
+            raise ApiError(
+                f"failed to convert new object ({patch.applied}) to proper version: unable to"
+                f" convert unstructured object to {gvk}: {error.converting}"
+            ) from None
         problem = error.converting if patch is not None and patch.is_strategic else str(error)
         raise _undecodable(kind, problem, patch) from None
     if rest is not None:
@@ -166,7 +196,7 @@ def decode_object(
     decoded.pop("kind", None)
     decoded.pop("apiVersion", None)
     hub = objects.to_hub(decoded, target.resource, target.version)
-    return Decoded(hub, warnings)
+    return Decoded(hub, warnings + merge_owners(hub))
 
 
 def decode_part(
@@ -211,6 +241,9 @@ def _validate_strict(
     if lines:
         # In YAML Kubernetes knows the lines of repeated keys instead of their fields.
         problems.insert(0, "\n  ".join(("yaml: unmarshal errors:", *lines)))
+    if lines and mode == "Strict" and patch is not None and patch.applied:
+        text = f"error converting YAML to JSON: {problems[0]}"
+        raise BadRequest(f"error strict decoding patch: {text}")
     if problems and mode == "Strict":
         raise _undecodable(kind, f"strict decoding error: {', '.join(problems)}", patch)
     return []
@@ -262,9 +295,14 @@ def _undecodable(kind: tuple[str, str], problem: str, patch: PatchText | None) -
 def unrecognized(target: Target, problem: str, raw: bytes) -> BadRequest:
     """Reject a body of which not even the kind could be read."""
     return BadRequest(
-        f"the object provided is unrecognized (must be of type {target.resource.kind}):"
+        f"the object provided is unrecognized (must be of type {_sent_kind(target)}):"
         f" {problem} ({_summary(raw)})"
     )
+
+
+def _sent_kind(target: Target) -> str:
+    """Return the kind that is sent to a path: some subresources have their own."""
+    return _PARTS.get(target.subresource, target.resource.kind)
 
 
 def _summary(raw: bytes) -> str:
@@ -362,8 +400,7 @@ def patched_request(objects: Objects, request: Request, patched: Obj, patch: Pat
     return replace(request, target=replace(target, version=sent.version))
 
 
-@dataclass(frozen=True, slots=True)
-class SentKind:
+class SentKind(msgspec.Struct, frozen=True):
     """The kind and version of a body, which may leave them out."""
 
     kind: str

@@ -14,7 +14,7 @@ from sully.machinery.errors import (
 from sully.machinery.strategy import Obj, Strategy, WriteContext
 from sully.machinery.timestamps import format_time
 from sully.server.registry import metadata as meta
-from sully.server.registry.bodies import Body, decode_body
+from sully.server.registry.bodies import Body, decode_body, with_empty_lists
 from sully.server.registry.writes import (
     ObjectWriter,
     Result,
@@ -40,6 +40,7 @@ class Creator:
 
     async def create(self, request: Request, body: Body) -> Result:
         """Create an object from a body."""
+        request = with_empty_lists(request, body)
         decoded = decode_body(self._writer.objects, request, body)
         with added_warnings(decoded.warnings):
             result = await self.create_object(request, decoded.obj)
@@ -56,6 +57,7 @@ class Creator:
         if self._writer.quotas.awaits_usage(target):
             await self._wait_for_usage(target)
         ctx = self._writer.context(request)
+        meta.clear_system_fields(obj)
         strategy.default(obj, ctx)
         self._set_namespace(target, obj)
         generated = not obj["metadata"].get("name") and bool(obj["metadata"].get("generateName"))
@@ -150,7 +152,6 @@ class Creator:
         self, obj: Obj, strategy: Strategy, target: Target, ctx: WriteContext
     ) -> None:
         meta.clear_system_fields(obj)
-        obj["metadata"].pop("generation", None)
         obj["metadata"].setdefault("name", "")
         obj["metadata"]["creationTimestamp"] = format_time(ctx.now)
         obj["metadata"]["uid"] = self._writer.ids.uid()

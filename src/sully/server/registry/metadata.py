@@ -16,6 +16,11 @@ from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import Obj, Strategy
 
 META = Path("metadata")
+_REPEATED_OWNERS = (
+    ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in"
+    " 1.20+, and may reject such requests as early as 1.24; please fix your requests;"
+    " duplicate UID(s) observed: "
+)
 MAX_ANNOTATION_BYTES = 256 * 1024
 MAX_GENERATED_BASE = 58  # 63 less the five random characters
 # Finalizers without a domain that the API itself defines.
@@ -37,6 +42,21 @@ def clear_system_fields(obj: Obj) -> None:
     """Remove what only the server sets, on create."""
     for name in _SYSTEM_FIELDS:
         obj["metadata"].pop(name, None)
+
+
+def merge_owners(obj: Obj) -> list[str]:
+    """Remove owner references that are repeated; return a warning about them."""
+    metadata = obj["metadata"]
+    owners, kept, repeated = metadata.get("ownerReferences") or [], [], []
+    for owner in owners:
+        if owner not in kept:
+            kept.append(owner)
+        elif owner.get("uid", "") not in repeated:
+            repeated.append(owner.get("uid", ""))
+    if not repeated:
+        return []
+    metadata["ownerReferences"] = kept
+    return [_REPEATED_OWNERS + ", ".join(repeated)]
 
 
 def validate_metadata(obj: Obj, strategy: Strategy, *, namespaced: bool) -> Iterator[FieldError]:
@@ -171,7 +191,7 @@ def carry_over(obj: Obj, old: Obj) -> None:
     """Copy what an update may omit: timestamps and identity."""
     new, before = obj["metadata"], old["metadata"]
     for name in ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "uid"):
-        if name in before and (name not in new or name.startswith(("creation", "deletionG"))):
+        if name in before and (name not in new or name == "creationTimestamp"):
             new[name] = before[name]
     new.pop("selfLink", None)
 
@@ -187,7 +207,7 @@ def validate_metadata_update(obj: Obj, old: Obj, strategy: Strategy) -> Iterator
             "no new finalizers can be added if the object is being deleted,"
             f" found new finalizers []string{{{quoted}}}"
         )
-    for name in ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp"):
+    for name in _IDENTITY:
         if new.get(name) != before.get(name):
             yield META.child(name).invalid(new.get(name), "field is immutable")
     if new.get("generation", 0) < before.get("generation", 0):
@@ -195,6 +215,14 @@ def validate_metadata_update(obj: Obj, old: Obj, strategy: Strategy) -> Iterator
     yield from validate_common(new, strategy, before)
 
 
+_IDENTITY = (
+    "name",
+    "namespace",
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+)
 _DIGITS = re.compile(r"\d+")
 _GROUP_VERSION = re.compile(r"[^/]*/?[^/]+")
 

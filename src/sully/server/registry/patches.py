@@ -9,9 +9,10 @@ from sully.machinery.errors import (
     BadRequest,
     UnsupportedMediaType,
     client_error,
+    conflict,
     not_found,
 )
-from sully.machinery.patch.apply import apply
+from sully.machinery.patch.apply import apply, described
 from sully.machinery.patch.entries import entries_of
 from sully.machinery.patch.errors import PatchError
 from sully.machinery.patch.gotext import plain
@@ -26,6 +27,7 @@ from sully.server.registry.bodies import (
     check_values,
     decode_object,
     patched_request,
+    with_empty_lists,
 )
 from sully.server.registry.creates import Creator
 from sully.server.registry.updates import Updater, check_name
@@ -58,6 +60,7 @@ class Patcher:
         if patch_type == MERGE:
             self._check_shape(body.value)
         warnings: list[str] = []
+        request = with_empty_lists(request, body)
 
         def change(old: Obj) -> Obj:
             warnings.clear()
@@ -167,7 +170,7 @@ class Patcher:
             warnings.clear()
             live = self._objects.convert(old, target.resource, target.version)
             merged, entries = self._merge(request, live, value)
-            obj = self._read(request, merged, body, warnings, managed_fields=entries_of(old))
+            obj = self._read_applied(request, merged, body, warnings, entries_of(old))
             if entries:
                 obj["metadata"]["managedFields"] = entries
             else:
@@ -184,12 +187,31 @@ class Patcher:
     ) -> Result:
         metadata = value.get("metadata")
         if isinstance(metadata, dict) and metadata.get("uid"):
-            raise not_found(*request.target.names)
+            text = f"the provided object specified uid {metadata['uid']}"
+            text = f"uid mismatch: {text}, and no existing object was found"
+            raise conflict(*request.target.names, text)
         merged, entries = self._merge(request, None, value)
-        obj = self._read(request, merged, body, warnings)
+        obj = self._read_applied(request, merged, body, warnings)
+        obj["metadata"].pop("resourceVersion", None)
         result = await self._creator.create_object(request, obj, managed_fields=entries)
         result.warnings[:0] = list(dict.fromkeys(warnings))
         return result
+
+    def _read_applied(
+        self,
+        request: Request,
+        merged: Obj,
+        body: Body,
+        warnings: list[str],
+        managed_fields: Sequence[Obj] = (),
+    ) -> Obj:
+        """Decode an object that an apply merged."""
+        name = described(body.value, request.target.group_version)
+        text = PatchText(lambda: "", applied=name)
+        try:
+            return self._read(request, merged, body, warnings, text, managed_fields)
+        except ApiError as error:
+            raise self._as_our_error(error) from None
 
     def _check_applied(self, request: Request, value: Obj) -> None:
         target = request.target

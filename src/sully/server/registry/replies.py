@@ -1,18 +1,17 @@
 """Responses of subresources with verbs of their own; see subresources.py and scale.py."""
 
-from dataclasses import dataclass, field
+import msgspec
 
 from sully.machinery.strategy import Column, Obj
 from sully.server.requests import Request, Target
 
 
-@dataclass(slots=True)
-class ConnectReply:
+class ConnectReply(msgspec.Struct):
     """The response of a subresource; `columns` are those of its table, if it has one."""
 
     obj: Obj
     code: int = 200
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[str] = msgspec.field(default_factory=list)
     columns: tuple[Column, ...] = ()
 
 

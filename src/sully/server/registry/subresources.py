@@ -129,12 +129,12 @@ class Connector:
     async def _evict(self, request: Request, eviction: Obj) -> ConnectReply:
         check_eviction(request.target.name, eviction)
         options = eviction.get("deleteOptions") or {}
-        check_options(options)
         dry_run = is_dry_run(request) or "All" in (options.get("dryRun") or ())
         while True:
             page = await self._writer.store.list(_BUDGETS, request.target.namespace)
             budgets = [self._writer.objects.live(budget) for budget in page.records]
             pod = self._writer.objects.live(self._writer.newest(request.target))
+            check_options(options)
             _check(request.target, pod, options.get("preconditions") or {})
             decision = decide_eviction(pod, budgets, self._writer.context(request))
             if dry_run or await self._execute(request, decision, pod, options):

@@ -5,9 +5,10 @@ process on the same store, and then the decision is repeated.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+
+import msgspec
 
 from sully.machinery.errors import (
     BadRequest,
@@ -20,7 +21,7 @@ from sully.machinery.patch import entries
 from sully.machinery.serialization.codec import from_json
 from sully.machinery.strategy import Obj, Strategy
 from sully.server.registry import metadata as meta
-from sully.server.registry.bodies import Body, decode_body
+from sully.server.registry.bodies import Body, decode_body, with_empty_lists
 from sully.server.registry.creates import Creator
 from sully.server.registry.writes import (
     ObjectWriter,
@@ -48,6 +49,7 @@ class Updater:
 
     async def update(self, request: Request, body: Body) -> Result:
         """Replace an object, or the part of it that the endpoint owns."""
+        request = with_empty_lists(request, body)
         live = self._writer.store.newest(self._writer.objects.key(request.target))
         managed_fields = () if live is None else entries.entries_of(self._writer.objects.bare(live))
         decoded = decode_body(self._writer.objects, request, body, managed_fields)
@@ -158,6 +160,7 @@ class Updater:
         return _PendingUpdate(obj, old, [*notices, *strategy.warnings(obj, old, ctx)], extra_ops)
 
     def _check_preconditions(self, target: Target, obj: Obj, old: Obj) -> None:
+        self._check_update_version(target, obj)
         requested = obj["metadata"].get("resourceVersion", "")
         if requested not in ("", "0") and requested != old["metadata"]["resourceVersion"]:
             raise conflict(*target.names, _MODIFIED)
@@ -219,8 +222,7 @@ class Updater:
         return Result(self._writer.objects.live(stored), stored, warnings=pending.warnings)
 
 
-@dataclass(slots=True)
-class _PendingUpdate:
+class _PendingUpdate(msgspec.Struct):
     """One computed update, not yet written."""
 
     obj: Obj

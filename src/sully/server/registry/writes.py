@@ -120,6 +120,7 @@ class ObjectWriter:
             limit_ranges=self.limit_ranges.of,
             compat=self.compat,
             subresource=request.target.subresource,
+            sent_empty=request.sent_empty,
             may=partial(self._may, request),
         )
 
@@ -176,7 +177,7 @@ class ObjectWriter:
         """Return the strategy of the requested endpoint."""
         if target.subresource == "status" and target.resource.status is not None:
             return target.resource.status
-        return target.resource.strategy
+        return target.resource.parts.get(target.subresource, target.resource.strategy)
 
     async def catch_up(self) -> None:
         """Wait until writes acknowledged by other replicas are visible."""

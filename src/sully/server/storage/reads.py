@@ -1,7 +1,8 @@
 """Reading: one object, or a list at one consistent state, in pages."""
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from sully.machinery.compat import Compat
 from sully.machinery.errors import (
@@ -26,8 +27,7 @@ NO_MATCH_WITH_CONTINUE = "resourceVersionMatch is forbidden when continue is pro
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 
 
-@dataclass(slots=True)
-class Listing:
+class Listing(msgspec.Struct):
     """One page of a list."""
 
     records: list[Record]
@@ -39,14 +39,17 @@ class Listing:
 class Reader:
     """Serves get and list from the store."""
 
-    def __init__(self, store: Store, objects: Objects) -> None:
+    def __init__(self, store: Store, objects: Objects, compat: Compat = Compat.SULLY) -> None:
         self._store = store
         self._objects = objects
+        self._compat = compat
 
     async def get(self, request: Request) -> Record:
         """Return one object."""
         target = request.target
-        version = parse_version(request.option("resourceVersion"))
+        if request.options.get("export") is not None:
+            raise BadRequest("the export parameter, deprecated since v1.14, is no longer supported")
+        version = parse_version(request.option("resourceVersion"), compat=self._compat)
         await catch_up_to(self._store, version)
         if version > self._store.revision:
             raise too_large_version(version, self._store.revision)

@@ -1,7 +1,8 @@
 """Which objects of a resource a request selects: label and field selectors."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from sully.machinery import fieldselectors, labels
 from sully.machinery.errors import BadRequest
@@ -10,8 +11,7 @@ from sully.machinery.strategy import Obj
 from sully.server.requests import Request, Target
 
 
-@dataclass(frozen=True, slots=True)
-class SelectionPredicate:
+class SelectionPredicate(msgspec.Struct, frozen=True):
     """The parsed selectors of one request."""
 
     labels: labels.Selector

@@ -7,7 +7,6 @@ happens. With a selector, an object that starts or stops matching appears as ADD
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
@@ -245,8 +244,7 @@ def timeout(requested: str | None, random: Random) -> float:
     return min(float(seconds), MAX_TIMEOUT_SECONDS)
 
 
-@dataclass(slots=True)
-class _WatchStart:
+class _WatchStart(msgspec.Struct):
     """How a watch starts. No subscription: its version is in the future, or `expired`."""
 
     subscription: Subscription | None

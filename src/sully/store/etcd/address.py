@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from sys import intern
 
+import msgspec
+
 from sully.store.base import StoreKey
 
 SCHEME = "etcd://"
@@ -21,8 +23,7 @@ DEFAULT_PREFIX = "/sully"
 DEFAULT_PORT = "2379"
 
 
-@dataclass(frozen=True, slots=True)
-class Tls:
+class Tls(msgspec.Struct, frozen=True):
     """The client certificate and the CA, as files."""
 
     ca: Path | None = None

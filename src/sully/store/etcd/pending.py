@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+
+import msgspec
 
 from sully.store.base import Commit, Derived, Event, Op, Put, Record, StoreKey
 from sully.store.errors import ConflictError, StoreError, UnavailableError
 from sully.store.transactions import Transaction
 
 
-@dataclass(slots=True, eq=False)
-class Pending:
+class Pending(msgspec.Struct, eq=False):
     """A transaction that was sent to etcd."""
 
     number: int
@@ -33,7 +34,7 @@ class Pending:
     done: asyncio.Future[Commit]
     revision: int = 0
     """The true revision, once it is known."""
-    derived: dict[StoreKey, Derived] = field(default_factory=dict)
+    derived: dict[StoreKey, Derived] = msgspec.field(default_factory=dict)
 
 
 class PendingWrites:

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from sully.store.base import Delete, Op, Put, Record, StoreKey
 from sully.store.errors import StoreError, TooLargeError, UnavailableError
@@ -15,8 +16,7 @@ from sully.store.etcd.address import Keys
 from sully.store.etcd.client import RefusedError
 
 
-@dataclass(frozen=True, slots=True)
-class Numbers:
+class Numbers(msgspec.Struct, frozen=True):
     """How a store names and numbers things in etcd."""
 
     keys: Keys

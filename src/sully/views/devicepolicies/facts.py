@@ -49,6 +49,8 @@ class FactsView:
         self._changes: dict[str, datetime] = {}
         """When a report changes next by itself, by its name."""
         self._listeners: list[Listener] = []
+        self._facts: dict[PoolId, dict[str, DeviceFacts]] = {}
+        """What many policies ask for, until listeners are notified of a change."""
         inventory.on_change(self._inventory_changed)
         claims.on_change(self._claim_changed)
         nodes.on_change(self._node_changed)
@@ -76,11 +78,20 @@ class FactsView:
 
     def facts(self, id_: DeviceId, now: datetime) -> DeviceFacts:
         """Return what is known about a device."""
+        known = self._facts.setdefault(id_.pool_id, {})
+        facts = known.get(id_.device)
+        if facts is None:
+            facts = known[id_.device] = self._find(id_, now)
+        return facts
+
+    def _find(self, id_: DeviceId, now: datetime) -> DeviceFacts:
         device = self.inventory.device(id_)
         claims = self._claims.get(id_.pool_id, {}).get(id_.device, {})
         conditions = tuple(one for found in claims.values() for one in found)
         if device is None:
             return DeviceFacts(allocated=bool(claims), conditions=conditions)
+        identity = identity_of(device, node_name(device))
+        reports = self._health.health(identity, now=now) if self._health.reports else ()
         return DeviceFacts(
             content=device.content,
             taints=tuple(
@@ -89,14 +100,8 @@ class FactsView:
             allocated=bool(claims),
             conditions=conditions,
             node=self.node(device),
-            health=tuple(
-                health
-                for _, health in self._health.health(
-                    identity_of(device, node_name(device)), now=now
-                )
-            )
-            if self._health.reports
-            else (),
+            health=tuple(health for _, health in reports),
+            identity=identity,
         )
 
     def expire(self, now: datetime) -> datetime | None:
@@ -116,6 +121,8 @@ class FactsView:
 
     def _notify(self, pools: Iterable[PoolId]) -> None:
         changed = set(pools)
+        for pool in changed:
+            self._facts.pop(pool, None)
         for listener in list(self._listeners) if changed else ():
             listener(changed)
 

@@ -8,10 +8,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from sully.api.sully.types import DeviceTaintPolicy
 from sully.domain.devicepolicies.limits import Group, Groups
+from sully.domain.devicepolicies.partitions import (
+    BOTH,
+    TO_PARTITIONS,
+    TO_WHOLE,
+    consumption_of,
+    propagated,
+)
+from sully.domain.devicepolicies.prometheus import QueryResult
 from sully.domain.devicepolicies.rules import device_id
 from sully.domain.devicepolicies.selection import PolicySelector, groups_of
 from sully.domain.devicepolicies.settings import settings_of
@@ -20,6 +29,7 @@ from sully.domain.devicepolicies.states import Observation
 from sully.domain.devices.pools import DeviceId, PoolId
 from sully.domain.devices.rules import names_match
 from sully.views.devicepolicies.facts import FactsView, node_name
+from sully.views.devices.exact_device import exact_device_expression
 
 
 class PolicyDevices:
@@ -36,9 +46,12 @@ class PolicyDevices:
         """Those that are not simply healthy."""
         self.problems: dict[str, str] = {}
         """Why a device cannot be judged."""
+        self._noted: dict[PoolId, set[str]] = {}
+        """The devices of each pool that are in one of these."""
         self._sizes: Counter[Group] = Counter()
         self._total = 0
         self._changed: set[PoolId] = set()
+        self._queries: Mapping[str, QueryResult] = {}
         self.changed(facts.pools())
 
     def changed(self, pools: Iterable[PoolId]) -> bool:
@@ -53,6 +66,12 @@ class PolicyDevices:
         self._changed |= concerned
         return fresh
 
+    def queried(self, results: Mapping[str, QueryResult]) -> None:
+        """Take the results of queries, by source; if they differ, evaluate all devices again."""
+        if results != self._queries:
+            self._queries = dict(results)
+            self.changed(self._facts.pools())
+
     def update(self, now: datetime) -> None:
         """Evaluate what may have changed."""
         changed, self._changed = self._changed, set()
@@ -63,21 +82,43 @@ class PolicyDevices:
                 for device in self._facts.devices(pool)
                 if (groups := self._evaluate(device, now)) is not None
             }
+            self._propagate(pool, selected)
             if selected:
                 self._pools[pool] = selected
                 self._total += len(selected)
                 self._sizes.update(group for groups in selected.values() for group in groups)
 
+    def _propagate(self, pool: PoolId, selected: Iterable[str]) -> None:
+        """Pass faults on between devices that share counters, if the policy wants that."""
+        direction = self._policy.spec.partitions
+        if direction not in (TO_PARTITIONS, TO_WHOLE, BOTH):
+            return
+        devices = self._facts.inventory.devices(pool)
+        consumptions = {
+            str(DeviceId(*pool, name)): consumption_of(devices[name].published.device)
+            for name in selected
+            if name in devices and devices[name].published.device.consumes_counters
+        }
+        observed = {name: self._observed[name] for name in consumptions if name in self._observed}
+        for device, seen in propagated(direction, consumptions, observed).items():
+            identity = seen.identity or self._identity(device)
+            self._note(device_id(device), replace(seen, identity=identity))
+
     def _forget(self, pool: PoolId) -> None:
         selected = self._pools.pop(pool, {})
         self._total -= len(selected)
         self._sizes.subtract(group for groups in selected.values() for group in groups)
-        prefix = f"{pool}/"
-        for known in (self._observed, self.problems):
-            # The name of a pool may have slashes, so another may begin with it.
-            for device in [one for one in known if one.startswith(prefix)]:
-                if device_id(device).pool_id == pool:
-                    del known[device]
+        for device in self._noted.pop(pool, ()):
+            self._observed.pop(device, None)
+            self.problems.pop(device, None)
+
+    def _note(self, id_: DeviceId, seen: Observation, problem: str = "") -> None:
+        """Remember a device that is not simply healthy."""
+        device = str(id_)
+        self._noted.setdefault(id_.pool_id, set()).add(device)
+        self._observed[device] = seen
+        if problem:
+            self.problems[device] = problem
 
     def _evaluate(self, id_: DeviceId, now: datetime) -> tuple[Group, ...] | None:
         """Evaluate one device; return its groups if the policy is for it."""
@@ -88,18 +129,14 @@ class PolicyDevices:
             return None
         choice = self._selector.choose(id_, facts.content, facts.node, self._facts.inventory.class_)
         if choice.problem:
-            self.problems[str(id_)] = choice.problem
-            self._observed[str(id_)] = Observation(known=False)
+            self._note(id_, Observation(known=False), choice.problem)
         if not choice.selected:
             return None
-        faults, problems = active_faults(self._policy.spec.sources, facts)
-        if problems:
-            self.problems[str(id_)] = "; ".join(problems)
+        faults, problems = active_faults(self._policy.spec.sources, facts, self._queries)
         if faults or problems:
             identity = self._selector.identity(facts.content)
-            self._observed[str(id_)] = Observation(
-                faults=faults, known=not problems, identity=identity
-            )
+            seen = Observation(faults=faults, known=not problems, identity=identity)
+            self._note(id_, seen, "; ".join(problems))
         return groups_of(
             self._limits, id_, facts.content, node_name(device), self._facts.inventory.class_
         )
@@ -109,9 +146,11 @@ class PolicyDevices:
         names = self._selector.names
         if not names_match(names, id_):
             return
-        faults, _ = active_faults(self._policy.spec.sources, self._facts.facts(id_, now))
+        faults, _ = active_faults(
+            self._policy.spec.sources, self._facts.facts(id_, now), self._queries
+        )
         if faults and not self._needs_content():
-            self._observed[str(id_)] = Observation(faults=faults, known=False)
+            self._note(id_, Observation(faults=faults, known=False))
 
     def _needs_content(self) -> bool:
         selector = self._policy.spec.selector
@@ -136,6 +175,11 @@ class PolicyDevices:
     def _identity(self, device: str) -> str:
         effective = self._facts.inventory.device(device_id(device))
         return self._selector.identity(effective.content) if effective is not None else ""
+
+    def exact_expression(self, device: str) -> str:
+        """Return what selects exactly this device in a claim, or raise NotSelectableError."""
+        attribute = self._policy.spec.identity_attribute or "uuid"
+        return exact_device_expression(self._facts.inventory, device_id(device), attribute)
 
     def is_selected(self, device: str) -> bool:
         """Report whether the policy is for a published device."""

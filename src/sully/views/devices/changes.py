@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+import msgspec
 
 from sully.api.resource.types import DeviceTaintRule
 from sully.domain.devices.pools import PoolId
@@ -48,17 +50,15 @@ def features(gates: Gates, compat: Compat = Compat.SULLY) -> Features:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class RuleChange:
+class RuleChange(msgspec.Struct, frozen=True):
     """A rule before and after; the same twice if only the devices that it selects changed."""
 
     old: DeviceTaintRule | None
     new: DeviceTaintRule | None
 
 
-@dataclass(frozen=True, slots=True)
-class InventoryChange:
+class InventoryChange(msgspec.Struct, frozen=True):
     """The effects of one event on the inventory."""
 
-    pools: ChangedPools = field(default_factory=dict)
+    pools: ChangedPools = msgspec.field(default_factory=dict)
     rules: tuple[RuleChange, ...] = ()

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+import msgspec
+
 from sully.api.resource.annotations import expiry, pause_reason
 from sully.api.resource.types import DeviceTaintSelector, DeviceToleration, ResourceSlicePatch
 from sully.client.informers.cache import Cache
@@ -42,8 +44,7 @@ SOME_NODES = "(selector)"
 """The node of a device that has a node selector."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaintView:
+class TaintView(msgspec.Struct, frozen=True):
     """A taint on a device, with the expiry and pause of its source."""
 
     sourced: SourcedTaint

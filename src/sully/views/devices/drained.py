@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
 
 from sully.api.resource.types import DeviceTaint
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.devices.pools import DeviceId, PoolId
 from sully.domain.drain.messages import DrainPod
-from sully.domain.planning.objects import PlannedPod
+from sully.domain.scheduling.objects import Pod
 from sully.domain.tolerations import tolerates
 from sully.views.devices.usage import AllocatedDevice, Usage
 
+P = TypeVar("P", bound=Pod)
 DAEMON_SET = "DaemonSet"
 _MIRROR = "kubernetes.io/config.mirror"
 """The annotation of pods that the kubelet runs by itself: deleting them has no effect."""
 
 
-@dataclass(frozen=True, slots=True)
-class DrainedDevices:
+class DrainedDevices(msgspec.Struct, frozen=True):
     """Devices that are drained, and which pods on them are left alone."""
 
     devices: frozenset[DeviceId]
     taint: DeviceTaint
     ignore_daemon_sets: bool = False
 
-    def users(self, usage: Usage, pods: Iterable[PlannedPod]) -> Iterator[PlannedPod]:
+    def users(self, usage: Usage, pods: Iterable[P]) -> Iterator[P]:
         """Yield the pods that use the devices, are not finished, and can be evicted."""
         on_devices = frozenset(self._keys(usage))
         for pod in pods:
@@ -36,7 +38,7 @@ class DrainedDevices:
             if any(self._allocated(usage, pod)):
                 yield pod
 
-    def _is_left_alone(self, pod: PlannedPod) -> bool:
+    def _is_left_alone(self, pod: Pod) -> bool:
         return _MIRROR in pod.metadata.annotations or (
             self.ignore_daemon_sets and is_of_daemon_set(pod)
         )
@@ -48,7 +50,7 @@ class DrainedDevices:
         for pool, names in by_pool.items():
             yield from usage.pods_on(pool, names)
 
-    def _allocated(self, usage: Usage, pod: PlannedPod) -> Iterator[AllocatedDevice]:
+    def _allocated(self, usage: Usage, pod: Pod) -> Iterator[AllocatedDevice]:
         """Yield the drained devices of a pod; admin access does not keep a device in use."""
         for claim in usage.claims_of(pod):
             allocation = claim.status.allocation
@@ -57,11 +59,11 @@ class DrainedDevices:
                 if allocated.device in self.devices and not allocated.admin:
                     yield allocated
 
-    def devices_of(self, usage: Usage, pod: PlannedPod) -> tuple[DeviceId, ...]:
+    def devices_of(self, usage: Usage, pod: Pod) -> tuple[DeviceId, ...]:
         """Return the drained devices that a pod uses."""
         return tuple(dict.fromkeys(allocated.device for allocated in self._allocated(usage, pod)))
 
-    def tolerated_by(self, usage: Usage, pod: PlannedPod) -> bool:
+    def tolerated_by(self, usage: Usage, pod: Pod) -> bool:
         """Report whether a pod may be scheduled to the devices in spite of the taint."""
         return any(
             tolerates(toleration, self.taint)
@@ -70,7 +72,7 @@ class DrainedDevices:
         )
 
     def observe(
-        self, usage: Usage, pods: Collection[PlannedPod], others: Collection[str] = ()
+        self, usage: Usage, pods: Collection[Pod], others: Collection[str] = ()
     ) -> tuple[DrainPod, ...]:
         """Return the pods on the devices, and all pods of their workloads and of `others`."""
         users = {pod.metadata.uid for pod in self.users(usage, pods)}
@@ -88,7 +90,7 @@ class DrainedDevices:
         )
 
 
-def drain_pod(pod: PlannedPod, *, on_devices: bool, tolerates: bool = False) -> DrainPod:
+def drain_pod(pod: Pod, *, on_devices: bool, tolerates: bool = False) -> DrainPod:
     """Return a pod as a drain sees it."""
     scheduled = pod.condition("PodScheduled")
     return DrainPod(
@@ -106,11 +108,11 @@ def drain_pod(pod: PlannedPod, *, on_devices: bool, tolerates: bool = False) -> 
     )
 
 
-def workload_of(pod: PlannedPod) -> str:
+def workload_of(pod: Pod) -> str:
     """Return namespace, kind and name of what recreates a pod; empty if nothing does."""
     return f"{pod.metadata.namespace}/{pod.workload_text}" if pod.owner is not None else ""
 
 
-def is_of_daemon_set(pod: PlannedPod) -> bool:
+def is_of_daemon_set(pod: Pod) -> bool:
     """Report whether a DaemonSet owns a pod."""
     return pod.owner is not None and pod.owner.kind == DAEMON_SET

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
@@ -64,8 +63,7 @@ MAX_EVICTED = 5000
 """How many evicted pods are remembered; far more than are evicted before a cache catches up."""
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(msgspec.Struct, frozen=True):
     """A device on which the selector of a rule cannot be evaluated."""
 
     device: DeviceId

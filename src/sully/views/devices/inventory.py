@@ -122,6 +122,10 @@ class Inventory:
         """Return a rule, or None; None also if rules are disabled."""
         return self._rule_cache.get(Key("", name)) if self._rule_cache is not None else None
 
+    def slice(self, name: str) -> ResourceSlice | None:
+        """Return a slice, or None."""
+        return self._slice_cache.get(Key("", name))
+
     def class_(self, name: str) -> DeviceClass | None:
         """Return a class, or None."""
         return self._classes.get(Key("", name))

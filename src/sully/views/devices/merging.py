@@ -9,8 +9,9 @@ decided in `domain/devices/patches.py` and `domain/devices/rules.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from sully.api.resource.types import DeviceTaintRule, ResourceSlicePatch
 from sully.domain.devices.device import EffectiveDevice, Published
@@ -38,8 +39,7 @@ _MAX_CONTENTS = 8192
 _NOTHING: Memo[Content, Stack] = Memo(0)
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedRule:
+class PreparedRule(msgspec.Struct, frozen=True):
     """A rule, and what is computed once for all devices."""
 
     rule: DeviceTaintRule

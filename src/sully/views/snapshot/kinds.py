@@ -31,6 +31,7 @@ from sully.views.kinds import (
     CLAIMS,
     CLASSES,
     EVICTION_RECORDS,
+    MAINTENANCES,
     PATCHES,
     PODS,
     RULES,
@@ -99,5 +100,6 @@ _OWNERS = (*WORKLOADS, _untyped("policy", "v1", "poddisruptionbudgets", "PodDisr
 EVERYTHING: tuple[Kind[dict[str, Any]], ...] = (
     *(kind.read_as(dict[str, Any]) for kind in (*SCHEDULING, *CONSTRAINT_KINDS, *FLEET, *HISTORY)),
     *_OWNERS,
+    MAINTENANCES.read_as(dict[str, Any]),
 )
 """What `sully snapshot` saves: enough for all commands that read files."""

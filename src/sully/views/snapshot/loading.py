@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
+
+import msgspec
 
 from sully.client.objects import from_body
 from sully.client.options import ListOptions
@@ -37,8 +38,7 @@ class ControlPlaneDiscovery(Protocol):
         """Return it, with the feature gates that can be known."""
 
 
-@dataclass(frozen=True, slots=True)
-class ControlPlaneQuery:
+class ControlPlaneQuery(msgspec.Struct, frozen=True):
     """Asks who schedules and evicts."""
 
     discovery: ControlPlaneDiscovery

@@ -35,8 +35,7 @@ Resource = tuple[str, str]
 """Group and plural, whatever type the resource is read as."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(msgspec.Struct, frozen=True):
     """A kind that is missing from a snapshot, and why."""
 
     kind: Kind[Any]
@@ -54,8 +53,7 @@ class Objects:
     items: Sequence[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class StoppedClock:
+class StoppedClock(msgspec.Struct, frozen=True):
     """A clock that always shows the same time."""
 
     time: datetime

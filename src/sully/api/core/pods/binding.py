@@ -5,6 +5,7 @@ from typing import Any
 from sully.api.core.pods.conditions import with_condition
 from sully.machinery.errors import BadRequest, aggregate, client_error, conflict
 from sully.machinery.fields import FieldError, Path
+from sully.machinery.names import dns_subdomain_problems
 from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import ResourceType, Strategy, Version, WriteContext
 
@@ -40,8 +41,11 @@ def _problems(target: Obj) -> list[FieldError]:
     kind, at, errors = target.get("kind", ""), Path("target"), []
     if kind not in ("", "Node"):
         errors.append(at.child("kind").not_supported(kind, ("Node", "<empty>")))
-    if not target.get("name"):
+    name = target.get("name")
+    if not name:
         errors.append(at.child("name").required())
+    elif kind in ("", "Node"):
+        errors += [at.child("name").invalid(name, text) for text in dns_subdomain_problems(name)]
     return errors
 
 
@@ -67,14 +71,9 @@ def bind_pod(pod: Obj, binding: Obj, ctx: WriteContext) -> Obj:
 
 def _refuse(pod: Obj, binding: Obj, name: str) -> None:
     metadata, spec = pod["metadata"], pod["spec"]
-    uid = binding["metadata"].get("uid") or metadata.get("uid")
+    _check_preconditions(metadata, binding["metadata"])
     why = ""
-    if uid != metadata.get("uid"):
-        why = (
-            f"Precondition failed: UID in precondition: {uid},"
-            f" UID in object meta: {metadata.get('uid', '')}"
-        )
-    elif "deletionTimestamp" in metadata:
+    if "deletionTimestamp" in metadata:
         why = f"pod {name} is being deleted, cannot be assigned to a host"
     elif spec.get("nodeName"):
         why = f"pod {name} is already assigned to node {quote(spec['nodeName'])}"
@@ -82,6 +81,19 @@ def _refuse(pod: Obj, binding: Obj, name: str) -> None:
         why = f"pod {name} has non-empty .spec.schedulingGates"
     if why:
         raise conflict("pods/binding", "", name, why)
+
+
+def _check_preconditions(metadata: Obj, expected: Obj) -> None:
+    key = f"/registry/pods/{metadata.get('namespace', '')}/{metadata['name']}"
+    for name, word in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+        given, actual = expected.get(name), metadata.get(name, "")
+        if given and given != actual:
+            text = (
+                f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0,"
+                f" AdditionalErrorMsg: Precondition failed: {word} in precondition: {given},"
+                f" {word} in object meta: {actual}"
+            )
+            raise conflict("pods", "", metadata["name"], text)
 
 
 def _place(node: str, ctx: WriteContext) -> dict[str, str]:

@@ -75,6 +75,20 @@ def _running(pod: Obj, reason: str) -> str:
     return reason
 
 
+_ENDED = {
+    "Succeeded": "The pod has completed successfully.",
+    "Failed": "The pod failed.",
+}
+
+
+def row_conditions(pod: Obj) -> list[Obj]:
+    """Return the condition of a row by which clients hide pods that have ended."""
+    phase = pod["status"].get("phase", "")
+    if phase not in _ENDED:
+        return []
+    return [{"type": "Completed", "status": "True", "reason": phase, "message": _ENDED[phase]}]
+
+
 def _gated(pod: Obj) -> bool:
     for condition in pod["status"].get("conditions") or ():
         if condition.get("type") == "PodScheduled":

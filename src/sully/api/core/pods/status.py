@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sully.api.core.checks import IMMUTABLE, Errors, dns_subdomain, label_key
+from sully.api.core.checks import IMMUTABLE, Errors, dns_label, dns_subdomain, label_key
 from sully.api.core.pods.mirrors import validate_same_mirror
 from sully.api.core.pods.spec.dns import NOT_AN_ADDRESS, is_address
 from sully.machinery.fields import Path
@@ -13,6 +13,13 @@ _AT = Path("status")
 _OWN_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
 _BOUND = "may not be set on pods that are already bound to a node"
 _NOT_NEGATIVE = "must be a non-negative integer"
+_NOT_A_CONTAINER = (
+    "must match the name of an entry in spec.initContainers.name or spec.containers.name"
+)
+_NOT_REQUESTED = (
+    "must match the extended resource name of an entry in"
+    " spec.initContainers.resources.requests or spec.containers.resources.requests"
+)
 _NOT_A_CLAIM = "must match the name of an entry in `spec.resourceClaims`"
 
 
@@ -36,6 +43,7 @@ def validate_status(pod: Obj, old: Obj) -> Errors:
         yield _AT.child("qosClass").invalid(status.get("qosClass", ""), IMMUTABLE)
     yield from _restarts(pod, old)
     yield from _claims(pod)
+    yield from _extended_claim(pod)
     yield from _addresses(status, before, "podIP")
     if status.get("hostIPs"):
         yield from _addresses(status, before, "hostIP")
@@ -71,6 +79,32 @@ def _claims(pod: Obj) -> Errors:
             yield from dns_subdomain(claim["resourceClaimName"], here.child("resourceClaimName"))
 
 
+def _extended_claim(pod: Obj) -> Errors:
+    """Check the claim that was created for extended resources."""
+    claim = pod["status"].get("extendedResourceClaimStatus")
+    if claim is None:
+        return
+    at = _AT.child("extendedResourceClaimStatus")
+    mappings, here = claim.get("requestMappings") or [], at.child("requestMappings")
+    if not mappings:
+        yield here.required("at least one request mapping is required")
+    spec = pod["spec"]
+    every = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+    containers = {container.get("name", ""): container["resources"] for container in every}
+    for position, mapping in enumerate(mappings):
+        container, resource = (mapping.get(name, "") for name in ("containerName", "resourceName"))
+        if container not in containers:
+            yield here.index(position).child("containerName").invalid(container, _NOT_A_CONTAINER)
+        elif resource not in (containers[container].get("requests") or {}):
+            yield here.index(position).child("resourceName").invalid(resource, _NOT_REQUESTED)
+        yield from dns_label(mapping.get("requestName", ""), at.child("requestName"))
+        if mapping in mappings[:position]:
+            for name in ("containerName", "resourceName", "requestName"):
+                yield here.index(position).child(name).duplicate(mapping.get(name, ""))
+    if claim.get("resourceClaimName"):
+        yield from dns_subdomain(claim["resourceClaimName"], at.child("resourceClaimName"))
+
+
 def _addresses(status: Obj, before: Obj, name: str) -> Errors:
     """Check one address of each family, the first of which is also in the single field."""
     at, ips = _AT.child(f"{name}s"), [one.get("ip", "") for one in status.get(f"{name}s") or ()]
@@ -78,6 +112,11 @@ def _addresses(status: Obj, before: Obj, name: str) -> Errors:
     for position, ip in enumerate(ips):
         if ip not in known and not is_address(ip):
             yield at.index(position).invalid(ip, NOT_AN_ADDRESS)
+    if len(ips) > 1:
+        bad = next((position for position, ip in enumerate(ips) if not is_address(ip)), None)
+        if bad is not None:
+            text = f"failed to check for dual stack with error:invalid IP[{bad}]: {ips[bad]}"
+            yield at.internal(text)
     families = [":" in ip for ip in ips]
     if len(set(families)) < len(families):
         shown = [{"IP": ip} for ip in ips]

@@ -4,13 +4,21 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from sully.api.core import generations
+from sully.api.core.limits import review_pod, set_container_defaults
 from sully.api.core.namespaces import unsupported_label
 from sully.api.core.pods.admission import admit_change, admit_new, expected_account, review_new
 from sully.api.core.pods.aggregate import quality_of_service
-from sully.api.core.pods.columns import COLUMNS
+from sully.api.core.pods.columns import COLUMNS, row_conditions
 from sully.api.core.pods.conditions import with_condition
 from sully.api.core.pods.defaults import GRACE_SECONDS, default_pod, default_spec
 from sully.api.core.pods.label_keys import merge_label_keys
+from sully.api.core.pods.parts import (
+    keep_metadata,
+    validate_ephemeral_containers,
+    validate_resize,
+    with_ephemeral_containers,
+    with_resources,
+)
 from sully.api.core.pods.spec.validation import SPEC, validate_new_pod
 from sully.api.core.pods.status import align_addresses, keep_generations, validate_status
 from sully.api.core.pods.update import validate_change
@@ -21,6 +29,17 @@ from sully.machinery.strategy import ResourceType, Strategy, Version, WriteConte
 
 Obj = dict[str, Any]
 
+_LISTS = tuple(
+    ("spec", name)
+    for name in (
+        "volumes",
+        "imagePullSecrets",
+        "hostAliases",
+        "readinessGates",
+        "topologySpreadConstraints",
+        "resourceClaims",
+    )
+)
 _GATED = {
     "type": "PodScheduled",
     "status": "False",
@@ -35,6 +54,10 @@ _HOSTNAME = (
 
 class PodStrategy(Strategy):
     """Writes to the pod itself."""
+
+    def empties(self) -> tuple[tuple[str, ...], ...]:
+        """Errors about a change quote lists as they were sent."""
+        return _LISTS
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
         """Fill in the spec, and write addresses under both of their names."""
@@ -70,11 +93,11 @@ class PodStrategy(Strategy):
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check the spec."""
-        return validate_new_pod(obj)
+        return validate_new_pod(obj, privileged=ctx.compat.allows_privileged)
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check the spec, and that only what may change changes."""
-        return validate_change(obj, old)
+        return validate_change(obj, old, ctx.sent_empty)
 
     def review(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
         """Check what only the cluster may set, which later writes cannot change."""
@@ -89,6 +112,56 @@ class PodStrategy(Strategy):
         if problems:
             yield _HOSTNAME.format(" ".join(problems))
         yield from spec_warnings(obj["spec"], SPEC)
+
+
+class PodPartStrategy(PodStrategy):
+    """Writes to an endpoint that owns a part of the spec, and no metadata."""
+
+    def admit(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
+        """Set no defaults: those of the pod stay."""
+
+    def part(self, obj: Obj, old: Obj) -> Obj:
+        """Return the spec that the endpoint writes."""
+        raise NotImplementedError
+
+    def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
+        """Keep everything but the part of the spec; count the change."""
+        obj["spec"] = self.part(obj["spec"], old["spec"])
+        obj["status"] = old["status"]
+        keep_metadata(obj["metadata"], old["metadata"])
+        generations.follow(obj, old, bump=generations.spec_changed(obj, old))
+
+
+class EphemeralContainersStrategy(PodPartStrategy):
+    """Adds containers for debugging to a pod that runs."""
+
+    def part(self, obj: Obj, old: Obj) -> Obj:
+        """Take the ephemeral containers."""
+        return with_ephemeral_containers(obj, old)
+
+    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
+        """Check them, and that those of before stay as they are."""
+        return validate_ephemeral_containers(obj, old)
+
+
+class ResizeStrategy(PodPartStrategy):
+    """Changes the CPU and memory of the containers of a pod that runs."""
+
+    def admit(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
+        """Set the defaults of the namespace for containers."""
+        set_container_defaults(obj, ctx.limit_ranges(obj["metadata"].get("namespace", "")))
+
+    def part(self, obj: Obj, old: Obj) -> Obj:
+        """Take resources and resize policies."""
+        return with_resources(obj, old)
+
+    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
+        """Check them, and that nothing else changes."""
+        return validate_resize(obj, old)
+
+    def review(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
+        """Refuse what exceeds the limits of the namespace."""
+        review_pod(obj, ctx.limit_ranges(obj["metadata"].get("namespace", "")))
 
 
 class PodStatusStrategy(PodStrategy):
@@ -144,10 +217,13 @@ PODS = ResourceType(
     status=PodStatusStrategy(
         reset=(("spec",), ("metadata", "deletionTimestamp"), ("metadata", "ownerReferences"))
     ),
+    parts={"ephemeralcontainers": EphemeralContainersStrategy(), "resize": ResizeStrategy()},
     connect=("binding", "eviction"),
+    refused=("attach", "exec", "log", "portforward", "proxy"),
     short_names=("po",),
     categories=("all",),
     columns=COLUMNS,
+    row_conditions=row_conditions,
     selectable={
         "spec.nodeName": _spec("nodeName"),
         "spec.host": _spec("nodeName"),  # its name in the oldest clients

@@ -4,6 +4,7 @@ A pod is not edited, it is replaced; so a change may only touch images, deadline
 gates, and while gates hold the pod back, it may still be steered to fewer nodes.
 """
 
+from collections.abc import Collection
 from functools import cache
 from typing import Any
 
@@ -33,8 +34,8 @@ _ONLY_ADDED_LABELS = "only additions to spec.nodeSelector are allowed (no mutati
 _TOLERATION_KEPT = "existing toleration can not be modified except its tolerationSeconds"
 
 
-def validate_change(pod: Obj, old: Obj) -> Errors:
-    """Yield everything wrong with a change of a pod."""
+def validate_change(pod: Obj, old: Obj, sent_empty: Collection[tuple[str, ...]] = ()) -> Errors:
+    """Yield everything wrong with a change of a pod; quoted are also lists sent without items."""
     yield from validate_pod(pod)
     yield from validate_same_mirror(pod, old)
     spec, before = pod["spec"], old["spec"]
@@ -45,7 +46,7 @@ def validate_change(pod: Obj, old: Obj) -> Errors:
     yield from _deadline(spec, before)
     yield from _tolerations(spec, before)
     yield from _gates(spec, before)
-    yield from _everything_else(spec, before)
+    yield from _everything_else(spec, before, sent_empty)
 
 
 def _deadline(spec: Obj, before: Obj) -> Errors:
@@ -82,7 +83,7 @@ def _gates(spec: Obj, before: Obj) -> Errors:
             yield SPEC.child("schedulingGates").index(position).child("name").forbidden(text)
 
 
-def _everything_else(spec: Obj, before: Obj) -> Errors:
+def _everything_else(spec: Obj, before: Obj, sent_empty: Collection[tuple[str, ...]]) -> Errors:
     """Copy the old values where changes are allowed; then nothing may differ."""
     rest = dict(spec)
     for name in ("activeDeadlineSeconds", "tolerations", "schedulingGates"):
@@ -97,13 +98,14 @@ def _everything_else(spec: Obj, before: Obj) -> Errors:
         yield from _steering(rest, before)
     if not same(rest, before):
         fields = ",".join(_ALLOWED)
-        shown = diff(before, rest, _pod_spec())
+        rest |= {name: [] for _, name in sent_empty if not rest.get(name)}
+        shown = diff(before, rest, type_of("PodSpec"))
         yield SPEC.forbidden(f"pod updates may not change fields other than {fields}\n{shown}")
 
 
 @cache
-def _pod_spec() -> ObjectType:
-    """Return the type of a pod's spec; rarely needed."""
+def type_of(name: str) -> ObjectType:
+    """Return a type of the core group, for diffs; rarely needed."""
     # Late: the group's own package imports this module.
     from sully.api.core import CORE
     from sully.api.core import load_tables as load_core
@@ -112,7 +114,7 @@ def _pod_spec() -> ObjectType:
     tables = Tables()
     load_meta(tables)
     load_core(tables)
-    return tables.get(CORE, "PodSpec")
+    return tables.get(CORE, name)
 
 
 def _take(rest: Obj, before: Obj, name: str) -> None:

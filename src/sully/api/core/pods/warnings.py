@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from sully.api.core.pods.selection_warnings import selection_warnings
 from sully.machinery.fields import Path
 from sully.machinery.quantity import parse_quantity
 from sully.machinery.serialization.gotext import quote
@@ -23,6 +24,7 @@ def spec_warnings(spec: Obj, at: Path) -> Iterator[str]:
     for container, here in containers:
         yield from _fractions(container, here)
         yield from _hidden_variables(container, here)
+    yield from selection_warnings(spec, at)
     yield from _references(spec, at)
     yield from _ports(containers)
     yield from _port_names(containers)

@@ -67,7 +67,8 @@ def _values(
     if len(values) <= VALID_VALUES_MAX:
         exact = rules.gates["DRAFractionalCapacityRange"]
         yield from unique_keys(values, _decimal if exact else _whole, at)
-    if not has_default:
+    # Of too many values none is looked at.
+    if not has_default or len(values) > VALID_VALUES_MAX:
         yield at.invalid(str(default), "default value is not valid according to the requestPolicy")
 
 

@@ -38,6 +38,10 @@ OPERATIONS = ("*", "NodePrepareResources", "NodeUnprepareResources")
 IMMUTABLE = "field is immutable"
 
 
+EMPTY_DEVICES = ("spec", "devices")
+EMPTY_COUNTERS = ("spec", "sharedCounters")
+
+
 def validate_slice_spec(
     spec: ResourceSliceSpec, old: ResourceSliceSpec | None, at: Path, rules: Options
 ) -> Errors:
@@ -47,7 +51,7 @@ def validate_slice_spec(
     if old is not None:
         yield from _unchanged(spec, old, at)
     yield from _nodes(spec, at)
-    yield from _contents(spec, at)
+    yield from _contents(spec, at, rules)
     yield from _devices(spec, old, at, rules)
     yield from _counter_sets(spec, at.child("sharedCounters"))
     if old is None or old.taints != spec.taints:
@@ -116,8 +120,9 @@ def _one_selection(spec: ResourceSliceSpec, at: Path) -> Errors:
         yield at.invalid("{" + ", ".join(present) + "}", f"{text}, but multiple fields are set")
 
 
-def _contents(spec: ResourceSliceSpec, at: Path) -> Errors:
-    if spec.shared_counters and spec.devices:
+def _contents(spec: ResourceSliceSpec, at: Path, rules: Options) -> Errors:
+    counters = bool(spec.shared_counters) or EMPTY_COUNTERS in rules.sent_empty
+    if counters and (spec.devices or EMPTY_DEVICES in rules.sent_empty):
         yield at.invalid("", "only one of `sharedCounters` or `devices` is allowed")
     if spec.taints and (spec.devices or spec.shared_counters):
         yield at.child("taints").forbidden(

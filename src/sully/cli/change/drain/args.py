@@ -28,6 +28,7 @@ from sully.cli.names import SUBJECTS, names
 
 if TYPE_CHECKING:
     from sully.api.resource.eviction_rate import EvictionRate
+    from sully.cli.client.session import Session
     from sully.domain.drain.messages import DrainSettings
 
 USAGE = "device|node|class NAME... [flags]"
@@ -178,6 +179,6 @@ def undo_command(options: Options) -> str:
     return f"sully {shell_join(['uncordon', *selection_words(options)])}"
 
 
-def same_command() -> str:
+def same_command(session: "Session") -> str:
     """Return the command that runs now."""
-    return f"sully {shell_join(sys.argv[1:])}"
+    return session.command_line or f"sully {shell_join(sys.argv[1:])}"

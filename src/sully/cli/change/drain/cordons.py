@@ -1,9 +1,10 @@
 """The DeviceTaintRules of `cordon` and `drain`: select devices, write rules, find them again."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from sully.cli.change.drain.args import parse_selection
 from sully.cli.change.output import report
@@ -26,8 +27,7 @@ _MOST = 5
 """How many devices with other taints are listed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cordon:
+class Cordon(msgspec.Struct, frozen=True):
     """Devices to cordon, and the rules for them."""
 
     snapshot: "Snapshot"

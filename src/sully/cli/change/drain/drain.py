@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from sully.domain.drain.messages import DrainSettings, DrainState
     from sully.domain.planning.objects import PlannedPod
     from sully.domain.planning.report import Plan
+    from sully.planning.changes import Change
     from sully.planning.drain import DrainRequest, PlannedDrain
 
 _MOST = 5
@@ -98,17 +99,17 @@ async def _run(session: Session) -> int:
     settings = drain_settings(session.options)
     snapshot = await take(session, (CLAIMS, PLANNED_PODS))
     cordon = await prepare_cordon(session, snapshot, DRAIN)
-    request = _request(session, cordon, settings)
-    _refuse_alone(session, cordon, request)
+    request = drain_request(session, cordon, settings)
+    refuse_unmanaged(session, cordon, request)
     done = await _confirmed(session, cordon, request)
     if done is not None:
         return done
     print_objects(session, await write_cordon(session, cordon))
     report_cordoned(session, cordon)
-    return await _drain(session, cordon, request)
+    return await execute_drain(session, cordon, request)
 
 
-def _request(session: Session, cordon: Cordon, settings: "DrainSettings") -> "DrainRequest":
+def drain_request(session: Session, cordon: Cordon, settings: "DrainSettings") -> "DrainRequest":
     from sully.domain.drain.rules import TAINT
     from sully.planning.drain import DrainRequest
     from sully.views.devices.drained import DrainedDevices
@@ -128,7 +129,7 @@ def _state(cordon: Cordon) -> "DrainState":
     return decode_state([rule.metadata.annotations for rule in rules if rule is not None])
 
 
-def _users(cordon: Cordon, request: "DrainRequest") -> "list[PlannedPod]":
+def users_of(cordon: Cordon, request: "DrainRequest") -> "list[PlannedPod]":
     from sully.planning.cluster_copy import PLANNED_PODS
 
     pods = cordon.snapshot.of(PLANNED_PODS).values()
@@ -136,13 +137,13 @@ def _users(cordon: Cordon, request: "DrainRequest") -> "list[PlannedPod]":
     return [pod for pod in users if not pod.is_terminating]
 
 
-def _refuse_alone(session: Session, cordon: Cordon, request: "DrainRequest") -> None:
+def refuse_unmanaged(session: Session, cordon: Cordon, request: "DrainRequest") -> None:
     """Refuse to evict pods that would not run elsewhere, as `kubectl drain` does."""
     from sully.views.devices.drained import is_of_daemon_set
 
     if session.options.force or not request.settings.evicts:
         return
-    users = _users(cordon, request)
+    users = users_of(cordon, request)
     unmanaged = [pod for pod in users if pod.owner is None]
     if unmanaged:
         raise CommandError(
@@ -162,7 +163,7 @@ def _warn_of_endless(session: Session, cordon: Cordon, request: "DrainRequest") 
     """Warn of pods that a drain with --when-idle would wait for indefinitely."""
     if request.settings.evicts:
         return
-    users = _users(cordon, request)
+    users = users_of(cordon, request)
     endless = [pod for pod in users if pod.owner is not None and pod.owner.kind in _ENDLESS]
     if endless:
         session.warn(
@@ -188,7 +189,7 @@ async def _confirmed(session: Session, cordon: Cordon, request: "DrainRequest") 
     from sully.domain.drain.messages import Outcome
 
     planned, plan = await _plan(session, cordon, request)
-    users, stop = len(_users(cordon, request)), planned.stop
+    users, stop = len(users_of(cordon, request)), planned.stop
     report(session, limits_text(request.settings, len(cordon.devices), users))
     _warn_of_endless(session, cordon, request)
     loop = stop is not None and stop.outcome is Outcome.EVICTION_LOOP
@@ -213,16 +214,28 @@ async def _confirmed(session: Session, cordon: Cordon, request: "DrainRequest") 
 async def _plan(
     session: Session, cordon: Cordon, request: "DrainRequest"
 ) -> "tuple[PlannedDrain, Plan]":
+    return simulate_drain(session, cordon, request, await cordon_changes(session, cordon))
+
+
+async def cordon_changes(session: Session, cordon: Cordon) -> "list[Change]":
+    """Return the changes that cordon devices, validated by the server."""
     from sully.cli.change.plan.manifests import Manifest
-    from sully.cli.change.plan.plan import simulation_options
     from sully.cli.change.plan.proposals import proposed
+
+    return await proposed(session, cordon.snapshot, map(Manifest, cordon.new))
+
+
+def simulate_drain(
+    session: Session, cordon: Cordon, request: "DrainRequest", changes: "Sequence[Change]"
+) -> "tuple[PlannedDrain, Plan]":
+    """Run a drain on a copy and return how it ends, and the plan."""
+    from sully.cli.change.plan.plan import simulation_options
     from sully.cli.client.spinner import spinner
     from sully.planning.changes import start_time
     from sully.planning.plan_builder import build_plan, gap_notes, no_effect_texts
     from sully.planning.simulation import Simulation
 
     snapshot = cordon.snapshot
-    changes = await proposed(session, snapshot, map(Manifest, cordon.new))
     simulation = Simulation(
         snapshot, simulation_options(session), start=start_time(changes, snapshot.taken)
     )
@@ -237,9 +250,9 @@ async def _plan(
 # -- the drain ------------------------------------------------------------------------------------
 
 
-async def _drain(session: Session, cordon: Cordon, request: "DrainRequest") -> int:
+async def execute_drain(session: Session, cordon: Cordon, request: "DrainRequest") -> int:
     from sully.cli.change.drain.runner import DrainRunner
 
-    if cordon.new and _users(cordon, request):
+    if cordon.new and users_of(cordon, request):
         await session.clock.sleep(SETTLE_SECONDS)
     return await DrainRunner(session, cordon.names, request).run()

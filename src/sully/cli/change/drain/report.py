@@ -47,36 +47,22 @@ def limits_text(settings: "DrainSettings", devices: int, pods: int) -> str:
 def stop_text(stop: "Stop") -> str:
     """Return why a drain ended before all pods were evicted, and what to do."""
     from sully.domain.drain.messages import Outcome
+    from sully.domain.drain.texts import outcome_text as text_of
 
-    pods = _names(stop.pods)
+    text = text_of(stop, _names(stop.pods))
     match stop.outcome:
-        case Outcome.REPLACEMENT_PENDING:
-            return f"Replacements stay Pending: {pods}.{_explain(stop.pods)}"
-        case Outcome.REPLACEMENT_NOT_READY:
-            return f"Replacements are not Ready in time: {pods}.{_explain(stop.pods)}"
+        case Outcome.REPLACEMENT_PENDING | Outcome.REPLACEMENT_NOT_READY:
+            return f"{text}{_explain(stop.pods)}"
         case Outcome.NOT_RECREATED:
             namespace, _, owner = stop.workload.partition("/")
             kind, _, name = owner.partition("/")
-            return (
-                f"{kind} {namespace}/{name} did not recreate an evicted pod in time.\n"
-                f"  to see why:  kubectl describe -n {namespace} {kind.lower()} {name}"
-            )
+            see = f"kubectl describe -n {namespace} {kind.lower()} {name}"
+            return f"{text}\n  to see why:  {see}"
         case Outcome.EVICTION_LOOP:
-            why = (
-                "their claims tolerate the taint sully.dev/unschedulable:NoSchedule"
-                if any(pod.tolerates for pod in stop.pods)
-                else "their claims stay allocated, because other pods use them too"
-            )
-            return (
-                f"Evicted pods use the same devices again: {pods}; {why}.\n"
-                "  remove the toleration, or scale the owner down, then run the drain again"
-            )
-        case Outcome.TIMED_OUT:
-            return f"Timed out; pods remain on the devices: {pods}."
-        case Outcome.UNCORDONED:
-            return "The devices were uncordoned by another user; no more pods are evicted."
-        case Outcome.DONE:
-            return ""
+            hint = "remove the toleration, or scale the owner down, then run the drain again"
+            return f"{text}\n  {hint}"
+        case _:
+            return text
 
 
 def _names(pods: "Sequence[DrainPod]") -> str:
@@ -128,7 +114,7 @@ def outcome_text(session: Session, progress: "DrainProgress", stop: "Stop | None
     undo = undo_command(session.options)
     if done:
         return "\n".join([*lines, f"  to undo:  {undo}"])
-    lines += ["The devices stay cordoned.", f"  to resume:  {same_command()}"]
+    lines += ["The devices stay cordoned.", f"  to resume:  {same_command(session)}"]
     blocked = stop is not None and stop.outcome is Outcome.TIMED_OUT and progress.refused
     if blocked and session.options.then != "NoExecute":
         lines.append("  to resume, and break budgets after --timeout: add --then NoExecute")

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sully.cli.change.drain.report import DrainBar, outcome_text
 from sully.cli.change.output import text_stream
@@ -11,12 +11,12 @@ from sully.cli.change.progress import POLL_SECONDS
 from sully.cli.client.session import Session
 
 if TYPE_CHECKING:
-    from sully.cli.client.watching import Caches
     from sully.client.transport import Key
     from sully.domain.drain.messages import DrainPod, Effect, Event, Stop
     from sully.machinery.meta import ObjectMeta
     from sully.planning.drain import DrainRequest
     from sully.views.devices.usage import Usage
+    from sully.views.watching import Caches
 
 CONFLICT_SECONDS = 0.01
 """When to try again after another has changed the rule that carries the state."""
@@ -132,6 +132,7 @@ class DrainRunner:
 
     async def _save(self) -> float:
         """Save the state; return how many seconds to wait before another try, 0 if it is saved."""
+        from sully.client.evictions import refusal_text
         from sully.client.transport import TRANSIENT, Key
         from sully.domain.drain.messages import RETRY, RulesDeleted
         from sully.domain.drain.rules import STATE, encode_state
@@ -150,7 +151,7 @@ class DrainRunner:
             self._handle(RulesDeleted())
             return CONFLICT_SECONDS
         except TRANSIENT as error:
-            self._bar.show_waiting(_refusal(error))
+            self._bar.show_waiting(refusal_text(error))
             return RETRY.total_seconds()
         self._version = saved.metadata.resource_version
         self._saved = [*self._saved[-MAX_SAVED:], text]
@@ -167,25 +168,9 @@ class DrainRunner:
         return CONFLICT_SECONDS
 
     async def _evict(self, pod: "DrainPod") -> "Event":
-        from sully.api.policy.protection import TWO_BUDGETS
-        from sully.client.evictions import create_eviction
-        from sully.client.transport import TRANSIENT, Key, UnreachableError
-        from sully.domain.drain.messages import EvictionRefused, PodEvicted, PodNotFound
-        from sully.machinery.errors import ApiError, Conflict, NotFound, Timeout
+        from sully.client.evictions import evict_for_drain
 
-        try:
-            await create_eviction(self._session.transport, Key(pod.namespace, pod.name), pod.uid)
-        except (NotFound, Conflict):
-            # A conflict: another pod has its name.
-            return PodNotFound(pod.uid)
-        except TRANSIENT as error:
-            answered = not isinstance(error, UnreachableError | Timeout)
-            return EvictionRefused(pod.uid, _refusal(error), answered)
-        except ApiError as error:
-            if error.message != TWO_BUDGETS:
-                raise
-            return EvictionRefused(pod.uid, _refusal(error))
-        return PodEvicted(pod.uid)
+        return await evict_for_drain(self._session.transport, pod)
 
     async def _use_no_execute(self) -> None:
         """Let the eviction controller delete the pods that remain."""
@@ -196,16 +181,6 @@ class DrainRunner:
         for name in self._rules:
             change = {"spec": {"taint": {"effect": NO_EXECUTE}}}
             await self._session.transport.patch(RULES, Key("", name), change)
-
-
-def _refusal(error: Exception) -> str:
-    """Return why a pod was not evicted: a server names the budget in the details."""
-    from sully.machinery.errors import ApiError
-
-    if not isinstance(error, ApiError):
-        return str(error)
-    causes: Sequence[dict[str, Any]] = (error.details or {}).get("causes") or ({},)
-    return str(causes[0].get("message") or error.message)
 
 
 def _exit_code(stop: "Stop | None") -> int:

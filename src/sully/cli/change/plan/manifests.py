@@ -98,9 +98,10 @@ def _bodies(session: Session, name: str) -> Iterator[Obj]:
 def kinds() -> "dict[str, Kind[Any]]":
     """Return the kinds that there are plans for, by name."""
     from sully.planning.changes import DEVICE_KINDS, PLACEMENT_KINDS
-    from sully.views.kinds import DEVICE_POLICIES
+    from sully.views.kinds import DEVICE_POLICIES, MAINTENANCES
 
-    others = {kind.kind: kind for kind in (*DEVICE_KINDS, *PLACEMENT_KINDS, DEVICE_POLICIES)}
+    own = (DEVICE_POLICIES, MAINTENANCES)
+    others = {kind.kind: kind for kind in (*DEVICE_KINDS, *PLACEMENT_KINDS, *own)}
     return others | workload_kinds()
 
 

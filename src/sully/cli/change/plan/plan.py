@@ -139,6 +139,7 @@ def plan(options: Options) -> int:
 
 
 async def _run(session: Session) -> int:
+    from sully.cli.change.plan.maintenances import are_maintenances, plan_maintenances
     from sully.cli.change.plan.manifests import kind_of, read_manifests
     from sully.cli.change.plan.policies import are_policies, plan_policies
     from sully.cli.change.plan.proposals import proposed, warn_of_unmatched
@@ -158,6 +159,8 @@ async def _run(session: Session) -> int:
     else:
         refuse_taint_flags(options)
         manifests = read_manifests(session)
+        if are_maintenances(manifests):
+            return await plan_maintenances(session, manifests)
         if are_policies(manifests):
             return await plan_policies(session, manifests)
         if are_workloads(manifests):

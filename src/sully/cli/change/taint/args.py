@@ -1,11 +1,12 @@
 """The arguments and flags of `taint`, `untaint` and `plan`: what is tainted, and how."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from textwrap import indent
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from sully.cli.client.options import choice_option, duration_option, seconds, whole_number
 from sully.cli.client.options import options as join
@@ -76,8 +77,7 @@ EFFECTS = f"{_DEVICE_EFFECTS}\n{_CLUSTER_EFFECTS}"
 """For help."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaintArgs:
+class TaintArgs(msgspec.Struct, frozen=True):
     """The parsed arguments."""
 
     kind: str

@@ -6,10 +6,12 @@ nothing (schedule.py), which explanations and trials of other placements use. Bo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import islice
+
+import msgspec
 
 from sully.api.cluster.types import Placement
 from sully.domain.placement.incremental.counting import PlacementKey
@@ -134,13 +136,12 @@ def inputs(fleet: Fleet, placement: Placement, now: datetime) -> Inputs:
     )
 
 
-@dataclass(slots=True)
-class _Stayers:
+class _Stayers(msgspec.Struct):
     """Clusters that a placement keeps although it could not select them now."""
 
-    ranks: dict[str, Rank] = field(default_factory=dict)
-    ends: dict[str, datetime] = field(default_factory=dict)
-    held: set[str] = field(default_factory=set)
+    ranks: dict[str, Rank] = msgspec.field(default_factory=dict)
+    ends: dict[str, datetime] = msgspec.field(default_factory=dict)
+    held: set[str] = msgspec.field(default_factory=set)
     next_at: datetime | None = None
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from sully.api.cluster.types import SET_LABEL, ManagedClusterSet
 from sully.domain.placement.predicates import select_labels
@@ -15,8 +16,7 @@ class BrokenSetError(Exception):
     """A set with unknown members; nothing is decided while it is eligible."""
 
 
-@dataclass(frozen=True, slots=True)
-class Membership:
+class Membership(msgspec.Struct, frozen=True):
     """The rule of one set."""
 
     name: str

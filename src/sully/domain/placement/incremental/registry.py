@@ -7,7 +7,8 @@ are `fleet.py`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from sully.api.cluster.types import (
     AddOnPlacementScore,
@@ -24,8 +25,7 @@ from sully.domain.placement.incremental.membership import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterChange:
+class ClusterChange(msgspec.Struct, frozen=True):
     """A cluster as it was and as it is, with all sets that it was or is in."""
 
     name: str

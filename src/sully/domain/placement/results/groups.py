@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from sully.api.cluster.types import (
     GROUP_INDEX_LABEL,
     GROUP_NAME_LABEL,
@@ -28,8 +30,7 @@ CHUNK = 100
 Lookup = Callable[[str], Candidate]
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionSlice:
+class DecisionSlice(msgspec.Struct, frozen=True):
     """The desired content of one PlacementDecision."""
 
     name: str

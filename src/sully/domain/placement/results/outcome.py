@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+import msgspec
+
 from sully.api.cluster.types import DecisionGroupStatus, Placement
 from sully.domain.placement.options import PlacementOptions
 from sully.domain.placement.results.conditions import (
@@ -36,8 +38,7 @@ _LONGEST_NAME = 63
 """Of a placement that can have decisions: they carry its name in a label."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(msgspec.Struct, frozen=True):
     """What a placement may use: bindings that lead to a set, eligible sets, clusters in them."""
 
     bound: int

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 Code = Literal["Success", "Warning", "Error", "Misconfigured"]
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(msgspec.Struct, frozen=True):
     """The result of a pass; `plugin` names the part that failed or warned, if one did."""
 
     code: Code = "Success"

@@ -6,9 +6,10 @@ made from a pass with all its stages (schedule.py), one cluster at a time, when 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Literal
+
+import msgspec
 
 from sully.api.cluster.types import NO_SELECT_IF_NEW, PREFER_NO_SELECT
 from sully.domain.placement.candidates import Candidate
@@ -32,8 +33,7 @@ Stage = Literal[
 """The stage that a cluster reached; the last two passed every filter."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScorePart:
+class ScorePart(msgspec.Struct, frozen=True):
     """What one prioritizer gave a cluster; without a score it counted nothing."""
 
     prioritizer: str
@@ -41,8 +41,7 @@ class ScorePart:
     score: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterVerdict:
+class ClusterVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that a pass trace out about one cluster."""
 
     cluster: str
@@ -63,8 +62,7 @@ class ClusterVerdict:
     """How many clusters the placement takes at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class Breakdown:
+class Breakdown(msgspec.Struct, frozen=True):
     """How many clusters fell at which stage."""
 
     considered: int

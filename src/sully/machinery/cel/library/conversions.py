@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from sully.machinery.cel import temporal
@@ -82,6 +82,14 @@ def _bool_of_text(text: str) -> bool:
     if text in _FALSE:
         return False
     raise EvaluationError(f'type conversion error from "string" to "bool": {text}')
+
+
+OF_TEXT: Final[dict[str, Callable[[str], object]]] = {
+    "int": _int_of_text,
+    "uint": _uint_of_text,
+    "double": _float_of_text,
+    "bool": _bool_of_text,
+}
 
 
 def _text_of_bytes(value: bytes) -> str:

@@ -10,25 +10,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
 
-@dataclass(slots=True, eq=False)
-class Literal:
+
+class Literal(msgspec.Struct, eq=False):
     """A constant of one of the basic types."""
 
     pos: int
     value: object
 
 
-@dataclass(slots=True, eq=False)
-class Ident:
+class Ident(msgspec.Struct, eq=False):
     """A name; a leading dot asks for the outermost meaning."""
 
     pos: int
     name: str
 
 
-@dataclass(slots=True, eq=False)
-class Select:
+class Select(msgspec.Struct, eq=False):
     """`operand.field`, or the test of `has(operand.field)`."""
 
     pos: int
@@ -47,8 +46,7 @@ class Call:
     target: Node | None = None
 
 
-@dataclass(slots=True, eq=False)
-class ListNode:
+class ListNode(msgspec.Struct, eq=False):
     """A list; elements at the optional places are left out when absent."""
 
     pos: int
@@ -66,14 +64,12 @@ class Entry:
     optional: bool = False
 
 
-@dataclass(slots=True, eq=False)
-class MapNode:
+class MapNode(msgspec.Struct, eq=False):
     pos: int
     entries: tuple[Entry, ...]
 
 
-@dataclass(slots=True, eq=False)
-class MessageNode:
+class MessageNode(msgspec.Struct, eq=False):
     """A message with fields; parsed, but no environment here declares messages."""
 
     pos: int
@@ -81,8 +77,7 @@ class MessageNode:
     entries: tuple[Entry, ...]
 
 
-@dataclass(slots=True, eq=False)
-class Comprehension:
+class Comprehension(msgspec.Struct, eq=False):
     """A loop over a range that folds into an accumulator."""
 
     pos: int

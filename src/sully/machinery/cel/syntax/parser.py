@@ -126,7 +126,8 @@ class _Parser:
             return
         token = self._token
         following = self._tokens[min(self._at + 1, len(self._tokens) - 1)]
-        if not expected and token.kind in _ENDS and following.kind != kind:
+        # After a colon comes an expression, which nothing can be missing in front of.
+        if not expected and kind != ":" and token.kind in _ENDS and following.kind != kind:
             self._complain(f"missing '{kind}' at '{token.text}'")
             return
         if not self._unexpected(expected or (f"'{kind}'",), frozenset((kind,))):

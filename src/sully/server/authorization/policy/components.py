@@ -21,6 +21,13 @@ from sully.server.authorization.policy.builders import (
 from sully.server.authorization.policy.clusters import CLUSTER
 
 _LEASE_VERBS = "create get list patch update watch"
+_PROOFS = (
+    # Jobs that prove devices healthy, in namespaces that allow admin access.
+    on("batch", "jobs", f"create delete {READ}"),
+    on("core", "namespaces", "get"),
+    on("core", "pods", "list"),
+    on(RESOURCE, "resourceclaims", "create"),
+)
 
 # By the name of the controller, which is that of its service account.
 CONTROLLERS: dict[str, tuple[Obj, ...]] = {
@@ -51,12 +58,29 @@ CONTROLLERS: dict[str, tuple[Obj, ...]] = {
         on(RESOURCE, "resourceclaims", READ),
         events(),
     ),
+    "device-metrics-controller": (
+        on("core", "pods", READ),
+        on("sully.dev", "devicemaintenances devicetaintpolicies", READ),
+        on(RESOURCE, "deviceclasses devicetaintrules resourceslicepatches resourceslices", READ),
+        on(RESOURCE, "resourceclaims", READ),
+    ),
     "device-taint-policy-controller": (
         on(RESOURCE, "deviceclasses resourceclaims resourceslicepatches resourceslices", READ),
         on(RESOURCE, "devicetaintrules", f"create delete patch {READ}"),
         on("core", "nodes", READ),
         on("sully.dev", "devicehealths devicetaintpolicies", READ),
         on("sully.dev", "devicetaintpolicies/status", "patch"),
+        *_PROOFS,
+        events(),
+    ),
+    "device-maintenance-controller": (
+        *_PROOFS,
+        on(RESOURCE, "deviceclasses resourceclaims resourceslicepatches resourceslices", READ),
+        on(RESOURCE, "devicetaintrules", f"create delete patch {READ}"),
+        on("core", "nodes pods", READ),
+        on("core", "pods/eviction", "create"),
+        on("sully.dev", "devicemaintenances", READ),
+        on("sully.dev", "devicemaintenances/status", "patch"),
         events(),
     ),
     "disruption-controller": (

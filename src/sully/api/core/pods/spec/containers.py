@@ -1,8 +1,9 @@
 """What is wrong with the containers of a pod."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from sully.api.core.checks import Errors, dns_label, one_of
 from sully.api.core.pods.defaults import PROBES
@@ -17,15 +18,29 @@ from sully.machinery.fields import Path
 Obj = dict[str, Any]
 
 _MESSAGES = ("File", "FallbackToLogsOnError")
+_EPHEMERAL = "cannot be set for an Ephemeral Container"
+_NOT_EPHEMERAL = (
+    "ports",
+    "resources",
+    "resizePolicy",
+    "restartPolicy",
+    "restartPolicyRules",
+    "livenessProbe",
+    "readinessProbe",
+    "startupProbe",
+    "lifecycle",
+)
+"""Fields that only other containers can have, in the order of the errors."""
 _ONLY_SIDECARS = "may not be set for init containers without restartPolicy=Always"
 
 
-@dataclass(frozen=True, slots=True)
-class PodNames:
+class PodNames(msgspec.Struct, frozen=True):
     """The names of volumes and claims that containers of a pod can use."""
 
     volumes: Collection[str]
     claims: Collection[str]
+    privileged: bool = True
+    """Whether containers may have all rights on their node."""
 
 
 def containers(values: list[Obj], pod_names: PodNames, at: Path) -> Errors:
@@ -60,9 +75,32 @@ def init_containers(values: list[Obj], taken: set[str], pod_names: PodNames, at:
     yield from host_ports(values, at)
 
 
-def images_of_pods(values: list[Obj], at: Path) -> Errors:
-    """Check what is required of pods but not of templates."""
+def ephemeral_containers(
+    values: list[Obj], taken: set[str], pod_names: PodNames, at: Path
+) -> Errors:
+    """Check the containers for debugging; `taken` are the names of all others."""
+    names = set(taken)
     for position, container in enumerate(values):
+        here = at.index(position)
+        yield from _common(container, pod_names, here)
+        yield from images_of_pods([container], at, position)
+        yield from _unique_name(container, names, here)
+        target = container.get("targetContainerName", "")
+        if target and target not in taken:
+            yield here.child("targetContainerName").not_found(target)
+        for name in _NOT_EPHEMERAL:
+            if container.get(name):
+                yield here.child(name).forbidden(_EPHEMERAL)
+        for number, mount in enumerate(container.get("volumeMounts") or ()):
+            for name in ("subPath", "subPathExpr"):
+                if mount.get(name):
+                    path = here.child("volumeMounts").index(number).child(name)
+                    yield path.forbidden(_EPHEMERAL)
+
+
+def images_of_pods(values: list[Obj], at: Path, start: int = 0) -> Errors:
+    """Check what is required of pods but not of templates."""
+    for position, container in enumerate(values, start):
         image = container.get("image", "")
         if image != image.strip():
             text = "must not have leading or trailing whitespace"
@@ -91,7 +129,10 @@ def _common(container: Obj, pod_names: PodNames, at: Path) -> Errors:
     yield from one_of(policy, pull, at.child("imagePullPolicy"), required=True)
     yield from requirements(container["resources"], pod_names.claims, at.child("resources"))
     yield from _resize(container.get("resizePolicy") or [], at.child("resizePolicy"))
-    yield from container_security(container.get("securityContext"), at.child("securityContext"))
+    context, here = container.get("securityContext"), at.child("securityContext")
+    if not pod_names.privileged and context is not None and context.get("privileged"):
+        yield here.child("privileged").forbidden("disallowed by cluster policy")
+    yield from container_security(context, here)
 
 
 def _unique_name(container: Obj, names: set[str], at: Path) -> Errors:

@@ -83,7 +83,7 @@ def host_network_ports(containers: Iterable[Obj], at: Path) -> Errors:
         for index, port in enumerate(container.get("ports") or ()):
             if port.get("hostPort", 0) != port.get("containerPort", 0):
                 here = at.index(position).child("ports").index(index)
-                yield here.child("containerPort").invalid(
-                    port.get("containerPort", 0),
-                    "must match `hostPort` when `hostNetwork` is true",
+                yield here.child("hostPort").invalid(
+                    port.get("hostPort", 0),
+                    "must match `containerPort` when `hostNetwork` is true",
                 )

@@ -112,15 +112,15 @@ def _pod_term(term: Obj, at: Path) -> Errors:
 
 def spread(constraints: list[Obj], at: Path) -> Errors:
     """Check how pods should be spread over the cluster."""
-    seen: set[str] = set()
+    pairs = [
+        f"{{{one.get('topologyKey', '')}, {one.get('whenUnsatisfiable', '')}}}"
+        for one in constraints
+    ]
     for position, constraint in enumerate(constraints):
         here = at.index(position)
         yield from _constraint(constraint, here)
-        key, action = constraint.get("topologyKey", ""), constraint.get("whenUnsatisfiable", "")
-        pair = f"{{{key}, {action}}}"
-        if pair in seen:
-            yield here.child("{topologyKey, whenUnsatisfiable}").duplicate(pair)
-        seen.add(pair)
+        if pairs[position] in pairs[position + 1 :]:
+            yield here.child("{topologyKey, whenUnsatisfiable}").duplicate(pairs[position])
 
 
 def _constraint(constraint: Obj, at: Path) -> Errors:

@@ -21,6 +21,7 @@ from sully.api.core.pods.spec import resources, scheduling
 from sully.api.core.pods.spec.containers import (
     PodNames,
     containers,
+    ephemeral_containers,
     images_of_pods,
     init_containers,
 )
@@ -40,11 +41,11 @@ _DNS = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _PREEMPTION = ("PreemptLowerPriority", "Never")
 
 
-def validate_new_pod(pod: Obj) -> Errors:
+def validate_new_pod(pod: Obj, *, privileged: bool = True) -> Errors:
     """Yield everything wrong with a pod that is being created."""
     spec = pod["spec"]
     yield from validate_new_mirror(pod)
-    yield from validate_pod(pod)
+    yield from validate_pod(pod, privileged=privileged)
     if spec.get("ephemeralContainers"):
         yield SPEC.child("ephemeralContainers").forbidden("cannot be set on create")
     if spec.get("nodeName") and spec.get("schedulingGates"):
@@ -52,24 +53,28 @@ def validate_new_pod(pod: Obj) -> Errors:
         yield SPEC.child("nodeName").forbidden(text)
 
 
-def validate_pod(pod: Obj) -> Errors:
+def validate_pod(pod: Obj, *, privileged: bool = True) -> Errors:
     """Yield everything wrong with a pod, new or changed."""
-    yield from validate_spec(pod["spec"], pod["metadata"].get("name", ""), SPEC)
+    name = pod["metadata"].get("name", "")
+    yield from validate_spec(pod["spec"], name, SPEC, privileged=privileged)
     for name in ("containers", "initContainers"):
         yield from images_of_pods(pod["spec"].get(name) or [], SPEC.child(name))
 
 
-def validate_spec(spec: Obj, pod_name: str | None, at: Path) -> Errors:
+def validate_spec(spec: Obj, pod_name: str | None, at: Path, *, privileged: bool = True) -> Errors:
     """Yield everything wrong with a spec; templates have no name for their pods."""
     known, problems = volumes(spec.get("volumes") or [], at.child("volumes"))
     yield from problems
     claims = spec.get("resourceClaims") or []
     yield from resources.claims(claims, pod_name, at.child("resourceClaims"))
-    pod_names = PodNames(known, {claim.get("name", "") for claim in claims} - {""})
+    pod_names = PodNames(known, {claim.get("name", "") for claim in claims} - {""}, privileged)
     yield from containers(spec.get("containers") or [], pod_names, at.child("containers"))
     taken = {container.get("name", "") for container in spec.get("containers") or ()}
     first = spec.get("initContainers") or []
     yield from init_containers(first, taken, pod_names, at.child("initContainers"))
+    debuggers = spec.get("ephemeralContainers") or []
+    taken |= {container.get("name", "") for container in first}
+    yield from ephemeral_containers(debuggers, taken, pod_names, at.child("ephemeralContainers"))
     yield from _policies(spec, at)
     yield from _placement(spec, at)
     yield from _names(spec, at)

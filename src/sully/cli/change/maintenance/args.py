@@ -1,0 +1,193 @@
+"""The flags of `sully maintenance create`, and the object that they describe."""
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sully.cli.change.taint.args import read_rate
+from sully.cli.client.options import choice_option, count_or_percentage, duration_option, seconds
+from sully.cli.client.options import options as join
+from sully.cli.command import CommandError, Options
+from sully.cli.names import complete_classes
+
+if TYPE_CHECKING:
+    from sully.machinery.labels import Requirement
+
+Obj = dict[str, Any]
+
+selector_options = join(
+    click.option("--all", "all_devices", is_flag=True, help="Select all devices."),
+    click.option("--driver", default="", metavar="NAME", help="Select devices of a driver."),
+    click.option("--pool", default="", metavar="NAME", help="Select devices of a pool."),
+    click.option("--device", default="", metavar="NAME", help="Select devices of this name."),
+    click.option(
+        "--class",
+        "class_name",
+        default="",
+        metavar="NAME",
+        shell_complete=complete_classes,
+        help="Select devices of a DeviceClass.",
+    ),
+    click.option("--cel", multiple=True, metavar="EXPRESSION", help="Select devices by CEL."),
+    click.option("--uuid", multiple=True, metavar="UUID", help="Select devices by their UUIDs."),
+    click.option(
+        "--selector",
+        "-l",
+        default="",
+        metavar="LABELS",
+        help="Select devices on nodes with these labels, for example zone=a.",
+    ),
+)
+create_options = join(
+    selector_options,
+    click.option(
+        "--start",
+        default="",
+        metavar="TIME",
+        help="When the work begins: now, a duration from now (8h), or a time as in RFC 3339.",
+    ),
+    click.option("--end", default="", metavar="TIME", help="When the work has to be over."),
+    duration_option("--for", "lasts", help="How long the window is, instead of --end."),
+    duration_option("--close-before", help="How long devices are closed before pods are evicted."),
+    choice_option(
+        "--by",
+        choices=("Device", "Node"),
+        metavar="UNIT",
+        help_="Work on one device, or on all selected devices of a node together.",
+    ),
+    click.option(
+        "--max-unavailable",
+        type=count_or_percentage,
+        default="1",
+        show_default=True,
+        metavar="N|PERCENT%",
+        help="How many devices, or nodes, are closed at the same time.",
+    ),
+    duration_option("--wait-ready", help="How long replacements may take to become Ready."),
+    click.option(
+        "--rate",
+        "eviction_rate",
+        type=read_rate,
+        default="1",
+        show_default=True,
+        metavar="N[/PERIOD]",
+        help="Evictions per second, or per period: 10/m, 1/5m.",
+    ),
+    duration_option("--timeout", help="How long a device or node is drained at most."),
+    choice_option(
+        "--then",
+        choices=("Fail", "NoExecute"),
+        metavar="ACTION",
+        help_="What to do about pods that remain after --timeout.",
+    ),
+    click.option("--when-idle", is_flag=True, help="Do not evict pods: wait for them to finish."),
+    click.option(
+        "--approval", is_flag=True, help="After the drain, wait for 'sully maintenance approve'."
+    ),
+    click.option(
+        "--proof", is_flag=True, help="Wait for another approval before a device is given back."
+    ),
+    click.option("--reason", default="", metavar="TEXT", help="Why, for others."),
+)
+
+
+def build_maintenance(options: Options, name: str, now: datetime) -> Obj:
+    """Return the object that the flags describe."""
+    if not options.start:
+        raise CommandError("missing flag: --start (now, for example 8h, or a time)", code=2)
+    start = _time("--start", options.start, now)
+    spec: Obj = {
+        "selector": _selector(options),
+        "start": _text(start),
+        "closeBefore": _duration(options.close_before),
+        "rolling": _without_empty(
+            by=options.by,
+            maxUnavailable=options.max_unavailable,
+            waitForReady=_duration(options.wait_ready),
+        ),
+        "drain": _without_empty(
+            mode="WhenIdle" if options.when_idle else "",
+            rate=options.eviction_rate if options.eviction_rate != "0" else "1000/s",
+            timeout=_duration(options.timeout),
+            then=options.then,
+        ),
+        "hook": {"type": "Approval"} if options.approval else None,
+        "proof": {"type": "Manual"} if options.proof else None,
+        "reason": options.reason,
+        "end": _text(_time("--end", options.end, now)) if options.end else None,
+        "duration": _duration(options.lasts),
+    }
+    return {
+        "apiVersion": "sully.dev/v1alpha1",
+        "kind": "DeviceMaintenance",
+        "metadata": {"name": name},
+        "spec": _without_empty(**spec),
+    }
+
+
+def _selector(options: Options) -> Obj:
+    from sully.machinery.labels import SelectorError, parse
+
+    selector = _without_empty(
+        matchAll=options.all_devices,
+        driver=options.driver,
+        pool=options.pool,
+        device=options.device,
+        deviceClassName=options.class_name,
+        selectors=[{"cel": {"expression": text}} for text in options.cel],
+        identities=list(options.uuid),
+    )
+    if options.selector:
+        try:
+            requirements = parse(options.selector).requirements
+        except SelectorError as error:
+            raise CommandError(f"-l {options.selector}: {error}", code=2) from error
+        selector["nodeSelector"] = {"matchExpressions": list(map(_expression, requirements))}
+    if not selector:
+        raise CommandError(
+            "no devices specified: use --driver, --pool, --device, --class, --cel, --uuid, -l or"
+            " --all",
+            code=2,
+        )
+    return selector
+
+
+def _expression(requirement: "Requirement") -> Obj:
+    operators = {"exists": "Exists", "!": "DoesNotExist", "notin": "NotIn", "!=": "NotIn"}
+    operator = operators.get(requirement.operator, "In")
+    if requirement.operator in ("gt", "lt"):
+        raise CommandError(f"-l {requirement}: nodes are not selected by comparisons", code=2)
+    values = {"values": list(requirement.values)} if requirement.values else {}
+    return {"key": requirement.key, "operator": operator, **values}
+
+
+def _time(flag: str, text: str, now: datetime) -> datetime:
+    from sully.machinery.timestamps import TimeError, parse_time
+
+    if text == "now":
+        return now
+    try:
+        return parse_time(text)
+    except TimeError:
+        pass
+    try:
+        return now + timedelta(seconds=seconds(text))
+    except (ValueError, click.UsageError) as error:
+        raise CommandError(
+            f"{flag}: invalid time '{text}' (now, 8h, or 2026-01-02T15:04:05Z)", code=2
+        ) from error
+
+
+def _text(time: datetime) -> str:
+    from sully.machinery.timestamps import format_time
+
+    return format_time(time)
+
+
+def _duration(value: float | None) -> str:
+    return f"{value:g}s" if value is not None else ""
+
+
+def _without_empty(**fields: Any) -> Obj:
+    return {name: value for name, value in fields.items() if value not in (None, "", [], {}, False)}

@@ -1,0 +1,278 @@
+"""`sully maintenance`: plan work on devices, follow it, and decide what it waits for."""
+
+import sys
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sully.cli.change.maintenance.args import build_maintenance, create_options
+from sully.cli.change.output import is_dry_run, print_objects, report, text_stream
+from sully.cli.change.taint.args import dry_run_option, yes_option
+from sully.cli.client.options import NAMES, OUTPUTS, TABLES, client_options, no_headers_option
+from sully.cli.client.session import Session, call
+from sully.cli.client.snapshots import take_snapshot
+from sully.cli.command import Choice, CommandError, Options, command
+from sully.cli.names import SUBJECTS, names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sully.api.sully.types import DeviceMaintenance
+    from sully.client.transport import Key
+    from sully.planning.maintenances import MaintenanceForecast
+    from sully.views.snapshot.snapshot import Snapshot
+
+_ACTIONS = ("list", "create", "pause", "resume", "cancel", "approve", "retry")
+_HELP = """\
+List DeviceMaintenances, create one, or decide what one waits for.
+
+create shows first which devices are closed in which order, and what happens to their pods. It has
+to be confirmed if pods or many devices are affected; --yes skips that. A selector that matches no
+device is an error. Nobody is evicted before --start.
+
+pause stops further steps immediately: no device is closed, and nobody is evicted. resume continues.
+cancel gives all devices back and cannot be undone. approve says that the work on a unit is done, or
+that it is proven to work. retry tries again what failed.
+
+UNIT is a node, a device DRIVER/POOL/DEVICE or the end of it, or a glob of one of these.
+'sully explain maintenance NAME' lists the units that are closed.
+"""
+_EXAMPLES = """\
+# List all maintenances
+sully maintenance
+
+# Update the firmware of a class on Saturday, node by node; close nodes two hours before
+sully maintenance create firmware-4.2 --class a100 --by Node --max-unavailable 10% \\
+  --start 2026-01-03T02:00:00Z --for 4h --close-before 2h --approval
+
+# Preview it
+sully maintenance create firmware-4.2 --class a100 --start 8h --dry-run
+
+# Say that the work on a node is done
+sully maintenance approve firmware-4.2 node-7
+
+# Stop it for a while, and give everything back
+sully maintenance pause firmware-4.2
+sully maintenance cancel firmware-4.2
+"""
+
+
+def _complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    return names(SUBJECTS["maintenance"], incomplete, ctx.params)
+
+
+@command(
+    "maintenance",
+    usage="[list] [NAME...] [flags]\ncreate NAME --start TIME [flags]\n"
+    "pause|resume|cancel NAME... [flags]\napprove|retry NAME UNIT... [flags]",
+    help=_HELP,
+    examples=_EXAMPLES,
+)
+@click.argument("action", default="list", type=Choice(_ACTIONS), metavar="[ACTION]")
+@click.argument("args", nargs=-1, metavar="[NAME]...", shell_complete=_complete)
+@create_options
+@dry_run_option
+@yes_option
+@client_options(namespace="", outputs=(*OUTPUTS, NAMES))
+@no_headers_option
+def maintenance(options: Options) -> int:
+    work = {"list": _show, "create": _create, "approve": _approve, "retry": _approve}
+    return call(options, "maintenance", work.get(options.action, _switch))
+
+
+async def _show(session: Session) -> int:
+    from sully.cli.change.maintenance.printer import COLUMNS, document, row
+    from sully.cli.client.printers import print_document
+    from sully.cli.client.tables import Table
+    from sully.cli.client.text import did_you_mean
+    from sully.views.kinds import MAINTENANCES
+
+    session.options.snapshot = ()
+    snapshot = await take_snapshot(session, (MAINTENANCES,), needed=(MAINTENANCES,))
+    known = {one.metadata.name: one for one in snapshot.of(MAINTENANCES).values()}
+    patterns, output = session.options.args, session.options.output
+    shown = [
+        known[name]
+        for name in sorted(known)
+        if not patterns or any(fnmatchcase(name, text) for text in patterns)
+    ]
+    if output == NAMES:
+        sys.stdout.writelines(f"{_full_name(one.metadata.name)}\n" for one in shown)
+    elif output not in TABLES:
+        print_document({"maintenances": [document(one) for one in shown]}, output)
+    elif shown:
+        table = Table(COLUMNS, titled=not session.options.no_headers)
+        table.show([row(one, snapshot.taken) for one in shown])
+    elif not patterns:
+        session.warn("No maintenances found.")
+    missing = [text for text in patterns if not any(fnmatchcase(name, text) for name in known)]
+    for text in missing:
+        session.warn(f'error: devicemaintenance "{text}" not found{did_you_mean(text, known)}')
+    return 1 if missing else 0
+
+
+def _full_name(name: str) -> str:
+    return f"devicemaintenance.sully.dev/{name}"
+
+
+def _key(name: str) -> "Key":
+    from sully.client.transport import Key
+
+    return Key("", name)
+
+
+# -- creating -------------------------------------------------------------------------------------
+
+
+async def _create(session: Session) -> int:
+    from sully.cli.change.plan.maintenances import maintenance_snapshot, show_forecast
+    from sully.cli.change.plan.manifests import Manifest
+    from sully.cli.change.plan.proposals import proposed
+    from sully.planning.changes import Put
+    from sully.planning.maintenances import forecast
+    from sully.views.kinds import MAINTENANCES
+
+    options = session.options
+    if len(options.args) != 1:
+        raise CommandError("create takes one argument: NAME", code=2)
+    body = build_maintenance(options, options.args[0], session.clock.now())
+    options.snapshot = ()
+    snapshot = await maintenance_snapshot(session)
+    if snapshot.get(MAINTENANCES, _key(options.args[0])) is not None:
+        raise CommandError(f'devicemaintenance "{options.args[0]}" already exists')
+    (put,) = await proposed(session, snapshot, [Manifest(body)])
+    if not isinstance(put, Put):
+        raise TypeError("a new object is put")
+    planned = forecast(put.obj, snapshot)
+    if not planned.units:
+        raise CommandError(
+            "the selector matches no device; nothing changed\n  list devices with 'sully devices'"
+        )
+    output, options.output = options.output, "table"
+    code = show_forecast(session, put.obj, snapshot) if output in TABLES else 0
+    options.output = output
+    if is_dry_run(session):
+        print_objects(session, [body])
+        return code
+    if not await _confirmed(session, planned, snapshot):
+        report(session, "Nothing changed.")
+        return 1
+    plain = MAINTENANCES.read_as(dict)
+    print_objects(session, [await session.transport.create(plain, body)])
+    name = _full_name(options.args[0])
+    undo = f"sully maintenance cancel {options.args[0]}"
+    report(session, f"{name} created\n  to undo:  {undo}")
+    return 0
+
+
+async def _confirmed(
+    session: Session, planned: "MaintenanceForecast", snapshot: "Snapshot"
+) -> bool:
+    """Ask if pods may be evicted, or the maintenance is for many devices."""
+    from sully.cli.change.confirm import confirm_risk
+    from sully.cli.change.large_changes import large_change_reasons, large_change_text
+    from sully.cli.client.formatting import number
+    from sully.domain.devicepolicies.rules import device_id
+
+    large = large_change_reasons(snapshot, frozenset(map(device_id, planned.devices)))
+    pods = sum(len(unit.pods) for unit in planned.units)
+    if session.options.yes or not (pods or large):
+        return True
+    risk = f"{number(pods, 'pod')} may be evicted"
+    return await confirm_risk(large_change_text(large) if large else risk, text_stream(session))
+
+
+# -- deciding -------------------------------------------------------------------------------------
+
+
+_CHANGES: dict[str, tuple[dict[str, Any], str]] = {
+    "pause": ({"paused": True}, "paused"),
+    "resume": ({"paused": None}, "resumed"),
+    "cancel": ({"cancelled": True}, "cancelled"),
+}
+"""The change of the spec, and what is printed."""
+
+
+async def _switch(session: Session) -> int:
+    """Pause, resume or cancel."""
+    from sully.views.kinds import MAINTENANCES
+
+    action = session.options.action
+    if not session.options.args:
+        raise CommandError("missing argument: NAME", code=2)
+    change, done = _CHANGES[action]
+    for found in [await _maintenance(session, name) for name in session.options.args]:
+        name = found.metadata.name
+        if action == "resume" and not found.spec.paused:
+            report(session, f"{_full_name(name)} is not paused")
+            continue
+        await session.transport.patch(MAINTENANCES, _key(name), {"spec": change})
+        report(session, f"{_full_name(name)} {done}")
+    return 0
+
+
+async def _approve(session: Session) -> int:
+    """Approve what units wait for, by an annotation of one of their rules."""
+    from sully.domain.maintenance.rules import APPROVED, device_of, maintenance_name
+    from sully.domain.maintenance.steps import FAILED
+    from sully.views.kinds import RULES
+    from sully.views.snapshot.loading import list_all
+
+    name, *patterns = session.options.args or ("",)
+    if not name or not patterns:
+        raise CommandError("missing argument: NAME and UNIT", code=2)
+    found = await _maintenance(session, name)
+    retries = session.options.action == "retry"
+    waiting = {
+        unit.name: unit
+        for unit in found.status.units
+        if unit.approval and (unit.phase == FAILED) == retries
+    }
+    selected = sorted({unit for text in patterns for unit in _selected(waiting, text, session)})
+    listed = await list_all(session.transport, RULES)
+    rules = {device_of(rule): rule for rule in listed if maintenance_name(rule) == name}
+    for unit in selected:
+        rule = next((rules[one] for one in waiting[unit].devices if one in rules), None)
+        if rule is None:
+            text = f'devicemaintenance "{name}" has no rule for "{unit}" yet'
+            raise CommandError(f"{text}\n  its controller creates one: try again")
+        annotations = {APPROVED: waiting[unit].approval}
+        key = _key(rule.metadata.name)
+        await session.transport.patch(RULES, key, {"metadata": {"annotations": annotations}})
+        report(session, f"{unit} {'is tried again' if retries else 'approved'}")
+    return 0
+
+
+def _selected(units: "Iterable[str]", text: str, session: Session) -> list[str]:
+    from sully.cli.client.text import did_you_mean
+
+    found = [name for name in units if fnmatchcase(name, text) or fnmatchcase(name, f"*/{text}")]
+    if not found:
+        name = session.options.args[0]
+        what = "failed" if session.options.action == "retry" else "waits for approval"
+        raise CommandError(
+            f'devicemaintenance "{name}" has no unit "{text}" that {what}'
+            f"{did_you_mean(text, units)}\n  list its units with 'sully explain maintenance {name}'"
+        )
+    return found
+
+
+async def _maintenance(session: Session, name: str) -> "DeviceMaintenance":
+    from sully.cli.client.text import did_you_mean
+    from sully.machinery.errors import NotFound
+    from sully.views.kinds import MAINTENANCES
+    from sully.views.snapshot.loading import list_all
+
+    try:
+        listed = await list_all(session.transport, MAINTENANCES)
+    except NotFound as error:
+        text = "the server has no devicemaintenances.sully.dev\n  'sully install' installs them"
+        raise CommandError(text) from error
+    known: dict[str, DeviceMaintenance] = {one.metadata.name: one for one in listed}
+    if name not in known:
+        raise CommandError(
+            f'devicemaintenance "{name}" not found{did_you_mean(name, known)}\n'
+            "  list them with 'sully maintenance'"
+        )
+    return known[name]

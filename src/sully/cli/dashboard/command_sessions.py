@@ -1,0 +1,61 @@
+"""Runs commands for a viewer: a command line that is parsed, with the viewer's client.
+
+Values of the page are passed as `--flag=value` and behind `--`, so that none of them is read as a
+flag: flags such as --kubeconfig and --snapshot name files of this machine.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from io import StringIO
+from shlex import join
+from typing import Any
+
+import click
+
+from sully.cli.client.session import Session
+from sully.cli.command import Options, usage_error
+from sully.cli.main import load
+from sully.dashboard.app import RouteError
+from sully.dashboard.viewers import Viewer
+
+
+def parsed(command: str, flags: Mapping[str, Any], words: Iterable[str]) -> Options:
+    """Return the options of a command line; raise `RouteError` if it is wrong."""
+    try:
+        context = load(command).make_context(command, [*_flags(flags), "--", *words])
+    except click.UsageError as error:
+        raise RouteError(usage_error(error)[0]) from error
+    return Options(**context.params)
+
+
+def _flags(flags: Mapping[str, Any]) -> Iterable[str]:
+    for name, value in flags.items():
+        if value is True:
+            yield f"--{name}"
+        elif value not in (None, False, ""):
+            yield f"--{name}={value}"
+
+
+def command_line(command: str, flags: Mapping[str, Any], words: Iterable[str]) -> str:
+    """Return the command that does the same, to copy."""
+    return join(["sully", command, *words, *_flags(flags)])
+
+
+def session_of(
+    viewer: Viewer, command: str, flags: Mapping[str, Any], words: Sequence[str]
+) -> Session:
+    """Return the session of a command; what it prints is collected in `stream`."""
+    return Session(
+        parsed(command, flags, words),
+        command,
+        viewer.clock,
+        viewer.transport,
+        viewer.access.server,
+        viewer.access.namespace or "default",
+        stream=StringIO(),
+        command_line=command_line(command, flags, words),
+    )
+
+
+def printed(session: Session) -> list[str]:
+    """Return the lines that a command has printed."""
+    return session.stream.getvalue().splitlines() if isinstance(session.stream, StringIO) else []

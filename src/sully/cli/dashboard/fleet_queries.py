@@ -1,0 +1,109 @@
+"""What the pages ask about clusters and placements, and the samples for charts."""
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from sully.api.cluster.types import ManagedCluster, Placement
+from sully.cli.client.snapshots import take_snapshot
+from sully.cli.command import CommandError
+from sully.cli.dashboard.command_sessions import session_of
+from sully.cli.dashboard.queries import Query
+from sully.client.objects import key_of
+from sully.client.transport import Key
+from sully.dashboard.viewers import Viewer
+from sully.machinery.meta import find_condition
+from sully.views.fleet_kinds import CLUSTERS, DECISIONS, PLACEMENTS
+from sully.views.kinds import EVICTION_RECORDS, TAINT_RECORDS
+
+_AVAILABLE = "ManagedClusterConditionAvailable"
+_PLACEMENT = "cluster.open-cluster-management.io/placement"
+
+
+async def clusters(viewer: Viewer, _: Query) -> Any:
+    """Return clusters with their health and taints, and placements with their decisions."""
+    await viewer.live.wait_ready()
+    caches = viewer.live.caches
+    decided: dict[Key, list[str]] = {}
+    for decision in caches.of(DECISIONS).values():
+        name = decision.metadata.labels.get(_PLACEMENT, "")
+        names = [str(one.cluster_name) for one in decision.status.decisions]
+        decided.setdefault(Key(decision.metadata.namespace, name), []).extend(names)
+    gap = caches.gap(CLUSTERS)
+    return {
+        "served": gap is None or gap.reason != "not served",
+        "clusters": [
+            _cluster(x, decided) for x in sorted(caches.of(CLUSTERS).values(), key=key_of)
+        ],
+        "placements": [
+            _placement(x, decided) for x in sorted(caches.of(PLACEMENTS).values(), key=key_of)
+        ],
+    }
+
+
+def _cluster(cluster: ManagedCluster, decided: dict[Key, list[str]]) -> dict[str, Any]:
+    name = cluster.metadata.name
+    condition = find_condition(cluster.status.conditions, _AVAILABLE)
+    return {
+        "name": name,
+        "available": condition.status if condition is not None else "Unknown",
+        "message": condition.message if condition is not None else "",
+        "labels": cluster.metadata.labels,
+        "taints": [
+            {
+                "key": taint.key,
+                "value": taint.value,
+                "effect": taint.effect,
+                "timeAdded": taint.time_added,
+            }
+            for taint in cluster.spec.taints
+        ],
+        "placements": [str(key) for key, names in sorted(decided.items()) if name in names],
+    }
+
+
+def _placement(placement: Placement, decided: dict[Key, list[str]]) -> dict[str, Any]:
+    key = key_of(placement)
+    return {
+        "namespace": key.namespace,
+        "name": key.name,
+        "clusters": sorted(decided.get(key, ())),
+        "wanted": placement.spec.number_of_clusters,
+        "conditions": [
+            {"type": x.type, "status": x.status, "reason": x.reason, "message": x.message}
+            for x in placement.status.conditions
+        ],
+    }
+
+
+async def charts(viewer: Viewer, _: Query) -> Any:
+    """Return curves: samples of this dashboard, and what records tell about the past."""
+    await viewer.live.wait_ready()
+    session = session_of(viewer, "history", {}, ())
+    minutes: Counter[int] = Counter()
+    repairs: list[dict[str, Any]] = []
+    recorded = True
+    try:
+        snapshot = await take_snapshot(session, (EVICTION_RECORDS, TAINT_RECORDS))
+    except CommandError:
+        recorded = False
+    else:
+        recorded = snapshot.gap(EVICTION_RECORDS) is None
+        minutes = _minutes(x.spec.evicted_time for x in snapshot.of(EVICTION_RECORDS).values())
+        for record in snapshot.of(TAINT_RECORDS).values():
+            end = record.status.deleted_time
+            if end is not None:
+                seconds = (end - record.spec.added_time).total_seconds()
+                repairs.append({"time": end, "seconds": seconds, "rule": record.spec.rule.name})
+    repairs.sort(key=lambda repair: repair["time"])
+    return {
+        "samples": list(viewer.live.samples),
+        "recorded": recorded,
+        "evictions": sorted(minutes.items()),
+        "repairs": repairs[-1000:],
+    }
+
+
+def _minutes(times: Iterable[datetime]) -> Counter[int]:
+    return Counter(int(time.timestamp()) // 60 * 60 for time in times)

@@ -1,0 +1,167 @@
+"""What the pages ask: the documents of `devices`, `rules`, `evictions`, `history` and `explain`."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from sully.cli.change.maintenance.printer import document as maintenance_document
+from sully.cli.client.device_selection import resolve
+from sully.cli.client.selection_args import SelectionArgs
+from sully.cli.client.snapshots import take_snapshot
+from sully.cli.command import CommandError
+from sully.cli.dashboard.command_sessions import session_of
+from sully.cli.inspect.device_printer import document as device_document
+from sully.cli.inspect.device_printer import value_of
+from sully.cli.inspect.eviction_printer import document as eviction_document
+from sully.cli.inspect.evictions import progress_in
+from sully.cli.inspect.explain import explanation_of
+from sully.cli.inspect.history import entries_in, kinds_for, refuse_missing_records
+from sully.cli.inspect.history_printer import document as history_document
+from sully.cli.inspect.policies_printer import document as policy_document
+from sully.cli.inspect.rules_printer import document as source_document
+from sully.dashboard.app import RouteError
+from sully.dashboard.viewers import Viewer
+from sully.domain.devices.pools import DeviceId
+from sully.views.history import parts
+from sully.views.kinds import (
+    CLAIMS,
+    CLASSES,
+    DEVICE_POLICIES,
+    MAINTENANCES,
+    PATCHES,
+    RULES,
+    SLICES,
+    TAINT_RECORDS,
+)
+from sully.views.snapshot.kinds import NODES, SCHEDULABLE_PODS
+from sully.views.taint_sources import taint_sources
+
+Query = Mapping[str, list[str]]
+_DEVICE_KINDS = (SLICES, CLASSES, RULES, PATCHES, CLAIMS)
+
+
+def first(query: Query, name: str) -> str:
+    """Return a parameter, empty if there is none."""
+    return query.get(name, [""])[0]
+
+
+async def select(viewer: Viewer, query: Query) -> Any:
+    """Return the devices that filters select, as `sully devices` with the same flags."""
+    await viewer.live.wait_ready()
+    args = SelectionArgs(
+        classes=tuple(filter(None, query.get("class", ()))),
+        expressions=tuple(filter(None, query.get("cel", ()))),
+        labels=first(query, "label"),
+        uuids=tuple(filter(None, query.get("uuid", ()))),
+    )
+    if args.is_empty:
+        raise RouteError("no filter is set")
+    snapshot = viewer.live.snapshot((*_DEVICE_KINDS, NODES))
+    try:
+        selection = await asyncio.to_thread(resolve, snapshot, args)
+    except CommandError as error:
+        return {"devices": [], "message": str(error).partition("\n")[0]}
+    return {"devices": [str(device) for device in selection.devices]}
+
+
+async def attributes(viewer: Viewer, query: Query) -> Any:
+    """Return the names of all attributes, or what value of one attribute each device has."""
+    await viewer.live.wait_ready()
+    name = first(query, "name")
+    inventory = viewer.live.snapshot(_DEVICE_KINDS).inventory
+    devices = [device for pool in inventory.pools() for device in inventory.devices(pool).values()]
+    if not name:
+        return {"names": sorted({x for device in devices for x in device.attributes})}
+    values = {}
+    for device in devices:
+        value = device.attributes.get(name)
+        if value is not None:
+            shown = value_of(value)
+            values[str(device.id)] = str(shown).lower() if isinstance(shown, bool) else str(shown)
+    return {"values": values}
+
+
+async def device(viewer: Viewer, query: Query) -> Any:
+    """Return everything about one device, with who set its taints."""
+    await viewer.live.wait_ready()
+    id_ = DeviceId(*parts(first(query, "id")))
+    view = viewer.live.device(id_)
+    if view is None:
+        raise RouteError(f'device "{id_}" not found')
+    classes = viewer.live.classes_of(view)
+    snapshot = viewer.live.snapshot((*_DEVICE_KINDS, SCHEDULABLE_PODS, NODES, TAINT_RECORDS))
+    sources = await asyncio.to_thread(taint_sources, snapshot)
+    origins = {
+        name: {"createdBy": source.created_by, "description": source.reason}
+        for source in sources
+        for name in source.objects
+    }
+    return {
+        **device_document(view),
+        "id": str(view.id),
+        "classes": classes,
+        "origins": origins,
+        "candidates": _candidates(viewer, classes, published=view.device is not None),
+    }
+
+
+def _candidates(viewer: Viewer, classes: tuple[str, ...], *, published: bool) -> list[Any]:
+    """Return the pending pods that request a class of the device: they could run here."""
+    if not published:
+        return []
+    return [pod for pod in viewer.live.pending if set(pod["classes"]) & set(classes)]
+
+
+async def history(viewer: Viewer, query: Query) -> Any:
+    """Return past taints and evictions, of one object or of all; the newest first."""
+    words = [word for word in (first(query, "kind"), first(query, "name")) if word]
+    session = session_of(viewer, "history", {"since": first(query, "since")}, words)
+    try:
+        kinds = kinds_for(session)
+        snapshot = await take_snapshot(session, kinds)
+        refuse_missing_records(session, snapshot.gap, kinds)
+        entries = await entries_in(session, snapshot)
+    except CommandError as error:
+        return {"history": [], "message": str(error).partition("\n")[0]}
+    most = 500
+    return {"history": [history_document(entry) for entry in reversed(entries[-most:])]}
+
+
+async def explain(viewer: Viewer, query: Query) -> Any:
+    """Explain an object: why it is in its state, and what would help."""
+    words = (first(query, "kind"), first(query, "name"))
+    flags = {"cluster": first(query, "cluster")}
+    return (await explanation_of(session_of(viewer, "explain", flags, words))).as_json()
+
+
+async def rules(viewer: Viewer, _: Query) -> Any:
+    """Return what taints devices, policies, and planned work."""
+    await viewer.live.wait_ready()
+    snapshot = viewer.live.snapshot()
+    sources = await asyncio.to_thread(taint_sources, snapshot)
+    documents = [{**source_document(x), "devices": None} for x in sources]
+    policies = [policy_document(x) for x in snapshot.of(DEVICE_POLICIES).values()]
+    maintenances = [maintenance_document(x) for x in snapshot.of(MAINTENANCES).values()]
+    return {"sources": documents, "policies": policies, "maintenances": maintenances}
+
+
+async def evictions(viewer: Viewer, _: Query) -> Any:
+    """Return the rules that evict pods, with their progress."""
+    await viewer.live.wait_ready()
+    snapshot = viewer.live.snapshot()
+    session = session_of(viewer, "evictions", {}, ())
+
+    def work() -> list[Any]:
+        plane = snapshot.control_plane
+        return [
+            eviction_document(progress)
+            for progress in progress_in(session, snapshot.exposures, snapshot, plane)
+        ]
+
+    return {"evictions": await asyncio.to_thread(work)}
+
+
+async def pending(viewer: Viewer, _: Query) -> Any:
+    """Return the pods that wait for devices."""
+    await viewer.live.wait_ready()
+    return {"pods": viewer.live.pending}

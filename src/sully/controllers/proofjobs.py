@@ -1,0 +1,163 @@
+"""Runs Jobs that test devices, and reports how they ended; for any controller that needs proofs.
+
+The controller passes which proofs it wants now; Jobs that nobody wants are deleted, and everything
+else of a proof with them. Nothing is remembered here: names are digests of requests
+(`domain/proofs`), so a controller that restarts continues with the Jobs that it finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final
+
+from sully.api.resource.types import ResourceClaim
+from sully.client.informers.informer import Informer
+from sully.client.informers.reflector import ObjectSelector
+from sully.client.objects import key_of
+from sully.client.options import DeleteOptions, ListOptions, WriteOptions
+from sully.client.transport import Key, Kind, Transport
+from sully.controllers.kinds import NAMESPACES
+from sully.domain.proofs.outcomes import ProofJob, ProofOutcome, has_failed, outcome, pod_details
+from sully.domain.proofs.requests import (
+    ADMIN_LABEL,
+    OWNER,
+    ProofOwner,
+    ProofRequest,
+    build_claim,
+    build_job,
+    run_name,
+)
+from sully.machinery.errors import (
+    AlreadyExists,
+    BadRequest,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+)
+from sully.views.kinds import CLAIMS
+
+PROOF_JOBS: Final[Kind[ProofJob]] = Kind("batch", "v1", "jobs", "Job", ProofJob)
+SELECTOR: Final = ObjectSelector(label_selector=OWNER)
+"""The Jobs to watch."""
+_PODS: Final[Kind[dict[str, Any]]] = Kind("", "v1", "pods", "Pod", dict)
+_NAMESPACES: Final[Kind[dict[str, Any]]] = NAMESPACES.read_as(dict)
+_BY_OWNER: Final = "proof-owner"
+_REFUSED: Final = (BadRequest, Conflict, Forbidden, Invalid, NotFound)
+"""What does not get better by itself within seconds; people should see it."""
+
+
+class ProofJobs:
+    """The Jobs and claims of proofs."""
+
+    def __init__(
+        self,
+        *,
+        jobs: Informer[ProofJob],
+        claims: Informer[ResourceClaim],
+        transport: Transport,
+        field_manager: str,
+    ) -> None:
+        self.jobs = jobs
+        self._claims = claims
+        self._transport = transport
+        self._options = WriteOptions(field_manager=field_manager)
+        if not jobs.has_index(_BY_OWNER):
+            # Several controllers share the cache.
+            jobs.add_index(_BY_OWNER, lambda job: (job.metadata.labels.get(OWNER, ""),))
+
+    async def outcomes(
+        self, owner: ProofOwner, namespace: str, runs: Mapping[str, str]
+    ) -> dict[str, ProofOutcome]:
+        """Return what the Jobs of these runs, by device, have shown; nothing of missing ones."""
+        found: dict[str, ProofOutcome] = {}
+        for device, run in runs.items():
+            job = self.jobs.get(Key(namespace, run_name(owner, device, run)))
+            # Only what the controller created: others may copy labels and names.
+            if job is not None and _is_owned(job, owner):
+                details = await self._details(job) if has_failed(job) else ""
+                found[device] = outcome(run, job, details)
+        return found
+
+    async def sync(
+        self, owner: ProofOwner, wanted: Iterable[ProofRequest], kept: Collection[Key] = ()
+    ) -> dict[str, str]:
+        """Create and delete what differs; return why Jobs cannot be created, by device.
+
+        `kept` are finished Jobs to leave alone, so that people can read their logs.
+        """
+        requests = {Key(one.settings.namespace, one.name): one for one in wanted}
+        for job in self.jobs.by_index(_BY_OWNER, owner.uid):
+            if key_of(job) not in requests and key_of(job) not in kept and _is_owned(job, owner):
+                await self._delete(job)
+        problems: dict[str, str] = {}
+        for request in requests.values():
+            try:
+                await self._start(request)
+            except _REFUSED as error:
+                problems[request.device] = str(error)
+        return problems
+
+    async def _start(self, request: ProofRequest) -> None:
+        """Create the Job and the claim of a request, as far as they do not exist."""
+        key = Key(request.settings.namespace, request.name)
+        job = self.jobs.get(key)
+        if job is None:
+            await self._check_namespace(key.namespace)
+            try:
+                job = await self._transport.create(
+                    PROOF_JOBS, build_job(request), options=self._options
+                )
+            except AlreadyExists:
+                # The cache has not seen it yet; its event brings the owner back here.
+                return
+        if self._claims.get(key) is None and job.metadata.deletion_timestamp is None:
+            await self._claim(request, job)
+
+    async def _claim(self, request: ProofRequest, job: ProofJob) -> None:
+        try:
+            body = build_claim(request, job.metadata)
+            await self._transport.create(CLAIMS, body, options=self._options)
+        except AlreadyExists:
+            return
+        except _REFUSED:
+            # Without its claim a Job would wait until its deadline.
+            await self._delete(job)
+            raise
+
+    async def _check_namespace(self, name: str) -> None:
+        """Raise a clear error if claims of a namespace cannot have admin access."""
+        namespace = await self._transport.get(_NAMESPACES, Key("", name))
+        if (namespace["metadata"].get("labels") or {}).get(ADMIN_LABEL) != "true":
+            raise Forbidden(
+                f'namespace "{name}" does not allow admin access to devices: it lacks the label'
+                f" {ADMIN_LABEL}=true"
+            )
+
+    async def _details(self, job: ProofJob) -> str:
+        """Return what the pods of a failed Job reported."""
+        options = ListOptions(label_selector=f"batch.kubernetes.io/job-name={job.metadata.name}")
+        listed = await self._transport.list(_PODS, job.metadata.namespace, options)
+        return pod_details(listed.items)
+
+    async def _delete(self, job: ProofJob) -> None:
+        if job.metadata.deletion_timestamp is not None:
+            return
+        # Not the default: that of Jobs keeps their pods.
+        options = DeleteOptions(uid=job.metadata.uid, propagation_policy="Background")
+        try:
+            await self._transport.delete(PROOF_JOBS, key_of(job), options)
+        except (NotFound, Conflict):
+            return
+
+
+def owner_key(kind: Kind[Any], job: ProofJob) -> Iterable[Key]:
+    """Yield the key of the object of a cluster-scoped kind that a Job is a proof for."""
+    owner = job.metadata.controller()
+    if owner is not None and owner.kind == kind.kind:
+        yield Key("", owner.name)
+
+
+def _is_owned(job: ProofJob, owner: ProofOwner) -> bool:
+    controller = job.metadata.controller()
+    return controller is not None and controller.uid == owner.uid

@@ -1,0 +1,264 @@
+"""The ASGI application of the dashboard: which request is answered by whom, and which is refused.
+
+Everything below /dashboard/api/ needs a session, except the start of one. A request that changes
+something must come from the page itself: its origin is checked, and its body is JSON, which no
+form can send. Data of the routes is passed by whoever constructs the dashboard.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import AsyncExitStack
+from functools import cached_property
+from types import TracebackType
+from typing import Any
+
+from sully import __version__
+from sully.client.kubeconfig.access import Access
+from sully.client.kubeconfig.credentials import AccessError
+from sully.client.transport import UnreachableError
+from sully.dashboard.http import (
+    HttpError,
+    Receive,
+    Request,
+    Response,
+    Scope,
+    Send,
+    json_response,
+    respond,
+)
+from sully.dashboard.sessions import Session, SessionLimits, Sessions
+from sully.dashboard.static_files import StaticFiles
+from sully.dashboard.stream import serve_stream
+from sully.dashboard.viewers import Viewer, Viewers
+from sully.machinery.errors import ApiError, Unauthorized
+from sully.runtime.clock import Clock
+from sully.runtime.log import get_logger
+
+_log = get_logger("dashboard")
+PREFIX = "/dashboard"
+JANITOR_SECONDS = 10.0
+MAX_LOGINS = 8
+"""Tokens that are checked at the same time."""
+MAX_TOKEN = 1 << 14
+Answer = Callable[[Viewer, Mapping[str, list[str]]], Awaitable[Any]]
+Change = Callable[[Viewer, Mapping[str, Any], "Dashboard"], Awaitable[Any]]
+
+
+class RouteError(Exception):
+    """A request cannot be answered, for a reason that the viewer should read."""
+
+
+class Routes:
+    """What the page can ask and change, by path below /dashboard/api/."""
+
+    def __init__(self, answers: Mapping[str, Answer], changes: Mapping[str, Change]) -> None:
+        self.answers = answers
+        self.changes = changes
+
+
+class Dashboard:
+    """A running dashboard, for the duration of `async with`."""
+
+    def __init__(
+        self,
+        access: Access,
+        routes: Callable[[], Routes],
+        clock: Clock,
+        *,
+        hosts: Collection[str] = (),
+        limits: SessionLimits | None = None,
+    ) -> None:
+        """`hosts` are the values of the Host header that are accepted; none: all.
+
+        Routes and files are loaded by the first request that needs them.
+        """
+        self._access = access
+        self._load_routes = routes
+        self._clock = clock
+        self._hosts = frozenset(hosts)
+        self._logins = asyncio.Semaphore(MAX_LOGINS)
+        self._stack = AsyncExitStack()
+        self.sessions: Sessions[Viewer] = Sessions(clock, limits)
+        self.stopping = asyncio.Event()
+
+    async def __aenter__(self) -> Dashboard:
+        """Start what runs in the background."""
+        tasks = await self._stack.enter_async_context(asyncio.TaskGroup())
+        self.viewers = Viewers(self._access, self._clock, tasks, self.sessions.close_all)
+        self._janitor = tasks.create_task(self._end_sessions())
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Stop all streams, drains and watches."""
+        self.stopping.set()
+        self._janitor.cancel()
+        await self.viewers.close()
+        await self._stack.__aexit__(kind, error, traceback)
+
+    @cached_property
+    def _routes(self) -> Routes:
+        return self._load_routes()
+
+    @cached_property
+    def _static(self) -> StaticFiles:
+        return StaticFiles()
+
+    def link(self, url: str) -> str:
+        """Return a link that opens one session; its code is not sent to servers by browsers."""
+        return f"{url}{PREFIX}/#code={self.sessions.new_code()}"
+
+    async def _end_sessions(self) -> None:
+        while True:
+            await self._clock.sleep(JANITOR_SECONDS)
+            await self.viewers.keep(self.sessions.viewers())
+
+    # -- requests ---------------------------------------------------------------------------------
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive, str(scope["path"]).removeprefix(PREFIX))
+        head = request.method == "HEAD"
+        try:
+            if request.path == "/api/stream" and request.method == "GET":
+                _, session = self._authenticated(request)
+                await serve_stream(self, session, receive, send)
+                return
+            response = await self._answer(request)
+        except HttpError as error:
+            response = json_response({"error": str(error), **error.fields}, error.code)
+        except RouteError as error:
+            response = json_response({"error": str(error)}, 422)
+        except ApiError as error:
+            response = json_response({"error": error.message}, error.code)
+        except (UnreachableError, AccessError) as error:
+            response = json_response({"error": str(error)}, 503)
+        except Exception:  # noqa: BLE001 - a bug becomes a 500 and a log line
+            _log.exception("request failed", method=request.method, path=request.path)
+            response = json_response({"error": "internal error"}, 500)
+        await respond(send, response, head=head)
+
+    async def _answer(self, request: Request) -> Response:
+        self._check_host(request)
+        if request.path == "":
+            return Response(308, b"", "text/plain", (("location", f"{PREFIX}/"),))
+        if not request.path.startswith("/api/"):
+            return self._file(request)
+        name = request.path.removeprefix("/api/")
+        if request.method == "POST":
+            return await self._change(request, name)
+        if request.method not in ("GET", "HEAD"):
+            raise HttpError(405, "method not allowed")
+        viewer, session = self._authenticated(request)
+        if name == "session":
+            return json_response(self._session_document(viewer, session))
+        if name not in self._routes.answers:
+            raise HttpError(404, "not found")
+        return json_response(
+            await self._as(viewer, self._routes.answers[name](viewer, request.query))
+        )
+
+    def _file(self, request: Request) -> Response:
+        if request.method not in ("GET", "HEAD"):
+            raise HttpError(405, "method not allowed")
+        response = self._static.serve(request)
+        if response is None:
+            raise HttpError(404, "not found")
+        return response
+
+    async def _change(self, request: Request, name: str) -> Response:
+        if request.headers.get("origin") != request.origin:
+            raise HttpError(403, "the request does not come from this page")
+        self._check_site(request)
+        if name == "login":
+            return await self._login(request)
+        viewer, session = self._authenticated(request)
+        if name == "logout":
+            self.sessions.close(session)
+            return json_response({}, headers=(self._cookie(request, "", 0),))
+        if name not in self._routes.changes:
+            raise HttpError(404, "not found")
+        body = await request.json()
+        return json_response(await self._as(viewer, self._routes.changes[name](viewer, body, self)))
+
+    async def _as(self, viewer: Viewer, answer: Awaitable[Any]) -> Any:
+        """Await an answer; a viewer whose credential the server rejects has no session any more."""
+        try:
+            return await answer
+        except Unauthorized:
+            self.sessions.close_all(viewer)
+            raise
+
+    # -- access -----------------------------------------------------------------------------------
+
+    def _check_host(self, request: Request) -> None:
+        if self._hosts and request.headers.get("host") not in self._hosts:
+            raise HttpError(421, "unknown host")
+
+    def _check_site(self, request: Request) -> None:
+        if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
+            raise HttpError(403, "the request does not come from this page")
+
+    def _authenticated(self, request: Request) -> tuple[Viewer, Session[Viewer]]:
+        self._check_host(request)
+        self._check_site(request)
+        session = self.sessions.find(request.cookie(_cookie_name(request)))
+        if session is None:
+            raise HttpError(401, "no session")
+        return session.viewer, session
+
+    async def _login(self, request: Request) -> Response:
+        body = await request.json()
+        code, token = body.get("code"), body.get("token")
+        if isinstance(code, str) and code:
+            if not self.sessions.redeem(code):
+                raise HttpError(401, "the link was used already, or has expired")
+            viewer = await self.viewers.owner()
+        elif isinstance(token, str) and token.strip():
+            token = token.strip()
+            if len(token) > MAX_TOKEN or not token.isprintable() or not token.isascii():
+                raise HttpError(401, "the token is not valid")
+            async with self._logins:
+                try:
+                    viewer = await self.viewers.with_token(token)
+                except Unauthorized as error:
+                    raise HttpError(401, "the server does not accept the token") from error
+        else:
+            raise HttpError(400, "a code or a token is required")
+        secret = self.sessions.open(viewer)
+        seconds = int(self.sessions.limits.longest.total_seconds())
+        return json_response({}, headers=(self._cookie(request, secret, seconds),))
+
+    def _cookie(self, request: Request, value: str, seconds: int) -> tuple[str, str]:
+        secure = "; Secure" if request.secure else ""
+        name = _cookie_name(request)
+        return (
+            "set-cookie",
+            f"{name}={value}; Path={PREFIX}/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}",
+        )
+
+    def _session_document(self, viewer: Viewer, session: Session[Viewer]) -> dict[str, Any]:
+        return {
+            "user": viewer.user,
+            "groups": viewer.groups,
+            "server": viewer.access.server,
+            "version": __version__,
+            "rights": viewer.rights,
+            "ends": self.sessions.end_of(session),
+        }
+
+
+def _cookie_name(request: Request) -> str:
+    """Return the name of the cookie; without TLS with the port, which cookies do not depend on."""
+    if request.secure:
+        return "__Secure-sully-dashboard"
+    server = request.scope.get("server") or ("", 0)
+    return f"sully-dashboard-{server[1]}"

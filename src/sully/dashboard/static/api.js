@@ -1,0 +1,49 @@
+// Requests to the server of the dashboard. A session is in a cookie that scripts cannot read.
+
+/** An answer that is not a success; `message` is for the viewer. */
+export class RequestError extends Error {
+  /** @param {number} status @param {string} message */
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** @type {Set<() => void>} */
+const onEnd = new Set();
+/** Call a function when the session has ended. @param {() => void} handler */
+export const whenSessionEnds = (handler) => onEnd.add(handler);
+export const sessionEnded = () => onEnd.forEach((handler) => handler());
+
+/** @param {string} path @param {RequestInit} options @returns {Promise<any>} */
+async function request(path, options) {
+  let response;
+  try {
+    response = await fetch(`api/${path}`, { credentials: "same-origin", ...options });
+  } catch {
+    throw new RequestError(0, "the dashboard does not answer");
+  }
+  const body = await response.json().catch(() => ({}));
+  if (response.ok) return body;
+  if (response.status === 401 && path !== "login") sessionEnded();
+  throw new RequestError(response.status, body.error || `the dashboard answered ${response.status}`);
+}
+
+/** @param {string} path @param {Record<string, string | string[] | undefined>} [params] */
+export function get(path, params = {}) {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(params)) {
+    for (const each of Array.isArray(value) ? value : [value]) if (each) query.append(name, each);
+  }
+  const text = query.toString();
+  return request(text ? `${path}?${text}` : path, {});
+}
+
+/** @param {string} path @param {object} [body] */
+export function post(path, body = {}) {
+  return request(path, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+  });
+}

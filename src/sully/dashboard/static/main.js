@@ -1,0 +1,101 @@
+// The page: start of the session, navigation, the notice of stale data, and the current page.
+import { useAddress } from "./address.js";
+import { get, post, whenSessionEnds } from "./api.js";
+import { When } from "./components.js";
+import { html, render, useEffect, useState } from "./dom.js";
+import { ChartsPage } from "./charts.js";
+import { ClustersPage } from "./clusters.js";
+import { DevicePage } from "./device.js";
+import { EvictionsPage } from "./evictions.js";
+import { FleetPage } from "./fleet.js";
+import { ExplainPage, LoginPage, OperationsPage } from "./pages.js";
+import { PendingPage } from "./pending.js";
+import { RulesPage } from "./rules.js";
+import { connect, disconnect, store, useStore } from "./store.js";
+
+const PAGES = {
+  fleet: ["Fleet", FleetPage],
+  evictions: ["Evictions", EvictionsPage],
+  rules: ["Rules", RulesPage],
+  pending: ["Pending pods", PendingPage],
+  clusters: ["Clusters", ClustersPage],
+  charts: ["Charts", ChartsPage],
+  operations: ["Operations", OperationsPage],
+  device: ["", DevicePage],
+  explain: ["", ExplainPage],
+};
+
+/** Use the code of a one-time link, and remove it from the address. */
+async function redeem() {
+  const code = new URLSearchParams(location.hash.slice(1)).get("code");
+  if (!code) return "";
+  history.replaceState(null, "", "#/fleet");
+  try {
+    await post("login", { code });
+    return "";
+  } catch (error) {
+    return error.message;
+  }
+}
+
+function App() {
+  const [session, setSession] = useState(null);
+  const [problem, setProblem] = useState("");
+  const [known, setKnown] = useState(false);
+  const enter = async (message) => {
+    try {
+      setSession(await get("session"));
+      setProblem("");
+      connect();
+    } catch (error) {
+      setSession(null);
+      setProblem(message || (error.status === 401 ? "" : error.message));
+    }
+    setKnown(true);
+  };
+  useEffect(() => {
+    redeem().then(enter);
+    const codes = () => location.hash.startsWith("#code=") && redeem().then(enter);
+    addEventListener("hashchange", codes);
+    return whenSessionEnds(() => {
+      disconnect();
+      setSession((old) => {
+        if (old) setProblem("The session has ended. Sign in again.");
+        return null;
+      });
+    });
+  }, []);
+  if (!known) return html`<main><p class="loading" role="status">Loading the dashboard</p></main>`;
+  if (!session) return html`<${LoginPage} message=${problem} key=${problem} onLogin=${() => enter("")} />`;
+  return html`<${Shell} session=${session} leave=${() => post("logout").then(() => { disconnect(); setSession(null); setProblem("You signed out."); }, () => {})} />`;
+}
+
+function Shell({ session, leave }) {
+  const { page } = useAddress();
+  const [title, Page] = PAGES[page] || PAGES.fleet;
+  useEffect(() => {
+    document.title = title ? `${title} - Sully` : "Sully";
+  }, [title]);
+  return html`
+    <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById("main").focus(); }}>Skip to content</a>
+    <header class="top"><span class="brand">Sully</span>
+      <nav aria-label="Pages"><ul>${Object.entries(PAGES).filter(([, [name]]) => name).map(([path, [name]]) => html`
+        <li><a href=${`#/${path}`} aria-current=${page === path ? "page" : undefined}>${name}</a></li>`)}</ul></nav>
+      <span class="who" title=${session.server}>${session.user || "unknown user"}</span>
+      <button type="button" onClick=${leave}>Sign out</button></header>
+    <${Freshness} />
+    <main id="main" tabindex="-1"><${Page} rights=${session.rights} /></main>
+    <footer class="bottom">Sully ${session.version}; ${session.server}; the session ends <${When} time=${session.ends} /></footer>`;
+}
+
+/** Says when what is shown may be out of date. */
+function Freshness() {
+  const connected = useStore((s) => s.connected);
+  const stale = useStore((s) => s.staleSince);
+  const loaded = useStore((s) => s.loaded);
+  if (connected && !stale) return html`<div role="status" class="hidden">${loaded ? "Live" : ""}</div>`;
+  const text = stale ? "The API server does not answer." : loaded ? "The connection to the dashboard is lost." : "Connecting.";
+  return html`<div role="status" class="stale">${text} ${loaded && html`What is shown is stale, since ${stale ? html`<${When} time=${stale} />` : html`<${When} time=${new Date(store.lastHeard).toISOString()} />`}.`}</div>`;
+}
+
+render(html`<${App} />`, document.getElementById("app"));

@@ -1,0 +1,61 @@
+"""The stream of changes for one page, as server-sent events; browsers reconnect by themselves."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from sully.dashboard.http import NO_STORE, SECURITY_HEADERS, Receive, Send, start
+from sully.dashboard.live import encode
+from sully.dashboard.sessions import Session
+from sully.dashboard.viewers import Viewer
+
+if TYPE_CHECKING:
+    from sully.dashboard.app import Dashboard
+
+BEAT_SECONDS = 5.0
+"""How often the page hears that the connection works, and whether the session has ended is seen."""
+
+
+async def serve_stream(
+    dashboard: Dashboard, session: Session[Viewer], receive: Receive, send: Send
+) -> None:
+    """Send events until the page is closed or the session ends."""
+    headers = [("content-type", "text/event-stream"), NO_STORE, *SECURITY_HEADERS]
+    await start(send, 200, headers)
+    async with asyncio.TaskGroup() as tasks:
+        sending = tasks.create_task(_send(dashboard, session, send))
+        closing = tasks.create_task(_closed(receive))
+        stopping = tasks.create_task(dashboard.stopping.wait())
+        await asyncio.wait((sending, closing, stopping), return_when=asyncio.FIRST_COMPLETED)
+        for task in (sending, closing, stopping):
+            task.cancel()
+    if not closing.done() or closing.cancelled():
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def _closed(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _send(dashboard: Dashboard, session: Session[Viewer], send: Send) -> None:
+    async def write(data: bytes) -> None:
+        await send({"type": "http.response.body", "body": data, "more_body": True})
+
+    live = session.viewer.live
+    await write(b"retry: 2000\n\n")
+    while not await live.is_ready_within(BEAT_SECONDS):
+        await write(encode("loading", {"error": live.error}))
+    subscription = live.subscribe()
+    try:
+        while dashboard.sessions.is_open(session):
+            # An open page is in use.
+            session.used = session.viewer.clock.now()
+            event = await subscription.next(BEAT_SECONDS)
+            await write(event if event is not None else encode("beat", {}))
+            if subscription.lagging:
+                return
+        await write(encode("ended", {}))
+    finally:
+        live.unsubscribe(subscription)

@@ -1,0 +1,182 @@
+"""Viewers: one client per credential, with what its user may do and its watches.
+
+Sessions of the same credential share a viewer, so ten open pages are one set of watches.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from sully.client.discovery.adapting import AdaptingTransport
+from sully.client.kubeconfig.access import Access
+from sully.client.kubeconfig.credentials import Credential, FixedCredentials
+from sully.client.transport import Kind
+from sully.dashboard.live import Live
+from sully.machinery.errors import Forbidden, NotFound
+from sully.runtime.clock import Clock
+from sully.runtime.log import get_logger
+
+_log = get_logger("dashboard")
+_REVIEWS: Kind[dict[str, Any]] = Kind(
+    "authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", dict, False
+)
+_ACCESS: Kind[dict[str, Any]] = Kind(
+    "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", dict, False
+)
+RIGHTS = {
+    "taint": ("create", "resource.k8s.io", "devicetaintrules", ""),
+    "change": ("patch", "resource.k8s.io", "devicetaintrules", ""),
+    "untaint": ("delete", "resource.k8s.io", "devicetaintrules", ""),
+    "evict": ("create", "", "pods", "eviction"),
+    "taintCluster": ("patch", "cluster.open-cluster-management.io", "managedclusters", ""),
+}
+"""What buttons need, by name: verb, group, resource, subresource."""
+
+
+@dataclass(slots=True, eq=False)
+class Viewer:
+    """The client of one credential."""
+
+    access: Access
+    transport: AdaptingTransport
+    clock: Clock
+    live: Live
+    user: str = ""
+    groups: tuple[str, ...] = ()
+    rights: dict[str, bool] = field(default_factory=dict)
+    state: dict[str, Any] = field(default_factory=dict)
+    """What routes keep for a viewer, such as drains that run."""
+    tasks: set[asyncio.Task[Any]] = field(default_factory=set)
+
+    async def identify(self) -> None:
+        """Find out who the user is and what it may do; raises Unauthorized."""
+        try:
+            review = await self.transport.create(_REVIEWS, {"metadata": {}})
+            info = (review.get("status") or {}).get("userInfo") or {}
+            self.user = str(info.get("username", ""))
+            self.groups = tuple(map(str, info.get("groups") or ()))
+        except (NotFound, Forbidden):
+            # A server before Kubernetes 1.28; the reviews below are refused without credentials.
+            self.user = ""
+        names = list(RIGHTS)
+        self.rights = dict(zip(names, await asyncio.gather(*map(self._may, names)), strict=True))
+
+    async def _may(self, name: str) -> bool:
+        verb, group, resource, subresource = RIGHTS[name]
+        attributes = {
+            "verb": verb,
+            "group": group,
+            "resource": resource,
+            "subresource": subresource,
+        }
+        try:
+            review = await self.transport.create(
+                _ACCESS, {"spec": {"resourceAttributes": attributes}}
+            )
+        except Forbidden:
+            return False
+        return bool((review.get("status") or {}).get("allowed"))
+
+    async def close(self) -> None:
+        """Stop everything that runs for the viewer."""
+        for task in self.tasks:
+            task.cancel()
+        if self.tasks:
+            await asyncio.wait(self.tasks)
+        await self.transport.close()
+
+
+class Viewers:
+    """All viewers of a dashboard, by credential."""
+
+    def __init__(
+        self,
+        access: Access,
+        clock: Clock,
+        tasks: asyncio.TaskGroup,
+        rejected: Callable[[Viewer], None],
+    ) -> None:
+        self._access = access
+        self._clock = clock
+        self._tasks = tasks
+        self._rejected = rejected
+        self._viewers: dict[str, Viewer] = {}
+
+    async def owner(self) -> Viewer:
+        """Return the viewer with the credentials that the dashboard was started with."""
+        return await self._enter("", self._access)
+
+    async def with_token(self, token: str) -> Viewer:
+        """Return the viewer with a token; raises Unauthorized."""
+        credentials = FixedCredentials(Credential(token=token))
+        # Not as somebody else, even if the dashboard itself was started so.
+        return await self._enter(
+            f"token:{token}", replace(self._access, credentials=credentials, headers={})
+        )
+
+    async def _enter(self, key: str, access: Access) -> Viewer:
+        viewer = self._viewers.get(key)
+        if viewer is not None:
+            return viewer
+        transport = AdaptingTransport(access)
+        try:
+            viewer = self._new(access, transport)
+            await viewer.identify()
+        except BaseException:
+            await transport.close()
+            raise
+        if key in self._viewers:
+            # Another request was faster.
+            await transport.close()
+            return self._viewers[key]
+        self._viewers[key] = viewer
+        self.start(viewer, partial(self._watch, viewer))
+        return viewer
+
+    def _new(self, access: Access, transport: AdaptingTransport) -> Viewer:
+        def rejected() -> None:
+            self._rejected(viewer)
+
+        live = Live(transport, self._clock, rejected)
+        viewer = Viewer(access, transport, self._clock, live)
+        return viewer
+
+    def start(self, viewer: Viewer, work: Callable[[], Awaitable[Any]]) -> asyncio.Task[Any]:
+        """Run something for a viewer, until the viewer is closed."""
+        task: asyncio.Task[Any] = self._tasks.create_task(_contained(work))
+        viewer.tasks.add(task)
+        task.add_done_callback(viewer.tasks.discard)
+        return task
+
+    async def _watch(self, viewer: Viewer) -> None:
+        while True:
+            try:
+                await viewer.live.run()
+            except Exception as error:  # noqa: BLE001 - others are served, and it is tried again
+                viewer.live.error = str(error)
+                _log.warning("cannot watch", user=viewer.user, error=repr(error))
+            await self._clock.sleep(5.0)
+
+    async def keep(self, viewers: list[Viewer]) -> None:
+        """Close all other viewers."""
+        for key, viewer in list(self._viewers.items()):
+            if viewer not in viewers:
+                del self._viewers[key]
+                await viewer.close()
+
+    async def close(self) -> None:
+        """Close all viewers."""
+        await self.keep([])
+
+
+async def _contained(work: Callable[[], Awaitable[Any]]) -> Any:
+    """Await something; a failure is logged, and does not stop the others of the group."""
+    try:
+        return await work()
+    except Exception:  # noqa: BLE001 - see above
+        _log.exception("background work failed")
+        return None

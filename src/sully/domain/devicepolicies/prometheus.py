@@ -1,0 +1,117 @@
+"""What a Prometheus query says about devices.
+
+A query returns one sample for each device that it knows about: not 0 is a fault, 0 is none. A
+device without a sample is unknown, and so are all devices while queries fail: an exporter that is
+down must not look like healthy devices.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Final
+
+import msgspec
+
+from sully.api.sully.durations import duration
+from sully.api.sully.types import DeviceTaintPolicyPrometheus
+from sully.domain.devices.identity import normal_pci
+from sully.domain.health.matching import Identity
+
+BODY_MAX: Final = 16 * 2**20
+"""Bytes of a response."""
+SAMPLES_MAX: Final = 100_000
+INTERVAL: Final = timedelta(seconds=30)
+TIMEOUT: Final = timedelta(seconds=10)
+LABELS: Final = {"uuid": "UUID", "pciAddress": "pci_bus_id", "node": "Hostname", "index": "gpu"}
+"""The labels by which NVIDIA's DCGM exporter names a GPU."""
+_NOT_QUERIED: Final = "Prometheus was not queried yet"
+
+
+class QueryError(Exception):
+    """Why a query has no result."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryResult:
+    """The samples of one query, by what identifies a device; or why there are none."""
+
+    values: Mapping[str, float] = field(default_factory=dict)
+    problem: str = ""
+
+
+def interval_of(source: DeviceTaintPolicyPrometheus) -> timedelta:
+    """Return how often to query."""
+    return max(duration(source.interval) or INTERVAL, timedelta(seconds=1))
+
+
+def timeout_of(source: DeviceTaintPolicyPrometheus) -> timedelta:
+    """Return how long a query may take: never longer than the interval."""
+    return min(duration(source.timeout) or TIMEOUT, interval_of(source))
+
+
+def parse_response(source: DeviceTaintPolicyPrometheus, body: bytes) -> dict[str, float]:
+    """Return the samples of a response by device; raise QueryError if it has no vector."""
+    try:
+        answer = msgspec.json.decode(body)
+    except msgspec.MsgspecError:
+        raise QueryError("the response is not JSON") from None
+    data = answer.get("data") if isinstance(answer, dict) else None
+    if not isinstance(data, dict) or answer.get("status") != "success":
+        raise QueryError("the response is not that of a Prometheus query")
+    if data.get("resultType") != "vector":
+        raise QueryError(f"the query returns a {data.get('resultType')}, not an instant vector")
+    samples = data.get("result")
+    if not isinstance(samples, list) or len(samples) > SAMPLES_MAX:
+        raise QueryError(f"the query does not return at most {SAMPLES_MAX} samples")
+    values: dict[str, float] = {}
+    for sample in samples:
+        value = _value(sample)
+        for key in _keys(source, sample):
+            # Several samples of a device: one that is a fault wins, and one that is no number.
+            old = values.get(key, 0.0)
+            values[key] = old if math.isnan(old) or (old and not math.isnan(value)) else value
+    return values
+
+
+def _value(sample: Any) -> float:
+    try:
+        return float(sample["value"][1])
+    except (KeyError, IndexError, TypeError, ValueError):
+        raise QueryError("a sample of the response has no value") from None
+
+
+def _keys(source: DeviceTaintPolicyPrometheus, sample: Any) -> list[str]:
+    """Return what identifies the device of a sample, the most specific only."""
+    metric = sample.get("metric")
+    given: Mapping[str, str] = metric if isinstance(metric, dict) else {}
+    names = {name: source.labels.get(name) or label for name, label in LABELS.items()}
+    found = {name: str(given.get(label, "")) for name, label in names.items()}
+    if found["uuid"]:
+        return [f"uuid {found['uuid'].lower()}"]
+    if found["node"] and found["pciAddress"]:
+        return [f"pci {found['node']} {normal_pci(found['pciAddress'])}"]
+    if found["node"] and found["index"]:
+        return [f"index {found['node']} {found['index']}"]
+    return []
+
+
+def sample_of(result: QueryResult | None, device: Identity | None) -> float:
+    """Return the value for a device; raise QueryError if there is none that counts."""
+    if result is None:
+        raise QueryError(_NOT_QUERIED)
+    if result.problem:
+        raise QueryError(result.problem)
+    keys: list[str] = []
+    if device is not None:
+        keys += [f"uuid {uuid}" for uuid in sorted(device.uuids)]
+        keys += [f"pci {device.node} {address}" for address in sorted(device.pci_addresses)]
+        keys += [f"index {device.node} {device.index}"] if device.index is not None else []
+    values = [result.values[key] for key in keys if key in result.values]
+    if not values:
+        raise QueryError("the query returns no sample for the device")
+    if any(map(math.isnan, values)):
+        raise QueryError("the query returns no number for the device")
+    return max(values, key=abs)

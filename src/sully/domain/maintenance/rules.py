@@ -1,0 +1,124 @@
+"""The DeviceTaintRules of a maintenance: one for each closed device.
+
+Label and owner reference name the maintenance, so the rules of a deleted one are deleted, too. They
+have no state: that is in the status. People approve by an annotation of one of the rules of a unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from sully.api.resource.annotations import (
+    DESCRIPTION,
+    DESCRIPTION_MAX,
+    MAINTENANCE_END,
+    MAINTENANCE_NAME,
+)
+from sully.api.resource.types import DeviceTaint, DeviceTaintRule
+from sully.api.sully.types import GROUP, MAINTENANCE_KIND, VERSION, DeviceMaintenance
+from sully.domain.devicepolicies.rules import device_id, policy_label
+from sully.domain.devicepolicies.rules import rule_name as rule_name_of
+from sully.domain.devices.taints import NO_EXECUTE, NO_SCHEDULE
+from sully.domain.maintenance.settings import end_of
+from sully.domain.maintenance.steps import DRAINING, Unit
+from sully.machinery.timestamps import format_time
+
+Obj = dict[str, Any]
+
+KEY: Final = "sully.dev/maintenance"
+"""The taint of closed devices, and the label of their rules with the name of the maintenance."""
+TAINT: Final = DeviceTaint(key=KEY, effect=NO_SCHEDULE)
+APPROVED: Final = "sully.dev/approved"
+"""The annotation of a rule with which people approve; its value is `approval` of the unit."""
+
+
+def maintenance_name(rule: DeviceTaintRule) -> str:
+    """Return the name of the maintenance that a rule is of; empty if it is of none."""
+    metadata = rule.metadata
+    return metadata.annotations.get(MAINTENANCE_NAME, "") if KEY in metadata.labels else ""
+
+
+def rule_name(maintenance: str, device: str) -> str:
+    """Return the name of the rule of a device; a policy of the same name has other rules."""
+    return rule_name_of(maintenance, f"maintenance/{device}")
+
+
+def device_of(rule: DeviceTaintRule) -> str:
+    """Return the device that a rule closes, written `driver/pool/device`."""
+    selector = rule.spec.device_selector
+    names = (selector.driver, selector.pool, selector.device) if selector is not None else ()
+    return "/".join(name or "" for name in names)
+
+
+def effect_of(unit: Unit, *, paused: bool) -> str:
+    """Return the effect of the taint of a unit: only a drain that takes too long evicts."""
+    evicts = unit.no_execute and unit.phase == DRAINING and not paused
+    return NO_EXECUTE if evicts else NO_SCHEDULE
+
+
+def wanted_rules(
+    maintenance: DeviceMaintenance, units: Iterable[Unit], *, paused: bool
+) -> dict[str, Obj]:
+    """Return the rules of the closed devices, by device."""
+    return {
+        device: _rule(maintenance, device, effect_of(unit, paused=paused))
+        for unit in units
+        for device in unit.devices
+    }
+
+
+def _rule(maintenance: DeviceMaintenance, device: str, effect: str) -> Obj:
+    name, id_ = maintenance.metadata.name, device_id(device)
+    return {
+        "metadata": {
+            "name": rule_name(name, device),
+            "labels": {KEY: policy_label(name)},
+            "annotations": _annotations(maintenance),
+            "ownerReferences": [
+                {
+                    "apiVersion": f"{GROUP}/{VERSION}",
+                    "kind": MAINTENANCE_KIND,
+                    "name": name,
+                    "uid": maintenance.metadata.uid,
+                    "controller": True,
+                }
+            ],
+        },
+        "spec": {
+            "deviceSelector": {"driver": id_.driver, "pool": id_.pool, "device": id_.device},
+            "taint": {"key": KEY, "effect": effect},
+        },
+    }
+
+
+def _annotations(maintenance: DeviceMaintenance) -> dict[str, str]:
+    end, reason = end_of(maintenance), maintenance.spec.reason
+    annotations = {MAINTENANCE_NAME: maintenance.metadata.name}
+    if end is not None:
+        annotations[MAINTENANCE_END] = format_time(end)
+    if reason:
+        text = reason.encode()[:DESCRIPTION_MAX].decode(errors="ignore")
+        annotations[DESCRIPTION] = text
+    return annotations
+
+
+def is_current(rule: DeviceTaintRule, wanted: Obj) -> bool:
+    """Report whether a rule is as it should be."""
+    taint, metadata = rule.spec.taint, wanted["metadata"]
+    annotations: Mapping[str, str] = metadata["annotations"]
+    return (
+        (taint.key, taint.effect) == (KEY, wanted["spec"]["taint"]["effect"])
+        and {owner.uid for owner in rule.metadata.owner_references}
+        == {owner["uid"] for owner in metadata["ownerReferences"]}
+        and all(rule.metadata.annotations.get(name) == text for name, text in annotations.items())
+    )
+
+
+def approvals(rules: Iterable[DeviceTaintRule], unit: Unit) -> frozenset[str]:
+    """Return what people approved for a unit, by annotations of its rules."""
+    devices = set(unit.devices)
+    texts = (
+        rule.metadata.annotations.get(APPROVED, "") for rule in rules if device_of(rule) in devices
+    )
+    return frozenset(text for text in texts if text)

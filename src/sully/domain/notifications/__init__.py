@@ -1,0 +1,6 @@
+"""Notifications to people: what is reported, to whom, when, and in which words.
+
+Owns: the kinds of notifications, the configuration file, grouping and rates, payloads.
+Never: reads a clock or a file, or sends anything; `controllers/notifications` does.
+Start at kinds.py, then batches.py.
+"""

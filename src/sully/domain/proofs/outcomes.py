@@ -1,0 +1,82 @@
+"""What a Job that tests a device has shown so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec import field
+
+from sully.domain.workloads.jobs import JobCondition
+from sully.machinery.meta import ObjectMeta, Wire, find_condition
+
+MESSAGE_MAX = 1024
+
+
+class ProofJobStatus(Wire, frozen=True, kw_only=True):
+    """How a Job ended."""
+
+    conditions: tuple[JobCondition, ...] = ()
+
+
+class ProofJob(Wire, frozen=True, kw_only=True):
+    """A Job as proofs read it."""
+
+    metadata: ObjectMeta
+    status: ProofJobStatus = field(default_factory=ProofJobStatus)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProofOutcome:
+    """The end of a Job, or that it has not ended."""
+
+    run: str
+    finished: bool = False
+    succeeded: bool = False
+    message: str = ""
+
+
+def outcome(run: str, job: ProofJob, details: str = "") -> ProofOutcome:
+    """Return what a Job has shown; `details` is what its pods reported."""
+    name = f"Job {job.metadata.namespace}/{job.metadata.name}"
+    if _is_true(job, "Complete"):
+        return ProofOutcome(run=run, finished=True, succeeded=True, message=f"{name} succeeded")
+    if _is_true(job, "Failed"):
+        failed = find_condition(job.status.conditions, "Failed")
+        reason = failed.message or failed.reason if failed is not None else ""
+        text = ": ".join(part for part in (f"{name} failed", details or reason) if part)
+        return ProofOutcome(run=run, finished=True, message=_shortened(text))
+    if job.metadata.deletion_timestamp is not None:
+        # Somebody deleted it: the next one gets its name when it is gone.
+        return ProofOutcome(run=run, message=f"{name} is being deleted")
+    return ProofOutcome(run=run, message=f"{name} is running")
+
+
+def has_failed(job: ProofJob) -> bool:
+    """Report whether a Job has failed, so that its pods may tell why."""
+    return _is_true(job, "Failed")
+
+
+def pod_details(pods: Iterable[dict[str, Any]]) -> str:
+    """Return why the last pod that failed has failed, as far as its status tells."""
+    failed = [pod for pod in pods if pod.get("status", {}).get("phase") == "Failed"]
+    if not failed:
+        return ""
+    pod = max(failed, key=lambda pod: str(pod["metadata"].get("creationTimestamp", "")))
+    status = pod["status"]
+    for one in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())):
+        ended = (one.get("state") or {}).get("terminated") or {}
+        if ended.get("exitCode"):
+            text = (ended.get("message") or ended.get("reason") or "").strip()
+            return f"exit code {ended['exitCode']}" + (f": {text}" if text else "")
+    return str(status.get("message") or status.get("reason") or "")
+
+
+def _is_true(job: ProofJob, type_: str) -> bool:
+    condition = find_condition(job.status.conditions, type_)
+    return condition is not None and condition.status == "True"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= MESSAGE_MAX else f"{text[: MESSAGE_MAX - 1]}…"

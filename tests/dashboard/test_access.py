@@ -1,0 +1,263 @@
+"""Attacks on the dashboard: each is refused, and with what."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from dashboard.page import HOST, Browser, dashboard
+from sully.dashboard.http import MAX_BODY
+from sully.dashboard.sessions import SessionLimits
+from sully.testing.clock import FakeClock
+
+READ_NODES = {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]}
+API = ("session", "device?id=a/b/c", "rules", "evictions", "charts", "operations", "stream")
+
+
+async def test_without_a_session_nothing_is_answered() -> None:
+    async with dashboard() as page:
+        codes = {name: (await page.browser.get(f"/api/{name}")).code for name in API}
+        changes = {
+            name: (await page.browser.post(f"/api/{name}")).code
+            for name in ("plan", "apply", "operation", "pause", "logout")
+        }
+
+    assert set(codes.values()) == {401}
+    assert set(changes.values()) == {401}
+
+
+async def test_a_link_opens_one_session() -> None:
+    async with dashboard() as page:
+        code = page.app.sessions.new_code()
+
+        first = await Browser(page.app).login(code=code)
+        second = await Browser(page.app).login(code=code)
+
+    assert (first.code, second.code) == (200, 401)
+    assert second.json["error"] == "the link was used already, or has expired"
+
+
+async def test_the_cookie_cannot_be_read_by_scripts_or_sent_by_other_sites() -> None:
+    async with dashboard() as page:
+        answer = await page.browser.login(code=page.app.sessions.new_code())
+        cookie = answer.headers["set-cookie"]
+
+    assert cookie.startswith("__Secure-sully-dashboard=")
+    for attribute in ("HttpOnly", "SameSite=Strict", "Secure", "Path=/dashboard/"):
+        assert f"; {attribute}" in cookie
+
+
+async def test_without_tls_the_cookie_is_named_for_the_port() -> None:
+    async with dashboard() as page:
+        browser = Browser(page.app, scheme="http")
+        body = {"code": page.app.sessions.new_code()}
+        answer = await browser.post("/api/login", body, origin=f"http://{HOST}")
+
+    assert answer.headers["set-cookie"].startswith("sully-dashboard-8443=")
+    assert "Secure" not in answer.headers["set-cookie"]
+
+
+@pytest.mark.parametrize("seconds", [3600, 12 * 3600])
+async def test_a_session_expires(seconds: int) -> None:
+    clock = FakeClock()
+    limits = SessionLimits(idle=timedelta(hours=1), longest=timedelta(hours=12))
+    async with dashboard(clock, limits) as page:
+        browser = await page.signed_in()
+        step = min(seconds, 3000)
+        for _ in range(seconds // step - (seconds > step)):
+            clock.advance(step)
+            assert (await browser.get("/api/session")).code == 200
+        clock.advance(seconds)
+
+        assert (await browser.get("/api/session")).code == 401
+
+
+async def test_a_link_expires() -> None:
+    clock = FakeClock()
+    async with dashboard(clock) as page:
+        code = page.app.sessions.new_code()
+        clock.advance(1800)
+
+        assert (await page.browser.login(code=code)).code == 401
+
+
+async def test_sign_out_ends_the_session() -> None:
+    async with dashboard() as page:
+        browser = await page.signed_in()
+        secret = browser.cookie
+        await browser.post("/api/logout")
+        browser.cookie = secret
+
+        assert (await browser.get("/api/session")).code == 401
+
+
+async def test_a_token_that_the_server_rejects() -> None:
+    async with dashboard() as page:
+        answers = [
+            await page.browser.login(token=token)
+            for token in ("wrong", "a\nb", "ü", "x" * 20000, " ")
+        ]
+
+    assert [answer.code for answer in answers] == [401, 401, 401, 401, 400]
+    assert not any("set-cookie" in answer.headers for answer in answers)
+
+
+async def test_a_user_sees_and_does_only_what_its_rights_allow() -> None:
+    async with dashboard() as page:
+        admin, reader = await page.signed_in(), Browser(page.app)
+        await reader.login(token=await page.token("reader", READ_NODES))
+        mine, theirs = await admin.get("/api/session"), await reader.get("/api/session")
+        body = {"action": "delete", "rules": ["x"]}
+        refused = await reader.post("/api/plan", body)
+
+    assert mine.json["user"] == "kubernetes-admin"
+    assert all(mine.json["rights"].values())
+    assert theirs.json["user"] == "system:serviceaccount:default:reader"
+    assert not any(theirs.json["rights"].values())
+    assert refused.code == 422
+    assert "forbidden" in refused.json["error"]
+
+
+async def test_a_session_ends_with_its_credential() -> None:
+    async with dashboard() as page:
+        browser = Browser(page.app)
+        await browser.login(token=await page.token("leaver", READ_NODES))
+        assert (await browser.get("/api/session")).code == 200
+        from sully.client.transport import ResourceRef
+
+        ref = ResourceRef("", "v1", "serviceaccounts", "default", "leaver")
+        await page.plane.direct().call("delete", ref)
+        gone = await browser.get("/api/explain?kind=node&name=n")
+
+        assert gone.code == 401
+        assert (await browser.get("/api/session")).code == 401
+
+
+FORGED: tuple[dict[str, str], ...] = (
+    {"origin": "https://evil.example"},
+    {"origin": "null"},
+    {"origin": ""},
+    {"origin": f"http://{HOST}"},
+    {"sec_fetch_site": "cross-site"},
+    {"sec_fetch_site": "same-site"},
+)
+
+
+async def test_a_change_from_another_site() -> None:
+    async with dashboard() as page:
+        browser = await page.signed_in()
+        for headers in FORGED:
+            answers = [
+                await browser.post(f"/api/{x}", **headers) for x in ("plan", "logout", "login")
+            ]
+            assert [answer.code for answer in answers] == [403, 403, 403], headers
+        assert (await browser.get("/api/session")).code == 200
+
+
+async def test_data_is_not_answered_to_another_site() -> None:
+    async with dashboard() as page:
+        browser = await page.signed_in()
+        answer = await browser.get("/api/session", sec_fetch_site="cross-site")
+
+    assert answer.code == 403
+
+
+async def test_a_form_changes_nothing() -> None:
+    async with dashboard() as page:
+        browser = await page.signed_in()
+        for media in ("text/plain", "application/x-www-form-urlencoded", ""):
+            assert (await browser.post("/api/plan", content_type=media)).code == 415, media
+
+
+async def test_a_body_that_is_broken_no_object_too_deep_or_too_large() -> None:
+    bodies = (b"{", b"[]", b"[" * 100_000, b" " * (MAX_BODY + 1))
+    async with dashboard() as page:
+        browser = await page.signed_in()
+        codes = [(await browser.post("/api/plan", body)).code for body in bodies]
+
+    assert codes == [400, 400, 400, 413]
+
+
+async def test_another_host_is_refused_where_hosts_are_known() -> None:
+    async with dashboard(hosts=[HOST]) as page:
+        browser = await page.signed_in()
+        rebound = await browser.get("/api/session", host="evil.example:8443")
+        own = await browser.get("/api/session")
+
+    assert (rebound.code, own.code) == (421, 200)
+
+
+async def test_no_page_can_frame_it_or_run_other_scripts() -> None:
+    async with dashboard() as page:
+        browser = await page.signed_in()
+        answers = [
+            await browser.get(x) for x in ("/", "/main.js", "/api/session", "/nothing", "/api/no")
+        ]
+
+    for answer in answers:
+        policy = answer.headers["content-security-policy"].split("; ")
+        assert "frame-ancestors 'none'" in policy
+        assert "default-src 'none'" in policy
+        assert "script-src 'self'" in policy
+        assert "unsafe" not in answer.headers["content-security-policy"]
+        assert answer.headers["x-frame-options"] == "DENY"
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["referrer-policy"] == "no-referrer"
+
+
+async def test_no_cache_keeps_data() -> None:
+    async with dashboard() as page:
+        browser = await page.signed_in()
+        data, script = await browser.get("/api/session"), await browser.get("/main.js")
+        again = await browser.get("/main.js", if_none_match=script.headers["etag"])
+
+    assert data.headers["cache-control"] == "no-store"
+    assert script.headers["cache-control"] == "no-cache"
+    assert (again.code, again.body) == (304, b"")
+
+
+PATHS = (
+    "/../app.py",
+    "/vendor/../../app.py",
+    "/..%2fapp.py",
+    "//etc/passwd",
+    "/static/../__init__.py",
+    "/vendor",
+    "/main.js/",
+    "/\\..\\app.py",
+    "/main.js\0.css",
+    "/api/../main.js",
+)
+
+
+async def test_a_path_that_leaves_the_folder() -> None:
+    async with dashboard() as page:
+        browser = await page.signed_in()
+
+        assert {path: (await browser.get(path)).code for path in PATHS} == dict.fromkeys(PATHS, 404)
+
+
+async def test_methods() -> None:
+    async with dashboard() as page:
+        browser = await page.signed_in()
+        codes = [
+            (await browser.get("/", "HEAD")).code,
+            (await browser.get("/", "PUT")).code,
+            (await browser.get("/api/session", "DELETE")).code,
+            (await browser.get("")).code,
+        ]
+
+    assert codes == [200, 405, 405, 308]
+
+
+async def test_values_of_the_page_are_never_flags() -> None:
+    async with dashboard() as page:
+        browser = await page.signed_in()
+        flag = await browser.get("/api/explain?kind=--snapshot%3D/etc/passwd&name=x")
+        body = {"action": "cordon", "devices": ["a/b/c"], "flags": {"kubeconfig": "/etc/passwd"}}
+        unknown = await browser.post("/api/plan", body)
+
+    assert flag.code == 422
+    assert "unknown value" in flag.json["error"]
+    assert unknown.json["error"] == 'unknown flag "kubeconfig"'
