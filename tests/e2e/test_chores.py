@@ -10,6 +10,7 @@ import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,17 +47,21 @@ def cluster(plane: Process, any_kubectl: Path, home: Path) -> Iterator[Cluster]:
     made.run("delete", "namespace", made.namespace)
 
 
-def workload(kind: str, name: str, replicas: int, image: str = "example.com/x:1") -> Obj:
+def workload(
+    kind: str, name: str, replicas: int | None, image: str = "example.com/x:1", **more: Any
+) -> Obj:
     """Return a set or deployment of pods that need no device."""
     spec = {"containers": [{"name": "c", "image": image}], "terminationGracePeriodSeconds": 0}
     labels = {"app": name}
-    more = {"revisionHistoryLimit": 0} if kind == "Deployment" else {}
+    if kind == "Deployment":
+        more["revisionHistoryLimit"] = 0
+    if replicas is not None:
+        more["replicas"] = replicas
     return {
         "apiVersion": "apps/v1",
         "kind": kind,
         "metadata": {"name": name},
         "spec": {
-            "replicas": replicas,
             "selector": {"matchLabels": labels},
             "template": {"metadata": {"labels": labels}, "spec": spec},
             **more,
@@ -96,6 +101,52 @@ def test_pods_are_left_alone_when_their_owner_goes_without_them(cluster: Cluster
     cluster.run("delete", "replicaset", "web", "--cascade=orphan")
 
     cluster.shows("<none>", ".metadata.ownerReferences", "pod", name)
+
+
+SETS: dict[str, tuple[int | None, str, str]] = {
+    "DaemonSet": (None, ".status.numberReady", ".status.updatedNumberScheduled"),
+    "StatefulSet": (1, ".status.readyReplicas", ".status.updatedReplicas"),
+}
+"""Sets with revisions: their replicas, and where they count pods that are ready and updated."""
+
+
+@pytest.mark.parametrize("kind", SETS)
+def test_a_set_goes_back_to_a_revision_and_keeps_few(kind: str, cluster: Cluster) -> None:
+    replicas, ready, updated = SETS[kind]
+    cluster.apply(workload(kind, "web", replicas))
+    cluster.shows("1", ready, kind, "web")
+    cluster.event("Created pod: web-")
+    (first,) = cluster.get("controllerrevisions")["items"]
+
+    cluster.apply(workload(kind, "web", replicas, "example.com/x:2"))
+    cluster.shows("2", ".status.observedGeneration", kind, "web")
+    cluster.shows("1", updated, kind, "web")
+    (second,) = (
+        each for each in cluster.get("controllerrevisions")["items"] if each["revision"] == 2
+    )
+    cluster.apply(workload(kind, "web", replicas))
+    cluster.shows("3", ".revision", "controllerrevision", first["metadata"]["name"])
+
+    cluster.apply(workload(kind, "web", replicas, revisionHistoryLimit=0))
+    cluster.removed("controllerrevision", second["metadata"]["name"])
+
+
+def test_a_stateful_set_claims_a_volume_for_each_pod(cluster: Cluster) -> None:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    volume = {"metadata": {"name": "data"}, "spec": spec}
+    cluster.apply(workload("StatefulSet", "db", 1, volumeClaimTemplates=[volume]))
+
+    cluster.created("persistentvolumeclaims", "data-db-0")
+
+
+def test_a_finished_job_is_deleted_when_its_time_is_over(cluster: Cluster) -> None:
+    job = workload("Job", "once", None)
+    spec = {**job["spec"], "completions": 0, "ttlSecondsAfterFinished": 0}
+    del spec["selector"]
+    spec["template"]["spec"]["restartPolicy"] = "Never"
+    cluster.apply({**job, "apiVersion": "batch/v1", "spec": spec})
+
+    cluster.removed("job", "once")
 
 
 def test_an_owner_in_another_namespace_is_told_of(cluster: Cluster) -> None:
