@@ -283,8 +283,8 @@ def test_fields_of_a_maintenance() -> None:
     )
 
     listed = set(paths({"maintenances": [document(maintenance)]}))
-    units = "maintenances[].units"
-    assert {x for x in listed if not x.startswith(f"{units}[]")} == told("sully maintenance")
+    own = {x.replace("phases.Draining", "phases.*") for x in listed if ".units[]" not in x}
+    assert own == told("sully maintenance")
 
 
 def test_fields_of_a_workload_plan() -> None:
