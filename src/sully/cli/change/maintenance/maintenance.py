@@ -42,9 +42,10 @@ _EXAMPLES = """\
 # List all maintenances
 sully maintenance
 
-# Update the firmware of a class on Saturday, node by node; close nodes two hours before
-sully maintenance create firmware-4.2 --class a100 --by Node --max-unavailable 10% \\
-  --start 2026-01-03T02:00:00Z --for 4h --close-before 2h --approval
+# Update firmware on Saturday, node by node; close each node two hours before
+sully maintenance create firmware-4.2 --class a100 --by Node \\
+  --start 2026-01-03T02:00:00Z --for 4h --close-before 2h \\
+  --max-unavailable 10% --approval
 
 # Preview it
 sully maintenance create firmware-4.2 --class a100 --start 8h --dry-run
