@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any
@@ -43,7 +43,10 @@ class MortalTransport(DirectTransport):
         self._left = writes
         self.dead = False
         self.evicted: list[tuple[str, datetime]] = []
+        self.deleted: list[str] = []
+        """The resources of what was deleted, in order."""
         self.most_rules = 0
+        self.after_eviction: Callable[[], Awaitable[None]] | None = None
 
     async def _write(self, written: Any) -> Any:
         """Execute a write, if there is one left, and look at the result."""
@@ -66,15 +69,19 @@ class MortalTransport(DirectTransport):
         result = await self._write(super().create(kind, obj, subresource, *more, **by))
         if subresource == "eviction":
             self.evicted.append((obj["metadata"]["name"], self._world.clock.now()))
+            if self.after_eviction is not None:
+                await self.after_eviction()
         return result
 
     async def patch(self, *args: Any, **by: Any) -> Any:
         """Patch."""
         return await self._write(super().patch(*args, **by))
 
-    async def delete(self, *args: Any, **by: Any) -> Any:
-        """Delete."""
-        return await self._write(super().delete(*args, **by))
+    async def delete(self, kind: Any, *args: Any, **by: Any) -> Any:
+        """Delete, and note what."""
+        result = await self._write(super().delete(kind, *args, **by))
+        self.deleted.append(kind.plural)
+        return result
 
 
 def maker(transport: DirectTransport) -> Make:

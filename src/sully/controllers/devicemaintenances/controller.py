@@ -155,12 +155,14 @@ class DeviceMaintenanceController:
         self._announce(maintenance, decision)
         rules = self._rules.by_index(BY_MAINTENANCE, key.name)
         wanted = wanted_rules(maintenance, decision.units, paused=settings.paused)
-        await self._writer.write(wanted, rules)
-        if settings.paused:
+        if settings.frozen:
+            await self._writer.write(wanted, rules)
             return _later(now, decision.look_at)
-        tracked.job_problems = await self._jobs.run(
-            maintenance, settings, decision.units, tracked.devices, now
-        )
+        # Jobs work only on closed devices: they are deleted before the rules, and created after.
+        jobs = self._jobs.plan(maintenance, settings, decision.units, tracked.devices, now)
+        await self._jobs.delete_others(jobs)
+        await self._writer.write(wanted, rules)
+        tracked.job_problems = await self._jobs.start(jobs)
         works = any(unit.phase in (WORKING, PROVING) for unit in decision.units)
         retry = now + RETRY if works else None
         return _later(now, decision.look_at, retry, await self._drain(tracked, decision, settings))

@@ -93,7 +93,7 @@ class _Pass:
 
     def decide(self) -> Decision:
         self._give_back_what_is_over()
-        frozen = self._settings.paused and not self._settings.cancelled
+        frozen = self._settings.frozen
         if not frozen:
             self._shift_drains()
             self._advance()
