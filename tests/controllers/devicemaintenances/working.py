@@ -11,12 +11,15 @@ from controllers.world import ACCOUNTS, PODS, Make, Obj, World
 from manifests import DRIVER, claim_spec, node, pod_spec, slice_
 from sully.client.direct import DirectTransport
 from sully.client.events import EventRecorder
+from sully.client.informers.informer import Informer
 from sully.client.transport import Key, Kind, UnreachableError
 from sully.controllers.devicemaintenances.controller import NAME, DeviceMaintenanceController
+from sully.controllers.eviction.wiring import eviction_caches
 from sully.controllers.framework import Controller
 from sully.controllers.manager import Manager
 from sully.controllers.proofjobs import PROOF_JOBS, SELECTOR, ProofJobs
 from sully.controllers.workloads.kinds import PODS as TYPED_PODS
+from sully.evictor.settings import MAX_STALENESS
 from sully.machinery.timestamps import format_time
 from sully.server.inprocess import InProcess
 from sully.server.requests import User
@@ -84,7 +87,7 @@ class MortalTransport(DirectTransport):
         return result
 
 
-def maker(transport: DirectTransport) -> Make:
+def maker(transport: DirectTransport, *caches: Informer[Any]) -> Make:
     """Return what makes a controller with this access."""
 
     def make(world: World, manager: Manager) -> Controller:
@@ -114,16 +117,20 @@ def maker(transport: DirectTransport) -> Make:
                 transport=transport,
                 field_manager=NAME,
             ),
+            caches=(*eviction_caches(manager, inventory), *caches),
+            max_staleness=MAX_STALENESS,
         )
 
     return make
 
 
 @asynccontextmanager
-async def working(world: World, writes: int | None = None) -> AsyncIterator[MortalTransport]:
-    """Run the controller; it dies after so many writes."""
+async def working(
+    world: World, writes: int | None = None, *caches: Informer[Any]
+) -> AsyncIterator[MortalTransport]:
+    """Run the controller; it dies after so many writes. It evicts if these caches are fresh."""
     transport = MortalTransport(world, writes)
-    async with world.controlled(maker(transport)):
+    async with world.controlled(maker(transport, *caches)):
         await world.settle()
         yield transport
 
