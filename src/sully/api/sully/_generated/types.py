@@ -494,7 +494,7 @@ class DeviceMaintenanceStatus(Wire, frozen=True, kw_only=True):
 
 class DeviceMaintenance(Wire, frozen=True, kw_only=True):
     """Planned work on devices: closes them before it begins, drains them, waits until the work
-    is done and proven, and gives them back, a few at a time."""
+    is done and proven, and returns them to service, a few at a time."""
 
     metadata: ObjectMeta
     spec: DeviceMaintenanceSpec
