@@ -13,7 +13,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from sully.api.cluster.policy_states import STATES, read_states, write_states
-from sully.api.cluster.policy_taints import OWNED, TaintId, read_taint_ids, write_taint_ids
+from sully.api.cluster.policy_taints import OWNED, read_taint_ids, write_taint_ids
 from sully.api.cluster.types import UNAVAILABLE, UNREACHABLE, ManagedCluster, Taint
 from sully.api.sully.types import ClusterTaintPolicy
 from sully.domain.clusters.health import AVAILABLE, condition, wanted_taints
@@ -34,8 +34,8 @@ class ClusterTaintSimulator:
     ) -> None:
         self._policies = tuple(policies)
         self._existing = existing
-        self._owned: dict[str, frozenset[TaintId]] = {}
-        """The taints that policies have set in this plan."""
+        self._simulated: dict[str, ManagedCluster] = {}
+        """Clusters as they are in this plan."""
 
     def after_change(
         self, cluster: ManagedCluster, now: datetime, until: datetime
@@ -85,6 +85,7 @@ class ClusterTaintSimulator:
         """Return a cluster with all its taints, and when they may change again."""
         name, old = cluster.metadata.name, cluster.metadata.annotations
         owned, states = read_taint_ids(old.get(OWNED, "")), read_states(old.get(STATES, ""))
+        self._simulated[name] = cluster
         verdict = policy_taints(
             cluster,
             self._policies,
@@ -93,7 +94,6 @@ class ClusterTaintSimulator:
             states=states,
             refusal=lambda policy: limit_refusal(policy, name, self._members()),
         )
-        self._owned[name] = verdict.owned
         if verdict.owned != owned or verdict.states != states:
             annotations = old | {OWNED: write_taint_ids(verdict.owned)}
             if states or verdict.states:
@@ -105,13 +105,12 @@ class ClusterTaintSimulator:
         health = wanted_taints(cluster) if managed else None
         if health is not None:
             cluster = _with_taints(cluster, health, now)
+        self._simulated[name] = cluster
         return cluster, verdict.look_at
 
     def _members(self) -> Iterator[Member]:
-        for name, cluster in self._existing.items():
-            owned = self._owned.get(name)
-            if owned is None:
-                owned = read_taint_ids(cluster.metadata.annotations.get(OWNED, ""))
+        for name, cluster in {**self._existing, **self._simulated}.items():
+            owned = read_taint_ids(cluster.metadata.annotations.get(OWNED, ""))
             yield Member(name, cluster.metadata.labels, owned)
 
     def _manages_health_taints(self, name: str) -> bool:
