@@ -26,8 +26,9 @@ from sully.controllers.conditions import write_conditions
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.sources import Filtered
 from sully.domain.clusters.policies import PolicyVerdict, policy_taints
-from sully.domain.clusters.policy_limits import Member, limit_refusal
+from sully.domain.clusters.policy_limits import Member, policy_budget
 from sully.domain.clusters.policy_status import policy_findings
+from sully.domain.devicepolicies.limits import Budget
 from sully.runtime.clock import Clock
 
 
@@ -53,8 +54,10 @@ class PolicyTaintController:
         self._options = WriteOptions(field_manager=POLICY_CONTROLLER)
         self._held: set[Key] = set()
         """Clusters whose taint waits for a limit."""
+        self._budgets: dict[str, Budget | None] = {}
+        """The clusters of policies as counted last: a storm does not count them for each."""
         self._written: dict[Key, tuple[str, frozenset[TaintId]]] = {}
-        """What was written last, by the version it replaced: the informer may not have it yet.
+        """Taints that were written, by the version they replaced: the informer may lack them.
 
         Limits count it from before the write on: another worker may decide meanwhile.
         """
@@ -66,9 +69,13 @@ class PolicyTaintController:
         """
         yield Watch(self._clusters, own_key)
         policies = Filtered(self._policies, _has_new_spec)
-        yield Watch(policies, lambda _: list(self._clusters.keys()))
+        yield Watch(policies, lambda _: self._recount(self._clusters.keys()))
         counted = Filtered(self._clusters, _counts_otherwise)
-        yield Watch(counted, lambda _: list(self._held))
+        yield Watch(counted, lambda _: self._recount(self._held))
+
+    def _recount(self, keys: Iterable[Key]) -> list[Key]:
+        self._budgets.clear()
+        return list(keys)
 
     async def reconcile(self, key: Key) -> Result:
         """Write the taints of a cluster, and requeue it for when they change next."""
@@ -77,6 +84,7 @@ class PolicyTaintController:
         if cluster is None or cluster.metadata.deletion_timestamp is not None:
             self._written.pop(key, None)
             return DONE
+        self._check_written(key, cluster)
         annotations = cluster.metadata.annotations
         owned, text = read_taint_ids(annotations.get(OWNED, "")), annotations.get(STATES, "")
         if not owned and not text and not self._policies.keys():
@@ -88,14 +96,30 @@ class PolicyTaintController:
             owned,
             now,
             states=states,
-            refusal=lambda policy: limit_refusal(policy, key.name, self._members(key)),
+            refusal=lambda policy: self._refusal(policy, key),
         )
+        look_at = verdict.look_at
         if any(state.held_back for state in verdict.states):
             self._held.add(key)
+            look_at = min(look_at or now + RECOUNT, now + RECOUNT)
         changed = verdict.taints != cluster.spec.taints or verdict.owned != owned
         if changed or write_states(verdict.states) != text:
             await self._write(key, cluster, verdict)
-        return Result(requeue_after=verdict.look_at - now) if verdict.look_at else DONE
+        return Result(requeue_after=look_at - now) if look_at else DONE
+
+    def _check_written(self, key: Key, cluster: ManagedCluster) -> None:
+        """Forget a write that the informer has; count again, because one may have failed."""
+        if key in self._written:
+            self._budgets.clear()
+            if self._written[key][0] != cluster.metadata.resource_version:
+                del self._written[key]
+
+    def _refusal(self, policy: ClusterTaintPolicy, key: Key) -> str:
+        name = policy.metadata.name
+        if name not in self._budgets:
+            self._budgets[name] = policy_budget(policy, self._members(key))
+        budget = self._budgets[name]
+        return budget.admit(key.name) if budget is not None else ""
 
     def _members(self, own: Key) -> Iterator[Member]:
         """Yield all clusters, with what was written to the others last: a write may have failed."""
@@ -107,7 +131,9 @@ class PolicyTaintController:
             yield Member(key.name, cluster.metadata.labels, owned)
 
     async def _write(self, key: Key, cluster: ManagedCluster, verdict: PolicyVerdict) -> None:
-        self._written[key] = (cluster.metadata.resource_version, verdict.owned)
+        if verdict.owned != read_taint_ids(cluster.metadata.annotations.get(OWNED, "")):
+            self._budgets.clear()
+            self._written[key] = (cluster.metadata.resource_version, verdict.owned)
         await self._times.write(
             self._transport,
             cluster,
@@ -120,6 +146,8 @@ class PolicyTaintController:
         )
 
 
+RECOUNT = timedelta(minutes=1)
+"""How long a cluster waits at most until its limit is checked again, if no change is seen."""
 INTERVAL = timedelta(seconds=1)
 """The least time between two reports on a policy: many clusters change together."""
 

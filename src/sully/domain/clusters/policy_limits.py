@@ -24,12 +24,17 @@ class Member(NamedTuple):
 
 def limit_refusal(policy: ClusterTaintPolicy, name: str, members: Iterable[Member]) -> str:
     """Return why a policy that selects a cluster must not taint it; empty if it may."""
+    budget = policy_budget(policy, members)
+    return budget.admit(name) if budget is not None else ""
+
+
+def policy_budget(policy: ClusterTaintPolicy, members: Iterable[Member]) -> Budget | None:
+    """Count the clusters of a policy; None if it has no limit."""
     most, labels = policy.spec.max_unavailable, policy.spec.cluster_selector
     if most is None or labels is None:
-        return ""
+        return None
     selector, ids = select_labels(labels), policy_ids(policy)
     selected = [member for member in members if selector.matches(member.labels)]
     tainted = [member.name for member in selected if not ids.isdisjoint(member.owned)]
     groups = Groups(total=len(selected), sizes={Group(0): len(selected)})
-    budget = Budget((Limit("Fleet", most),), groups, tainted, noun="clusters")
-    return budget.admit(name)
+    return Budget((Limit("Fleet", most),), groups, tainted, noun="clusters")
