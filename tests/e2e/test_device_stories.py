@@ -29,6 +29,7 @@ from e2e.cluster import (
     template,
     tolerate,
 )
+from kube.control_plane import poll
 from monitor.gpus import fresh_pynvml, recorded
 from monitor.world import FAST
 from sully.client.http.transport import HttpTransport
@@ -214,6 +215,10 @@ def monitored(plane: Process, node: str, library: FakeNvml) -> Iterator[None]:
             ended.result()
 
 
+def _is_told(cluster: Cluster, text: str) -> bool:
+    return text in cluster.run("get", "events", "-A", "-o", "custom-columns=M:.message")
+
+
 def test_from_an_xid_to_a_proof(cluster: Cluster, plane: Process) -> None:
     """XID, DeviceHealth, policy, taint, eviction, and back after a Job: with an H200's answers."""
     (before,) = start(cluster, "app")
@@ -233,12 +238,11 @@ def test_from_an_xid_to_a_proof(cluster: Cluster, plane: Process) -> None:
         cluster.created("devicehealth", pool)
         library.deliver(xid=79)
         cluster.gone(before)
+        (tainting,) = cluster.get("devicetaintrules")["items"]
         cluster.rolled_out("app")
-        given_back = "--for=jsonpath={.status.unavailable}=0"
-        cluster.run("wait", "devicetaintpolicy/faults", given_back, "--timeout=300s")
-    told = cluster.run("get", "events", "-A", "-o", "custom-columns=M:.message")
-    assert "Set NoExecute: health is Unhealthy (xid 79)" in told
-    assert "and Job gpu-tests/" in told
+        cluster.removed("devicetaintrule", tainting["metadata"]["name"])
+    for text in ("Set NoExecute: health is Unhealthy (xid 79)", "and Job gpu-tests/"):
+        poll(partial(_is_told, cluster, text))
     assert cluster.get("devicetaintrules")["items"] == []
     cluster.run("delete", "devicetaintpolicies", "--all")
     cluster.run("delete", "devicehealth", pool)
