@@ -196,6 +196,29 @@ def test_what_is_refused(flags: list[str], text: str, capsys: pytest.CaptureFixt
     assert text in capsys.readouterr().err
 
 
+def test_programs_import_nothing_from_the_current_folder(tmp_path: Path) -> None:
+    package = _made(tmp_path / "here" / "sully")
+    (package / "__init__.py").write_text("raise SystemExit(99)\n")
+    assert main(["envtest-assets", str(tmp_path / "assets")]) == 0
+
+    program = [str(tmp_path / "assets" / "kube-apiserver"), "--audit-policy-file=x"]
+    done = subprocess.run(program, cwd=package.parent, capture_output=True, check=False)
+
+    assert done.returncode == 1
+    assert b"--audit-policy-file" in done.stderr
+
+
+def test_a_link_in_the_folder_is_replaced(tmp_path: Path) -> None:
+    other, program = tmp_path / "other", tmp_path / "etcd"
+    other.write_text("mine")
+    program.symlink_to(other)
+
+    assert main(["envtest-assets", str(tmp_path)]) == 0
+    assert other.read_text() == "mine"
+    assert not program.is_symlink()
+    assert program.stat().st_mode & 0o777 == 0o755
+
+
 def test_a_folder_that_cannot_be_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -125,7 +125,7 @@ async def test_others_schedule_and_evict_what_is_theirs(
 
     assert "deletionTimestamp" not in pods["a"]["metadata"]
     assert "nodeName" not in pods["theirs"]["spec"]
-    assert "3 controllers" in standing
+    assert "4 controllers" in standing
 
 
 async def test_it_evicts_where_it_is_told_that_nobody_else_does(

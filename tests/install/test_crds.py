@@ -248,6 +248,11 @@ WRONG: dict[str, tuple[str, tuple[Any, ...], Any]] = {
     "no sources": (DEVICES, ("sources",), []),
     "a source of no kind": (DEVICES, ("sources", 0), {"name": "a"}),
     "a source of two kinds": (DEVICES, ("sources", 0, "notPublished"), True),
+    "a query that takes too long": (
+        DEVICES,
+        ("sources", 0),
+        {"name": "a", "prometheus": {"url": "http://p", "query": "up", "timeout": "61s"}},
+    ),
     "no steps": (DEVICES, ("steps",), []),
     "an effect of a gate": (DEVICES, ("steps", 0, "effect"), "PreferNoSchedule"),
     "no duration": (DEVICES, ("holdFor",), "soon"),

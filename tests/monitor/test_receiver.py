@@ -169,6 +169,15 @@ async def test_refused(senders: Senders, path: str, token: str, body: bytes, wan
         await senders.report("n1.signals")
 
 
+async def test_without_a_token_no_body_is_read(senders: Senders) -> None:
+    """The answer comes before the body, which never does."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(senders.url.rpartition(":")[2]))
+    writer.write(b"POST /signals HTTP/1.1\r\nHost: a\r\nContent-Length: 4000000\r\n\r\n")
+
+    assert (await reader.readline()).startswith(b"HTTP/1.1 401")
+    writer.close()
+
+
 async def test_many_senders_at_once(senders: Senders) -> None:
     """Requests change one report at the same time; none of their signals is lost."""
     time = senders.now()
@@ -196,7 +205,11 @@ async def test_without_a_server_senders_have_to_try_again(unused_tcp_port: int) 
     async with HttpTransport(Access(server=f"http://127.0.0.1:{unused_tcp_port}")) as nobody:
         receiver = Receiver(SignalRecorder(nobody, clock=clock), check, clock=clock)
         body = json.dumps({"signals": [hot(format_micro_time(clock.now()))]}).encode()
-        code, answer = await receiver.answer("/signals", f"Bearer {TOKEN}", body)
+
+        async def read() -> bytes:
+            return body
+
+        code, answer = await receiver.answer("/signals", f"Bearer {TOKEN}", read)
 
     assert code == 503
     assert answer["message"].startswith("not recorded: ")

@@ -37,7 +37,7 @@ SLICE: Obj = {
         "devices": [{"name": "gpu-0"}],
     },
 }
-POD: Obj = {"metadata": {"name": "p", "namespace": "n", "uid": "v"}, "spec": {"nodeName": "node-1"}}
+POD: Obj = {"metadata": {"name": "p", "namespace": "ns", "uid": "v"}, "spec": {"nodeName": "node-1"}}
 WHOLE_POD = {"apiVersion": "v1", "kind": "Pod", **POD}
 LIST: Obj = {"apiVersion": "v1", "kind": "List", "items": [SLICE, WHOLE_POD]}
 POD_LIST: Obj = {"apiVersion": "v1", "kind": "PodList", "items": [POD]}
@@ -79,7 +79,7 @@ def test_forms(data: bytes) -> None:
 
     assert found.taken == NOON
     assert found.inventory.device(GPU) is not None
-    pod = found.get(PODS, Key("n", "p"))
+    pod = found.get(PODS, Key("ns", "p"))
     assert pod is not None
     assert pod.spec.node_name == "node-1"
     gap = found.gap(RULES)
@@ -99,11 +99,11 @@ def test_an_older_version_is_converted() -> None:
     old = {
         "apiVersion": "resource.k8s.io/v1beta1",
         "kind": "ResourceClaim",
-        "metadata": {"name": "c", "namespace": "n"},
+        "metadata": {"name": "c", "namespace": "ns"},
         "spec": {"devices": {"requests": [{"name": "r", "deviceClassName": "gpu"}]}},
     }
 
-    found = read_snapshot(text(old), now=NOON).get(CLAIMS, Key("n", "c"))
+    found = read_snapshot(text(old), now=NOON).get(CLAIMS, Key("ns", "c"))
 
     assert found is not None
     (request,) = found.spec.devices.requests or ()
@@ -156,6 +156,7 @@ def test_everything_there_is_to_ask_about_is_saved() -> None:
         "daemonsets",
         "deployments",
         "deviceclasses",
+        "devicemaintenances",
         "devicetaintrules",
         "evictionrecords",
         "jobs",
@@ -202,7 +203,7 @@ def test_what_is_written_is_read_again(as_json: bool) -> None:
     assert data.count(b"managedFields") == data.count(b"alice") == 1
     assert again.taken == NOON
     assert again.of(SLICES).keys() == {Key("", "s")}
-    assert again.of(PODS).keys() == {Key("n", "p")}
+    assert again.of(PODS).keys() == {Key("ns", "p")}
     assert not again.of(PATCHES)
 
 

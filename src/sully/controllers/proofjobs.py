@@ -7,7 +7,7 @@ else of a proof with them. Nothing is remembered here: names are digests of requ
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
 from sully.api.resource.types import ResourceClaim
@@ -17,16 +17,26 @@ from sully.client.objects import key_of
 from sully.client.options import DeleteOptions, ListOptions, WriteOptions
 from sully.client.transport import Key, Kind, Transport
 from sully.controllers.kinds import NAMESPACES
-from sully.domain.proofs.outcomes import ProofJob, ProofOutcome, has_failed, outcome, pod_details
+from sully.domain.proofs.outcomes import (
+    ProofJob,
+    ProofOutcome,
+    has_ended,
+    has_failed,
+    outcome,
+    pod_details,
+)
 from sully.domain.proofs.requests import (
     ADMIN_LABEL,
     OWNER,
     ProofOwner,
     ProofRequest,
+    ProofSettings,
     build_claim,
     build_job,
+    is_claim_of,
     run_name,
 )
+from sully.domain.proofs.selection import NotSelectableError
 from sully.machinery.errors import (
     AlreadyExists,
     BadRequest,
@@ -67,16 +77,35 @@ class ProofJobs:
             jobs.add_index(_BY_OWNER, lambda job: (job.metadata.labels.get(OWNER, ""),))
 
     async def outcomes(
-        self, owner: ProofOwner, namespace: str, runs: Mapping[str, str]
+        self,
+        owner: ProofOwner,
+        settings: ProofSettings,
+        runs: Mapping[str, str],
+        expression: Callable[[str], str],
     ) -> dict[str, ProofOutcome]:
-        """Return what the Jobs of these runs, by device, have shown; nothing of missing ones."""
+        """Return what the Jobs of these runs, by device, have shown; nothing of missing ones.
+
+        `expression` returns what selects exactly a device, or raises NotSelectableError.
+        """
         found: dict[str, ProofOutcome] = {}
         for device, run in runs.items():
-            job = self.jobs.get(Key(namespace, run_name(owner, device, run)))
+            job = self.jobs.get(Key(settings.namespace, run_name(owner, device, run)))
             # Only what the controller created: others may copy labels and names.
-            if job is not None and _is_owned(job, owner):
-                details = await self._details(job) if has_failed(job) else ""
-                found[device] = outcome(run, job, details)
+            if job is None or not _is_owned(job, owner):
+                continue
+            if has_ended(job):
+                try:
+                    selected = expression(device)
+                except NotSelectableError:
+                    continue
+                request = ProofRequest(
+                    owner=owner, settings=settings, device=device, expression=selected, run=run
+                )
+                if not self._has_own_claim(request, job):
+                    # It may have tested another device; `sync` reports it.
+                    continue
+            details = await self._details(job) if has_failed(job) else ""
+            found[device] = outcome(run, job, details)
         return found
 
     async def sync(
@@ -112,18 +141,31 @@ class ProofJobs:
     async def _start(self, request: ProofRequest) -> None:
         """Create the Job and the claim of a request, as far as they do not exist."""
         key = Key(request.settings.namespace, request.name)
-        job = self.jobs.get(key)
+        job, claim = self.jobs.get(key), self._claims.get(key)
         if job is None:
+            if claim is not None:
+                raise _foreign("ResourceClaim", key)
             await self._check_namespace(key.namespace)
             try:
                 job = await self._transport.create(
                     PROOF_JOBS, build_job(request), options=self._options
                 )
             except AlreadyExists:
-                # The cache has not seen it yet; its event brings the owner back here.
-                return
-        if self._claims.get(key) is None and job.metadata.deletion_timestamp is None:
+                # The cache has not seen it yet, and never does if it lacks the label.
+                job = await self._transport.get(PROOF_JOBS, key)
+        if not _is_owned(job, request.owner):
+            raise _foreign("Job", key)
+        if job.metadata.deletion_timestamp is not None:
+            return
+        if claim is None and not has_ended(job):
             await self._claim(request, job)
+        elif not self._has_own_claim(request, job):
+            await self._delete(job)
+            raise _foreign("ResourceClaim", key)
+
+    def _has_own_claim(self, request: ProofRequest, job: ProofJob) -> bool:
+        claim = self._claims.get(Key(request.settings.namespace, request.name))
+        return claim is not None and is_claim_of(request, job.metadata, claim)
 
     async def _claim(self, request: ProofRequest, job: ProofJob) -> None:
         try:
@@ -167,6 +209,12 @@ def owner_key(kind: Kind[Any], job: ProofJob) -> Iterable[Key]:
     owner = job.metadata.controller()
     if owner is not None and owner.kind == kind.kind:
         yield Key("", owner.name)
+
+
+def _foreign(kind: str, key: Key) -> Conflict:
+    return Conflict(
+        f'{kind} "{key}" is not the one that the controller creates: if it exists, delete it'
+    )
 
 
 def _is_owned(job: ProofJob, owner: ProofOwner) -> bool:

@@ -53,7 +53,7 @@ from sully.api.sully.maintenance_validation import (
 )
 from sully.api.sully.policies import LONGEST_DELAY, RULES_MAX
 from sully.api.sully.prometheus_validation import DEFAULTS as PROMETHEUS
-from sully.api.sully.prometheus_validation import QUERY_MAX, URL_MAX
+from sully.api.sully.prometheus_validation import QUERY_MAX, TIMEOUT_TOO_LONG, URL_MAX
 from sully.api.sully.proof_validation import ATTEMPTS_MAX, PARALLELISM_MAX
 from sully.api.sully.proof_validation import DEFAULTS as PROOF_DEFAULTS
 from sully.api.sully.validation import CAUSES_MAX, CHANGES_MAX, CLAIMS_MAX, DEVICES_MAX, TEXT_MAX
@@ -280,7 +280,11 @@ LIMITS: Mapping[str, Obj] = {
     },
     "DeviceTaintPolicyPrometheus.query": {"minLength": 1, "maxLength": QUERY_MAX},
     "DeviceTaintPolicyPrometheus.interval": {"default": PROMETHEUS["interval"], **_DURATION},
-    "DeviceTaintPolicyPrometheus.timeout": {"default": PROMETHEUS["timeout"], **_DURATION},
+    "DeviceTaintPolicyPrometheus.timeout": {
+        "default": PROMETHEUS["timeout"],
+        **_DURATION,
+        **_rule("duration(self) <= duration('60s')", TIMEOUT_TOO_LONG),
+    },
     "DeviceTaintPolicyPrometheus.labels": {"maxProperties": 4},
     "DeviceTaintPolicyNodeTaint.key": _LABEL_KEY,
     "DeviceTaintPolicyNodeTaint.value": _LABEL_VALUE,

@@ -63,7 +63,7 @@ _DEVICES = (
 )
 _PROOFS = (
     # Jobs that prove devices healthy, in namespaces that allow admin access.
-    on("batch", "jobs", "create delete list watch"),
+    on("batch", "jobs", "create delete get list watch"),
     on("core", "namespaces", "get"),
     on("core", "pods", "list"),
     on(RESOURCE, "resourceclaims", "create"),

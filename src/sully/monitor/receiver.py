@@ -47,13 +47,18 @@ class Receiver:
         self._clock = clock
         self._expire_after = expire_after
 
-    async def answer(self, path: str, authorization: str, body: bytes) -> tuple[int, Any]:
-        """Return the code and the JSON of the answer to one request."""
+    async def answer(
+        self, path: str, authorization: str, read: Callable[[], Awaitable[bytes]]
+    ) -> tuple[int, Any]:
+        """Return the code and the JSON of the answer to one request.
+
+        `read` returns its body, and is called only if the sender may send one.
+        """
         code = await self._check(authorization, path)
         if code != 200:
             return code, {"message": _REFUSALS.get(code, "refused")}
         try:
-            signals = self._parsed(path, body)
+            signals = self._parsed(path, await read())
         except BodyError as error:
             return 400, {"message": f"invalid body: {error}"}
         try:
@@ -95,7 +100,7 @@ async def receiving(
 
     async def handle(request: web.Request) -> web.Response:
         authorization = request.headers.get("Authorization", "")
-        code, answer = await receiver.answer(request.path, authorization, await request.read())
+        code, answer = await receiver.answer(request.path, authorization, request.read)
         return web.json_response(answer, status=code)
 
     async def health(_: web.Request) -> web.Response:

@@ -19,10 +19,16 @@ _OURS = os.O_CLOEXEC | os.O_NOFOLLOW
 
 def write_private(path: Path, data: bytes) -> None:
     """Write a file with mode 0600, atomically: readers see the old one or the new one."""
+    write_new(path, data, _PRIVATE)
+
+
+def write_new(path: Path, data: bytes, mode: int) -> None:
+    """Write a file with a mode in place of what is there, atomically."""
     temporary = scratch_name(path)
     try:
         with create_private(temporary) as file:
             file.write(data)
+            os.fchmod(file.fileno(), mode)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

@@ -141,6 +141,15 @@ WRONG: dict[str, tuple[Obj, str]] = {
         _query(interval="5s"),
         'spec.sources[0].prometheus.timeout: Invalid value: "10s": must not exceed the interval',
     ),
+    "a query that takes hours": (
+        _query(interval="8760h", timeout="61s"),
+        'spec.sources[0].prometheus.timeout: Invalid value: "61s": must be at most 60s',
+    ),
+    "a query to the metadata of a cloud": (
+        _query(url="http://169.254.169.254/latest"),
+        'spec.sources[0].prometheus.url: Invalid value: "http://169.254.169.254/latest": must not'
+        " be a link-local, multicast or unspecified address",
+    ),
     "an unknown proof": (
         _policy(proof={"type": "Prayer"}),
         'spec.proof.type: Unsupported value: "Prayer": supported values: "Job", "Manual", "None"',

@@ -216,6 +216,69 @@ async def test_one_device_after_the_other(world: World, ready: None) -> None:
         assert len(await jobs(world)) == 2
 
 
+async def foreign(world: World, job: Obj, claim: Obj, **change: Any) -> None:
+    """Have a claim of the Job's name that somebody else created."""
+    await world.admin.delete(CLAIMS, key_of(claim))
+    names = ("name", "namespace", "labels", "ownerReferences")
+    metadata = {name: claim["metadata"][name] for name in names}
+    body = {"metadata": metadata, "spec": claim["spec"]} | change
+    await world.admin.create(CLAIMS, body)
+    await end(world, job, "Complete")
+
+
+async def of_another_owner(world: World, job: Obj, claim: Obj) -> None:
+    metadata = {"name": claim["metadata"]["name"], "namespace": "tests"}
+    await foreign(world, job, claim, metadata=metadata)
+
+
+async def for_another_device(world: World, job: Obj, claim: Obj) -> None:
+    exactly = {"deviceClassName": "gpu", "adminAccess": True}
+    requests = [{"name": claim["spec"]["devices"]["requests"][0]["name"], "exactly": exactly}]
+    await foreign(world, job, claim, spec={"devices": {"requests": requests}})
+
+
+@pytest.mark.parametrize("spoil", [of_another_owner, for_another_device])
+async def test_a_job_with_the_claim_of_somebody_else_proves_nothing(
+    world: World, ready: None, spoil: Any
+) -> None:
+    async with world.controlled(controller):
+        await recovered(world)
+        (job,) = await jobs(world)
+        (claim,) = (await world.admin.list(CLAIMS)).items
+    await spoil(world, job, claim)
+    async with world.controlled(controller):
+        await world.pass_time(40)
+        assert await effects(world) == {FIRST: "NoSchedule"}
+        assert await jobs(world) == []
+        text = f'ResourceClaim "tests/{job["metadata"]["name"]}" is not the one'
+        assert text in (await condition(world, "ProofFailed"))[1]
+        await world.admin.delete(CLAIMS, key_of(claim))
+        await world.pass_time(40)
+        assert len(await jobs(world)) == 1
+
+
+@pytest.mark.parametrize("labels", [True, False])
+async def test_a_job_of_somebody_else_gets_no_claim(
+    world: World, ready: None, labels: bool
+) -> None:
+    async with world.controlled(controller):
+        await recovered(world)
+        (job,) = await jobs(world)
+    await world.admin.delete(JOBS, key_of(job), DeleteOptions(propagation_policy="Background"))
+    for name in await world.names(CLAIMS):
+        await world.admin.delete(CLAIMS, Key(*name.split("/")))
+    metadata = {name: job["metadata"][name] for name in ("name", "namespace")}
+    metadata |= {"labels": job["metadata"]["labels"]} if labels else {}
+    pod = {"spec": {"containers": [CONTAINER], "restartPolicy": "Never"}}
+    await world.admin.create(JOBS, {"metadata": metadata, "spec": {"template": pod}})
+    async with world.controlled(controller):
+        await world.pass_time(40)
+        assert await world.names(CLAIMS) == []
+        text = f'Job "tests/{job["metadata"]["name"]}" is not the one'
+        assert text in (await condition(world, "ProofFailed"))[1]
+        assert await effects(world) == {FIRST: "NoSchedule"}
+
+
 async def unlabeled(world: World) -> None:
     body = {"metadata": {"labels": {"resource.kubernetes.io/admin-access": None}}}
     await world.admin.patch(NAMESPACES, Key("", "tests"), body)

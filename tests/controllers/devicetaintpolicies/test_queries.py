@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -10,6 +12,7 @@ import pytest
 from aiohttp import web
 
 from controllers.devicetaintpolicies.policing import (
+    POLICIES,
     change,
     condition,
     controller,
@@ -21,11 +24,13 @@ from controllers.devicetaintpolicies.policing import (
 from controllers.world import World
 from sully.api.sully.types import DeviceTaintPolicyPrometheus
 from sully.client.http.prometheus import query
+from sully.client.transport import Key
 from sully.controllers.devicetaintpolicies.queries import PrometheusQueries
 from sully.controllers.framework import Controller
 from sully.controllers.manager import Manager
 from sully.domain.devicepolicies import prometheus
 from sully.domain.devicepolicies.prometheus import QueryError
+from sully.views import kinds
 
 FIRST = "node-1/gpu-0"
 STEPS = [{"effect": "NoSchedule"}]
@@ -46,9 +51,21 @@ class Prometheus:
 
     def __init__(self) -> None:
         self.body, self.problem, self.asked = answer(0, 0), "", 0
+        self.error: Exception | None = None
+        self.silent: set[str] = set()
+        """The URLs of servers that never answer."""
+        self.waiting = 0
 
     async def __call__(self, source: DeviceTaintPolicyPrometheus) -> bytes:
         self.asked += 1
+        if source.url in self.silent:
+            self.waiting += 1
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self.waiting -= 1
+        if self.error is not None:
+            raise self.error
         if self.problem:
             raise QueryError(self.problem)
         return self.body
@@ -100,6 +117,97 @@ async def test_a_policy_without_queries_asks_nobody(world: World) -> None:
         assert there.asked == 2
 
 
+async def test_a_server_that_never_answers_stops_only_its_query(world: World) -> None:
+    there = Prometheus()
+    other = {"name": "other", "prometheus": {"url": "http://other", "query": "up"}}
+    await policy(world, sources=[SOURCE], steps=STEPS)
+    await policy(world, "silent", sources=[other], taint={"key": "example.com/other"})
+    await publish(world, device(0), device(1))
+    async with world.controlled(there.controller):
+        await world.pass_time(31)
+        there.silent, there.body = {"http://other"}, answer(79, 0)
+        await world.pass_time(61)
+        assert await effects(world) == {FIRST: "NoSchedule"}
+        assert there.waiting == 1
+        await world.admin.delete(POLICIES, Key("", "silent"))
+        await world.settle()
+        assert there.waiting == 0
+        there.body = answer(0, 0)
+        await world.pass_time(61)
+        assert await effects(world) == {}
+
+
+@pytest.mark.parametrize(("value", "tainted"), [(79, {FIRST: "NoSchedule"}), (0, {})])
+async def test_an_old_result_is_neither_faulty_nor_healthy(
+    world: World, value: int, tainted: dict[str, str]
+) -> None:
+    there = Prometheus()
+    there.body = answer(value, 0)
+    await policy(world, sources=[SOURCE], steps=STEPS)
+    await publish(world, device(0), device(1))
+    async with world.controlled(there.controller):
+        await world.pass_time(10)
+        there.silent = {"http://prometheus"}
+        await world.pass_time(55)
+        assert (await condition(world, "SourceProblem"))[0] == "False"
+        await world.pass_time(10)
+        assert "too old" in (await condition(world, "SourceProblem"))[1]
+        assert await effects(world) == tainted
+
+
+async def test_a_result_that_returns_after_it_was_too_old_counts(world: World) -> None:
+    there = Prometheus()
+    gate = asyncio.Event()
+
+    async def fetch(source: DeviceTaintPolicyPrometheus) -> bytes:
+        there.asked += 1
+        if there.asked == 2:
+            await gate.wait()
+        return there.body
+
+    def make(world: World, manager: Manager) -> Controller:
+        queries = PrometheusQueries(fetch, world.clock)
+        manager.add_runnable(queries.run)
+        return controller(world, manager, queries)
+
+    await policy(world, sources=[SOURCE], steps=STEPS)
+    await publish(world, device(0), device(1))
+    async with world.controlled(make):
+        await world.pass_time(80)
+        assert "too old" in (await condition(world, "SourceProblem"))[1]
+        gate.set()
+        await world.pass_time(5)
+        assert (await condition(world, "SourceProblem"))[0] == "False"
+
+
+NESTED = b'{"status": "success", "x": ' + b"[" * 100_000
+
+
+@pytest.mark.parametrize("error", [RuntimeError("secret"), RecursionError(), None])
+async def test_nothing_that_a_server_does_leaves_its_query(
+    world: World, error: Exception | None
+) -> None:
+    there = Prometheus()
+    there.error, there.body = error, NESTED
+    want = (
+        "the response is nested too deeply"
+        if error is None
+        else f"unexpected {type(error).__name__}"
+    )
+    queries = PrometheusQueries(there, world.clock)
+    found = asyncio.Event()
+    queries.notify = lambda _: found.set()
+    await policy(world, sources=[SOURCE], steps=STEPS)
+    stored = await world.admin.get(kinds.DEVICE_POLICIES, Key("", "faulty"))
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(queries.run())
+        queries.track(Key("", "faulty"), stored)
+        await found.wait()
+        assert queries.results(Key("", "faulty"))["dcgm"].problem == f"the query failed: {want}"
+        assert not running.done()
+        running.cancel()
+
+
 @asynccontextmanager
 async def serving(handler: web.Handler) -> AsyncIterator[str]:  # type: ignore[name-defined]  # aiohttp.typedefs
     app = web.Application()
@@ -145,6 +253,17 @@ async def test_what_a_server_must_not_do() -> None:
                 await query(DeviceTaintPolicyPrometheus(url=url + path, query="up"))
     with pytest.raises(QueryError):
         await query(DeviceTaintPolicyPrometheus(url=url, query="up"))
+
+
+async def test_a_name_of_a_link_local_address_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def resolve(*_: object, **__: object) -> list[object]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("169.254.169.254", 80))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    with pytest.raises(QueryError, match="host metadata has a link-local"):
+        await query(DeviceTaintPolicyPrometheus(url="http://metadata", query="up"))
+    with pytest.raises(QueryError, match="must not be a link-local"):
+        await query(DeviceTaintPolicyPrometheus(url="http://[fe80::1]", query="up"))
 
 
 async def test_what_another_server_stored() -> None:

@@ -85,10 +85,27 @@ WRONG: dict[str, tuple[bytes, str]] = {
     "a list": (b"[]", "not that of a Prometheus query"),
     "an error": (b'{"status": "error"}', "not that of a Prometheus query"),
     "a matrix": (body(resultType="matrix"), "returns a matrix"),
-    "no samples": (body(result=None), "at most"),
-    "a sample without a value": (body(result=[{"metric": {}}]), "has no value"),
-    "a sample that is no object": (body(result=["a"]), "has no value"),
+    "no samples": (body(result=None), "not that of a Prometheus query"),
+    "a sample without a value": (body(result=[{"metric": {}}]), "not that of a Prometheus query"),
+    "a sample that is no object": (body(result=["a"]), "not that of a Prometheus query"),
     "a value that is no number": (body(({}, "many")), "has no value"),
+    "an unknown type": (body(resultType="x" * 5000), "not that of a Prometheus query"),
+    "too many samples": (body(result=[{"value": [0, "0"]}] * 100_001), "more than 100000 samples"),
+    "a value that no float holds": (
+        body(result=[{"value": [0, int("9" * 400)]}]),
+        "not that of a Prometheus query",
+    ),
+    "a time that no float holds": (
+        body(result=[{"value": [int("9" * 400), "0"]}]),
+        "not that of a Prometheus query",
+    ),
+    "text that is not UTF-8": (body(({"UUID": "%"}, "0")).replace(b"%", b"\xff"), "not JSON"),
+    "nesting": (b"[" * 100_000, "not that of a Prometheus query"),
+    "nesting in a field that nobody reads": (b'{"a": ' + b"[" * 100_000, "nested too deeply"),
+    "nesting in the result": (
+        body(result="%").replace(b'"%"', b"[" * 100_000 + b"]" * 100_000),
+        "nested too deeply",
+    ),
 }
 
 
@@ -111,3 +128,12 @@ def test_a_query_never_takes_longer_than_the_interval() -> None:
 
     assert (interval_of(source), timeout_of(source)) == (interval_of(source),) * 2
     assert timeout_of(SOURCE).total_seconds() == 10
+
+
+def test_a_query_takes_a_minute_at_most() -> None:
+    """Another server may have stored more."""
+    source = DeviceTaintPolicyPrometheus(
+        url="http://p", query="up", interval="8760h", timeout="8760h"
+    )
+
+    assert timeout_of(source).total_seconds() == 60

@@ -16,7 +16,6 @@ from sully.domain.notifications.settings import (
     SLACK,
     Receiver,
     SettingsError,
-    is_refused,
     parse_settings,
 )
 from sully.machinery.timestamps import format_time
@@ -161,20 +160,3 @@ WRONG: dict[str, tuple[Any, str]] = {
 def test_what_is_wrong_is_named(document: Any, text: str) -> None:
     with pytest.raises(SettingsError, match=text.replace("$", "[$]")):
         parse_settings(document)
-
-
-@pytest.mark.parametrize(
-    ("address", "refused"),
-    [
-        ("169.254.169.254", True),
-        ("::ffff:169.254.169.254", True),
-        ("fe80::1", True),
-        ("0.0.0.0", True),
-        ("224.0.0.1", True),
-        ("10.0.0.1", False),
-        ("127.0.0.1", False),
-        ("example.com", False),
-    ],
-)
-def test_addresses_where_no_receiver_is(address: str, refused: bool) -> None:
-    assert is_refused(address) is refused

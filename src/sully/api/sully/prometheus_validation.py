@@ -3,10 +3,12 @@
 import base64
 import binascii
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
 from sully.api.sully.durations import duration, validate_duration
+from sully.machinery.addresses import REFUSED_ADDRESS, is_refused
 from sully.machinery.fields import FieldError, Path
 
 Obj = dict[str, Any]
@@ -14,6 +16,8 @@ Errors = Iterator[FieldError]
 
 QUERY_MAX = 4096
 URL_MAX = 2048
+TIMEOUT_MAX = timedelta(seconds=60)
+TIMEOUT_TOO_LONG = "must be at most 60s"
 DEFAULTS: Obj = {"interval": "30s", "timeout": "10s"}
 DEVICE_LABELS = ("index", "node", "pciAddress", "uuid")
 
@@ -40,6 +44,8 @@ def validate_prometheus(source: Obj, at: Path) -> Errors:
         yield at.child("interval").invalid(source["interval"], "must be at least 1s")
     elif duration(source["timeout"]) > duration(source["interval"]):
         yield at.child("timeout").invalid(source["timeout"], "must not exceed the interval")
+    if duration(source["timeout"]) > TIMEOUT_MAX:
+        yield at.child("timeout").invalid(source["timeout"], TIMEOUT_TOO_LONG)
     for name in sorted(source.get("labels") or {}):
         if name not in DEVICE_LABELS:
             yield at.child("labels").key(name).not_supported(name, list(DEVICE_LABELS))
@@ -57,6 +63,8 @@ def url_problem(url: str) -> str:
         return "must be an http or https URL with a host"
     if parts.username is not None or parts.password is not None:
         return "must not have credentials: policies can be read by many"
+    if is_refused(host):
+        return REFUSED_ADDRESS
     if parts.query or parts.fragment:
         return "must not have a query or a fragment"
     return ""

@@ -68,7 +68,7 @@ history_options = duration_option(
 def _endpoint(text: str) -> str:
     from urllib.parse import urlsplit
 
-    from sully.domain.notifications.settings import is_refused
+    from sully.machinery.addresses import is_refused
 
     try:
         parts = urlsplit(text)

@@ -8,6 +8,7 @@ import click
 
 from sully.cli.command import CommandError, Options, command
 from sully.cli.run.envtest_programs import PROGRAMS
+from sully.runtime.files import write_new
 
 _HELP = """\
 Write programs named etcd and kube-apiserver that start Sully.
@@ -38,6 +39,6 @@ def envtest_assets(options: Options) -> int:
 
 def _write(path: Path) -> None:
     module = "sully.cli.run.envtest_programs"
-    start = f'exec {shlex.quote(sys.executable)} -m {module} {path.name} "$@"'
-    path.write_text(f"#!/bin/sh\n{start}\n")
-    path.chmod(0o755)
+    # -P: tests run in folders of others, whose modules are not for us.
+    start = f'exec {shlex.quote(sys.executable)} -P -m {module} {path.name} "$@"'
+    write_new(path, f"#!/bin/sh\n{start}\n".encode(), 0o755)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import ssl
 
+from sully.client.http.resolver import RefusedAddressError
+
 UNTRUSTED = "its certificate is not trusted"
 """The start of the text where another server may have answered."""
 
@@ -28,7 +30,9 @@ def describe_connection_error(error: Exception) -> str:
             return text
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return _untrusted(error.certificate_error)
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
+    if isinstance(error, aiohttp.ClientConnectorDNSError) and not isinstance(
+        error.os_error, RefusedAddressError
+    ):
         return f"host {error.host} not found"
     return _system(error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error)
 

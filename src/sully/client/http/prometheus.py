@@ -1,8 +1,8 @@
 """Sends a query to a Prometheus server.
 
 The URL comes from a policy, so the server is not trusted: redirects are not followed, no
-credentials or cookies are sent, proxies of the environment are not used, the response is limited in
-size and time, and nothing of it but samples is ever shown.
+credentials or cookies are sent, proxies of the environment are not used, link-local addresses are
+refused, the response is limited in size and time, and nothing of it but samples is ever shown.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import ssl
 from sully.api.sully.prometheus_validation import url_problem
 from sully.api.sully.types import DeviceTaintPolicyPrometheus
 from sully.client.http.connection_errors import describe_connection_error
+from sully.client.http.resolver import guarded_resolver
 from sully.domain.devicepolicies.prometheus import BODY_MAX, QueryError, timeout_of
 
 _PATH = "/api/v1/query"
@@ -26,10 +27,11 @@ async def query(source: DeviceTaintPolicyPrometheus) -> bytes:
     if problem := url_problem(source.url):
         # Another server may have stored it.
         raise QueryError(f"the url {problem}")
-    seconds = timeout_of(source).total_seconds()
+    seconds, tls = timeout_of(source).total_seconds(), _tls(source)
     try:
         async with (
             aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(ssl=tls, resolver=guarded_resolver()),
                 timeout=aiohttp.ClientTimeout(total=seconds),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
@@ -40,7 +42,6 @@ async def query(source: DeviceTaintPolicyPrometheus) -> bytes:
                 params={"query": source.query, "timeout": f"{seconds:g}s"},
                 headers={"Accept-Encoding": "identity"},
                 allow_redirects=False,
-                ssl=_tls(source),
             ) as answer,
         ):
             if answer.status != 200:

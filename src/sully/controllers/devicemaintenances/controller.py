@@ -226,7 +226,7 @@ class DeviceMaintenanceController:
                 drain=tracked.drains.report(unit.name),
                 approvals=approvals(rules, unit),
                 jobs=await self._jobs.report(
-                    tracked.maintenance, settings, unit, tracked.job_problems
+                    tracked.maintenance, settings, unit, tracked.job_problems, tracked.devices
                 ),
             )
         return seen

@@ -46,6 +46,7 @@ class MaintenanceJobs:
         settings: MaintenanceSettings,
         unit: Unit,
         problems: Mapping[str, str],
+        devices: MaintenanceDevices,
     ) -> JobsReport:
         """Return what the Jobs of a unit have shown."""
         job = jobs_of(settings, unit)
@@ -55,7 +56,7 @@ class MaintenanceJobs:
         if self._jobs is None or problem:
             return JobsReport(message=f"the Job cannot start: {problem or _NO_JOBS}")
         runs = dict.fromkeys(unit.devices, job_run(unit))
-        found = await self._jobs.outcomes(_owner(maintenance), job.namespace, runs)
+        found = await self._jobs.outcomes(_owner(maintenance), job, runs, devices.exact_expression)
         return _summary(unit, found)
 
     def plan(

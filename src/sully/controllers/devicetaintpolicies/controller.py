@@ -130,7 +130,7 @@ class DeviceTaintPolicyController:
             tracked.devices.queried(self._queries.results(key))
         if tracked.decide_due is not None and now < tracked.decide_due:
             return Result(requeue_after=tracked.decide_due - now)
-        proofs = await self._proofs.outcomes(policy, tracked.states)
+        proofs = await self._proofs.outcomes(policy, tracked.devices, tracked.states)
         started = self._clock.monotonic()
         expires = self._facts.expire(now)
         decision = self._decide(tracked, proofs, now)
@@ -141,7 +141,10 @@ class DeviceTaintPolicyController:
         tracked.proof_problems = await self._proofs.run(policy, tracked.devices, decision)
         later = await self._report(tracked, decision, now)
         retry = now + RETRY if decision.proofs else None
-        times = [time for time in (decision.look_at, expires, later, retry) if time is not None]
+        stale = self._queries.expires_in(key) if self._queries is not None else None
+        requeue = now + stale if stale is not None else None
+        found = (decision.look_at, expires, later, retry, requeue)
+        times = [time for time in found if time is not None]
         return Result(requeue_after=max(timedelta(0), min(times) - now)) if times else DONE
 
     def _track(self, key: Key, policy: DeviceTaintPolicy) -> _Tracked:

@@ -29,7 +29,10 @@ class PolicyProofs:
         self._jobs = jobs
 
     async def outcomes(
-        self, policy: DeviceTaintPolicy, states: Mapping[str, DeviceState]
+        self,
+        policy: DeviceTaintPolicy,
+        devices: PolicyDevices,
+        states: Mapping[str, DeviceState],
     ) -> dict[str, ProofOutcome]:
         """Return what the Jobs of recovered devices have shown."""
         job = settings_of(policy).proof_job
@@ -40,7 +43,7 @@ class PolicyProofs:
             for device, state in states.items()
             if state.recovered_time is not None
         }
-        return await self._jobs.outcomes(_owner(policy), job.namespace, runs)
+        return await self._jobs.outcomes(_owner(policy), job, runs, devices.exact_expression)
 
     async def run(
         self, policy: DeviceTaintPolicy, devices: PolicyDevices, decision: Decision

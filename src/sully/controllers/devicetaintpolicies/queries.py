@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import timedelta
+from typing import Final
 
 from sully.api.sully.types import DeviceTaintPolicy, DeviceTaintPolicyPrometheus
 from sully.client.transport import Key
@@ -13,13 +14,17 @@ from sully.domain.devicepolicies.prometheus import (
     QueryError,
     QueryResult,
     interval_of,
+    lifetime_of,
     parse_response,
 )
-from sully.runtime.clock import Clock
+from sully.runtime.clock import Clock, Moment
 from sully.runtime.log import get_logger
-from sully.runtime.tasks import wait_first
 
 log = get_logger("controllers")
+
+_SMALL: Final = 1 << 16
+"""Bytes of a response that is parsed at once, and not in a thread."""
+_EXPIRED: Final = QueryResult(problem="the last result of the query is too old")
 
 Fetch = Callable[[DeviceTaintPolicyPrometheus], Awaitable[bytes]]
 
@@ -27,8 +32,21 @@ Fetch = Callable[[DeviceTaintPolicyPrometheus], Awaitable[bytes]]
 @dataclass(slots=True)
 class _Query:
     source: DeviceTaintPolicyPrometheus
-    due: datetime
     result: QueryResult | None = None
+    asked: Moment | None = None
+    """When the query of the result was sent."""
+    task: asyncio.Task[None] | None = None
+
+    def expires_in(self, clock: Clock) -> timedelta:
+        """Return how long the result counts; nothing if it does not, or if there is none."""
+        if self.asked is None:
+            return timedelta(0)
+        age = timedelta(seconds=self.asked.since(clock))
+        return max(timedelta(0), lifetime_of(self.source) - age)
+
+    def cancel(self) -> None:
+        if self.task is not None:
+            self.task.cancel()
 
 
 @dataclass(slots=True)
@@ -44,60 +62,72 @@ class PrometheusQueries:
 
     def track(self, key: Key, policy: DeviceTaintPolicy) -> None:
         """Query what a policy specifies from now on; results of a changed query do not count."""
-        old, now = self._queries.get(key, {}), self.clock.now()
+        old = self._queries.get(key, {})
         new = {
             source.name: old[source.name]
             if source.name in old and old[source.name].source == source.prometheus
-            else _Query(source.prometheus, now)
+            else _Query(source.prometheus)
             for source in policy.spec.sources
             if source.prometheus is not None
         }
-        if new:
-            self._queries[key] = new
-        else:
-            self._queries.pop(key, None)
-        if any(query.result is None for query in new.values()):
-            self._changed.set()
+        for name, query in old.items():
+            if new.get(name) is not query:
+                query.cancel()
+        self._queries[key] = new
+        self._changed.set()
 
     def forget(self, key: Key) -> None:
         """Stop the queries of a policy."""
-        self._queries.pop(key, None)
+        for query in self._queries.pop(key, {}).values():
+            query.cancel()
 
     def results(self, key: Key) -> Mapping[str, QueryResult]:
         """Return the last results of a policy, by source; nothing of what was not queried yet."""
-        queries = self._queries.get(key, {})
-        return {name: query.result for name, query in queries.items() if query.result is not None}
+        return {
+            name: query.result if query.expires_in(self.clock) else _EXPIRED
+            for name, query in self._queries.get(key, {}).items()
+            if query.result is not None
+        }
+
+    def expires_in(self, key: Key) -> timedelta | None:
+        """Return when the first result of a policy will not count any more; None if none does."""
+        left = [query.expires_in(self.clock) for query in self._queries.get(key, {}).values()]
+        return min(filter(None, left), default=None)
 
     async def run(self) -> None:
-        """Query until cancelled."""
+        """Query until cancelled: each query by itself, so that none waits for another server."""
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                self._changed.clear()
+                for key, queries in self._queries.items():
+                    for query in queries.values():
+                        if query.task is None:
+                            query.task = tasks.create_task(self._repeat(key, query))
+                await self._changed.wait()
+
+    async def _repeat(self, key: Key, query: _Query) -> None:
         while True:
-            now = self.clock.now()
-            due = [
-                (key, query)
-                for key, queries in self._queries.items()
-                for query in queries.values()
-                if query.due <= now
-            ]
-            await asyncio.gather(*(self._ask(key, query) for key, query in due))
-            await self._pause()
+            asked = Moment.of(self.clock)
+            result = await self._ask(key, query)
+            changed = query.result != result or not query.expires_in(self.clock)
+            query.result, query.asked = result, asked
+            if changed:
+                self.notify(key)
+            left = interval_of(query.source).total_seconds() - asked.since(self.clock)
+            await self.clock.sleep(left)
 
-    async def _pause(self) -> None:
-        dues = [query.due for queries in self._queries.values() for query in queries.values()]
-        waits: list[Awaitable[object]] = [self._changed.wait()]
-        if dues:
-            seconds = (min(dues) - self.clock.now()).total_seconds()
-            waits.append(self.clock.sleep(max(0.0, seconds)))
-        await wait_first(*waits)
-        self._changed.clear()
-
-    async def _ask(self, key: Key, query: _Query) -> None:
-        query.due = self.clock.now() + interval_of(query.source)
+    async def _ask(self, key: Key, query: _Query) -> QueryResult:
+        """Return the result; whatever a server does is only a problem of its query."""
         try:
-            result = QueryResult(parse_response(query.source, await self.fetch(query.source)))
+            body = await self.fetch(query.source)
+            if len(body) > _SMALL:
+                return QueryResult(await asyncio.to_thread(parse_response, query.source, body))
+            return QueryResult(parse_response(query.source, body))
         except QueryError as error:
-            result = QueryResult(problem=f"the query failed: {error}")
-            if query.result != result:
-                log.warning("query failed", policy=str(key), error=str(error))
+            problem = str(error)
+        except Exception as error:  # noqa: BLE001 - no server may stop the controllers
+            problem = f"unexpected {type(error).__name__}"
+        result = QueryResult(problem=f"the query failed: {problem}")
         if query.result != result:
-            query.result = result
-            self.notify(key)
+            log.warning("query failed", policy=str(key), error=problem)
+        return result

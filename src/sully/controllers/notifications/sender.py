@@ -9,25 +9,22 @@ rotated.
 from __future__ import annotations
 
 import asyncio
-import socket
 import ssl
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
+from sully.client.http.resolver import guarded_resolver
 from sully.controllers.notifications.metrics import NotificationMetrics
 from sully.domain.notifications.batches import Batch, ReceiverQueue
 from sully.domain.notifications.kinds import Notification
 from sully.domain.notifications.payloads import payload
-from sully.domain.notifications.settings import Receiver, is_refused, url_problem
+from sully.domain.notifications.settings import Receiver, url_problem
 from sully.runtime.backoff import Backoff
 from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger
-
-if TYPE_CHECKING:
-    import aiohttp
 
 log = get_logger("notifications")
 
@@ -116,7 +113,7 @@ async def post(receiver: Receiver, body: dict[str, Any]) -> None:
             raise SendError(f"the URL in {receiver.url_file} {problem}")
     if receiver.token_file:
         headers["Authorization"] = f"Bearer {await _secret(receiver.token_file)}"
-    connector = aiohttp.TCPConnector(ssl=_tls(receiver), resolver=_resolver())
+    connector = aiohttp.TCPConnector(ssl=_tls(receiver), resolver=guarded_resolver())
     limit = aiohttp.ClientTimeout(total=SECONDS)
     try:
         async with (
@@ -149,22 +146,3 @@ def _tls(receiver: Receiver) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=receiver.ca_file or None)
     except OSError as error:
         raise SendError(f"cannot use {receiver.ca_file}: {type(error).__name__}") from None
-
-
-def _resolver() -> aiohttp.ThreadedResolver:
-    from aiohttp import ThreadedResolver
-    from aiohttp.abc import ResolveResult
-
-    class Resolver(ThreadedResolver):
-        """Refuses addresses that no receiver has."""
-
-        async def resolve(
-            self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
-        ) -> list[ResolveResult]:
-            found = await super().resolve(host, port, family)
-            allowed = [one for one in found if not is_refused(one["host"])]
-            if not allowed:
-                raise OSError("link-local address")
-            return allowed
-
-    return Resolver()

@@ -11,11 +11,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final, Literal
 
 import msgspec
 
 from sully.api.sully.durations import duration
+from sully.api.sully.prometheus_validation import TIMEOUT_MAX
 from sully.api.sully.types import DeviceTaintPolicyPrometheus
 from sully.domain.devices.identity import normal_pci
 from sully.domain.health.matching import Identity
@@ -34,6 +35,25 @@ class QueryError(Exception):
     """Why a query has no result."""
 
 
+class _Sample(msgspec.Struct):
+    value: tuple[float, str]
+    metric: dict[str, str] = {}
+
+
+class _Data(msgspec.Struct, rename="camel"):
+    result_type: Literal["vector", "matrix", "scalar", "string"]
+    result: msgspec.Raw
+
+
+class _Answer(msgspec.Struct):
+    status: Literal["success"]
+    data: _Data
+
+
+_ANSWER: Final = msgspec.json.Decoder(_Answer)
+_SAMPLES: Final = msgspec.json.Decoder(list[_Sample])
+
+
 @dataclass(frozen=True, slots=True)
 class QueryResult:
     """The samples of one query, by what identifies a device; or why there are none."""
@@ -49,23 +69,20 @@ def interval_of(source: DeviceTaintPolicyPrometheus) -> timedelta:
 
 def timeout_of(source: DeviceTaintPolicyPrometheus) -> timedelta:
     """Return how long a query may take: never longer than the interval."""
-    return min(duration(source.timeout) or TIMEOUT, interval_of(source))
+    # Another server may have stored more than the limit.
+    return min(duration(source.timeout) or TIMEOUT, interval_of(source), TIMEOUT_MAX)
+
+
+def lifetime_of(source: DeviceTaintPolicyPrometheus) -> timedelta:
+    """Return how long a result counts; after that devices are unknown."""
+    return 2 * interval_of(source) + timeout_of(source)
 
 
 def parse_response(source: DeviceTaintPolicyPrometheus, body: bytes) -> dict[str, float]:
     """Return the samples of a response by device; raise QueryError if it has no vector."""
-    try:
-        answer = msgspec.json.decode(body)
-    except msgspec.MsgspecError:
-        raise QueryError("the response is not JSON") from None
-    data = answer.get("data") if isinstance(answer, dict) else None
-    if not isinstance(data, dict) or answer.get("status") != "success":
-        raise QueryError("the response is not that of a Prometheus query")
-    if data.get("resultType") != "vector":
-        raise QueryError(f"the query returns a {data.get('resultType')}, not an instant vector")
-    samples = data.get("result")
-    if not isinstance(samples, list) or len(samples) > SAMPLES_MAX:
-        raise QueryError(f"the query does not return at most {SAMPLES_MAX} samples")
+    samples = _samples(body)
+    if len(samples) > SAMPLES_MAX:
+        raise QueryError(f"the query returns more than {SAMPLES_MAX} samples")
     values: dict[str, float] = {}
     for sample in samples:
         value = _value(sample)
@@ -76,19 +93,32 @@ def parse_response(source: DeviceTaintPolicyPrometheus, body: bytes) -> dict[str
     return values
 
 
-def _value(sample: Any) -> float:
+def _samples(body: bytes) -> list[_Sample]:
+    """Return the samples of a response, which is not trusted: it may be anything."""
     try:
-        return float(sample["value"][1])
-    except (KeyError, IndexError, TypeError, ValueError):
+        data = _ANSWER.decode(body).data
+        if data.result_type != "vector":
+            raise QueryError(f"the query returns a {data.result_type}, not an instant vector")
+        return _SAMPLES.decode(data.result)
+    except msgspec.ValidationError:
+        raise QueryError("the response is not that of a Prometheus query") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise QueryError("the response is not JSON") from None
+    except RecursionError:
+        raise QueryError("the response is nested too deeply") from None
+
+
+def _value(sample: _Sample) -> float:
+    try:
+        return float(sample.value[1])
+    except (OverflowError, ValueError):
         raise QueryError("a sample of the response has no value") from None
 
 
-def _keys(source: DeviceTaintPolicyPrometheus, sample: Any) -> list[str]:
+def _keys(source: DeviceTaintPolicyPrometheus, sample: _Sample) -> list[str]:
     """Return what identifies the device of a sample, the most specific only."""
-    metric = sample.get("metric")
-    given: Mapping[str, str] = metric if isinstance(metric, dict) else {}
     names = {name: source.labels.get(name) or label for name, label in LABELS.items()}
-    found = {name: str(given.get(label, "")) for name, label in names.items()}
+    found = {name: sample.metric.get(label, "") for name, label in names.items()}
     if found["uuid"]:
         return [f"uuid {found['uuid'].lower()}"]
     if found["node"] and found["pciAddress"]:

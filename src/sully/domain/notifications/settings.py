@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from datetime import timedelta
-from ipaddress import IPv6Address, ip_address
 from string import Template
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -18,6 +17,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from sully.domain.notifications.kinds import SUMMARIES
+from sully.machinery.addresses import REFUSED_ADDRESS, is_refused
 
 WEBHOOK: Final = "Webhook"
 SLACK: Final = "Slack"
@@ -136,21 +136,10 @@ def url_problem(url: str) -> str:
     if parts.username or parts.password:
         return "must not contain credentials: use bearerTokenFile"
     if is_refused(host):
-        return "must not be a link-local, multicast or unspecified address"
+        return REFUSED_ADDRESS
     if parts.scheme == "http" and host not in ("localhost", "127.0.0.1", "::1"):
         return "must be an https URL, or http to localhost"
     return ""
-
-
-def is_refused(address: str) -> bool:
-    """Report whether nothing may be sent to an address: clouds serve credentials there."""
-    try:
-        parsed = ip_address(address)
-    except ValueError:
-        return False
-    if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is not None:
-        parsed = parsed.ipv4_mapped
-    return parsed.is_link_local or parsed.is_multicast or parsed.is_unspecified
 
 
 def _template(text: str, at: str) -> Template:

@@ -58,6 +58,11 @@ def has_failed(job: ProofJob) -> bool:
     return _is_true(job, "Failed")
 
 
+def has_ended(job: ProofJob) -> bool:
+    """Report whether a Job has succeeded or failed."""
+    return _is_true(job, "Complete") or _is_true(job, "Failed")
+
+
 def pod_details(pods: Iterable[dict[str, Any]]) -> str:
     """Return why the last pod that failed has failed, as far as its status tells."""
     failed = [pod for pod in pods if pod.get("status", {}).get("phase") == "Failed"]

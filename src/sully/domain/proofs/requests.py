@@ -13,7 +13,10 @@ from hashlib import sha256
 from math import ceil
 from typing import Any, Final
 
+import msgspec
+
 from sully.api.resource.claim_strategy import ADMIN_LABEL
+from sully.api.resource.types import ResourceClaim, ResourceClaimSpec
 from sully.api.sully.durations import duration
 from sully.api.sully.proof_validation import CLAIM, DEFAULTS
 from sully.api.sully.types import DeviceProof, DeviceProofJob
@@ -134,6 +137,8 @@ def build_claim(request: ProofRequest, job: ObjectMeta) -> Obj:
     owner = ProofOwner(api_version="batch/v1", kind="Job", name=job.name, uid=job.uid)
     exactly = {
         "deviceClassName": request.settings.device_class,
+        "allocationMode": "ExactCount",
+        "count": 1,
         "adminAccess": True,
         "selectors": [{"cel": {"expression": request.expression}}],
         "tolerations": [{"operator": "Exists"}],
@@ -142,6 +147,13 @@ def build_claim(request: ProofRequest, job: ObjectMeta) -> Obj:
         "metadata": _metadata(request, {}) | {"ownerReferences": [owner.reference]},
         "spec": {"devices": {"requests": [{"name": CLAIM, "exactly": exactly}]}},
     }
+
+
+def is_claim_of(request: ProofRequest, job: ObjectMeta, claim: ResourceClaim) -> bool:
+    """Report whether a claim is the one of a Job: others may create one with its name."""
+    controller = claim.metadata.controller()
+    spec = msgspec.convert(build_claim(request, job)["spec"], ResourceClaimSpec)
+    return controller is not None and controller.uid == job.uid and claim.spec == spec
 
 
 def _metadata(request: ProofRequest, given: Obj) -> Obj:
