@@ -39,8 +39,8 @@ def build_scheme(compat: Compat = Compat.SULLY, *, runtime: RuntimeConfig = ALL_
             if resource.kind not in ours:
                 kept = runtime.applied(_without(resource, versions.get(resource.kind, ())))
                 if kept is not None:
-                    hidden = compat.hides_refused_subresources
-                    scheme.add(kept if hidden else replace(kept, lists_refused=True))
+                    listed = bool(kept.refused) and not compat.hides_refused_subresources
+                    scheme.add(replace(kept, lists_refused=True) if listed else kept)
     runtime.check(scheme.resources())
     return scheme
 

@@ -127,6 +127,10 @@ class Database:
         try:
             self._connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
             try:
+                if vfs is not None:
+                    # Before the first read, other layers need no shared memory then. Files of the
+                    # system get it, so that a full disk is noticed here and not by the first write.
+                    self._connection.pragma("locking_mode", "exclusive")
                 self._prepare()
             except BaseException:
                 self._connection.close()
@@ -219,8 +223,6 @@ class Database:
 
     def _prepare(self) -> None:
         connection = self._connection
-        # First: with it SQLite needs no memory shared between processes, also for reading.
-        connection.pragma("locking_mode", "exclusive")
         application = self._integer("PRAGMA application_id")
         version = self._integer("PRAGMA user_version")
         empty = self._integer("SELECT count(*) FROM sqlite_schema") == 0
@@ -233,6 +235,7 @@ class Database:
                 f"{self._path} has format {version}, this program knows formats up to {FORMAT}:"
                 " use the newer program that wrote it"
             )
+        connection.pragma("locking_mode", "exclusive")
         connection.pragma("journal_mode", "wal")
         # Without a flush at every commit, a power failure can lose acknowledged writes.
         connection.pragma("synchronous", "full")

@@ -127,7 +127,7 @@ class Deleter:
         """Return the terminating object, or None if it can be deleted now."""
         if request.target.resource.storage_key == "namespaces":
             return self._terminating_namespace(live, options)
-        if request.target.resource is DEFINITIONS:
+        if request.target.resource.storage_key == DEFINITIONS.storage_key:
             return terminating(live, self._writer.clock.now())
         remaining = live["metadata"].get("deletionGracePeriodSeconds", 0)
         requested = options.get("gracePeriodSeconds")
