@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from sully.dashboard.http import NO_STORE, SECURITY_HEADERS, Receive, Send, start
+from sully.dashboard.http import NO_STORE, SECURITY_HEADERS, Receive, Send, closed, start
 from sully.dashboard.live import encode
 from sully.dashboard.sessions import Session
 from sully.dashboard.viewers import Viewer
@@ -25,18 +25,13 @@ async def serve_stream(
     await start(send, 200, headers)
     async with asyncio.TaskGroup() as tasks:
         sending = tasks.create_task(_send(dashboard, session, send))
-        closing = tasks.create_task(_closed(receive))
+        closing = tasks.create_task(closed(receive))
         stopping = tasks.create_task(dashboard.stopping.wait())
         await asyncio.wait((sending, closing, stopping), return_when=asyncio.FIRST_COMPLETED)
         for task in (sending, closing, stopping):
             task.cancel()
     if not closing.done() or closing.cancelled():
         await send({"type": "http.response.body", "body": b""})
-
-
-async def _closed(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 async def _send(dashboard: Dashboard, session: Session[Viewer], send: Send) -> None:

@@ -12,17 +12,20 @@ from sully.dashboard.app import RouteError, Routes
 
 def routes() -> Routes:
     """Return all routes; an error of a command is shown on the page."""
-    answers: Mapping[str, Any] = {
+    live: Mapping[str, Any] = {
         "select": queries.select,
         "attributes": queries.attributes,
         "device": queries.device,
-        "history": queries.history,
-        "explain": queries.explain,
         "rules": queries.rules,
         "evictions": queries.evictions,
         "pending": queries.pending,
         "clusters": fleet_queries.clusters,
         "charts": fleet_queries.charts,
+    }
+    answers: Mapping[str, Any] = {
+        **live,
+        "history": queries.history,
+        "explain": queries.explain,
         "operations": operations.operations,
     }
     changes: Mapping[str, Any] = {
@@ -34,6 +37,7 @@ def routes() -> Routes:
     return Routes(
         {name: _as_route(work) for name, work in answers.items()},
         {name: _as_route(work) for name, work in changes.items()},
+        live=frozenset(live),
     )
 
 
