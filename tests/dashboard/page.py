@@ -41,6 +41,7 @@ class Browser:
     app: Any
     cookie: str = ""
     scheme: str = "https"
+    address: str = "127.0.0.1"
     gone: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when its connections close."""
     headers: dict[str, str] = field(
@@ -76,6 +77,7 @@ class Browser:
             "query_string": query.encode(),
             "headers": [(name.encode(), value.encode()) for name, value in sent.items() if value],
             "server": ("127.0.0.1", 8443),
+            "client": (self.address, 50000),
         }
         messages: list[dict[str, Any]] = []
         received: list[bool] = []

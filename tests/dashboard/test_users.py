@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dashboard.page import Browser, dashboard
+from dashboard.page import Browser, dashboard, until
 from sully.cli.dashboard.operations import PROPOSAL_LIFE
 from sully.dashboard.sessions import SessionLimits
 from sully.dashboard.viewers import MAX_VIEWERS_OF_USER
@@ -80,3 +80,42 @@ async def test_plans_are_forgotten_when_they_are_too_old() -> None:
 
         assert (plan.code, kept, viewer.state["proposals"]) == (200, 1, {})
         assert "forgetting" not in viewer.state
+
+
+async def test_what_a_user_may_not_see_any_more_is_not_shown() -> None:
+    async with dashboard() as page:
+        browser = Browser(page.app)
+        await browser.login(token=await page.token("reader", READ))
+        await page.create_cluster("eu-1")
+        await until(lambda: browser.get("/api/clusters"), lambda x: x.json["clusters"])
+        (viewer,) = page.app.sessions.viewers()
+        subscription = viewer.live.subscribe()
+        node = {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]}
+        await page.set_rules("reader", node)
+        while True:
+            event = await subscription.next(1.0) or b""
+            if event.startswith(b"event: hidden") and b"managedclusters" in event:
+                break
+        changed = await subscription.next(1.0) or b""
+        after = await browser.get("/api/clusters")
+
+    assert changed.startswith(b"event: changed")
+    assert b"managedclusters" in changed
+    assert after.json["clusters"] == []
+
+
+async def test_a_kind_that_may_be_listed_and_not_watched_is_hidden() -> None:
+    clusters = {"apiGroups": ["cluster.open-cluster-management.io"], "resources": ["*"]}
+    async with dashboard() as page:
+        browser = Browser(page.app)
+        await browser.login(token=await page.token("lister", {**clusters, "verbs": ["list"]}))
+        (viewer,) = page.app.sessions.viewers()
+
+        def hidden() -> set[str]:
+            return {gap.kind.plural for gap in viewer.live.caches.gaps}
+
+        async def answer() -> set[str]:
+            await browser.get("/api/clusters")
+            return hidden()
+
+        await until(answer, lambda found: {"managedclusters", "placements"} <= found)

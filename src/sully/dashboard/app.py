@@ -29,6 +29,8 @@ from sully.dashboard.http import (
     json_response,
     respond,
 )
+from sully.dashboard.logins import MAX_BODY as MAX_LOGIN
+from sully.dashboard.logins import MAX_TOKEN, Failures, Login
 from sully.dashboard.sessions import Session, SessionLimits, Sessions, TooManySessionsError
 from sully.dashboard.static_files import StaticFiles
 from sully.dashboard.stream import serve_stream
@@ -44,7 +46,6 @@ PREFIX = "/dashboard"
 JANITOR_SECONDS = 10.0
 MAX_LOGINS = 8
 """Tokens that are checked at the same time."""
-MAX_TOKEN = 1 << 14
 RETRY_SECONDS = 60
 Answer = Callable[[Viewer, Mapping[str, list[str]]], Awaitable[Any]]
 Change = Callable[[Viewer, Mapping[str, Any], "Dashboard"], Awaitable[Any]]
@@ -94,6 +95,7 @@ class Dashboard:
         self.sessions: Sessions[Viewer] = Sessions(
             clock, limits, user_of=lambda viewer: viewer.owner
         )
+        self._failures = Failures(clock)
         self.stopping = asyncio.Event()
         self.work = Work()
 
@@ -198,10 +200,7 @@ class Dashboard:
             raise HttpError(403, "the request does not come from this page")
         self._check_site(request)
         if name == "login":
-            try:
-                return await self._login(request)
-            except TooManySessionsError as error:
-                raise HttpError(429, str(error), retry_after=RETRY_SECONDS) from error
+            return await self._login(request)
         viewer, session = self._authenticated(request)
         if name == "logout":
             self.sessions.close(session)
@@ -246,26 +245,35 @@ class Dashboard:
         return session.viewer, session
 
     async def _login(self, request: Request) -> Response:
-        body = await request.json()
-        code, token = body.get("code"), body.get("token")
-        if isinstance(code, str) and code:
-            if not self.sessions.redeem(code):
-                raise HttpError(401, "the link was used already, or has expired")
-            viewer = await self.viewers.owner()
-        elif isinstance(token, str) and token.strip():
-            token = token.strip()
-            if len(token) > MAX_TOKEN or not token.isprintable() or not token.isascii():
-                raise HttpError(401, "the token is not valid")
-            async with self._logins:
-                try:
-                    viewer = await self.viewers.with_token(token)
-                except Unauthorized as error:
-                    raise HttpError(401, "the server does not accept the token") from error
-        else:
-            raise HttpError(400, "a code or a token is required")
-        secret = self.sessions.open(viewer)
+        try:
+            viewer = await self._viewer_of(request, await request.decoded(Login, MAX_LOGIN))
+            secret = self.sessions.open(viewer)
+        except TooManySessionsError as error:
+            raise HttpError(429, str(error), retry_after=RETRY_SECONDS) from error
         seconds = int(self.sessions.limits.longest.total_seconds())
         return json_response({}, headers=(self._cookie(request, secret, seconds),))
+
+    async def _viewer_of(self, request: Request, login: Login) -> Viewer:
+        token = login.token.strip()
+        if login.code and self.sessions.redeem(login.code):
+            return await self.viewers.owner()
+        if not login.code and not token:
+            raise HttpError(400, "a code or a token is required")
+        self._failures.check(request.address)
+        if login.code:
+            self._failures.add(request.address)
+            raise HttpError(401, "the link was used already, or has expired")
+        if len(token) > MAX_TOKEN or not token.isprintable() or not token.isascii():
+            self._failures.add(request.address)
+            raise HttpError(401, "the token is not valid")
+        async with self._logins:
+            # Others from there may have failed meanwhile.
+            self._failures.check(request.address)
+            try:
+                return await self.viewers.with_token(token)
+            except Unauthorized as error:
+                self._failures.add(request.address)
+                raise HttpError(401, "the server does not accept the token") from error
 
     def _cookie(self, request: Request, value: str, seconds: int) -> tuple[str, str]:
         secure = "; Secure" if request.secure else ""

@@ -107,6 +107,11 @@ class Request:
         """Return the origin of the page that this server serves, as the browser names it."""
         return f"{self.scope.get('scheme', 'http')}://{self.headers.get('host', '')}"
 
+    @property
+    def address(self) -> str:
+        """Return where the connection comes from."""
+        return str((self.scope.get("client") or ("",))[0])
+
     def value(self, name: str) -> str:
         """Return a parameter of the query, empty if there is none."""
         return self.query.get(name, [""])[0]
@@ -133,8 +138,12 @@ class Request:
             closing.cancel()
             await asyncio.wait((answering, closing))
 
-    async def json(self, most: int = MAX_BODY) -> Mapping[str, Any]:
+    async def json(self) -> Mapping[str, Any]:
         """Return the body, which must be a JSON object."""
+        return await self.decoded(dict[str, Any])
+
+    async def decoded(self, type_: type[T], most: int = MAX_BODY) -> T:
+        """Return the body, which must be JSON of a type."""
         if self.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
             raise HttpError(415, "the body must be application/json")
         data = b""
@@ -148,12 +157,11 @@ class Request:
             if not message.get("more_body", False):
                 break
         try:
-            value = msgspec.json.decode(data)
+            return msgspec.json.decode(data, type=type_)
+        except msgspec.ValidationError as error:
+            raise HttpError(400, f"the body is not valid: {error}") from error
         except (msgspec.DecodeError, RecursionError) as error:
             raise HttpError(400, "the body is not JSON") from error
-        if not isinstance(value, dict):
-            raise HttpError(400, "the body must be a JSON object")
-        return value
 
 
 async def closed(receive: Receive) -> None:
