@@ -13,6 +13,7 @@ import pytest
 from dashboard.page import Browser, dashboard
 from sully.cli.dashboard.queries import MAX_EXPRESSIONS
 from sully.dashboard.http import HttpError
+from sully.dashboard.stream import MAX_STREAMS
 from sully.dashboard.work import Work, WorkLimits
 
 READ = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}
@@ -87,6 +88,21 @@ async def test_the_work_of_a_client_that_is_gone_is_not_done() -> None:
             gate.open.set()
 
     assert {answer.code for answer in answers} == {0, 429}
+
+
+async def test_open_pages_of_a_viewer_are_limited() -> None:
+    async with dashboard() as page:
+        viewer = await page.signed_in()
+        await viewer.get("/api/pending")
+        async with asyncio.TaskGroup() as tasks:
+            pages = [tasks.create_task(viewer.get("/api/stream")) for _ in range(MAX_STREAMS)]
+            await _settle()
+            refused = await viewer.get("/api/stream")
+            viewer.gone.set()
+        again = await viewer.get("/api/stream")
+
+    assert (refused.code, refused.headers["retry-after"]) == (429, "60")
+    assert {one.result().code for one in pages} == {again.code} == {200}
 
 
 async def test_expressions_in_one_request_are_limited() -> None:

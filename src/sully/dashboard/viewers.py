@@ -63,6 +63,8 @@ class Viewer:
     """When user and rights were read."""
     state: dict[str, Any] = field(default_factory=dict)
     """What routes keep for a viewer, such as drains that run."""
+    streams: int = 0
+    """How many pages are open."""
     tasks: set[asyncio.Task[Any]] = field(default_factory=set)
 
     @property
