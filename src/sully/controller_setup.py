@@ -35,7 +35,7 @@ from sully.controllers.devicetaintpolicies.controller import DeviceTaintPolicyCo
 from sully.controllers.devicetaintpolicies.queries import PrometheusQueries
 from sully.controllers.eviction.controller import BACKOFF as EVICTION_BACKOFF
 from sully.controllers.eviction.controller import WORKERS, EvictionController
-from sully.controllers.eviction.wiring import Access, make_describer, make_eviction
+from sully.controllers.eviction.wiring import Access, eviction_caches, make_describer, make_eviction
 from sully.controllers.expiry import ExpiryController
 from sully.controllers.garbagecollection import controller as garbagecollection
 from sully.controllers.garbagecollection.graph import Graph
@@ -484,6 +484,8 @@ def _add_devicemaintenances(context: ControllerContext) -> None:
         )
         if config.serves(PROOF_JOBS)
         else None,
+        caches=eviction_caches(manager, context.inventory),
+        max_staleness=_eviction_options(config).max_staleness,
     )
     manager.add(controller)
 

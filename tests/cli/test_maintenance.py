@@ -67,10 +67,18 @@ def test_flags(flags: str, want: Obj) -> None:
     assert body["spec"] == limits | want
 
 
+@pytest.mark.parametrize("text", ["fail", "Fail"])
+def test_what_follows_the_timeout_is_spelled_as_for_drains(text: str) -> None:
+    flags = f"--driver d --start now --timeout 1h --then {text}"
+    spec = build_maintenance(parsed("maintenance", "create", "m", *flags.split()), "m", NOW)["spec"]
+
+    assert spec["drain"]["then"] == "Fail"
+
+
 def test_how_it_is_drained() -> None:
     flags = (
         "--driver d --start now --by Node --max-unavailable 10% --wait-ready 1m --rate 10/m"
-        " --timeout 30m --then NoExecute --when-idle"
+        " --timeout 30m --then noexecute --when-idle --force --ignore-daemonsets"
     )
     spec = build_maintenance(parsed("maintenance", "create", "m", *flags.split()), "m", NOW)["spec"]
 
@@ -80,12 +88,15 @@ def test_how_it_is_drained() -> None:
         "rate": "10/m",
         "timeout": "1800s",
         "then": "NoExecute",
+        "force": True,
+        "ignoreDaemonSets": True,
     }
 
 
 REFUSED = {
     "--driver d": "missing flag: --start",
     "--start now": "no devices specified: use --driver",
+    "--driver d --start now --then NoExecute": "--then NoExecute requires --timeout",
     "--driver d --start soon": "--start: invalid time 'soon'",
     "--start now -l a>1": "nodes are not selected by comparisons",
     "--start now -l a=b=c": "-l a=b=c: ",
@@ -129,7 +140,7 @@ def test_a_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
 
     assert "1 of 3 units at a time" in shown
-    assert "Nobody is evicted before the start." in shown
+    assert "No pod is evicted before the start." in shown
     assert [line.split()[:3] for line in shown.splitlines()[3:]] == [
         ["1", "node-1", "2"],
         ["2", "node-2", "2"],
@@ -159,11 +170,13 @@ def test_a_plan_with_other_objects(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 UNIT = {"name": "node-1", "devices": ["gpu.example.com/node-1/gpu-0"], "message": "why"}
+WAITING = {**UNIT, "phase": "Closed", "nextActionTime": "2031-01-01T00:00:00Z"}
+BLOCKED = {**UNIT, "phase": "Closed"}
 STATES: dict[str, tuple[Obj, str]] = {
     "NotProcessed": ({}, "not processed yet"),
     "SelectsNoDevice": ({"phase": "Running"}, "matches no device"),
     "Scheduled": ({"phase": "Scheduled", "total": 2, "selected": 2}, "ok"),
-    "Running": ({"phase": "Running", "total": 2, "units": [{**UNIT, "phase": "Closed"}]}, "ok"),
+    "Running": ({"phase": "Running", "total": 2, "units": [WAITING]}, "ok"),
     "ApprovalNeeded": (
         {"phase": "Running", "total": 2, "phases": {"AwaitingApproval": 1}},
         "1 AwaitingApproval",
@@ -191,6 +204,15 @@ def test_a_maintenance_is_explained(
     assert ("Maintenance" in capsys.readouterr().out) is not over
     cells = [str(getattr(cell, "text", cell)) for cell in row(_typed(obj), NOW)]
     assert state in cells
+
+
+def test_pods_that_are_not_evicted_are_shown() -> None:
+    units = [WAITING, {**BLOCKED, "name": "node-2"}, {**BLOCKED, "name": "node-3"}]
+    phases = {"Closed": 3, "Failed": 1}
+    status = {"observedGeneration": 1, "phase": "Running", "selected": 4, "total": 4}
+    obj = body() | {"status": {**status, "units": units, "phases": phases}}
+    cells = [str(getattr(cell, "text", cell)) for cell in row(_typed(obj), NOW)]
+    assert "1 Failed, 2 Blocked" in cells
 
 
 def _typed(obj: Obj) -> DeviceMaintenance:

@@ -5,11 +5,16 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+import yaml
 
+from architecture.project import ROOT
 from dashboard.page import HOST, Browser, dashboard
 from sully.dashboard.http import MAX_BODY
+from sully.dashboard.live import KINDS
 from sully.dashboard.sessions import SessionLimits
 from sully.testing.clock import FakeClock
+from sully.views.kinds import DEVICE_HEALTH
+from sully.views.snapshot.kinds import EVERYTHING, EVICTION_EVENTS
 
 READ_NODES = {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]}
 API = ("session", "device?id=a/b/c", "rules", "evictions", "charts", "operations", "stream")
@@ -117,6 +122,20 @@ async def test_a_user_sees_and_does_only_what_its_rights_allow() -> None:
     assert not any(theirs.json["rights"].values())
     assert refused.code == 422
     assert "forbidden" in refused.json["error"]
+
+
+def test_the_role_of_the_guide_reads_what_the_dashboard_reads() -> None:
+    role = yaml.safe_load((ROOT / "examples/guides/dashboard-viewer.yaml").read_text())
+    granted = {
+        (group, resource)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+    read = {(x.group, x.plural) for x in (*KINDS, *EVERYTHING, EVICTION_EVENTS, DEVICE_HEALTH)}
+
+    assert granted == read
+    assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"get", "list", "watch"}
 
 
 async def test_a_session_ends_with_its_credential() -> None:

@@ -387,21 +387,47 @@ def _serious(page: Page) -> list[str]:
     ]
 
 
-def test_a_viewer_without_rights_sees_no_buttons(browser: Browser, viewer: Viewer) -> None:
+READ = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}
+
+
+def _token(viewer: Viewer, name: str, *rules: dict[str, Any]) -> str:
+    """Return a token of a new service account that may do this."""
     admin = viewer.admin
-    account = {"metadata": {"name": "reader"}}
+    account = {"metadata": {"name": name}}
     admin.request("POST", "/api/v1/namespaces/default/serviceaccounts", account)
     group = "rbac.authorization.k8s.io"
-    rule = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}
-    admin.request(
-        "POST", f"/apis/{group}/v1/clusterroles", {"metadata": {"name": "reader"}, "rules": [rule]}
-    )
-    subject = {"kind": "ServiceAccount", "name": "reader", "namespace": "default"}
-    reference = {"apiGroup": group, "kind": "ClusterRole", "name": "reader"}
-    binding = {"metadata": {"name": "reader"}, "roleRef": reference, "subjects": [subject]}
+    role = {"metadata": {"name": name}, "rules": rules}
+    admin.request("POST", f"/apis/{group}/v1/clusterroles", role)
+    subject = {"kind": "ServiceAccount", "name": name, "namespace": "default"}
+    reference = {"apiGroup": group, "kind": "ClusterRole", "name": name}
+    binding = {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]}
     admin.request("POST", f"/apis/{group}/v1/clusterrolebindings", binding)
-    path = "/api/v1/namespaces/default/serviceaccounts/reader/token"
-    token = admin.request("POST", path, {"spec": {}}).json()["status"]["token"]
+    path = f"/api/v1/namespaces/default/serviceaccounts/{name}/token"
+    return str(admin.request("POST", path, {"spec": {}}).json()["status"]["token"])
+
+
+def test_a_drain_needs_the_right_to_change_rules(browser: Browser, viewer: Viewer) -> None:
+    rules = {
+        "apiGroups": ["resource.k8s.io"],
+        "resources": ["devicetaintrules"],
+        "verbs": ["create"],
+    }
+    evictions = {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]}
+    token = _token(viewer, "creator", READ, rules, evictions)
+    own = browser.new_context(ignore_https_errors=True)
+    page = own.new_page()
+    page.goto(viewer.address)
+    page.get_by_label("Token").fill(token)
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("button", name="Select all shown").click()
+
+    expect(page.get_by_role("button", name="Cordon")).to_be_visible()
+    assert page.get_by_role("button", name="Drain").count() == 0
+    own.close()
+
+
+def test_a_viewer_without_rights_sees_no_buttons(browser: Browser, viewer: Viewer) -> None:
+    token = _token(viewer, "reader", READ)
     own = browser.new_context(ignore_https_errors=True)
     page = own.new_page()
     page.goto(viewer.address)

@@ -365,3 +365,22 @@ async def test_a_viewer_is_told_what_it_may_not_list() -> None:
     )
     assert {row["s"] for row in fleet_event["devices"]} == {"unknown"}
     assert {"pods", "resourceclaims", "nodes"} <= set(hidden)
+
+
+async def test_the_role_of_the_guide_shows_devices_and_changes_nothing() -> None:
+    role = yaml.safe_load((ROOT / "examples/guides/dashboard-viewer.yaml").read_text())
+    async with fleet() as (page, _):
+        browser = Browser(page.app)
+        await browser.login(token=await page.token("viewer", *role["rules"]))
+        await ask(browser, "pending")
+        session = await ask(browser, "session")
+        viewer = next(x for x in page.app.sessions.viewers() if x.user.endswith(":viewer"))
+        subscription = viewer.live.subscribe()
+        events = [await subscription.next(1.0) for _ in range(4)]
+
+    fleet_event, hidden = (
+        json.loads((x or b"").split(b"data: ")[1]) for x in (events[0], events[3])
+    )
+    assert {row["s"] for row in fleet_event["devices"]} == {"free"}
+    assert hidden == []
+    assert not any(session["rights"].values())

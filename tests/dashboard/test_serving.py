@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import socket
 
 import aiohttp
@@ -10,8 +12,10 @@ import pytest
 from cli.commandlines import parsed
 from dashboard.page import Page, dashboard
 from sully.cli.command import CommandError
+from sully.cli.run.dashboard import announce_link
 from sully.cli.run.dashboard import dashboard as command
 from sully.dashboard.serving import serving
+from sully.runtime.log import configure
 
 
 async def _get(page: Page, listening: socket.socket, path: str, host: str) -> tuple[int, str]:
@@ -43,3 +47,17 @@ def test_a_port_that_is_in_use() -> None:
     assert str(failed.value) == (
         f"cannot listen on 127.0.0.1:{port}: address already in use\n  use another --port"
     )
+
+
+@pytest.mark.parametrize("opens_browser", [True, False])
+def test_a_json_log_has_the_link_only_if_no_browser_is_opened(*, opens_browser: bool) -> None:
+    out = io.StringIO()
+    configure("json", stream=out)
+
+    announce_link(
+        "https://cluster", "http://127.0.0.1:1/dashboard/#code=x", opens_browser=opens_browser
+    )
+
+    logged = json.loads(out.getvalue())
+    assert logged["server"] == "https://cluster"
+    assert ("#code=x" in out.getvalue()) != opens_browser

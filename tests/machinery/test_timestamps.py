@@ -100,7 +100,11 @@ BAD_TIMES = {
     ),
     "digits of another script": (
         "２030-01-02T03:04:05Z",
-        _cannot("２030-01-02T03:04:05Z", "２030-01-02T03:04:05Z", "2006"),
+        _cannot(r"\xef\xbc\x92030-01-02T03:04:05Z", r"\xef\xbc\x92030-01-02T03:04:05Z", "2006"),
+    ),
+    "a letter beyond ASCII": (
+        "é",
+        _cannot(r"\xc3\xa9", r"\xc3\xa9", "2006"),
     ),
 }
 

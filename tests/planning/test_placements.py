@@ -15,6 +15,7 @@ from sully.api.cluster.types import UNREACHABLE, LabelSelector, ManagedCluster
 from sully.api.sully.types import (
     ClusterTaintPolicy,
     ClusterTaintPolicyCondition,
+    ClusterTaintPolicyFlaps,
     ClusterTaintPolicyRule,
     ClusterTaintPolicySpec,
     ClusterTaintPolicyTaint,
@@ -43,7 +44,9 @@ def silent(name: str, *taints: Any) -> ManagedCluster:
     return cluster(name, *taints, conditions={AVAILABLE: "Unknown"})
 
 
-def policy(after: int, *, about: str = SICK, status: str = "True") -> ClusterTaintPolicy:
+def policy(
+    after: int, *, about: str = SICK, status: str = "True", **more: Any
+) -> ClusterTaintPolicy:
     """Return a policy that taints sick clusters of a region."""
     rule = ClusterTaintPolicyRule(
         condition=ClusterTaintPolicyCondition(type=about, status=status),
@@ -51,7 +54,7 @@ def policy(after: int, *, about: str = SICK, status: str = "True") -> ClusterTai
         taint=ClusterTaintPolicyTaint(key="sick", effect="NoSelect"),
     )
     selector = LabelSelector(match_labels={"region": "eu"})
-    spec = ClusterTaintPolicySpec(cluster_selector=selector, rules=(rule,))
+    spec = ClusterTaintPolicySpec(cluster_selector=selector, rules=(rule,), **more)
     return ClusterTaintPolicy(metadata=ObjectMeta(name="p"), spec=spec)
 
 
@@ -149,6 +152,28 @@ CASES = {
         ["30 b + "],
         ["a"],
         policies=[policy(30)],
+    ),
+    "and stays within its limit": Case(
+        [healthy("a"), cluster("b", conditions=SICKLY), cluster("c", conditions=SICKLY)],
+        ["a", "b", "c"],
+        [put(cluster(name, conditions=SICKLY, labels={"region": "eu"})) for name in ("b", "c")],
+        ["0 b + "],
+        ["a", "c"],
+        policies=[policy(0, max_unavailable="50%")],
+    ),
+    "which clusters that are tainted already count for": Case(
+        [MARKED, cluster("c", conditions=SICKLY)],
+        ["c"],
+        [put(cluster("c", conditions=SICKLY, labels={"region": "eu"}))],
+        policies=[policy(0, max_unavailable=1)],
+    ),
+    "faults are counted in a plan, too": Case(
+        [healthy("a"), cluster("b", conditions=SICKLY)],
+        ["a", "b"],
+        [put(cluster("b", conditions=SICKLY, labels={"region": "eu"}))],
+        ["30 b + "],
+        ["a"],
+        policies=[policy(30, flaps=ClusterTaintPolicyFlaps(count=2, within="1m"))],
     ),
     "what a policy does anyway is left out": Case(
         [healthy("a"), cluster("b", conditions=SICKLY, labels={"region": "eu"})],

@@ -66,6 +66,10 @@ class Choice(click.Choice[str]):
         known = [str(choice) for choice in self.choices]
         if value in known:
             return str(value)
+        if not self.case_sensitive:
+            for choice in known:
+                if choice.lower() == str(value).lower():
+                    return choice
         hint = did_you_mean(str(value), known)
         if not hint and "json" in known and str(value).startswith(_TEMPLATES):
             hint = f"; {_JSON}"

@@ -86,12 +86,23 @@ class ProofJobs:
 
         `kept` are finished Jobs to leave alone, so that people can read their logs.
         """
-        requests = {Key(one.settings.namespace, one.name): one for one in wanted}
+        requests = list(wanted)
+        await self.delete_others(owner, requests, kept)
+        return await self.start(requests)
+
+    async def delete_others(
+        self, owner: ProofOwner, wanted: Iterable[ProofRequest], kept: Collection[Key] = ()
+    ) -> None:
+        """Delete the Jobs of an owner that are neither wanted nor kept."""
+        left = {Key(one.settings.namespace, one.name) for one in wanted}.union(kept)
         for job in self.jobs.by_index(_BY_OWNER, owner.uid):
-            if key_of(job) not in requests and key_of(job) not in kept and _is_owned(job, owner):
+            if key_of(job) not in left and _is_owned(job, owner):
                 await self._delete(job)
+
+    async def start(self, wanted: Iterable[ProofRequest]) -> dict[str, str]:
+        """Create the Jobs that do not exist; return why some cannot be created, by device."""
         problems: dict[str, str] = {}
-        for request in requests.values():
+        for request in wanted:
             try:
                 await self._start(request)
             except _REFUSED as error:

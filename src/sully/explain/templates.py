@@ -432,8 +432,8 @@ NotProcessed (Pending): {subject} has not been processed: no controller has repo
 SelectsNoDevice (Inactive): {subject} matches no published device, so it does nothing.
   > Compare its selector with the output of 'sully devices'.
 Scheduled (Scheduled): {subject} is for {devices:device} and starts at {starts}[; it closes the
-    first at {at}]. Nobody is evicted before it starts.
-Paused (Paused): {subject} is paused: no further step begins, and nobody is evicted.
+    first at {at}]. No pod is evicted before it starts.
+Paused (Paused): {subject} is paused: no further step begins, and no pod is evicted.
   <maintenance-units>
   > Continue it with: sully maintenance resume {name}
 UnitsFailed (Running): {subject} has {failed:failure}, which stay closed.
@@ -444,11 +444,11 @@ ApprovalNeeded (Running): {subject} waits for the approval of {waiting:unit}.
   > When the work is done, run: sully maintenance approve {name} UNIT
 Running (Running): {subject} has closed {closed:unit}[ and ends at {ends}].
   <maintenance-units>
-Completed (Completed): {subject} is complete: all devices are given back.
+Completed (Completed): {subject} is complete: all devices are returned to service.
 Ended (Ended): {subject} ended at {ends} before all work was done.
   <maintenance-units>
   > Create another maintenance for the rest.
-Cancelled (Cancelled): {subject} was cancelled: all devices are given back.
+Cancelled (Cancelled): {subject} was cancelled: all devices are returned to service.
 """
 
 _MACRO: Final = re.compile(r"<([\w-]+)>")

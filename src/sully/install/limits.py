@@ -208,6 +208,10 @@ LIMITS: Mapping[str, Obj] = {
     "ClusterTaintPolicyRule.setAfterSeconds": _DELAY,
     "ClusterTaintPolicyRule.clearAfterSeconds": _DELAY,
     "ClusterTaintPolicyCondition.type": _LABEL_KEY,
+    "ClusterTaintPolicyCondition.orStatuses": _each({"enum": ["True", "False", "Unknown"]}, 3),
+    "ClusterTaintPolicySpec.maxUnavailable": _AMOUNT,
+    "ClusterTaintPolicyFlaps.count": {"minimum": 2, "maximum": FLAPS_MAX},
+    "ClusterTaintPolicyFlaps.within": _DURATION,
     "ClusterTaintPolicyTaint.key": {
         **_LABEL_KEY,
         **_rule(f"!(self in {sorted(HEALTH_KEYS)})", "is set by the hub from the cluster's health"),

@@ -7,7 +7,6 @@ import re
 from datetime import UTC, datetime, timedelta, timezone
 
 from sully.machinery.memo import memoized
-from sully.machinery.serialization.gotext import quote
 
 _LAYOUT = "2006-01-02T15:04:05Z07:00"
 _MICRO_LAYOUT = "2006-01-02T15:04:05.000000Z07:00"
@@ -64,7 +63,7 @@ def _build(text: str, match: re.Match[str]) -> datetime:
         return local.astimezone(UTC)
     except (ValueError, OverflowError):
         raise TimeError(
-            f"parsing time {quote(text)}: {_range(month, hour, minute, second)} out of range"
+            f"parsing time {_quoted(text)}: {_range(month, hour, minute, second)} out of range"
         ) from None
 
 
@@ -103,19 +102,32 @@ def _complaint(text: str, layout: str, *, fraction: bool) -> str:
             return _cannot_parse(text, layout, rest, name)
         what, least, most = _RANGES.get(name, ("", 0, 0))
         if what and not least <= int(match[0]) <= most:
-            return f"parsing time {quote(text)}: {what} out of range"
+            return f"parsing time {_quoted(text)}: {what} out of range"
         rest = rest[match.end() :]
     if fraction and not re.match(r"[.,]\d{6}", rest, re.ASCII):
         return _cannot_parse(text, layout, rest, ".000000")
     rest = rest[7:] if fraction else re.sub(r"^[.,]\d+", "", rest)
     if zone := re.match(r"Z|[+-]\d\d:\d\d", rest, re.ASCII):
-        return f"parsing time {quote(text)}: extra text: {quote(rest[zone.end() :])}"
+        return f"parsing time {_quoted(text)}: extra text: {_quoted(rest[zone.end() :])}"
     return _cannot_parse(text, layout, rest, "Z07:00")
 
 
+def _quoted(text: str) -> str:
+    """Quote as Go's package for times does: byte by byte, in hexadecimal what is not ASCII."""
+    shown = "".join(
+        f"\\x{byte:02x}"
+        if not 0x20 <= byte < 0x80
+        else f"\\{byte:c}"
+        if byte in b'"\\'
+        else chr(byte)
+        for byte in text.encode(errors="replace")
+    )
+    return f'"{shown}"'
+
+
 def _cannot_parse(text: str, layout: str, rest: str, name: str) -> str:
-    where = f"parsing time {quote(text)} as {quote(layout)}"
-    return f"{where}: cannot parse {quote(rest)} as {quote(name)}"
+    where = f"parsing time {_quoted(text)} as {_quoted(layout)}"
+    return f"{where}: cannot parse {_quoted(rest)} as {_quoted(name)}"
 
 
 def later(moment: datetime, seconds: int) -> datetime:

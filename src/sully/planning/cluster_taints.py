@@ -2,7 +2,7 @@
 
 The decisions are those of the controllers, `domain/clusters/health.py` and
 `domain/clusters/policies.py`. Each cluster is simulated by itself: its taints do not depend on
-placements.
+placements. Limits of policies count the clusters that were simulated before as they are at the end.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from sully.api.cluster.policy_states import STATES, read_states, write_states
 from sully.api.cluster.policy_taints import OWNED, read_taint_ids, write_taint_ids
 from sully.api.cluster.types import UNAVAILABLE, UNREACHABLE, ManagedCluster, Taint
 from sully.api.sully.types import ClusterTaintPolicy
 from sully.domain.clusters.health import AVAILABLE, condition, wanted_taints
 from sully.domain.clusters.policies import policy_taints
+from sully.domain.clusters.policy_limits import Member, limit_refusal
 from sully.domain.placement.changes import PutObject
 from sully.machinery.meta import Condition
 
@@ -32,6 +34,8 @@ class ClusterTaintSimulator:
     ) -> None:
         self._policies = tuple(policies)
         self._existing = existing
+        self._simulated: dict[str, ManagedCluster] = {}
+        """Clusters as they are in this plan."""
 
     def after_change(
         self, cluster: ManagedCluster, now: datetime, until: datetime
@@ -79,18 +83,35 @@ class ClusterTaintSimulator:
         self, cluster: ManagedCluster, now: datetime
     ) -> tuple[ManagedCluster, datetime | None]:
         """Return a cluster with all its taints, and when they may change again."""
-        owned = read_taint_ids(cluster.metadata.annotations.get(OWNED, ""))
-        verdict = policy_taints(cluster, self._policies, owned, now)
-        if verdict.owned != owned:
-            annotations = cluster.metadata.annotations | {OWNED: write_taint_ids(verdict.owned)}
+        name, old = cluster.metadata.name, cluster.metadata.annotations
+        owned, states = read_taint_ids(old.get(OWNED, "")), read_states(old.get(STATES, ""))
+        self._simulated[name] = cluster
+        verdict = policy_taints(
+            cluster,
+            self._policies,
+            owned,
+            now,
+            states=states,
+            refusal=lambda policy: limit_refusal(policy, name, self._members()),
+        )
+        if verdict.owned != owned or verdict.states != states:
+            annotations = old | {OWNED: write_taint_ids(verdict.owned)}
+            if states or verdict.states:
+                annotations[STATES] = write_states(verdict.states)
             metadata = replace(cluster.metadata, annotations=annotations)
             cluster = replace(cluster, metadata=metadata)
         cluster = _with_taints(cluster, verdict.taints, now)
-        managed = self._manages_health_taints(cluster.metadata.name)
+        managed = self._manages_health_taints(name)
         health = wanted_taints(cluster) if managed else None
         if health is not None:
             cluster = _with_taints(cluster, health, now)
+        self._simulated[name] = cluster
         return cluster, verdict.look_at
+
+    def _members(self) -> Iterator[Member]:
+        for name, cluster in {**self._existing, **self._simulated}.items():
+            owned = read_taint_ids(cluster.metadata.annotations.get(OWNED, ""))
+            yield Member(name, cluster.metadata.labels, owned)
 
     def _manages_health_taints(self, name: str) -> bool:
         """Report whether the hub sets the health taints of a cluster."""

@@ -383,6 +383,22 @@ async def test_an_agent_does_not_say_whose_a_taint_is(sent: str | None) -> None:
     assert (admin.obj["metadata"].get("annotations") or {}).get(OWNED) == sent
 
 
+@pytest.mark.parametrize("name", ["sully.dev/policy-states", "sully.dev/cleared-at"])
+@pytest.mark.parametrize("stored", [{}, {"sully.dev/policy-states": "[]"}])
+async def test_an_agent_does_not_declare_its_cluster_healthy(name: str, stored: Obj) -> None:
+    hub = Hub()
+    marked = cluster("c1")
+    marked["metadata"]["annotations"] = stored
+    await hub.create(marked)
+    change: Obj = {"metadata": {"annotations": {name: "2030-01-01T00:00:00Z", "mine": "x"}}}
+
+    agent = await hub.patch(cluster(), change, BY_NAME)
+    admin = await hub.patch(cluster(), change, _agent("admin"))
+
+    assert agent.obj["metadata"]["annotations"] == {**stored, "mine": "x"}
+    assert admin.obj["metadata"]["annotations"][name] == "2030-01-01T00:00:00Z"
+
+
 @pytest.mark.parametrize(("user", "ends"), [(BY_NAME, ""), (_agent("admin"), "2026-01-01")])
 async def test_an_agent_does_not_say_when_a_taint_ends(user: User, ends: str) -> None:
     hub = Hub()

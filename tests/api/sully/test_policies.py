@@ -75,6 +75,25 @@ WRONG: dict[str, tuple[Obj, str]] = {
         'spec.rules[0].taint.effect: Unsupported value: "NoExecute": supported values: "NoSelect",'
         ' "NoSelectIfNew", "PreferNoSelect"',
     ),
+    "another status besides, and the same again": (
+        _policy(_with(condition={"orStatuses": ["Bad", "False"]})),
+        '[spec.rules[0].condition.orStatuses[0]: Unsupported value: "Bad": supported values:'
+        ' "False", "True", "Unknown", spec.rules[0].condition.orStatuses[1]: Duplicate value:'
+        ' "False"]',
+    ),
+    "one flap": (
+        _policy(RULE, flaps={"count": 1, "within": "soon"}),
+        "[spec.flaps.count: Invalid value: 1: must be between 2 and 32, inclusive,"
+        ' spec.flaps.within: Invalid value: "soon": must be a duration, for example 15s or 1h30m]',
+    ),
+    "more than all": (
+        _policy(RULE, maxUnavailable="101%"),
+        'spec.maxUnavailable: Invalid value: "101%": must not be greater than 100%',
+    ),
+    "less than none": (
+        _policy(RULE, maxUnavailable=-1),
+        "spec.maxUnavailable: Invalid value: -1: must be greater than or equal to 0",
+    ),
     "a selector that cannot select": (
         _policy(RULE, clusterSelector={"matchExpressions": [{"key": "a", "operator": "In"}]}),
         "spec.clusterSelector.matchExpressions[0].values: Required value: must be specified when"
@@ -99,6 +118,16 @@ async def test_a_policy_can_be_read_as_a_value() -> None:
     assert read.spec.cluster_selector.match_labels == {"env": "prod"}
     assert msgspec.to_builtins(read.spec.rules[0]) == RULE
     assert read.metadata.generation == 1
+
+
+async def test_no_limit_and_a_limit_of_none_stay_apart() -> None:
+    hub = Hub()
+    without = await hub.create(_policy(RULE))
+    none = await hub.patch(_policy(), {"spec": {"maxUnavailable": 0}})
+
+    assert "maxUnavailable" not in without.obj["spec"]
+    assert none.obj["spec"]["maxUnavailable"] == 0
+    assert msgspec.convert(none.obj, ClusterTaintPolicy).spec.max_unavailable == 0
 
 
 async def test_no_selector_and_an_empty_one_stay_apart() -> None:

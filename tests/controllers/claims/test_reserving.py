@@ -189,9 +189,10 @@ async def test_a_claim_that_was_made_for_another_pod_is_left_alone(world: World)
 
 async def test_the_claim_of_an_extended_resource(world: World) -> None:
     await prepare(world)
-    made = await pod(world, node="node-1")
+    made = await pod(world, node="node-1", extended="example.com/gpu")
     await claim(world, "c", made)
-    extended = {"resourceClaimName": "c", "requestMappings": []}
+    mapping = {"containerName": "c", "resourceName": "example.com/gpu", "requestName": "r"}
+    extended = {"resourceClaimName": "c", "requestMappings": [mapping]}
     await set_status(world, extendedResourceClaimStatus=extended)
     async with world.controlled(controller()):
         await world.settle()

@@ -92,7 +92,12 @@ async def prepare_template(world: World) -> None:
 
 
 async def pod(
-    world: World, name: str = "p", node: str = "", named: str = "", **templates: str
+    world: World,
+    name: str = "p",
+    node: str = "",
+    named: str = "",
+    extended: str = "",
+    **templates: str,
 ) -> Obj:
     """Make a pod that wants claims from templates (`g="t"`), or one that has a name."""
     wanted = [
@@ -100,7 +105,10 @@ async def pod(
     ]
     if named:
         wanted.append({"name": named, "resourceClaimName": named})
-    spec: Obj = {"containers": [{"name": "c", "image": "i"}], "resourceClaims": wanted}
+    container: Obj = {"name": "c", "image": "i"}
+    if extended:
+        container["resources"] = {"limits": {extended: "1"}}
+    spec: Obj = {"containers": [container], "resourceClaims": wanted}
     if node:
         spec["nodeName"] = node
     return await world.create(PODS, "a", name, spec=spec)

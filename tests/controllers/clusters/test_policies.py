@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
-from controllers.clusters.hubbing import POLICY, HubWorld, joined
+from controllers.clusters.hubbing import CLUSTERS, POLICY, HubWorld, joined
 from controllers.world import Obj
+from sully.api.cluster.policy_states import STATES
 from sully.api.cluster.policy_taints import OWNED
+from sully.api.resource.annotations import CLEARED_AT
 from sully.client.transport import Key
+from sully.machinery.timestamps import format_micro_time
 
 SLOW = "example.com/Slow"
 TAINT = "example.com/slow:PreferNoSelect"
@@ -194,3 +197,102 @@ async def test_a_policy_that_is_rewritten_counts_at_once(hub: HubWorld) -> None:
         await hub.calm()
 
         assert await hub.taints("c1") == ["other:PreferNoSelect"]
+
+
+async def _conditions(hub: HubWorld) -> dict[str, tuple[str, str]]:
+    await hub.pass_time(1)
+    found = (await hub.admin.get(POLICY, Key("", "p")))["status"]["conditions"]
+    return {one["type"]: (one["status"], one["message"]) for one in found}
+
+
+async def test_clusters_over_the_limit_wait_until_another_recovers(hub: HubWorld) -> None:
+    async with hub.hub():
+        for name in ("c1", "c2", "c3"):
+            await joined(hub, name)
+            await hub.report(name, "True", SLOW)
+        # All of them are due together, before the informer has seen the first write.
+        await policy(hub, rule(), maxUnavailable="33%")
+
+        tainted = [name for name in ("c1", "c2", "c3") if await hub.taints(name)]
+        assert len(tainted) == 1
+        status, message = (await _conditions(hub))["sully.dev/HeldBack"]
+        assert status == "True"
+        assert message.startswith("2 clusters wait, for instance c")
+        assert message.endswith(": 1 of 1 clusters of the policy unavailable.")
+
+        await hub.report(tainted[0], "False", SLOW)
+        assert await hub.taints(tainted[0]) == []
+        assert sum([bool(await hub.taints(name)) for name in ("c1", "c2", "c3")]) == 1
+
+        await hub.admin.patch(POLICY, Key("", "p"), {"spec": {"maxUnavailable": None}})
+        await hub.calm()
+        assert sum([bool(await hub.taints(name)) for name in ("c1", "c2", "c3")]) == 2
+        assert (await _conditions(hub))["sully.dev/HeldBack"] == ("False", "")
+
+
+async def test_a_deleted_cluster_lets_another_be_tainted(hub: HubWorld) -> None:
+    async with hub.hub():
+        for name in ("c1", "c2"):
+            await joined(hub, name)
+        await policy(hub, rule(), maxUnavailable=1)
+        for name in ("c1", "c2"):
+            await hub.report(name, "True", SLOW)
+        assert (await hub.taints("c1"), await hub.taints("c2")) == ([TAINT], [])
+
+        await hub.admin.delete(CLUSTERS, Key("", "c1"))
+        await hub.calm()
+
+        assert await hub.taints("c2") == [TAINT]
+
+
+async def test_a_flapping_cluster_keeps_its_taint_until_somebody_clears_it(hub: HubWorld) -> None:
+    async with hub.hub():
+        await joined(hub, leaseDurationSeconds=600)
+        await policy(hub, rule(), flaps={"count": 2, "within": "1h"})
+        for status in ("True", "False", "True", "False"):
+            await hub.report("c1", status, SLOW)
+            await hub.pass_time(2)
+
+        assert await hub.taints("c1") == [TAINT]
+        assert (await _conditions(hub))["sully.dev/Flapping"] == (
+            "True",
+            "1 clusters keep their taint, for instance c1: needs the annotation"
+            " sully.dev/cleared-at with the current time once it is healthy.",
+        )
+
+    async with hub.hub():
+        assert await hub.taints("c1") == [TAINT]
+        await hub.annotate("c1", **{CLEARED_AT: format_micro_time(hub.clock.now())})
+
+        assert await hub.taints("c1") == []
+        assert STATES not in (await hub.cluster("c1"))["metadata"]["annotations"]
+        assert (await _conditions(hub))["sully.dev/Flapping"] == ("False", "")
+
+
+async def test_one_clock_for_two_statuses_outlives_a_restart(hub: HubWorld) -> None:
+    both = rule(setAfterSeconds=30)
+    both["condition"] |= {"status": "False", "orStatuses": ["Unknown"]}
+    async with hub.hub():
+        await joined(hub, leaseDurationSeconds=600)
+        await policy(hub, both)
+        await hub.report("c1", "False", SLOW)
+        await hub.pass_time(20)
+    async with hub.hub():
+        await hub.report("c1", "Unknown", SLOW)
+        assert await hub.taints("c1") == []
+        await hub.pass_time(12)
+
+        assert await hub.taints("c1") == [TAINT]
+
+
+async def test_what_policies_remember_goes_with_them(hub: HubWorld) -> None:
+    async with hub.hub():
+        await joined(hub)
+        await policy(hub, rule(), maxUnavailable=0)
+        await hub.report("c1", "True", SLOW)
+        assert STATES in (await hub.cluster("c1"))["metadata"]["annotations"]
+
+        await hub.admin.delete(POLICY, Key("", "p"))
+        await hub.calm()
+
+        assert STATES not in (await hub.cluster("c1"))["metadata"].get("annotations", {})

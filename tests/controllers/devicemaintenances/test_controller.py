@@ -27,7 +27,10 @@ from controllers.devicemaintenances.working import (
 from controllers.world import PODS, Obj, World
 from manifests import DRIVER, budget
 from sully.client.events import EVENTS
+from sully.client.informers.informer import Informer
 from sully.client.transport import Key, Kind
+from sully.controllers.workloads.kinds import PODS as TYPED_PODS
+from sully.runtime.clock import Moment
 
 BUDGETS: Kind[Obj] = Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", dict)
 FIRST, SECOND = "node-1/gpu-0", "node-2/gpu-0"
@@ -163,6 +166,42 @@ async def test_a_pause_and_a_cancellation_evict_nobody(world: World) -> None:
     assert len(done.evicted) == 1
     assert await effects(world) == {}
     assert (await status(world))["phase"] == "Cancelled"
+
+
+async def test_stale_caches_evict_nobody_and_begin_no_work(world: World) -> None:
+    await fleet(world, "node-1", "node-2")
+    await use(world, "p-1", "node-1")
+    rolling = {"maxUnavailable": 2, "waitForReady": "0s"}
+    await plan(world, rolling=rolling, hook={"type": "Approval"})
+    # It is never listed.
+    stale = Informer(world.transport("stale"), TYPED_PODS, clock=world.clock)
+    async with working(world, None, stale) as done:
+        await world.pass_time(300)
+        assert done.evicted == []
+        assert await phases(world) == {FIRST: "Draining", SECOND: "Draining"}
+        stale.freshness.confirmed(Moment.of(world.clock))
+        await world.settle()
+        assert [name for name, _ in done.evicted] == ["p-1"]
+        await world.pass_time(5)
+        assert set((await phases(world)).values()) == {"AwaitingApproval"}
+
+
+@pytest.mark.parametrize("spec", [{"paused": True}, {"cancelled": True}])
+async def test_a_pause_between_two_evictions_stops_the_rest(world: World, spec: Obj) -> None:
+    await fleet(world, "node-1", gpus=3)
+    for number in range(3):
+        await use(world, f"p-{number}", "node-1", number)
+    rolling = {"maxUnavailable": "100%", "waitForReady": "0s"}
+    await plan(world, rolling=rolling, drain={"rate": "1000/s", "burst": 3})
+
+    async def stop() -> None:
+        await change(world, **spec)
+        await world.settle()
+
+    async with working(world) as done:
+        done.after_eviction = stop
+        await world.pass_time(120)
+    assert len(done.evicted) == 1
 
 
 async def test_the_rate_is_that_of_all_devices(world: World) -> None:

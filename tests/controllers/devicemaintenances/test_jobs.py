@@ -106,6 +106,23 @@ async def test_a_pause_starts_no_job_and_keeps_those_that_run(world: World, read
         assert len(await jobs(world)) == 2
 
 
+@pytest.mark.parametrize("paused", [False, True])
+async def test_cancelled_jobs_are_deleted_before_their_rules(
+    world: World, ready: None, paused: bool
+) -> None:
+    await node_plan(world, hook=by_job())
+    async with working(world) as done:
+        await world.pass_time(65)
+        assert len(await jobs(world)) == 2
+        await change(world, paused=paused)
+        await world.pass_time(5)
+        await change(world, cancelled=True)
+        await world.pass_time(5)
+        assert await jobs(world) == []
+    assert await effects(world) == {}
+    assert done.deleted == ["jobs", "jobs", "devicetaintrules", "devicetaintrules"]
+
+
 async def test_why_a_job_cannot_start(world: World) -> None:
     await fleet(world, NODE)
     await node_plan(world, hook=by_job())

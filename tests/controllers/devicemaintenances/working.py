@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,12 +11,15 @@ from controllers.world import ACCOUNTS, PODS, Make, Obj, World
 from manifests import DRIVER, claim_spec, node, pod_spec, slice_
 from sully.client.direct import DirectTransport
 from sully.client.events import EventRecorder
+from sully.client.informers.informer import Informer
 from sully.client.transport import Key, Kind, UnreachableError
 from sully.controllers.devicemaintenances.controller import NAME, DeviceMaintenanceController
+from sully.controllers.eviction.wiring import eviction_caches
 from sully.controllers.framework import Controller
 from sully.controllers.manager import Manager
 from sully.controllers.proofjobs import PROOF_JOBS, SELECTOR, ProofJobs
 from sully.controllers.workloads.kinds import PODS as TYPED_PODS
+from sully.evictor.settings import MAX_STALENESS
 from sully.machinery.timestamps import format_time
 from sully.server.inprocess import InProcess
 from sully.server.requests import User
@@ -43,7 +46,10 @@ class MortalTransport(DirectTransport):
         self._left = writes
         self.dead = False
         self.evicted: list[tuple[str, datetime]] = []
+        self.deleted: list[str] = []
+        """The resources of what was deleted, in order."""
         self.most_rules = 0
+        self.after_eviction: Callable[[], Awaitable[None]] | None = None
 
     async def _write(self, written: Any) -> Any:
         """Execute a write, if there is one left, and look at the result."""
@@ -66,18 +72,22 @@ class MortalTransport(DirectTransport):
         result = await self._write(super().create(kind, obj, subresource, *more, **by))
         if subresource == "eviction":
             self.evicted.append((obj["metadata"]["name"], self._world.clock.now()))
+            if self.after_eviction is not None:
+                await self.after_eviction()
         return result
 
     async def patch(self, *args: Any, **by: Any) -> Any:
         """Patch."""
         return await self._write(super().patch(*args, **by))
 
-    async def delete(self, *args: Any, **by: Any) -> Any:
-        """Delete."""
-        return await self._write(super().delete(*args, **by))
+    async def delete(self, kind: Any, *args: Any, **by: Any) -> Any:
+        """Delete, and note what."""
+        result = await self._write(super().delete(kind, *args, **by))
+        self.deleted.append(kind.plural)
+        return result
 
 
-def maker(transport: DirectTransport) -> Make:
+def maker(transport: DirectTransport, *caches: Informer[Any]) -> Make:
     """Return what makes a controller with this access."""
 
     def make(world: World, manager: Manager) -> Controller:
@@ -107,16 +117,20 @@ def maker(transport: DirectTransport) -> Make:
                 transport=transport,
                 field_manager=NAME,
             ),
+            caches=(*eviction_caches(manager, inventory), *caches),
+            max_staleness=MAX_STALENESS,
         )
 
     return make
 
 
 @asynccontextmanager
-async def working(world: World, writes: int | None = None) -> AsyncIterator[MortalTransport]:
-    """Run the controller; it dies after so many writes."""
+async def working(
+    world: World, writes: int | None = None, *caches: Informer[Any]
+) -> AsyncIterator[MortalTransport]:
+    """Run the controller; it dies after so many writes. It evicts if these caches are fresh."""
     transport = MortalTransport(world, writes)
-    async with world.controlled(maker(transport)):
+    async with world.controlled(maker(transport, *caches)):
         await world.settle()
         yield transport
 

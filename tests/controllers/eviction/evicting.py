@@ -134,10 +134,14 @@ async def bound_pod(
     *claims: str,
     namespace: str = "a",
     node: str = "node-1",
+    extended: str = "",
     **metadata: Any,
 ) -> Obj:
+    container: Obj = {"name": "c", "image": "example.com/x:1"}
+    if extended:
+        container["resources"] = {"limits": {extended: "1"}}
     spec: Obj = {
-        "containers": [{"name": "c", "image": "example.com/x:1"}],
+        "containers": [container],
         "resourceClaims": [{"name": each, "resourceClaimName": each} for each in claims],
     }
     if node:

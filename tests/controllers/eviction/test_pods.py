@@ -388,7 +388,7 @@ async def test_a_taint_of_a_patch_evicts(world: World) -> None:
 
 async def test_a_pod_with_an_extended_resource_is_evicted(world: World) -> None:
     await prepare(world)
-    pod = await bound_pod(world, "p")
+    pod = await bound_pod(world, "p", extended="example.com/gpu")
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "controller": True}
     owner["uid"] = pod["metadata"]["uid"]
     metadata = {"ownerReferences": [owner]}

@@ -124,6 +124,7 @@ def test_the_window_ends() -> None:
     told.observe("b", drain=DrainReport(outcome=Outcome.TIMED_OUT, message="a budget blocks"))
     told.decide()
     assert told.phases == {"a": "AwaitingApproval", "b": "Failed", "c": "Draining"}
+    assert told.unit("b").message.endswith("'cancel', or the end of the maintenance")
     told.run(START + 4 * HOUR)
     # Somebody may be working on it.
     assert (told.phases, told.status.phase) == ({"a": "AwaitingApproval"}, "Running")
@@ -144,6 +145,7 @@ def test_failures_stop_the_rest_until_somebody_retries() -> None:
     told.run(START + 2 * HOUR)
     assert told.phases == {"a": "Failed"}
     assert "nobody approved in time" in told.unit("a").message
+    assert told.unit("a").message.endswith("'sully maintenance retry' or 'cancel'")
     told.approve("a")
     told.decide()
     assert (told.phases, told.unit("a").approval) == ({"a": "AwaitingApproval"}, "hook-1")

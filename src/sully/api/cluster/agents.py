@@ -9,9 +9,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from sully.api.cluster import taints
+from sully.api.cluster.policy_states import STATES
 from sully.api.cluster.policy_taints import OWNED
 from sully.api.cluster.strategy import denied
 from sully.api.cluster.types import HEALTH_KEYS
+from sully.api.resource.annotations import CLEARED_AT
 from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import WriteContext
 
@@ -19,6 +21,7 @@ Obj = dict[str, Any]
 
 VALIDATORS = "managedclustervalidators"
 AGENTS = "system:open-cluster-management:"
+_OF_POLICIES = (OWNED, STATES, CLEARED_AT)
 """The prefix of the names of agents and of their groups."""
 
 
@@ -28,14 +31,14 @@ def is_agent(user: str, groups: Iterable[str]) -> bool:
 
 
 def restrict_agent(obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
-    """Refuse what an agent may not change; the annotation of policy taints stays as stored."""
+    """Refuse what an agent may not change; the annotations of policies stay as stored."""
     if not is_agent(ctx.user, ctx.groups):
         return
     why = _problem(obj, old)
     if why:
         name, user = obj["metadata"].get("name", ""), quote(ctx.user)
         raise denied(VALIDATORS, "managedclusters", name, f"user {user} cannot {why}")
-    _keep_policy_taints(obj, old)
+    _keep_policy_annotations(obj, old)
 
 
 def _problem(obj: Obj, old: Obj | None) -> str:
@@ -70,10 +73,11 @@ def _labels(obj: Obj | None) -> dict[str, str]:
     return labels
 
 
-def _keep_policy_taints(obj: Obj, old: Obj | None) -> None:
-    stored = ((old or {"metadata": {}})["metadata"].get("annotations") or {}).get(OWNED)
+def _keep_policy_annotations(obj: Obj, old: Obj | None) -> None:
+    before = (old or {"metadata": {}})["metadata"].get("annotations") or {}
+    stored = {key: before[key] for key in _OF_POLICIES if key in before}
     sent = obj["metadata"].get("annotations") or {}
-    if sent.get(OWNED) == stored:
+    if {key: sent[key] for key in _OF_POLICIES if key in sent} == stored:
         return
-    kept = {key: text for key, text in sent.items() if key != OWNED}
-    obj["metadata"]["annotations"] = kept if stored is None else {**kept, OWNED: stored}
+    kept = {key: text for key, text in sent.items() if key not in _OF_POLICIES}
+    obj["metadata"]["annotations"] = {**kept, **stored}

@@ -1,6 +1,7 @@
 """Which taints of a cluster policies set, as recorded in an annotation.
 
-The controller writes the annotation together with the taints; admission reads it (taints.py).
+The controller writes the annotation together with the taints; admission reads it (taints.py). What
+policies remember besides is policy_states.py.
 """
 
 from collections.abc import Iterable

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from sully.api.core.checks import dns_subdomain, label_key, unchanged
+from sully.api.core.checks import IMMUTABLE, dns_subdomain, label_key
 from sully.api.core.columns import plain, since
 from sully.api.core.namespaces import unsupported_label
 from sully.machinery.fields import FieldError, Path
@@ -39,6 +39,16 @@ _FIXED = (
     ("reportingComponent", "reportingController"),
     ("reportingInstance", "reportingInstance"),
 )
+_REFERENCES = ("involvedObject", "related")
+_REFERENCE_FIELDS = {
+    "Kind": "kind",
+    "Namespace": "namespace",
+    "Name": "name",
+    "UID": "uid",
+    "APIVersion": "apiVersion",
+    "ResourceVersion": "resourceVersion",
+    "FieldPath": "fieldPath",
+}
 
 
 class EventStrategy(Strategy):
@@ -103,7 +113,14 @@ class StrictEventStrategy(EventStrategy):
         if obj.get("series") != old.get("series"):
             yield from _series(obj)
         for field, name in _FIXED:
-            yield from unchanged(obj.get(field), old.get(field), Path(name))
+            if (new := obj.get(field) or None) != (old.get(field) or None):
+                shown = _reference(new) if new and field in _REFERENCES else obj.get(field)
+                yield Path(name).invalid(shown, IMMUTABLE)
+
+
+def _reference(reference: Obj) -> Obj:
+    """Return a reference under the names of Go's fields, which is how error texts quote it."""
+    return {shown: reference.get(name, "") for shown, name in _REFERENCE_FIELDS.items()}
 
 
 def _plain_namespace(obj: Obj, namespace: str) -> Iterator[FieldError]:

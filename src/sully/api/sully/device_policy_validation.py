@@ -72,18 +72,28 @@ def validate_policy(spec: Obj, at: Path, ctx: WriteContext) -> Errors:
     yield from _steps(spec.get("steps") or [], at.child("steps"))
     for name in ("holdFor", "clearAfter"):
         yield from validate_duration(spec.get(name, ""), at.child(name))
-    if (flaps := spec.get("flaps")) is not None:
-        yield from between(flaps["count"], 2, FLAPS_MAX, at.child("flaps", "count"))
-        within = at.child("flaps", "within")
-        yield from validate_duration(flaps["within"], within, required=True)
+    yield from validate_flaps(spec.get("flaps"), at.child("flaps"))
     yield from validate_proof(spec.get("proof"), at.child("proof"))
     yield from _limits(spec.get("limits") or [], at.child("limits"))
     if (storm := spec.get("storm")) is not None:
-        yield from _amount(storm["devices"], at.child("storm", "devices"))
+        yield from validate_amount(storm["devices"], at.child("storm", "devices"))
         if is_zero(storm["devices"]):
             yield at.child("storm", "devices").invalid(storm["devices"], "must be greater than 0")
         within = at.child("storm", "within")
         yield from validate_duration(storm["within"], within, required=True)
+
+
+def validate_flaps(flaps: Obj | None, at: Path) -> Errors:
+    """Check when a device or a cluster counts as flapping."""
+    if flaps is not None:
+        yield from between(flaps["count"], 2, FLAPS_MAX, at.child("count"))
+        yield from validate_duration(flaps["within"], at.child("within"), required=True)
+
+
+def validate_amount(value: int | str, at: Path) -> Errors:
+    """Check a count, or a percentage of at most everything."""
+    yield from count_or_percent(value, at)
+    yield from at_most_all(value, at)
 
 
 def validate_selector(selector: Obj, at: Path, ctx: WriteContext) -> Errors:
@@ -215,7 +225,7 @@ def _limits(limits: list[Obj], at: Path) -> Errors:
     for position, limit in enumerate(limits[:LIMITS_MAX]):
         where = at.index(position)
         yield from one_of(limit["scope"], SCOPES, where.child("scope"), required=True)
-        yield from _amount(limit["maxUnavailable"], where.child("maxUnavailable"))
+        yield from validate_amount(limit["maxUnavailable"], where.child("maxUnavailable"))
         for name, scope in (("deviceClassName", "Class"), ("attribute", "Attribute")):
             yield from _only_with(limit, name, scope, where)
 
@@ -231,11 +241,6 @@ def _only_with(limit: Obj, name: str, scope: str, at: Path) -> Errors:
         yield from _attribute(given, where)
     else:
         yield from validate_subdomain(given, where)
-
-
-def _amount(value: int | str, at: Path) -> Errors:
-    yield from count_or_percent(value, at)
-    yield from at_most_all(value, at)
 
 
 def _attribute(name: str, at: Path) -> Errors:

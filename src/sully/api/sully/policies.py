@@ -14,6 +14,7 @@ from sully.api.core.checks import between, formatted, label_key, label_selector,
 from sully.api.resource.validation.conditions import validate_conditions
 from sully.api.sully import SULLY
 from sully.api.sully.columns import table
+from sully.api.sully.device_policy_validation import validate_amount, validate_flaps
 from sully.api.sully.types import GROUP, POLICY_KIND, VERSION, ClusterTaintPolicyStatus
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.names import label_value_problems
@@ -74,6 +75,9 @@ def validate_policy(spec: Obj, at: Path) -> Errors:
         yield where.too_many(len(rules), RULES_MAX)
     for position, rule in enumerate(rules[:RULES_MAX]):
         yield from _rule(rule, where.index(position))
+    yield from validate_flaps(spec.get("flaps"), at.child("flaps"))
+    if (most := spec.get("maxUnavailable")) is not None:
+        yield from validate_amount(most, at.child("maxUnavailable"))
 
 
 def _rule(rule: Obj, at: Path) -> Errors:
@@ -83,6 +87,11 @@ def _rule(rule: Obj, at: Path) -> Errors:
     else:
         yield where.child("type").required()
     yield from one_of(condition["status"], _STATUSES, where.child("status"), required=True)
+    for position, status in enumerate(condition.get("orStatuses") or ()):
+        at_status = where.child("orStatuses").index(position)
+        yield from one_of(status, _STATUSES, at_status, required=True)
+        if status == condition["status"]:
+            yield at_status.duplicate(status)
     for delay in ("setAfterSeconds", "clearAfterSeconds"):
         yield from between(rule.get(delay, 0), 0, LONGEST_DELAY, at.child(delay))
     yield from _taint(rule["taint"], at.child("taint"))

@@ -71,11 +71,14 @@ def namespace_option(help_: str) -> Decorator:
     )
 
 
-def choice_option(*names: str, choices: Sequence[str], help_: str, **overrides: Any) -> Decorator:
+def choice_option(
+    *names: str, choices: Sequence[str], help_: str, case_sensitive: bool = True, **overrides: Any
+) -> Decorator:
     """Return a flag with one of several values; the first is the default."""
     settings = {"default": choices[0], "show_default": True, **overrides}
     listed = f"{help_} One of: {', '.join(choices)}."
-    return click.option(*names, type=Choice(choices), help=listed, **settings)
+    type_ = Choice(choices, case_sensitive=case_sensitive)
+    return click.option(*names, type=type_, help=listed, **settings)
 
 
 def output_option(outputs: Sequence[str]) -> Decorator:

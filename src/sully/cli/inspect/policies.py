@@ -127,7 +127,8 @@ async def _resume(session: Session) -> int:
 
 async def _decide(session: Session) -> int:
     """Approve taints, or clear them, by annotations of rules."""
-    from sully.domain.devicepolicies.rules import APPROVED, CLEARED_AT, decode_state, policy_name
+    from sully.api.resource.annotations import CLEARED_AT
+    from sully.domain.devicepolicies.rules import APPROVED, decode_state, policy_name
     from sully.machinery.timestamps import format_micro_time
     from sully.views.kinds import RULES
     from sully.views.snapshot.loading import list_all

@@ -14,7 +14,7 @@ from sully.cli.inspect.eviction_printer import document as eviction_document
 from sully.cli.inspect.eviction_printer import loop_document, loop_text
 from sully.cli.inspect.rules_printer import document as source_document
 from sully.domain.maintenance.settings import end_of
-from sully.domain.maintenance.steps import FAILED
+from sully.domain.maintenance.steps import FAILED, is_blocked
 from sully.views.devices.device_views import DeviceView
 from sully.views.evictions import EvictionProgress
 from sully.views.status import NO_CLASS, DeviceTally, Status
@@ -128,6 +128,9 @@ def _maintenance(maintenance: DeviceMaintenance, now: datetime) -> Cell | str:
     failed = status.phases.get(FAILED, 0)
     if failed:
         facts.append(f"{failed} failed")
+    blocked = sum(map(is_blocked, status.units))
+    if blocked:
+        facts.append(f"{blocked} blocked")
     text = f"{maintenance.metadata.name}: {', '.join(facts)}"
     return Cell(text, "red" if failed else "yellow" if status.units else "")
 

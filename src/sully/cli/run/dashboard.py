@@ -23,14 +23,14 @@ _HELP = """\
 Show devices, taints, evictions and placements of a cluster in a web browser.
 
 The dashboard is served on this machine only, and uses the cluster of the kubeconfig with its
-credentials, or with a token that is pasted. The link that is printed opens one session; whoever has
-it can do in the browser what you can do. 'sully up' serves the dashboard as well.
+credentials, or with a bearer token that you paste. The link that is printed opens one session;
+anyone with the link can act as you until the session ends. 'sully up' serves the dashboard as well.
 """
 _EXAMPLES = """\
 # Open the dashboard of the cluster of the current context
 sully dashboard
 
-# Print the link only, on a fixed port
+# Open no browser, on a fixed port
 sully dashboard --no-browser --port 8080
 """
 
@@ -82,17 +82,18 @@ async def _run(session: Session, listening: socket.socket) -> int:
         serving(app, listening),
     ):
         link = app.link(f"http://{_HOST}:{port}")
-        announce(
-            f"API server:  {session.server}\ndashboard:   {link}",
-            "dashboard ready",
-            server=session.server,
-            url=link,
-        )
+        announce_link(session.server, link, opens_browser=not options.no_browser)
         if not options.no_browser:
             await asyncio.to_thread(_open_browser, link)
         await stopped.wait()
         app.stopping.set()
     return 0
+
+
+def announce_link(server: str, link: str, *, opens_browser: bool) -> None:
+    """Print the link; a JSON log has it only if there is no other way to get it."""
+    fields = {"server": server} if opens_browser else {"server": server, "url": link}
+    announce(f"API server:  {server}\ndashboard:   {link}", "dashboard ready", **fields)
 
 
 def load_routes() -> "Routes":
@@ -106,4 +107,4 @@ def _open_browser(link: str) -> None:
     import webbrowser
 
     if not webbrowser.open(link):
-        announce("no browser could be opened; open the link yourself", "no browser")
+        announce("no browser could be opened; open the link yourself", "no browser", url=link)

@@ -8,7 +8,7 @@ paused or cancelled the maintenance, prevents what would have followed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -24,6 +24,7 @@ from sully.client.objects import key_of
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Transport
 from sully.controllers.conditions import encode_condition, preconditions
+from sully.controllers.devicemaintenances.admission import MaintenanceAdmission
 from sully.controllers.devicemaintenances.drains import Drains
 from sully.controllers.devicemaintenances.jobs import RETRY, MaintenanceJobs
 from sully.controllers.devicemaintenances.rules import MaintenanceRules
@@ -37,7 +38,14 @@ from sully.domain.maintenance.decisions import Decision, decide
 from sully.domain.maintenance.rules import approvals, maintenance_name, wanted_rules
 from sully.domain.maintenance.settings import MaintenanceSettings, settings_of
 from sully.domain.maintenance.status import findings, is_same, status_fields
-from sully.domain.maintenance.steps import DRAINING, PROVING, WORKING, Unit, UnitSeen
+from sully.domain.maintenance.steps import (
+    CLOSED,
+    DRAINING,
+    PROVING,
+    WORKING,
+    Unit,
+    UnitSeen,
+)
 from sully.domain.placement.results.conditions import merge_conditions
 from sully.machinery.errors import ApiError, NotFound
 from sully.runtime.clock import Clock
@@ -84,6 +92,8 @@ class DeviceMaintenanceController:
         recorder: EventRecorder,
         clock: Clock,
         jobs: ProofJobs | None = None,
+        caches: Sequence[Informer[Any]] = (),
+        max_staleness: float | None = None,
     ) -> None:
         self._maintenances = maintenances
         self._rules = rules
@@ -99,6 +109,9 @@ class DeviceMaintenanceController:
         self._clock = clock
         self._tracked: dict[Key, _Tracked] = {}
         self._affected: Channel[Key] = Channel()
+        self._admission = MaintenanceAdmission(
+            maintenances, caches, max_staleness, self._affected.send
+        )
         inventory.on_change(self._inventory_changed)
         nodes.on_change(self._node_changed)
         usage.on_change(self._usage_changed)
@@ -139,6 +152,7 @@ class DeviceMaintenanceController:
         if maintenance is None or maintenance.metadata.deletion_timestamp is not None:
             # Its rules are deleted by garbage collection.
             self._tracked.pop(key, None)
+            self._admission.forget(key)
             return DONE
         now, tracked = self._clock.now(), self._track(key, maintenance)
         if tracked.decide_due is not None and now < tracked.decide_due:
@@ -155,12 +169,14 @@ class DeviceMaintenanceController:
         self._announce(maintenance, decision)
         rules = self._rules.by_index(BY_MAINTENANCE, key.name)
         wanted = wanted_rules(maintenance, decision.units, paused=settings.paused)
-        await self._writer.write(wanted, rules)
-        if settings.paused:
+        if settings.frozen:
+            await self._writer.write(wanted, rules)
             return _later(now, decision.look_at)
-        tracked.job_problems = await self._jobs.run(
-            maintenance, settings, decision.units, tracked.devices, now
-        )
+        # Jobs work only on closed devices: they are deleted before the rules, and created after.
+        jobs = self._jobs.plan(maintenance, settings, decision.units, tracked.devices, now)
+        await self._jobs.delete_others(jobs)
+        await self._writer.write(wanted, rules)
+        tracked.job_problems = await self._jobs.start(jobs)
         works = any(unit.phase in (WORKING, PROVING) for unit in decision.units)
         retry = now + RETRY if works else None
         return _later(now, decision.look_at, retry, await self._drain(tracked, decision, settings))
@@ -194,15 +210,18 @@ class DeviceMaintenanceController:
         """Return what is observed of all selected units, and of those that are closed."""
         units = tracked.devices.units()
         seen = {name: UnitSeen(devices=devices) for name, devices in units.items()}
+        key = key_of(tracked.maintenance)
         rules = self._rules.by_index(BY_MAINTENANCE, tracked.maintenance.metadata.name)
         for unit in tracked.maintenance.status.units:
             users = self._pods.users(unit.devices, settings)
+            # Work begins on a closed device without a drain, if it is idle.
+            knows_users = unit.phase != CLOSED or self._admission.is_fresh(key)
             not_ready = tracked.devices.not_ready(unit.devices)
             seen[unit.name] = UnitSeen(
                 devices=units.get(unit.name, unit.devices),
                 ready=not not_ready,
                 not_ready=not_ready,
-                idle=not users,
+                idle=knows_users and not users,
                 obstacle=obstacle(users, settings),
                 drain=tracked.drains.report(unit.name),
                 approvals=approvals(rules, unit),
@@ -246,6 +265,8 @@ class DeviceMaintenanceController:
         """Evict the pods that are due; return when to look again."""
         now = self._clock.now()
         units: list[Unit] = [unit for unit in decision.units if unit.phase == DRAINING]
+        if units and not self._admission.is_fresh(key_of(tracked.maintenance)):
+            return now + RETRY
         step = tracked.drains.step(units, settings, now)
         if step.evictions:
             await self._evict(tracked, decision, step.evictions)
@@ -256,14 +277,17 @@ class DeviceMaintenanceController:
     ) -> None:
         now = self._clock.now()
         # First: a controller that is killed must not be followed by one that is too fast, and
-        # nobody is evicted any more if somebody paused or cancelled the maintenance.
+        # no pod is evicted any more if somebody paused or cancelled the maintenance.
         try:
             saved = replace(decision, units=tracked.drains.saved(decision.units, now))
             await self._store(tracked, saved, now)
         except (ApiError, OSError):
             tracked.drains.postponed(evictions, now)
             raise
-        for unit, pod in evictions:
+        for number, (unit, pod) in enumerate(evictions):
+            if not self._admission.allows(tracked.maintenance):
+                tracked.drains.postponed(evictions[number:], self._clock.now())
+                return
             answer = await evict_for_drain(self._transport, pod)
             tracked.drains.answered(unit, answer, self._clock.now())
             if isinstance(answer, PodEvicted):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -19,6 +20,18 @@ from sully.views.maintenance.devices import MaintenanceDevices
 RETRY: Final = timedelta(seconds=30)
 """When to look again at Jobs that run or cannot be created; events are usually faster."""
 _NO_JOBS: Final = "the server has no Jobs"
+
+
+@dataclass(slots=True)
+class JobsPlan:
+    """Which Jobs a maintenance has now."""
+
+    owner: ProofOwner
+    wanted: list[ProofRequest] = field(default_factory=list)
+    kept: set[Key] = field(default_factory=set)
+    """Those that have ended, and that people may look at."""
+    problems: dict[str, str] = field(default_factory=dict)
+    """Why Jobs cannot be created, by device."""
 
 
 class MaintenanceJobs:
@@ -45,20 +58,19 @@ class MaintenanceJobs:
         found = await self._jobs.outcomes(_owner(maintenance), job.namespace, runs)
         return _summary(unit, found)
 
-    async def run(
+    def plan(
         self,
         maintenance: DeviceMaintenance,
         settings: MaintenanceSettings,
         units: Iterable[Unit],
         devices: MaintenanceDevices,
         now: datetime,
-    ) -> dict[str, str]:
-        """Create and delete Jobs; return why some cannot be created, by device."""
+    ) -> JobsPlan:
+        """Return which Jobs units have now; those of other units are to be deleted."""
+        plan = JobsPlan(_owner(maintenance))
         if self._jobs is None:
-            return {}
-        owner, problems = _owner(maintenance), dict[str, str]()
+            return plan
         wanted: list[ProofRequest] = []
-        kept: set[Key] = set()
         for unit in units:
             job = jobs_of(settings, unit)
             if job is None:
@@ -66,25 +78,36 @@ class MaintenanceJobs:
             again = retry_time(settings, unit)
             if unit.phase == FAILED or (again is not None and again > now):
                 # So that people can read its logs.
-                kept |= _names(owner, unit, job)
+                plan.kept |= _names(plan.owner, unit, job)
                 continue
             for device in unit.devices:
                 try:
                     expression = devices.exact_expression(device)
                 except NotSelectableError as error:
-                    problems[device] = str(error)
+                    plan.problems[device] = str(error)
                     continue
                 wanted.append(
                     ProofRequest(
-                        owner=owner,
+                        owner=plan.owner,
                         settings=job,
                         device=device,
                         expression=expression,
                         run=job_run(unit),
                     )
                 )
-        chosen = self._within_parallelism(wanted)
-        return problems | await self._jobs.sync(owner, chosen, kept)
+        plan.wanted = self._within_parallelism(wanted)
+        return plan
+
+    async def delete_others(self, plan: JobsPlan) -> None:
+        """Delete the Jobs that are not planned any more."""
+        if self._jobs is not None:
+            await self._jobs.delete_others(plan.owner, plan.wanted, plan.kept)
+
+    async def start(self, plan: JobsPlan) -> dict[str, str]:
+        """Create the planned Jobs; return why some cannot be created, by device."""
+        if self._jobs is None:
+            return {}
+        return plan.problems | await self._jobs.start(plan.wanted)
 
     def _within_parallelism(self, wanted: list[ProofRequest]) -> list[ProofRequest]:
         """Return the requests whose Jobs may run now: first those that exist."""

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
+from sully.api.resource.annotations import CLEARED_AT
 from sully.api.resource.types import DeviceTaintRule
 from sully.api.sully.types import DeviceTaintPolicy
 from sully.client.events import EventRecorder, reference
@@ -30,7 +31,6 @@ from sully.controllers.proofjobs import ProofJobs, owner_key
 from sully.controllers.sources import Channel, same_key
 from sully.domain.devicepolicies.decisions import Decision, PolicyContext, decide, transition
 from sully.domain.devicepolicies.rules import (
-    CLEARED_AT,
     RESUMED_AT,
     decode_state,
     is_approved,

@@ -96,18 +96,22 @@ def _exposures(
     manager: Manager, inventory: Inventory, options: EvictionOptions, clock: Clock
 ) -> tuple[Exposures, tuple[Informer[Any], ...]]:
     """Return the pods on tainted devices, and the caches that they are read from."""
-    pods, claims = manager.informer(PODS), manager.informer(CLAIMS)
     usage = Usage(
-        pods=pods,
-        claims=claims,
+        pods=manager.informer(PODS),
+        claims=manager.informer(CLAIMS),
         extended_resources=options.compat.evicts_extended_resources,
         pod_groups=options.pod_groups,
     )
     exposures = Exposures(
         inventory, usage, clock=clock, policy=options.policy, pauses=options.pauses
     )
+    return exposures, eviction_caches(manager, inventory)
+
+
+def eviction_caches(manager: Manager, inventory: Inventory) -> tuple[Informer[Any], ...]:
+    """Return the caches that have to be fresh before a pod is evicted."""
     sources = (cache for cache in inventory.sources if isinstance(cache, Informer))
-    return exposures, (pods, claims, *sources)
+    return (manager.informer(PODS), manager.informer(CLAIMS), *sources)
 
 
 def _describer(exposures: Exposures, caches: tuple[Informer[Any], ...]) -> Describer:

@@ -13,7 +13,7 @@ export function ActButtons({ devices, rights }) {
   const [action, set] = useState("");
   return html`
     ${rights.taint && html`<button type="button" onClick=${() => set("cordon")}>Cordon</button>`}
-    ${rights.taint && rights.evict && html`<button type="button" onClick=${() => set("drain")}>Drain</button>`}
+    ${rights.taint && rights.change && rights.evict && html`<button type="button" onClick=${() => set("drain")}>Drain</button>`}
     ${rights.taint && html`<button type="button" onClick=${() => set("taint")}>Taint</button>`}
     ${action && html`<${ActDialog} action=${action} request=${{ devices }} rights=${rights} what=${number(devices.length, "device")} onClose=${() => set("")} />`}`;
 }
@@ -177,7 +177,7 @@ export function Progress({ first, rights }) {
   };
   const running = operation.state === "running";
   const undone = operation.state === "undone";
-  const pausable = operation.action === "drain" ? rights.evict : rights.change && operation.pods > 0;
+  const pausable = rights.change && (operation.action === "drain" ? rights.evict : operation.pods > 0);
   return html`<div class="progress">
     <p role="status"><strong>${operation.state}</strong></p>
     ${evictions.map((x) => html`<p>${x.rule}: ${x.evicted ?? 0} evicted, ${x.pending ?? 0} pending${x.terminating ? `, ${x.terminating} terminating` : ""} (${x.state})

@@ -3,20 +3,23 @@
 A rule sets its taint once the condition has had the status long enough, and clears it once the
 condition has had another status long enough; in between the taint does not change. Which taints are
 a policy's own must be remembered by the writer: one that another user set is never taken away. The
-hub's own health taints are in health.py.
+hub's own health taints are in health.py, a single rule in policy_rules.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
 
 import msgspec
+from msgspec.structs import replace
 
-from sully.api.cluster.policy_taints import TaintId
+from sully.api.cluster.policy_states import RuleState, StateKey
+from sully.api.cluster.policy_taints import TaintId, write_taint_ids
 from sully.api.cluster.types import ManagedCluster, Taint
 from sully.api.sully.types import ClusterTaintPolicy, ClusterTaintPolicyRule
-from sully.domain.clusters.health import condition
+from sully.domain.clusters.policy_rules import judge_rule
+from sully.domain.devicepolicies.settings import flap_settings
 from sully.domain.placement.predicates import select_labels
 from sully.domain.placement.results.status import MisconfiguredError
 
@@ -32,6 +35,11 @@ class PolicyVerdict(msgspec.Struct, frozen=True):
     taints: tuple[Taint, ...]
     owned: frozenset[TaintId]
     look_at: datetime | None = None
+    states: tuple[RuleState, ...] = ()
+
+
+Refusal = Callable[[ClusterTaintPolicy], str]
+"""Returns which limit keeps a policy from tainting another cluster; empty if none does."""
 
 
 def policy_taints(
@@ -39,52 +47,75 @@ def policy_taints(
     policies: Iterable[ClusterTaintPolicy],
     owned: frozenset[TaintId],
     now: datetime,
+    *,
+    states: Iterable[RuleState] = (),
+    refusal: Refusal = lambda _: "",
 ) -> PolicyVerdict:
     """Bring the taints of a cluster in line with all policies that are for it."""
     present = {taint_id(taint) for taint in cluster.spec.taints}
     ours = owned & present
     wanted: dict[TaintId, None] = {}
     looks: list[datetime] = []
-    for rule in _rules(cluster, policies):
-        at = rule.taint.key, rule.taint.value, rule.taint.effect
-        is_set, look_at = judge_rule(rule, cluster, now, present=at in ours)
+    remembered = {state.key(): state for state in states}
+    kept_states: dict[StateKey, RuleState] = {}
+    for policy, rule in _rules(cluster, policies):
+        at = _id(rule)
+        old = _state(policy, rule, remembered)
+        flaps = flap_settings(policy.spec.flaps)
+        verdict = judge_rule(rule, cluster, now, present=at in ours, state=old, flaps=flaps)
+        is_set, state = verdict.is_set, verdict.state
+        if is_set and at not in present and not _taints(policy, {*ours, *wanted}):
+            state = replace(state, held_back=refusal(policy))
+            is_set = not state.held_back
         if is_set:
             wanted[at] = None
-        if look_at is not None:
-            looks.append(look_at)
+        if verdict.look_at is not None:
+            looks.append(verdict.look_at)
+        kept_states[state.key()] = state
     kept = [
         one for one in cluster.spec.taints if taint_id(one) not in ours or taint_id(one) in wanted
     ]
     added = [at for at in wanted if at not in present]
     new = (Taint(key=key, value=value, effect=effect) for key, value, effect in added)
     return PolicyVerdict(
-        (*kept, *new), frozenset((*ours.intersection(wanted), *added)), min(looks, default=None)
+        (*kept, *new),
+        frozenset((*ours.intersection(wanted), *added)),
+        min(looks, default=None),
+        tuple(kept_states[key] for key in sorted(kept_states) if not kept_states[key].is_empty()),
     )
 
 
-def judge_rule(
-    rule: ClusterTaintPolicyRule, cluster: ManagedCluster, now: datetime, *, present: bool
-) -> tuple[bool, datetime | None]:
-    """Report whether the taint of a rule should be there, and when that may change by itself."""
-    current = condition(cluster, rule.condition.type)
-    status = current.status if current is not None else "Unknown"
-    since = (current.last_transition_time if current is not None else None) or _born(cluster, now)
-    holds = status == rule.condition.status
-    if holds == present:
-        return present, None
-    seconds = rule.set_after_seconds if holds else rule.clear_after_seconds
-    turn = since + timedelta(seconds=seconds)
-    return (holds, None) if now >= turn else (present, turn)
+def _id(rule: ClusterTaintPolicyRule) -> TaintId:
+    return rule.taint.key, rule.taint.value, rule.taint.effect
 
 
-def _born(cluster: ManagedCluster, now: datetime) -> datetime:
-    """Return since when a condition without a time may have been as it is."""
-    return cluster.metadata.creation_timestamp or now
+def policy_ids(policy: ClusterTaintPolicy) -> set[TaintId]:
+    """Return the taints that a policy sets."""
+    return set(map(_id, policy.spec.rules))
+
+
+def _taints(policy: ClusterTaintPolicy, ids: Iterable[TaintId]) -> bool:
+    """Report whether a cluster with these taints counts as tainted by a policy."""
+    return not policy_ids(policy).isdisjoint(ids)
+
+
+def _state(
+    policy: ClusterTaintPolicy,
+    rule: ClusterTaintPolicyRule,
+    remembered: dict[StateKey, RuleState],
+) -> RuleState:
+    """Return what a rule remembers about a cluster."""
+    new = RuleState(
+        policy=policy.metadata.name,
+        condition=f"{rule.condition.type}={rule.condition.status}",
+        taint=write_taint_ids((_id(rule),)),
+    )
+    return remembered.get(new.key(), new)
 
 
 def _rules(
     cluster: ManagedCluster, policies: Iterable[ClusterTaintPolicy]
-) -> Iterator[ClusterTaintPolicyRule]:
+) -> Iterator[tuple[ClusterTaintPolicy, ClusterTaintPolicyRule]]:
     """Yield the rules that are for a cluster, those of the first policy by name first."""
     for policy in sorted(policies, key=lambda one: one.metadata.name):
         selector = policy.spec.cluster_selector
@@ -92,7 +123,7 @@ def _rules(
             continue
         try:
             if select_labels(selector).matches(cluster.metadata.labels):
-                yield from policy.spec.rules
+                yield from ((policy, rule) for rule in policy.spec.rules)
         except MisconfiguredError:
             # A selector that cannot be read selects nothing; its policy's status shows it.
             continue

@@ -5,17 +5,67 @@ Desired taints are policies.py; which taints policies own is api/cluster/policy_
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 
+from sully.api.cluster.policy_states import STATES, RuleState, read_states
 from sully.api.cluster.policy_taints import OWNED, read_taint_ids
 from sully.api.cluster.types import ManagedCluster
+from sully.api.resource.annotations import CLEARED_AT
 from sully.api.sully.types import ClusterTaintPolicy
+from sully.domain.clusters.policies import policy_ids
+from sully.domain.devicepolicies.status import HELD
 from sully.domain.placement.predicates import select_labels
 from sully.domain.placement.results.conditions import Finding
 from sully.domain.placement.results.status import MisconfiguredError
 from sully.machinery.labels import Selector
+from sully.machinery.meta import find_condition
 
 APPLIED = "sully.dev/Applied"
+FLAPPING = "sully.dev/Flapping"
+
+
+def policy_findings(
+    policy: ClusterTaintPolicy, clusters: Collection[ManagedCluster]
+) -> list[Finding]:
+    """Return the conditions of a policy; those about limits and flaps only if it has them."""
+    findings = [policy_finding(policy, clusters)]
+    states = list(_states(policy, clusters))
+    if policy.spec.max_unavailable is not None or _has(policy, HELD):
+        findings.append(_held(states))
+    if policy.spec.flaps is not None or _has(policy, FLAPPING):
+        findings.append(_flapping(states))
+    return findings
+
+
+def _has(policy: ClusterTaintPolicy, type_: str) -> bool:
+    return find_condition(policy.status.conditions, type_) is not None
+
+
+def _states(
+    policy: ClusterTaintPolicy, clusters: Iterable[ManagedCluster]
+) -> Iterator[tuple[str, RuleState]]:
+    """Yield what the rules of a policy remember about clusters, with their names."""
+    for cluster in sorted(clusters, key=lambda one: one.metadata.name):
+        for state in read_states(cluster.metadata.annotations.get(STATES, "")):
+            if state.policy == policy.metadata.name:
+                yield cluster.metadata.name, state
+
+
+def _held(states: Iterable[tuple[str, RuleState]]) -> Finding:
+    held = {name: state.held_back for name, state in states if state.held_back}
+    if not held:
+        return Finding(HELD, "False", "WithinLimits", "")
+    text = f"{len(held)} clusters wait, for instance {min(held)}: {held[min(held)]}."
+    return Finding(HELD, "True", "LimitReached", text)
+
+
+def _flapping(states: Iterable[tuple[str, RuleState]]) -> Finding:
+    flapping = {name for name, state in states if state.flapping}
+    if not flapping:
+        return Finding(FLAPPING, "False", "NoneFlapping", "")
+    text = f"{len(flapping)} clusters keep their taint, for instance {min(flapping)}"
+    why = f"needs the annotation {CLEARED_AT} with the current time once it is healthy"
+    return Finding(FLAPPING, "True", "ClustersFlapping", f"{text}: {why}.")
 
 
 def policy_finding(policy: ClusterTaintPolicy, clusters: Iterable[ManagedCluster]) -> Finding:
@@ -37,7 +87,7 @@ def policy_finding(policy: ClusterTaintPolicy, clusters: Iterable[ManagedCluster
 def _count(
     policy: ClusterTaintPolicy, selector: Selector, clusters: Iterable[ManagedCluster]
 ) -> tuple[int, int]:
-    ids = {(rule.taint.key, rule.taint.value, rule.taint.effect) for rule in policy.spec.rules}
+    ids = policy_ids(policy)
     selected = tainted = 0
     for cluster in clusters:
         if selector.matches(cluster.metadata.labels):

@@ -56,7 +56,7 @@ PHASES: Final = (
     UNKNOWN,
     HEALTHY,
 )
-STORM: Final = "a storm of faults: run 'sully policies resume' when it is understood"
+STORM: Final = "a storm of faults: find the cause, then run 'sully policies resume NAME'"
 NOT_SEEN: Final = Observation(known=False)
 
 

@@ -36,8 +36,14 @@ class Budget:
     """The devices that a policy makes unavailable, counted by limit."""
 
     def __init__(
-        self, limits: tuple[Limit, ...], groups: Groups, unavailable: Iterable[str]
+        self,
+        limits: tuple[Limit, ...],
+        groups: Groups,
+        unavailable: Iterable[str],
+        *,
+        noun: str = "devices",
     ) -> None:
+        self._noun = noun
         self._limits = limits
         self._groups = groups
         self._used = Counter(group for device in unavailable for group in self._of(device))
@@ -48,7 +54,8 @@ class Budget:
             limit = self._limits[group.limit]
             most = scaled(limit.max_unavailable, self._groups.sizes.get(group, 0), up=True)
             if self._used[group] >= most:
-                return f"{self._used[group]} of {most} devices of {_text(limit, group)} unavailable"
+                count = f"{self._used[group]} of {most} {self._noun}"
+                return f"{count} of {_text(limit, group)} unavailable"
         self._used.update(self._of(device))
         return ""
 

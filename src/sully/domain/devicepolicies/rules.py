@@ -28,7 +28,6 @@ POLICY: Final = "sully.dev/policy"
 """The label of rules with the name of their policy, or its digest if that is too long."""
 STATE: Final = "sully.dev/policy-state"
 APPROVED: Final = "sully.dev/approved"
-CLEARED_AT: Final = "sully.dev/cleared-at"
 RESUMED_AT: Final = "sully.dev/resumed-at"
 _LABEL_MAX: Final = 63
 _NAME_MAX: Final = 200

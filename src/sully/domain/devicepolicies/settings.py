@@ -13,7 +13,9 @@ import msgspec
 
 from sully.api.sully.durations import duration
 from sully.api.sully.types import (
+    ClusterTaintPolicyFlaps,
     DeviceTaintPolicy,
+    DeviceTaintPolicyFlaps,
     DeviceTaintPolicyLimit,
     DeviceTaintPolicyStep,
 )
@@ -78,19 +80,24 @@ class PolicySettings(msgspec.Struct, frozen=True, kw_only=True):
 def settings_of(policy: DeviceTaintPolicy) -> PolicySettings:
     """Return the settings of a policy."""
     spec = policy.spec
-    flaps, storm, proof = spec.flaps, spec.storm, spec.proof
+    storm, proof = spec.storm, spec.proof
     return PolicySettings(
         # An unknown mode may come from a newer version: reporting is the safe one.
         mode=spec.mode if spec.mode in (REQUIRE_APPROVAL, ENFORCE) else DRY_RUN,
         steps=tuple(map(_step, spec.steps)),
         hold_for=duration(spec.hold_for),
         clear_after=duration(spec.clear_after),
-        flaps=Flaps(max(2, flaps.count), duration(flaps.within)) if flaps is not None else None,
+        flaps=flap_settings(spec.flaps),
         needs_proof=proof is not None and proof.type != "None",
         proof_job=proof_settings(proof),
         limits=tuple(map(_limit, spec.limits)),
         storm=StormLimit(storm.devices, duration(storm.within)) if storm is not None else None,
     )
+
+
+def flap_settings(flaps: DeviceTaintPolicyFlaps | ClusterTaintPolicyFlaps | None) -> Flaps | None:
+    """Return when something is flapping; None if nothing ever is."""
+    return Flaps(max(2, flaps.count), duration(flaps.within)) if flaps is not None else None
 
 
 def severity_of(name: str) -> int:

@@ -17,13 +17,13 @@ import msgspec
 from msgspec.structs import replace
 
 from sully.api.sully.types import DeviceTaintPolicyDevice as DeviceState
+from sully.domain.devicepolicies.flaps import count_faults, is_declared_healthy
 from sully.domain.devicepolicies.settings import CRITICAL, MAJOR, MINOR, PolicySettings
 from sully.domain.proofs.outcomes import ProofOutcome
 from sully.machinery.timestamps import format_micro_time
 
 __all__ = ["DeviceState", "Fault", "Notice", "Observation", "observe"]
 
-FAULT_TIMES_MAX: Final = 32
 _LEVELS: Final = {MINOR: "since", MAJOR: "major_since", CRITICAL: "critical_since"}
 
 
@@ -173,11 +173,9 @@ def _with_faults(
     settings: PolicySettings, state: DeviceState, times: Iterable[datetime], now: datetime
 ) -> DeviceState:
     """Keep the faults that count as flaps; a device that is flapping stays so until cleared."""
-    flaps = settings.flaps
-    if flaps is None:
-        return replace(state, fault_times=(), flapping=False)
-    recent = tuple(time for time in times if now - time < flaps.within)[-FAULT_TIMES_MAX:]
-    flapping = state.flapping or (state.since is not None and len(recent) >= flaps.count)
+    recent, flapping = count_faults(
+        settings.flaps, times, now, flapping=state.flapping, faulty=state.since is not None
+    )
     return replace(state, fault_times=recent, flapping=flapping)
 
 
@@ -263,9 +261,5 @@ def is_clear(
 
 
 def is_cleared(state: DeviceState, seen: Observation, now: datetime) -> bool:
-    """Report whether somebody declared the device healthy since it recovered.
-
-    What was declared before, or is declared for the future, does not count.
-    """
-    recovered, cleared = state.recovered_time, seen.cleared_at
-    return recovered is not None and cleared is not None and recovered <= cleared <= now
+    """Report whether somebody declared the device healthy since it recovered."""
+    return is_declared_healthy(state.recovered_time, seen.cleared_at, now)

@@ -93,7 +93,7 @@ class _Pass:
 
     def decide(self) -> Decision:
         self._give_back_what_is_over()
-        frozen = self._settings.paused and not self._settings.cancelled
+        frozen = self._settings.frozen
         if not frozen:
             self._shift_drains()
             self._advance()
@@ -121,7 +121,7 @@ class _Pass:
         cancelled = self._settings.cancelled
         if not cancelled and not self._is_over():
             return
-        text = "Given back: the maintenance was cancelled" if cancelled else _OUT_OF_TIME
+        text = "Returned to service: the maintenance was cancelled" if cancelled else _OUT_OF_TIME
         for name, unit in sorted(self._units.items()):
             if cancelled or unit.work_time is None:
                 del self._units[name]
@@ -214,11 +214,11 @@ class _Pass:
         return min((time for time in times if time is not None and time > self._now), default=None)
 
 
-_OUT_OF_TIME: Final = "Given back without work on it: the maintenance has ended"
+_OUT_OF_TIME: Final = "Returned to service without work on it: the maintenance has ended"
 _TEXTS: Final = {
     RUNNING: ("Devices are closed and drained", False),
     PAUSED: ("No further step begins, and no pod is evicted", False),
-    COMPLETED: ("All devices are done and given back", False),
+    COMPLETED: ("All devices are done and returned to service", False),
     ENDED: ("The window has ended before all work was done", True),
-    CANCELLED: ("All devices are given back", True),
+    CANCELLED: ("All devices are returned to service", True),
 }

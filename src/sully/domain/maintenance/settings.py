@@ -43,6 +43,11 @@ class MaintenanceSettings:
     cancelled: bool = False
 
     @property
+    def frozen(self) -> bool:
+        """Report whether no step begins: what is cancelled is given back even after a pause."""
+        return self.paused and not self.cancelled
+
+    @property
     def closes_at(self) -> datetime:
         """Return when the first devices are closed."""
         return self.start - self.close_before

@@ -197,7 +197,7 @@ class Stepper:
         return Step(_waiting(unit, self._not_ready()))
 
     def _not_ready(self) -> str:
-        return f"is given back when it is ready: {self.seen.not_ready}"
+        return f"is returned to service when it is ready: {self.seen.not_ready}"
 
     # -- the proof, and the end -------------------------------------------------------------------
 
@@ -205,14 +205,14 @@ class Stepper:
         if self.settings.proof == JOB:
             return self._begin_jobs(unit, PROVING, "proof")
         if self.settings.proof != MANUAL:
-            return Step(None, Notice("GivenBack", "Given back"))
+            return Step(None, Notice("GivenBack", "Returned to service"))
         text = "needs proof that it works: 'sully maintenance approve'"
         unit = self._enter(unit, AWAITING_PROOF, text, approval=f"proof-{unit.attempt}")
         return Step(unit, Notice("AwaitingProof", text))
 
     def _proving(self, unit: Unit) -> Step:
         if unit.approval in self.seen.approvals:
-            return Step(None, Notice("GivenBack", "Proven and given back"))
+            return Step(None, Notice("GivenBack", "Proven and returned to service"))
         return Step(_waiting(unit, unit.message))
 
     # -- Jobs -------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ class Stepper:
         if seen.succeeded or job is None or unit.approval in self.seen.approvals:
             if unit.phase == WORKING:
                 return self._begin_ready(unit)
-            return Step(None, Notice("GivenBack", "Proven and given back"))
+            return Step(None, Notice("GivenBack", "Proven and returned to service"))
         if not seen.failed:
             again = retry_time(self.settings, unit)
             if again is not None and again > self.now:
@@ -245,7 +245,10 @@ class Stepper:
     # -- failures ---------------------------------------------------------------------------------
 
     def _fail(self, unit: Unit, phase: str, message: str) -> Step:
-        text = f"{message}; it stays closed until 'sully maintenance retry' or 'cancel'"
+        # Without work on it, it is given back when the window has ended.
+        ends = unit.work_time is None and self.settings.end is not None
+        until = ", or the end of the maintenance" if ends else ""
+        text = f"{message}; it stays closed until 'sully maintenance retry' or 'cancel'{until}"
         unit = self._enter(unit, FAILED, text, approval=f"retry-{unit.attempt}")
         unit = replace(unit, failed_phase=phase, no_execute=False)
         return Step(unit, Notice("Failed", text, warning=True))
@@ -277,6 +280,12 @@ class Stepper:
 
 def _waiting(unit: Unit, message: str, until: datetime | None = None) -> Unit:
     return replace(unit, message=message, next_action_time=until)
+
+
+def is_blocked(unit: Unit) -> bool:
+    """Report whether a unit is not drained because of pods that must not be evicted."""
+    # Every other wait of a closed unit ends at a time.
+    return unit.phase == CLOSED and bool(unit.message) and unit.next_action_time is None
 
 
 def jobs_of(settings: MaintenanceSettings, unit: Unit) -> ProofSettings | None:

@@ -96,15 +96,21 @@ def _apply(live: Obj | None, applied: Obj, write: Write, *, force: bool) -> Appl
 
 def _check(applied: Obj, write: Write) -> None:
     check_depth(applied)
-    metadata = applied.get("metadata")
-    if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
-        raise BadRequest("metadata.managedFields must be nil")
+    check_unmanaged(applied)
     try:
         check(applied, write.schema)
     except TypedError as error:
         # Kubernetes answers with a plain 500, and so do we: clients know the text.
         who = described(applied, write.api_version)
         raise ApiError(f"failed to create typed patch object ({who}): {error}") from None
+
+
+def check_unmanaged(applied: Obj) -> None:
+    """Reject managed fields; a value that cannot be any is left to the check of all fields."""
+    metadata = applied.get("metadata")
+    entries = metadata.get("managedFields") if isinstance(metadata, dict) else None
+    if isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries):
+        raise BadRequest("metadata.managedFields must be nil")
 
 
 def described(obj: Obj, api_version: str) -> str:

@@ -142,6 +142,21 @@ def _plain_value(value: Any) -> Any:
     return value
 
 
+def merged_patch(original: Any, patch: Any) -> Any:
+    """Return a patch as errors quote it: without nulls where nothing is there to merge with."""
+    if isinstance(patch, dict) and isinstance(original, dict):
+        return {name: merged_patch(original.get(name), item) for name, item in patch.items()}
+    if isinstance(patch, list) and isinstance(original, list):
+        return patch
+    return _without_nulls(patch)
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_nulls(item) for name, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
 def _merge_list(
     original: list[Any], patch: list[Any], field: Field, kind: Type | None
 ) -> list[Any]:
@@ -169,7 +184,7 @@ def _holds_maps(*lists: list[Any]) -> bool:
         # Kubernetes keeps this one to itself, behind the general text.
         raise FailedPatchError("lists of lists are not supported")
     if len(kinds) > 1 and "map[string]interface {}" in kinds:
-        raise UnmergeablePatchError("list element types are not identical")
+        raise UnmergeablePatchError(f"list element types are not identical: {plain(list(lists))}")
     return "map[string]interface {}" in kinds
 
 

@@ -65,6 +65,27 @@ class _Key(str):
     __slots__ = ()
 
 
+class UnknownField(str):
+    """The path of an unknown field, and what Kubernetes names if it converts without JSON."""
+
+    __slots__ = ("converting",)
+    converting: str
+
+
+def _unknown(at: Trail, name: str) -> UnknownField:
+    found = UnknownField(written((at, name)))
+    found.converting = written((_without_keys(at), name))
+    return found
+
+
+def _without_keys(at: Trail) -> Trail:
+    if not at:
+        return at
+    outer, step = at
+    outer = _without_keys(outer)
+    return outer if type(step) is _Key else (outer, step)
+
+
 class _Embedded(str):
     """A field of a struct that Go embeds: its name for Go has the name of that struct before it."""
 
@@ -100,7 +121,7 @@ def _object(value: Any, kind: ObjectType, at: Trail, go_field: _GoField, unknown
         field = fields.get(name)
         if field is None:
             if len(unknown) < MAX_UNKNOWN:
-                unknown.append(written((at, name)))
+                unknown.append(_unknown(at, name))
             continue
         if field_value is None:
             continue
@@ -224,11 +245,13 @@ def _quantity(value: Any, *_: object) -> Any:
 
 
 def _int_or_string(value: Any, _: Scalar, at: Trail, go_field: _GoField) -> Any:
-    if type(value) is int and not -(2**31) <= value < 2**31:
-        raise _mismatch(value, Scalar("int32"), at, go_field)
-    if type(value) not in (int, str):
-        raise _mismatch(value, Scalar("int32"), at, go_field)
-    return value
+    low, high = _INT_RANGE["int32"]
+    if type(value) is str or (type(value) is int and low <= value <= high):
+        return value
+    number = Scalar("int32")
+    # Such a value is read from JSON even where the object is converted.
+    text = f"json: cannot unmarshal {_json_kind(value, number)} into Go value of type int32"
+    raise DecodeError(str(_mismatch(value, number, at, go_field)), text)
 
 
 def _raw(value: Any, *_: object) -> Any:
@@ -296,6 +319,9 @@ _REFLECTED = {bool: "bool", int: "int64", float: "float64", str: "string", list:
 
 def _unconvertible(value: Any, kind: Type, go_field: _GoField) -> str:
     """Return what Kubernetes reports of a value that it converts without JSON."""
+    low, high = _INT_RANGE["int64"]
+    if type(value) is int and not low <= value <= high:
+        value = float(value)
     source = _REFLECTED.get(type(value), "map")
     if isinstance(kind, ObjectType):
         return f"cannot restore struct from: {source}"

@@ -192,6 +192,8 @@ def decode_object(
         decoded["metadata"]["managedFields"] = managed_fields
     elif _clears_managed_fields(value):
         decoded["metadata"]["managedFields"] = [{}]
+    if patch is not None and patch.is_strategic:
+        unknown = [getattr(name, "converting", name) for name in unknown]
     warnings = _validate_strict(request, kind, repeated, unknown, patch)
     decoded.pop("kind", None)
     decoded.pop("apiVersion", None)
@@ -395,7 +397,9 @@ def check_part_kind(objects: Objects, body: Body, expected: tuple[str, tuple[str
     )
 
 
-def patched_request(objects: Objects, request: Request, patched: Obj, patch: PatchText) -> Request:
+def patched_request(
+    objects: Objects, request: Request, patched: Obj, patch: PatchText, warnings: list[str]
+) -> Request:
     """Return the request for the version that a patch gave its object; raises for other kinds."""
     target = request.target
     for name in ("apiVersion", "kind"):
@@ -405,6 +409,9 @@ def patched_request(objects: Objects, request: Request, patched: Obj, patch: Pat
             raise _undecodable((target.resource.kind, target.version), f"{NO_KIND}: {text}", patch)
     if not patched.get("apiVersion") and target.resource.hub.custom is None:
         # Without a version nothing of the object is known, not even its name.
+        unknown = sorted(patched.keys() - {"apiVersion", "kind"})
+        kind = (target.resource.kind, target.version)
+        warnings += _validate_strict(request, kind, [], unknown, patch)
         raise nameless(target)
     sent = SentKind.of(target, patched)
     problem = sent.problem(objects, target)

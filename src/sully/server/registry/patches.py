@@ -12,14 +12,14 @@ from sully.machinery.errors import (
     conflict,
     not_found,
 )
-from sully.machinery.patch.apply import apply, described
+from sully.machinery.patch.apply import apply, check_unmanaged, described
 from sully.machinery.patch.entries import entries_of
 from sully.machinery.patch.errors import PatchError
 from sully.machinery.patch.gotext import plain
 from sully.machinery.patch.json_patch import apply_json_patch, unknown_fields
 from sully.machinery.patch.merge_patch import apply_merge_patch, check_merge_patch, go_kind
 from sully.machinery.patch.quoting import json_patched, merge_patched
-from sully.machinery.patch.strategic import apply_strategic_merge_patch
+from sully.machinery.patch.strategic import apply_strategic_merge_patch, merged_patch
 from sully.machinery.strategy import Obj
 from sully.server.registry.bodies import (
     Body,
@@ -100,20 +100,21 @@ class Patcher:
             # The size of the patch does not limit the size of the result.
             check_values(target.resource, changed)
         text = PatchText(
-            partial(self._shown, request, patch_type, changed, body.value),
+            partial(self._shown, request, patch_type, (view, changed), body.value),
             is_strategic=patch_type == STRATEGIC,
             is_json_patch=patch_type == JSON_PATCH,
             unknown=unknown_fields(body.value) if patch_type == JSON_PATCH else (),
         )
         if patch_type != STRATEGIC:
             # A strategic patch changes no kind: what it makes is not decoded by one.
-            request = patched_request(self._objects, request, changed, text)
+            request = patched_request(self._objects, request, changed, text, warnings)
         return self._read(request, changed, body, warnings, text, entries_of(old))
 
-    def _shown(self, request: Request, patch_type: str, changed: Obj, patch: Any) -> str:
+    def _shown(self, request: Request, patch_type: str, states: tuple[Obj, Obj], patch: Any) -> str:
         """Return what an error quotes: the patched object, or of a strategic patch the patch."""
+        before, changed = states
         if patch_type == STRATEGIC:
-            return plain(patch)
+            return plain(merged_patch(before, patch))
         target = request.target
         schema = self._objects.scheme.schema(target.resource, target.version)
         show = json_patched if patch_type == JSON_PATCH else merge_patched
@@ -219,9 +220,8 @@ class Patcher:
         kind = str(value.get("kind") or "")
         if value.get("apiVersion") != target.group_version or kind != target.resource.kind:
             raise BadRequest(f"invalid object type: {group}/{version}, Kind={kind}")
+        check_unmanaged(value)
         metadata = value.get("metadata")
-        if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
-            raise BadRequest("metadata.managedFields must be nil")
         probe: Obj = {"metadata": {"name": target.name}}
         probe["metadata"] |= metadata if isinstance(metadata, dict) else {}
         check_name(target, probe)

@@ -86,6 +86,8 @@ def _extended_claim(pod: Obj) -> Errors:
         return
     at = _AT.child("extendedResourceClaimStatus")
     mappings, here = claim.get("requestMappings") or [], at.child("requestMappings")
+    if not mappings:
+        yield here.required("at least one request mapping is required")
     spec = pod["spec"]
     every = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
     containers = {container.get("name", ""): container["resources"] for container in every}

@@ -96,7 +96,8 @@ def _operator(toleration: DeviceToleration, at: Path) -> Errors:
         case "Equal":
             yield from validate_label_value(toleration.value, at.child("value"))
         case "":
-            yield from declared([at.child("operator").required()])
+            # Only a request without a class has no default, which is an error by itself.
+            return
         case unknown:
             known = ("Equal", "Exists")
             yield from declared([at.child("operator").not_supported(unknown, known)])

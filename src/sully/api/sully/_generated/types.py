@@ -12,6 +12,7 @@ from sully.machinery.serialization.wire import Wire
 __all__ = [
     "ClusterTaintPolicy",
     "ClusterTaintPolicyCondition",
+    "ClusterTaintPolicyFlaps",
     "ClusterTaintPolicyRule",
     "ClusterTaintPolicySpec",
     "ClusterTaintPolicyStatus",
@@ -164,6 +165,7 @@ class ClusterTaintPolicyCondition(Wire, frozen=True, kw_only=True):
 
     type: str
     status: str
+    or_statuses: tuple[str, ...] = ()
 
 
 class ClusterTaintPolicyTaint(Wire, frozen=True, kw_only=True):
@@ -183,11 +185,20 @@ class ClusterTaintPolicyRule(Wire, frozen=True, kw_only=True):
     taint: ClusterTaintPolicyTaint
 
 
+class ClusterTaintPolicyFlaps(Wire, frozen=True, kw_only=True):
+    """When a cluster counts as flapping."""
+
+    count: int
+    within: str
+
+
 class ClusterTaintPolicySpec(Wire, frozen=True, kw_only=True):
     """Which conditions become which taints, and where."""
 
     cluster_selector: LabelSelector | None = None
     rules: tuple[ClusterTaintPolicyRule, ...] = ()
+    flaps: ClusterTaintPolicyFlaps | None = None
+    max_unavailable: int | str | None = None
 
 
 class ClusterTaintPolicyStatus(Wire, frozen=True, kw_only=True):
@@ -494,7 +505,7 @@ class DeviceMaintenanceStatus(Wire, frozen=True, kw_only=True):
 
 class DeviceMaintenance(Wire, frozen=True, kw_only=True):
     """Planned work on devices: closes them before it begins, drains them, waits until the work
-    is done and proven, and gives them back, a few at a time."""
+    is done and proven, and returns them to service, a few at a time."""
 
     metadata: ObjectMeta
     spec: DeviceMaintenanceSpec

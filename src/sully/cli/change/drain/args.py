@@ -59,6 +59,25 @@ cordon_options = join(
         " Sully.",
     ),
 )
+then_option = choice_option(
+    "--then",
+    choices=("fail", "NoExecute"),
+    case_sensitive=False,
+    metavar="ACTION",
+    help_="What to do about pods that remain after --timeout. NoExecute evicts them whatever their"
+    " PodDisruptionBudgets allow, and without --rate on Kubernetes.",
+)
+force_options = join(
+    click.option(
+        "--force",
+        is_flag=True,
+        help="Also evict pods that would not run elsewhere: those without a controller and those"
+        " of DaemonSets.",
+    ),
+    click.option(
+        "--ignore-daemonsets", is_flag=True, help="Leave pods of DaemonSets on the devices."
+    ),
+)
 drain_options = join(
     cordon_options,
     click.option(
@@ -97,27 +116,13 @@ drain_options = join(
         show_default="no timeout",
         help="How long to try before giving up, for example if a PodDisruptionBudget blocks.",
     ),
-    choice_option(
-        "--then",
-        choices=("fail", "NoExecute"),
-        metavar="ACTION",
-        help_="What to do about pods that remain after --timeout. NoExecute evicts them whatever"
-        " their budgets allow.",
-    ),
+    then_option,
     click.option(
         "--when-idle",
         is_flag=True,
         help="Do not evict pods: wait until those on the devices have finished.",
     ),
-    click.option(
-        "--force",
-        is_flag=True,
-        help="Also evict pods that would not run elsewhere: those without a controller and those"
-        " of DaemonSets.",
-    ),
-    click.option(
-        "--ignore-daemonsets", is_flag=True, help="Leave pods of DaemonSets on the devices."
-    ),
+    force_options,
 )
 
 
@@ -134,6 +139,12 @@ def _rate(options: Options) -> "EvictionRate | None":
     return replace(parse_rate(options.eviction_rate), burst=options.burst)
 
 
+def check_then(options: Options) -> None:
+    """Refuse NoExecute without a time after which it is used."""
+    if options.then == "NoExecute" and options.timeout is None:
+        raise CommandError("--then NoExecute requires --timeout", code=2)
+
+
 def drain_settings(options: Options) -> "DrainSettings":
     """Return the limits of a drain; refuse flags that contradict each other."""
     from sully.domain.drain.messages import DrainSettings
@@ -143,8 +154,7 @@ def drain_settings(options: Options) -> "DrainSettings":
     most = 1 if options.one_at_a_time else options.max_unavailable
     if most is not None and not options.wait_ready:
         raise CommandError("--max-unavailable cannot be used with --wait-ready 0s", code=2)
-    if options.then == "NoExecute" and options.timeout is None:
-        raise CommandError("--then NoExecute requires --timeout", code=2)
+    check_then(options)
     if options.when_idle and most is not None:
         raise CommandError("--when-idle evicts no pods; omit --max-unavailable", code=2)
     return DrainSettings(

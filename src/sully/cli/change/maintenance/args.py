@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sully.cli.change.drain.args import check_then, force_options, then_option
 from sully.cli.change.taint.args import read_rate
 from sully.cli.client.options import choice_option, count_or_percentage, duration_option, seconds
 from sully.cli.client.options import options as join
@@ -45,11 +46,15 @@ create_options = join(
         "--start",
         default="",
         metavar="TIME",
-        help="When the work begins: now, a duration from now (8h), or a time as in RFC 3339.",
+        help="Required for create. When the work begins: now, a duration from now (8h), or a"
+        " time as in RFC 3339.",
     ),
     click.option("--end", default="", metavar="TIME", help="When the work has to be over."),
     duration_option("--for", "lasts", help="How long the window is, instead of --end."),
-    duration_option("--close-before", help="How long devices are closed before pods are evicted."),
+    duration_option(
+        "--close-before",
+        help="How long devices are closed before pods are evicted, so that jobs can finish.",
+    ),
     choice_option(
         "--by",
         choices=("Device", "Node"),
@@ -64,7 +69,11 @@ create_options = join(
         metavar="N|PERCENT%",
         help="How many devices, or nodes, are closed at the same time.",
     ),
-    duration_option("--wait-ready", help="How long replacements may take to become Ready."),
+    duration_option(
+        "--wait-ready",
+        show_default="10m",
+        help="How long replacements may take to become Ready. 0s does not wait for them.",
+    ),
     click.option(
         "--rate",
         "eviction_rate",
@@ -74,21 +83,26 @@ create_options = join(
         metavar="N[/PERIOD]",
         help="Evictions per second, or per period: 10/m, 1/5m.",
     ),
-    duration_option("--timeout", help="How long a device or node is drained at most."),
-    choice_option(
-        "--then",
-        choices=("Fail", "NoExecute"),
-        metavar="ACTION",
-        help_="What to do about pods that remain after --timeout.",
+    duration_option(
+        "--timeout",
+        show_default="until --end",
+        help="How long a device or node is drained at most.",
     ),
+    then_option,
     click.option("--when-idle", is_flag=True, help="Do not evict pods: wait for them to finish."),
+    force_options,
     click.option(
         "--approval", is_flag=True, help="After the drain, wait for 'sully maintenance approve'."
     ),
     click.option(
-        "--proof", is_flag=True, help="Wait for another approval before a device is given back."
+        "--proof",
+        is_flag=True,
+        help="After the work, require a second 'sully maintenance approve' before devices are"
+        " returned to service.",
     ),
-    click.option("--reason", default="", metavar="TEXT", help="Why, for others."),
+    click.option(
+        "--reason", default="", metavar="TEXT", help="Reason, shown in taints and events."
+    ),
 )
 
 
@@ -96,6 +110,7 @@ def build_maintenance(options: Options, name: str, now: datetime) -> Obj:
     """Return the object that the flags describe."""
     if not options.start:
         raise CommandError("missing flag: --start (now, for example 8h, or a time)", code=2)
+    check_then(options)
     start = _time("--start", options.start, now)
     spec: Obj = {
         "selector": _selector(options),
@@ -110,7 +125,9 @@ def build_maintenance(options: Options, name: str, now: datetime) -> Obj:
             mode="WhenIdle" if options.when_idle else "",
             rate=options.eviction_rate if options.eviction_rate != "0" else "1000/s",
             timeout=_duration(options.timeout),
-            then=options.then,
+            then="NoExecute" if options.then == "NoExecute" else "Fail",
+            force=options.force,
+            ignoreDaemonSets=options.ignore_daemonsets,
         ),
         "hook": {"type": "Approval"} if options.approval else None,
         "proof": {"type": "Manual"} if options.proof else None,

@@ -1,4 +1,4 @@
-"""`sully maintenance`: plan work on devices, follow it, and decide what it waits for."""
+"""`sully maintenance`: plan work on devices, follow it, pause, cancel and approve it."""
 
 import sys
 from fnmatch import fnmatchcase
@@ -25,18 +25,23 @@ if TYPE_CHECKING:
 
 _ACTIONS = ("list", "create", "pause", "resume", "cancel", "approve", "retry")
 _HELP = """\
-List DeviceMaintenances, create one, or decide what one waits for.
+List DeviceMaintenances, create one, or pause, resume, cancel or approve one.
 
-create shows first which devices are closed in which order, and what happens to their pods. It has
-to be confirmed if pods or many devices are affected; --yes skips that. A selector that matches no
-device is an error. Nobody is evicted before --start.
+create shows first which devices are closed (tainted sully.dev/maintenance:NoSchedule) in which
+order, and what happens to their pods. It has to be confirmed if pods or many devices are affected;
+--yes skips that. A selector that matches no device is an error. No pod is evicted before --start.
 
-pause stops further steps immediately: no device is closed, and nobody is evicted. resume continues.
-cancel gives all devices back and cannot be undone. approve says that the work on a unit is done, or
-that it is proven to work. retry tries again what failed.
+pause begins no further step and evicts no further pods once the controller sees it; Jobs that are
+running continue. Closed devices stay closed, except that at --end those whose work has not begun
+are returned to service. resume continues. cancel returns all devices to service immediately, also
+those whose work is in progress, deletes their Jobs, and cannot be undone. If somebody is working on
+a device, use pause. approve confirms that the work on a unit is done, or, with --proof, that the
+unit works. retry repeats the step that failed.
 
-UNIT is a node, a device DRIVER/POOL/DEVICE or the end of it, or a glob of one of these.
-'sully explain maintenance NAME' lists the units that are closed.
+UNIT is a node, a device DRIVER/POOL/DEVICE or the end of it, or a glob of one of these. The columns
+DONE and CLOSED count units: nodes with --by Node, else devices. Blocked in the column STATE means
+that a unit has pods without a controller or of DaemonSets, which are evicted only with --force.
+'sully explain maintenance NAME' lists the units that are closed, and why they wait.
 """
 _EXAMPLES = """\
 # List all maintenances
@@ -50,11 +55,13 @@ sully maintenance create firmware-4.2 --class a100 --by Node \\
 # Preview it
 sully maintenance create firmware-4.2 --class a100 --start 8h --dry-run
 
-# Say that the work on a node is done
+# Approve a node: the work on it is done
 sully maintenance approve firmware-4.2 node-7
 
-# Stop it for a while, and give everything back
+# Pause it
 sully maintenance pause firmware-4.2
+
+# Cancel it: remove all its taints
 sully maintenance cancel firmware-4.2
 """
 

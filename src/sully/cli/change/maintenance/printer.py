@@ -10,7 +10,7 @@ from sully.cli.client.printers import time_text, without_empty
 from sully.cli.client.tables import Cell, Column
 from sully.domain.maintenance.settings import end_of
 from sully.domain.maintenance.status import encode
-from sully.domain.maintenance.steps import FAILED
+from sully.domain.maintenance.steps import FAILED, is_blocked
 
 COLUMNS = (
     Column("NAME", shrinks=2, least=16),
@@ -51,6 +51,8 @@ def _state(maintenance: DeviceMaintenance) -> Cell | str:
         return Cell("matches no device", "yellow")
     waiting = (FAILED, "AwaitingApproval", "AwaitingProof", "AwaitingReady")
     texts = [f"{status.phases[phase]} {phase}" for phase in waiting if status.phases.get(phase)]
+    blocked = sum(map(is_blocked, status.units))
+    texts += [f"{blocked} Blocked"] if blocked else []
     color = "red" if status.phases.get(FAILED) else "yellow"
     return Cell(", ".join(texts), color) if texts else "ok"
 

@@ -135,7 +135,7 @@ def _summary(planned: "MaintenanceForecast", now: "datetime") -> str:
         f"Maintenance {name}: {number(len(planned.devices), 'device')},"
         f" {size} of {number(len(planned.units), 'unit')} at a time.\n"
         f"Closes the first {until(planned.closes_at, now)}, starts {until(spec.start, now)}{end}."
-        " Nobody is evicted before the start."
+        " No pod is evicted before the start."
     )
 
 

@@ -148,8 +148,8 @@ def _projected(source: Obj, at: Path) -> Errors:
     yield from _mode(source.get("defaultMode"), at.child("defaultMode"))
     for position, one in enumerate(source.get("sources") or ()):
         here = at.child("sources").index(position)
-        for name in [*one][1:]:
-            yield here.child(name).forbidden(MANY)
+        for _ in [*one][1:]:
+            yield here.forbidden(f"{MANY} per source")
         for name in ("secret", "configMap"):
             if name in one:
                 if not one[name].get("name"):
@@ -159,6 +159,8 @@ def _projected(source: Obj, at: Path) -> Errors:
             yield from _downward(one["downwardAPI"], here.child("downwardAPI"))
         if "serviceAccountToken" in one:
             yield from _token(one["serviceAccountToken"], here.child("serviceAccountToken"))
+            # Kubernetes leaves the source out of this path.
+            yield from _item_path(one["serviceAccountToken"], at)
 
 
 def _token(source: Obj, at: Path) -> Errors:
@@ -169,8 +171,6 @@ def _token(source: Obj, at: Path) -> Errors:
     if seconds > _LONGEST_TOKEN:
         text = "may not specify a duration larger than 2^32 seconds"
         yield at.child("expirationSeconds").invalid(seconds, text)
-    if not source.get("path"):
-        yield at.child("path").required()
 
 
 _CHECKS: dict[str, Callable[[Obj, Path], Errors]] = {
