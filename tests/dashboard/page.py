@@ -41,6 +41,9 @@ class Browser:
     app: Any
     cookie: str = ""
     scheme: str = "https"
+    address: str = "127.0.0.1"
+    gone: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when its connections close."""
     headers: dict[str, str] = field(
         default_factory=lambda: {"host": HOST, "sec-fetch-site": "same-origin"}
     )
@@ -74,16 +77,25 @@ class Browser:
             "query_string": query.encode(),
             "headers": [(name.encode(), value.encode()) for name, value in sent.items() if value],
             "server": ("127.0.0.1", 8443),
+            "client": (self.address, 50000),
         }
         messages: list[dict[str, Any]] = []
+        received: list[bool] = []
+        gone = self.gone
 
         async def receive() -> dict[str, Any]:
+            if received:
+                await gone.wait()
+                return {"type": "http.disconnect"}
+            received.append(True)
             return {"type": "http.request", "body": data, "more_body": False}
 
         async def send(message: dict[str, Any]) -> None:
             messages.append(message)
 
         await self.app(scope, receive, send)
+        if not messages:
+            return Answer(0, {}, b"")
         head = {name.decode(): value.decode() for name, value in messages[0]["headers"]}
         return Answer(messages[0]["status"], head, b"".join(x["body"] for x in messages[1:]))
 
@@ -117,9 +129,26 @@ class Page:
             "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "default"}],
         }
         await _create(verbs, group, "v1", "clusterrolebindings", binding)
-        issued = await _create(
-            verbs, "", "v1", "serviceaccounts", {"spec": {}}, "default", (name, "token")
-        )
+        return await self.another_token(name)
+
+    async def set_rules(self, name: str, *rules: dict[str, Any]) -> None:
+        """Replace what a service account may do."""
+        from sully.client.transport import ResourceRef
+
+        ref = ResourceRef("rbac.authorization.k8s.io", "v1", "clusterroles", "", name)
+        body = {"metadata": {"name": name}, "rules": list(rules)}
+        await self.plane.direct().call("update", ref, body=body)
+
+    async def create_cluster(self, name: str) -> None:
+        """Create a cluster."""
+        cluster = {"metadata": {"name": name}, "spec": {"hubAcceptsClient": True}}
+        group = "cluster.open-cluster-management.io"
+        await _create(self.plane.direct(), group, "v1", "managedclusters", cluster)
+
+    async def another_token(self, name: str) -> str:
+        """Return a new token of a service account."""
+        at, verbs = (name, "token"), self.plane.direct()
+        issued = await _create(verbs, "", "v1", "serviceaccounts", {"spec": {}}, "default", at)
         return str(issued["status"]["token"])
 
 

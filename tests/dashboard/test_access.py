@@ -281,3 +281,45 @@ async def test_values_of_the_page_are_never_flags() -> None:
     assert flag.code == 422
     assert "unknown value" in flag.json["error"]
     assert unknown.json["error"] == 'unknown flag "kubeconfig"'
+
+
+async def test_true_for_a_flag_with_a_value_takes_no_other_argument() -> None:
+    async with dashboard() as page:
+        browser = await page.signed_in()
+        await browser.get("/api/pending")
+        answers = {
+            flag: await browser.post(
+                "/api/plan",
+                {"action": "drain", "devices": ["--snapshot=x/b/c"], "flags": {flag: True}},
+            )
+            for flag in ("reason", "for", "rate", "max-unavailable", "timeout")
+        }
+
+    assert {flag: answer.code for flag, answer in answers.items()} == dict.fromkeys(answers, 422)
+    for flag, answer in answers.items():
+        assert answer.json["error"] == f"--{flag} needs a value"
+
+
+MALFORMED: tuple[tuple[str, dict[str, object]], ...] = (
+    ("plan", {"action": ["x"]}),
+    ("plan", {"action": {"a": 1}}),
+    ("plan", {"action": "cordon", "devices": 5}),
+    ("plan", {"action": "cordon", "devices": [["a"]]}),
+    ("plan", {"action": "cordon", "devices": ["a/b/c"], "flags": ["for"]}),
+    ("plan", {"action": "cordon", "devices": ["a/b/c"], "flags": {"for": {}}}),
+    ("plan", {"action": "delete", "rules": 5}),
+    ("plan", {"action": "taint-cluster", "clusters": True}),
+    ("apply", {"id": ["1"]}),
+    ("operation", {"id": {}, "verb": "pause"}),
+    ("pause", {"verb": "pause", "rules": 5}),
+    ("pause", {"verb": ["pause"], "rules": ["a"]}),
+)
+
+
+async def test_a_body_with_values_of_other_types() -> None:
+    async with dashboard() as page:
+        browser = await page.signed_in()
+        answers = [(await browser.post(f"/api/{name}", body)) for name, body in MALFORMED]
+
+    assert [answer.code for answer in answers] == [400] * len(MALFORMED)
+    assert all(x.json["error"].startswith("the body is not valid: ") for x in answers)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sully.dashboard.sessions import SessionLimits, Sessions
+import pytest
+
+from sully.dashboard.sessions import SessionLimits, Sessions, TooManySessionsError
 from sully.testing.clock import FakeClock
 
 
@@ -28,15 +30,30 @@ def test_a_rejected_viewer_loses_all_its_sessions() -> None:
     assert [sessions.find(x) is not None for x in (first, second, other)] == [False, False, True]
 
 
-def test_too_many_sessions_end_the_one_that_was_not_used_the_longest() -> None:
+def test_too_many_sessions_of_a_user_end_the_one_that_was_not_used_the_longest() -> None:
     clock = FakeClock()
-    sessions: Sessions[int] = Sessions(clock, SessionLimits(most=2))
+    sessions: Sessions[str] = Sessions(clock, SessionLimits(per_user=2), user_of=lambda x: x[0])
+    other = sessions.open("other")
     secrets = []
     for number in range(3):
-        secrets.append(sessions.open(number))
         clock.advance(1)
+        secrets.append(sessions.open(f"a{number}"))
 
     assert [sessions.find(x) is not None for x in secrets] == [False, True, True]
+    assert sessions.find(other) is not None
+
+
+def test_no_session_ends_because_others_sign_in() -> None:
+    clock = FakeClock()
+    sessions: Sessions[str] = Sessions(clock, SessionLimits(most=2, per_user=2))
+    first = sessions.open("admin")
+    sessions.open("alice")
+    with pytest.raises(TooManySessionsError):
+        sessions.open("bob")
+
+    assert sessions.find(first) is not None
+    clock.advance(3600)
+    assert sessions.find(sessions.open("bob")) is not None
 
 
 def test_secrets_are_not_kept() -> None:

@@ -10,15 +10,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AsyncExitStack
-from functools import cached_property
+from functools import cached_property, partial
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from sully import __version__
 from sully.client.kubeconfig.access import Access
 from sully.client.kubeconfig.credentials import AccessError
 from sully.client.transport import UnreachableError
 from sully.dashboard.http import (
+    ClientGoneError,
     HttpError,
     Receive,
     Request,
@@ -28,20 +29,24 @@ from sully.dashboard.http import (
     json_response,
     respond,
 )
-from sully.dashboard.sessions import Session, SessionLimits, Sessions
+from sully.dashboard.logins import MAX_BODY as MAX_LOGIN
+from sully.dashboard.logins import MAX_TOKEN, Failures, Login
+from sully.dashboard.sessions import Session, SessionLimits, Sessions, TooManySessionsError
 from sully.dashboard.static_files import StaticFiles
 from sully.dashboard.stream import serve_stream
 from sully.dashboard.viewers import Viewer, Viewers
+from sully.dashboard.work import Work
 from sully.machinery.errors import ApiError, Unauthorized
 from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger
 
+T = TypeVar("T")
 _log = get_logger("dashboard")
 PREFIX = "/dashboard"
 JANITOR_SECONDS = 10.0
 MAX_LOGINS = 8
 """Tokens that are checked at the same time."""
-MAX_TOKEN = 1 << 14
+RETRY_SECONDS = 60
 Answer = Callable[[Viewer, Mapping[str, list[str]]], Awaitable[Any]]
 Change = Callable[[Viewer, Mapping[str, Any], "Dashboard"], Awaitable[Any]]
 
@@ -53,9 +58,16 @@ class RouteError(Exception):
 class Routes:
     """What the page can ask and change, by path below /dashboard/api/."""
 
-    def __init__(self, answers: Mapping[str, Answer], changes: Mapping[str, Change]) -> None:
+    def __init__(
+        self,
+        answers: Mapping[str, Answer],
+        changes: Mapping[str, Change],
+        live: Collection[str] = (),
+    ) -> None:
+        """`live` are the answers that need everything to be listed once."""
         self.answers = answers
         self.changes = changes
+        self.live = live
 
 
 class Dashboard:
@@ -80,13 +92,17 @@ class Dashboard:
         self._hosts = frozenset(hosts)
         self._logins = asyncio.Semaphore(MAX_LOGINS)
         self._stack = AsyncExitStack()
-        self.sessions: Sessions[Viewer] = Sessions(clock, limits)
+        self.sessions: Sessions[Viewer] = Sessions(
+            clock, limits, user_of=lambda viewer: viewer.owner
+        )
+        self._failures = Failures(clock)
         self.stopping = asyncio.Event()
+        self.work = Work()
 
     async def __aenter__(self) -> Dashboard:
         """Start what runs in the background."""
         tasks = await self._stack.enter_async_context(asyncio.TaskGroup())
-        self.viewers = Viewers(self._access, self._clock, tasks, self.sessions.close_all)
+        self.viewers = Viewers(self._access, self._clock, tasks, self.work, self.sessions)
         self._janitor = tasks.create_task(self._end_sessions())
         return self
 
@@ -100,6 +116,7 @@ class Dashboard:
         self.stopping.set()
         self._janitor.cancel()
         await self.viewers.close()
+        self.work.close()
         await self._stack.__aexit__(kind, error, traceback)
 
     @cached_property
@@ -125,16 +142,18 @@ class Dashboard:
         """Answer one request."""
         if scope["type"] != "http":
             return
-        request = Request(scope, receive, str(scope["path"]).removeprefix(PREFIX))
-        head = request.method == "HEAD"
+        head = scope["method"] == "HEAD"
         try:
+            request = Request(scope, receive, str(scope["path"]).removeprefix(PREFIX))
             if request.path == "/api/stream" and request.method == "GET":
                 _, session = self._authenticated(request)
                 await serve_stream(self, session, receive, send)
                 return
             response = await self._answer(request)
+        except ClientGoneError:
+            return
         except HttpError as error:
-            response = json_response({"error": str(error), **error.fields}, error.code)
+            response = json_response({"error": str(error)}, error.code, error.headers)
         except RouteError as error:
             response = json_response({"error": str(error)}, 422)
         except ApiError as error:
@@ -142,7 +161,7 @@ class Dashboard:
         except (UnreachableError, AccessError) as error:
             response = json_response({"error": str(error)}, 503)
         except Exception:  # noqa: BLE001 - a bug becomes a 500 and a log line
-            _log.exception("request failed", method=request.method, path=request.path)
+            _log.exception("request failed", method=scope["method"], path=scope["path"])
             response = json_response({"error": "internal error"}, 500)
         await respond(send, response, head=head)
 
@@ -160,13 +179,13 @@ class Dashboard:
         viewer, session = self._authenticated(request)
         if name == "session":
             # Rights may have changed since the page was opened.
-            await self._as(viewer, viewer.refresh())
+            await self._as(viewer, viewer.refresh)
             return json_response(self._session_document(viewer, session))
         if name not in self._routes.answers:
             raise HttpError(404, "not found")
-        return json_response(
-            await self._as(viewer, self._routes.answers[name](viewer, request.query))
-        )
+        answer = partial(self._routes.answers[name], viewer, request.query)
+        ready = viewer.live.wait_ready if name in self._routes.live else None
+        return json_response(await request.unless_closed(self._as(viewer, answer, ready)))
 
     def _file(self, request: Request) -> Response:
         if request.method not in ("GET", "HEAD"):
@@ -189,12 +208,20 @@ class Dashboard:
         if name not in self._routes.changes:
             raise HttpError(404, "not found")
         body = await request.json()
-        return json_response(await self._as(viewer, self._routes.changes[name](viewer, body, self)))
+        # A change that has begun is not interrupted by a page that is closed.
+        change = partial(self._routes.changes[name], viewer, body, self)
+        return json_response(await self._as(viewer, change))
 
-    async def _as(self, viewer: Viewer, answer: Awaitable[Any]) -> Any:
-        """Await an answer; a viewer whose credential the server rejects has no session any more."""
+    async def _as(
+        self,
+        viewer: Viewer,
+        work: Callable[[], Awaitable[T]],
+        ready: Callable[[], Awaitable[None]] | None = None,
+    ) -> T:
+        """Answer in turn; a viewer whose credential the server rejects has no session any more."""
         try:
-            return await answer
+            async with self.work.seat(viewer.owner, ready):
+                return await work()
         except Unauthorized:
             self.sessions.close_all(viewer)
             raise
@@ -218,26 +245,35 @@ class Dashboard:
         return session.viewer, session
 
     async def _login(self, request: Request) -> Response:
-        body = await request.json()
-        code, token = body.get("code"), body.get("token")
-        if isinstance(code, str) and code:
-            if not self.sessions.redeem(code):
-                raise HttpError(401, "the link was used already, or has expired")
-            viewer = await self.viewers.owner()
-        elif isinstance(token, str) and token.strip():
-            token = token.strip()
-            if len(token) > MAX_TOKEN or not token.isprintable() or not token.isascii():
-                raise HttpError(401, "the token is not valid")
-            async with self._logins:
-                try:
-                    viewer = await self.viewers.with_token(token)
-                except Unauthorized as error:
-                    raise HttpError(401, "the server does not accept the token") from error
-        else:
-            raise HttpError(400, "a code or a token is required")
-        secret = self.sessions.open(viewer)
+        try:
+            viewer = await self._viewer_of(request, await request.decoded(Login, MAX_LOGIN))
+            secret = self.sessions.open(viewer)
+        except TooManySessionsError as error:
+            raise HttpError(429, str(error), retry_after=RETRY_SECONDS) from error
         seconds = int(self.sessions.limits.longest.total_seconds())
         return json_response({}, headers=(self._cookie(request, secret, seconds),))
+
+    async def _viewer_of(self, request: Request, login: Login) -> Viewer:
+        token = login.token.strip()
+        if login.code and self.sessions.redeem(login.code):
+            return await self.viewers.owner()
+        if not login.code and not token:
+            raise HttpError(400, "a code or a token is required")
+        self._failures.check(request.address)
+        if login.code:
+            self._failures.add(request.address)
+            raise HttpError(401, "the link was used already, or has expired")
+        if len(token) > MAX_TOKEN or not token.isprintable() or not token.isascii():
+            self._failures.add(request.address)
+            raise HttpError(401, "the token is not valid")
+        async with self._logins:
+            # Others from there may have failed meanwhile.
+            self._failures.check(request.address)
+            try:
+                return await self.viewers.with_token(token)
+            except Unauthorized as error:
+                self._failures.add(request.address)
+                raise HttpError(401, "the server does not accept the token") from error
 
     def _cookie(self, request: Request, value: str, seconds: int) -> tuple[str, str]:
         secure = "; Secure" if request.secure else ""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qs
 
 import msgspec
 
+T = TypeVar("T")
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 MAX_BODY = 1 << 20
+MAX_PARAMETERS = 100
 CONTENT_SECURITY_POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -42,10 +45,14 @@ NO_STORE = ("cache-control", "no-store")
 class HttpError(Exception):
     """A request is refused."""
 
-    def __init__(self, code: int, message: str, **fields: Any) -> None:
+    def __init__(self, code: int, message: str, *, retry_after: int = 0) -> None:
         super().__init__(message)
         self.code = code
-        self.fields = fields
+        self.headers = (("retry-after", str(retry_after)),) if retry_after else ()
+
+
+class ClientGoneError(Exception):
+    """Nobody waits for an answer any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +87,10 @@ class Request:
         pairs = ((name.decode("latin-1"), value) for name, value in self.scope["headers"])
         self.headers = {name.lower(): value.decode("latin-1") for name, value in pairs}
         text = self.scope.get("query_string", b"").decode("latin-1")
-        self.query = parse_qs(text, keep_blank_values=True, max_num_fields=100)
+        try:
+            self.query = parse_qs(text, keep_blank_values=True, max_num_fields=MAX_PARAMETERS)
+        except ValueError as error:
+            raise HttpError(400, f"more than {MAX_PARAMETERS} parameters") from error
 
     @property
     def method(self) -> str:
@@ -97,6 +107,11 @@ class Request:
         """Return the origin of the page that this server serves, as the browser names it."""
         return f"{self.scope.get('scheme', 'http')}://{self.headers.get('host', '')}"
 
+    @property
+    def address(self) -> str:
+        """Return where the connection comes from."""
+        return str((self.scope.get("client") or ("",))[0])
+
     def value(self, name: str) -> str:
         """Return a parameter of the query, empty if there is none."""
         return self.query.get(name, [""])[0]
@@ -109,8 +124,26 @@ class Request:
                 return value
         return ""
 
+    async def unless_closed(self, answer: Coroutine[Any, Any, T]) -> T:
+        """Return an answer; cancel it and raise ClientGoneError when the client is gone."""
+        answering = asyncio.ensure_future(answer)
+        closing = asyncio.ensure_future(closed(self.receive))
+        try:
+            await asyncio.wait((answering, closing), return_when=asyncio.FIRST_COMPLETED)
+            if not answering.done():
+                raise ClientGoneError
+            return answering.result()
+        finally:
+            answering.cancel()
+            closing.cancel()
+            await asyncio.wait((answering, closing))
+
     async def json(self) -> Mapping[str, Any]:
         """Return the body, which must be a JSON object."""
+        return await self.decoded(dict[str, Any])
+
+    async def decoded(self, type_: type[T], most: int = MAX_BODY) -> T:
+        """Return the body, which must be JSON of a type."""
         if self.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
             raise HttpError(415, "the body must be application/json")
         data = b""
@@ -119,17 +152,22 @@ class Request:
             if message["type"] == "http.disconnect":
                 raise HttpError(400, "the request is incomplete")
             data += message.get("body", b"")
-            if len(data) > MAX_BODY:
-                raise HttpError(413, f"the body has more than {MAX_BODY} bytes")
+            if len(data) > most:
+                raise HttpError(413, f"the body has more than {most} bytes")
             if not message.get("more_body", False):
                 break
         try:
-            value = msgspec.json.decode(data)
+            return msgspec.json.decode(data, type=type_)
+        except msgspec.ValidationError as error:
+            raise HttpError(400, f"the body is not valid: {error}") from error
         except (msgspec.DecodeError, RecursionError) as error:
             raise HttpError(400, "the body is not JSON") from error
-        if not isinstance(value, dict):
-            raise HttpError(400, "the body must be a JSON object")
-        return value
+
+
+async def closed(receive: Receive) -> None:
+    """Wait until the client is gone; the rest of its request is not needed."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 async def respond(send: Send, response: Response, *, head: bool = False) -> None:

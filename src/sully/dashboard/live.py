@@ -16,11 +16,12 @@ import msgspec
 
 from sully.client.discovery.adapting import AdaptingTransport
 from sully.client.informers.outages import Outages
+from sully.client.transport import Kind
 from sully.dashboard.rows import Row, row_of
 from sully.domain.capabilities.control_plane import ControlPlane
 from sully.domain.devices.pools import DeviceId, PoolId
 from sully.domain.planning.device_counts import DeviceCounter
-from sully.machinery.errors import Unauthorized
+from sully.machinery.errors import Forbidden, Unauthorized
 from sully.runtime.clock import Clock
 from sully.views.devices.device_views import DeviceView, DeviceViews
 from sully.views.devices.pool_changes import on_pool_change
@@ -45,19 +46,26 @@ MAX_QUEUED = 256
 
 
 class ViewerOutages(Outages):
-    """Passes outages on to the pages, and ends the viewer's sessions if it is not accepted."""
+    """Passes outages on to the pages, and reports what the viewer may not do any more."""
 
     def __init__(
-        self, clock: Clock, changed: Callable[[], None], rejected: Callable[[], None]
+        self,
+        clock: Clock,
+        changed: Callable[[], None],
+        rejected: Callable[[], None],
+        forbidden: Callable[[], None],
     ) -> None:
         super().__init__(clock)
         self._changed = changed
         self._rejected = rejected
+        self._forbidden = forbidden
 
     def failed(self, reporter: Hashable, error: Exception) -> bool:
         """Record a failure."""
         if isinstance(error, Unauthorized):
             self._rejected()
+        if isinstance(error, Forbidden):
+            self._forbidden()
         begins = super().failed(reporter, error)
         self._changed()
         return begins
@@ -114,18 +122,43 @@ class Live:
         self.error = ""
 
     async def run(self) -> None:
-        """Watch until cancelled."""
-        outages = ViewerOutages(self._clock, self._wake.set, self._rejected)
-        async with watching(
-            self._transport, KINDS, clock=self._clock, outages=outages
-        ) as self.caches:
-            self.plane = await self._transport.control_plane()
-            await self.caches.wait_synced()
-            self._build()
-            self._ready.set()
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._flush())
-                tasks.create_task(self._count())
+        """Watch until cancelled; begin again without what the viewer may not see any more."""
+        hidden: set[Kind[Any]] = set()
+        while True:
+            forbidden = asyncio.Event()
+            outages = ViewerOutages(self._clock, self._wake.set, self._rejected, forbidden.set)
+            async with (
+                watching(
+                    self._transport, KINDS, clock=self._clock, outages=outages, hidden=hidden
+                ) as self.caches,
+                asyncio.TaskGroup() as tasks,
+            ):
+                serving = tasks.create_task(self._serve())
+                await forbidden.wait()
+                serving.cancel()
+            hidden.update(self.caches.refused)
+            self._forget()
+
+    async def _serve(self) -> None:
+        self.plane = await self._transport.control_plane()
+        await self.caches.wait_synced()
+        self._build()
+        self._ready.set()
+        for subscription in self._subscriptions:
+            self._put_all(subscription)
+        self._publish("changed", sorted({kind.plural for kind in KINDS}))
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._flush())
+            tasks.create_task(self._count())
+
+    def _forget(self) -> None:
+        """Show nothing until it was listed again."""
+        self._ready.clear()
+        self._rows, self.pending = {}, []
+        self._pools, self._changed = set(), set()
+        self.samples.clear()
+        self._publish("fleet", {"devices": [], "now": self._clock.now()})
+        self._publish("pending", [])
 
     async def wait_ready(self) -> None:
         """Wait until everything was listed once."""
@@ -162,14 +195,17 @@ class Live:
     def subscribe(self) -> Subscription:
         """Return the events from now on; the first is everything."""
         subscription = Subscription()
+        self._put_all(subscription)
+        self._subscriptions.add(subscription)
+        return subscription
+
+    def _put_all(self, subscription: Subscription) -> None:
         rows = [row for pool in self._rows.values() for row in pool.values()]
         subscription.put(encode("fleet", {"devices": rows, "now": self._clock.now()}))
         subscription.put(encode("pending", self.pending))
         subscription.put(encode("stale", {"since": self._stale_since}))
         hidden = [gap.kind.plural for gap in self.caches.gaps if gap.reason == "not allowed"]
         subscription.put(encode("hidden", sorted(hidden)))
-        self._subscriptions.add(subscription)
-        return subscription
 
     def unsubscribe(self, subscription: Subscription) -> None:
         """Stop passing events on."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Generic, TypeVar
@@ -27,7 +27,14 @@ class SessionLimits:
     """Without a request or an open page."""
     longest: timedelta = timedelta(hours=12)
     code: timedelta = timedelta(minutes=30)
+    per_user: int = 10
+    """Beyond it the user's oldest session ends."""
     most: int = 200
+    """Beyond it nobody can begin a session; those of others do not end."""
+
+
+class TooManySessionsError(Exception):
+    """No session can begin until another one ends."""
 
 
 @dataclass(slots=True)
@@ -48,10 +55,12 @@ class Sessions(Generic[V]):
         clock: Clock,
         limits: SessionLimits | None = None,
         secret: Callable[[], str] = secrets.token_urlsafe,
+        user_of: Callable[[V], Hashable] = lambda viewer: viewer,
     ) -> None:
         self._clock = clock
         self.limits = limits or SessionLimits()
         self._secret = secret
+        self._user_of = user_of
         self._codes: dict[str, datetime] = {}
         self._sessions: dict[str, Session[V]] = {}
 
@@ -67,12 +76,17 @@ class Sessions(Generic[V]):
         return end is not None and self._clock.now() < end
 
     def open(self, viewer: V) -> str:
-        """Begin a session and return its secret; beyond the limit the oldest one ends."""
+        """Begin a session and return its secret; raises TooManySessionsError."""
+        self._forget_ended()
+        user = self._user_of(viewer)
+        own = [x for x in self._sessions.values() if self._user_of(x.viewer) == user]
+        if len(own) >= self.limits.per_user:
+            self.close(min(own, key=lambda session: session.used))
+        elif len(self._sessions) >= self.limits.most:
+            raise TooManySessionsError("too many sessions are open; try again later")
         secret, now = self._secret(), self._clock.now()
         key = _hashed(secret)
         self._sessions[key] = Session(viewer, now, now, key)
-        while len(self._sessions) > self.limits.most:
-            del self._sessions[min(self._sessions, key=lambda x: self._sessions[x].used)]
         return secret
 
     def find(self, secret: str) -> Session[V] | None:
@@ -107,11 +121,14 @@ class Sessions(Generic[V]):
 
     def viewers(self) -> list[V]:
         """Return who has an open session, and forget those that ended."""
+        self._forget_ended()
+        return [session.viewer for session in self._sessions.values()]
+
+    def _forget_ended(self) -> None:
         now = self._clock.now()
         self._codes = {code: end for code, end in self._codes.items() if now < end}
         for session in [x for x in self._sessions.values() if not self.is_open(x)]:
             self.close(session)
-        return [session.viewer for session in self._sessions.values()]
 
 
 def _hashed(secret: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from sully.dashboard.http import NO_STORE, SECURITY_HEADERS, Receive, Send, start
+from sully.dashboard.http import NO_STORE, SECURITY_HEADERS, HttpError, Receive, Send, closed, start
 from sully.dashboard.live import encode
 from sully.dashboard.sessions import Session
 from sully.dashboard.viewers import Viewer
@@ -13,6 +13,9 @@ from sully.dashboard.viewers import Viewer
 if TYPE_CHECKING:
     from sully.dashboard.app import Dashboard
 
+MAX_STREAMS = 20
+"""Pages of one viewer: each is sent the whole fleet when it is opened."""
+RETRY_SECONDS = 60
 BEAT_SECONDS = 5.0
 """How often the page hears that the connection works, and whether the session has ended is seen."""
 
@@ -21,22 +24,30 @@ async def serve_stream(
     dashboard: Dashboard, session: Session[Viewer], receive: Receive, send: Send
 ) -> None:
     """Send events until the page is closed or the session ends."""
+    viewer = session.viewer
+    if viewer.streams >= MAX_STREAMS:
+        raise HttpError(429, "too many pages are open; close some", retry_after=RETRY_SECONDS)
+    viewer.streams += 1
+    try:
+        await _serve(dashboard, session, receive, send)
+    finally:
+        viewer.streams -= 1
+
+
+async def _serve(
+    dashboard: Dashboard, session: Session[Viewer], receive: Receive, send: Send
+) -> None:
     headers = [("content-type", "text/event-stream"), NO_STORE, *SECURITY_HEADERS]
     await start(send, 200, headers)
     async with asyncio.TaskGroup() as tasks:
         sending = tasks.create_task(_send(dashboard, session, send))
-        closing = tasks.create_task(_closed(receive))
+        closing = tasks.create_task(closed(receive))
         stopping = tasks.create_task(dashboard.stopping.wait())
         await asyncio.wait((sending, closing, stopping), return_when=asyncio.FIRST_COMPLETED)
         for task in (sending, closing, stopping):
             task.cancel()
     if not closing.done() or closing.cancelled():
         await send({"type": "http.response.body", "body": b""})
-
-
-async def _closed(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 async def _send(dashboard: Dashboard, session: Session[Viewer], send: Send) -> None:

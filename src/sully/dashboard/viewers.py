@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -17,6 +17,8 @@ from sully.client.kubeconfig.access import Access
 from sully.client.kubeconfig.credentials import Credential, FixedCredentials
 from sully.client.transport import Kind
 from sully.dashboard.live import Live
+from sully.dashboard.sessions import Sessions, TooManySessionsError
+from sully.dashboard.work import Work
 from sully.machinery.errors import Forbidden, NotFound
 from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger
@@ -40,6 +42,11 @@ RIGHTS = {
 """What buttons need, by name: verb, group, resource, subresource."""
 
 
+MAX_VIEWERS_OF_USER = 3
+"""Each has a client, watches and caches of its own."""
+MAX_VIEWERS = 50
+
+
 @dataclass(slots=True, eq=False)
 class Viewer:
     """The client of one credential."""
@@ -48,6 +55,7 @@ class Viewer:
     transport: AdaptingTransport
     clock: Clock
     live: Live
+    work: Work
     user: str = ""
     groups: tuple[str, ...] = ()
     rights: dict[str, bool] = field(default_factory=dict)
@@ -55,7 +63,14 @@ class Viewer:
     """When user and rights were read."""
     state: dict[str, Any] = field(default_factory=dict)
     """What routes keep for a viewer, such as drains that run."""
+    streams: int = 0
+    """How many pages are open."""
     tasks: set[asyncio.Task[Any]] = field(default_factory=set)
+
+    @property
+    def owner(self) -> Hashable:
+        """Return whom limits are for: the user, as far as the server tells who that is."""
+        return self.user or id(self)
 
     async def refresh(self) -> None:
         """Find it out again, unless that was just done."""
@@ -109,12 +124,14 @@ class Viewers:
         access: Access,
         clock: Clock,
         tasks: asyncio.TaskGroup,
-        rejected: Callable[[Viewer], None],
+        work: Work,
+        sessions: Sessions[Viewer],
     ) -> None:
         self._access = access
         self._clock = clock
         self._tasks = tasks
-        self._rejected = rejected
+        self._work = work
+        self._sessions = sessions
         self._viewers: dict[str, Viewer] = {}
 
     async def owner(self) -> Viewer:
@@ -131,11 +148,16 @@ class Viewers:
     async def _enter(self, key: str, access: Access) -> Viewer:
         viewer = self._viewers.get(key)
         if viewer is not None:
-            return viewer
+            # Its rights may have changed, and its credential may be rejected now.
+            await viewer.identify()
+            if self._viewers.get(key) is viewer:
+                return viewer
         transport = AdaptingTransport(access)
         try:
             viewer = self._new(access, transport)
             await viewer.identify()
+            if key not in self._viewers:
+                self._make_room(viewer)
         except BaseException:
             await transport.close()
             raise
@@ -147,12 +169,34 @@ class Viewers:
         self.start(viewer, partial(self._watch, viewer))
         return viewer
 
+    def of_user(self, owner: Hashable) -> list[Viewer]:
+        """Return the viewers of a user, the oldest first."""
+        return [viewer for viewer in self._viewers.values() if viewer.owner == owner]
+
+    def _make_room(self, new: Viewer) -> None:
+        """Close a viewer without a session if there are too many; raise if all have one."""
+        own = self.of_user(new.owner)
+        if len(own) >= MAX_VIEWERS_OF_USER:
+            among = own
+        elif len(self._viewers) >= MAX_VIEWERS:
+            among = list(self._viewers.values())
+        else:
+            return
+        used = self._sessions.viewers()
+        # The oldest is first.
+        key = next((k for k, x in self._viewers.items() if x in among and x not in used), None)
+        if key is None:
+            raise TooManySessionsError(
+                "too many tokens are in use; sign out elsewhere, or try again later"
+            )
+        self._tasks.create_task(_contained(self._viewers.pop(key).close))
+
     def _new(self, access: Access, transport: AdaptingTransport) -> Viewer:
         def rejected() -> None:
-            self._rejected(viewer)
+            self._sessions.close_all(viewer)
 
         live = Live(transport, self._clock, rejected)
-        viewer = Viewer(access, transport, self._clock, live)
+        viewer = Viewer(access, transport, self._clock, live, self._work)
         return viewer
 
     def start(self, viewer: Viewer, work: Callable[[], Awaitable[Any]]) -> asyncio.Task[Any]:

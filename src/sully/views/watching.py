@@ -7,7 +7,7 @@ it is missing from a snapshot (snapshot/loading.py). For commands with --watch a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, TypeVar
@@ -40,6 +40,15 @@ class Caches:
     def server_unavailable(self) -> bool:
         """Report whether the server is unreachable for some kinds."""
         return self._outages is not None and self._outages.server_unavailable
+
+    @property
+    def refused(self) -> list[Kind[Any]]:
+        """Return the kinds that may not be listed or watched any more."""
+        return [
+            kind
+            for kind, cache in self._caches.items()
+            if isinstance(cache, Informer) and isinstance(cache.freshness.problem, Forbidden)
+        ]
 
     @property
     def gaps(self) -> list[Gap]:
@@ -85,12 +94,17 @@ async def watching(
     clock: Clock,
     outages: Outages,
     namespace: str = "",
+    hidden: Collection[Kind[Any]] = (),
 ) -> AsyncIterator[Caches]:
     """Watch kinds until the block ends; `wait_synced` returns when all were listed once.
 
-    A kind that may be listed only in `namespace` is watched there.
+    A kind that may be listed only in `namespace` is watched there. Kinds that are `hidden` are not
+    asked for: they may not be watched.
     """
     caches, informers = Caches(outages), []
+    for kind in hidden:
+        caches.put(Cache(kind), Gap(kind, "not allowed"))
+    kinds = [kind for kind in kinds if kind not in hidden]
     places = await asyncio.gather(*(_where(transport, kind, namespace) for kind in kinds))
     for kind, where in zip(kinds, places, strict=True):
         if isinstance(where, Gap):

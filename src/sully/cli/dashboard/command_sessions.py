@@ -20,11 +20,25 @@ from sully.dashboard.viewers import Viewer
 
 def parsed(command: str, flags: Mapping[str, Any], words: Iterable[str]) -> Options:
     """Return the options of a command line; raise `RouteError` if it is wrong."""
+    loaded = load(command)
+    for name in (name for name, value in flags.items() if value is True):
+        if not _is_switch(loaded, name):
+            # The next argument would be taken as its value, even `--`.
+            raise RouteError(f"--{name} needs a value")
     try:
-        context = load(command).make_context(command, [*_flags(flags), "--", *words])
+        context = loaded.make_context(command, [*_flags(flags), "--", *words])
     except click.UsageError as error:
         raise RouteError(usage_error(error)[0]) from error
     return Options(**context.params)
+
+
+def _is_switch(command: click.Command, name: str) -> bool:
+    """Report whether a flag of a command has no value."""
+    return any(
+        isinstance(param, click.Option) and param.is_flag
+        for param in command.params
+        if f"--{name}" in param.opts
+    )
 
 
 def _flags(flags: Mapping[str, Any]) -> Iterable[str]:

@@ -23,7 +23,6 @@ _PLACEMENT = "cluster.open-cluster-management.io/placement"
 
 async def clusters(viewer: Viewer, _: Query) -> Any:
     """Return clusters with their health and taints, and placements with their decisions."""
-    await viewer.live.wait_ready()
     caches = viewer.live.caches
     decided: dict[Key, list[str]] = {}
     for decision in caches.of(DECISIONS).values():
@@ -79,7 +78,6 @@ def _placement(placement: Placement, decided: dict[Key, list[str]]) -> dict[str,
 
 async def charts(viewer: Viewer, _: Query) -> Any:
     """Return curves: samples of this dashboard, and what records tell about the past."""
-    await viewer.live.wait_ready()
     session = session_of(viewer, "history", {}, ())
     minutes: Counter[int] = Counter()
     repairs: list[dict[str, Any]] = []

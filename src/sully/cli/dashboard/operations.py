@@ -84,20 +84,36 @@ def _next_id(viewer: Viewer) -> str:
     return str(viewer.state["last"])
 
 
-async def plan(viewer: Viewer, body: Mapping[str, Any], _: Dashboard) -> Any:
+async def _forget_old_proposals(viewer: Viewer) -> None:
+    """Delete proposals when they are too old, until there are none: each has a snapshot."""
+    proposals = _proposals(viewer)
+    while proposals:
+        id_, oldest = next(iter(proposals.items()))
+        left = (oldest.made + PROPOSAL_LIFE - viewer.clock.now()).total_seconds()
+        if left > 0:
+            await viewer.clock.sleep(left)
+        else:
+            del proposals[id_]
+    del viewer.state["forgetting"]
+
+
+async def plan(viewer: Viewer, body: Mapping[str, Any], dashboard: Dashboard) -> Any:
     """Plan a change; the answer has an ID to confirm it by."""
     proposal = await propose(viewer, body)
     proposals, id_ = _proposals(viewer), _next_id(viewer)
     proposals[id_] = proposal
     while len(proposals) > MAX_PROPOSALS:
         del proposals[next(iter(proposals))]
+    if "forgetting" not in viewer.state:
+        forget = partial(_forget_old_proposals, viewer)
+        viewer.state["forgetting"] = dashboard.viewers.start(viewer, forget)
     return {"id": id_, **proposal.as_document()}
 
 
 async def apply(viewer: Viewer, body: Mapping[str, Any], dashboard: Dashboard) -> Any:
     """Do what was planned, after the confirmation that the command line asks for."""
     proposal = _proposals(viewer).get(str(body.get("id")))
-    if proposal is None or viewer.clock.now() > proposal.made + PROPOSAL_LIFE:
+    if proposal is None or viewer.clock.now() >= proposal.made + PROPOSAL_LIFE:
         raise RouteError("the plan is too old; make a new one")
     typed = proposal.typed
     if typed is not None and str(body.get("confirm", "")).strip() != str(typed[0]):

@@ -4,7 +4,6 @@ A proposal is prepared once. What is confirmed is what was planned: the same rul
 snapshot.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -162,7 +161,7 @@ async def _cordon(viewer: Viewer, body: Mapping[str, Any]) -> Proposal:
         command=command_line("cordon", flags, words),
         session=session,
         snapshot=snapshot,
-        plan=await asyncio.to_thread(make_plan, session, snapshot, changes),
+        plan=await viewer.work.run(make_plan, session, snapshot, changes),
         made=viewer.clock.now(),
         cordon=cordon,
         large=large_change_reasons(snapshot, cordon.devices) if cordon.new else (),
@@ -180,7 +179,7 @@ async def _drain(viewer: Viewer, body: Mapping[str, Any]) -> Proposal:
     request = drain_request(session, cordon, settings)
     refuse_unmanaged(session, cordon, request)
     changes = await cordon_changes(session, cordon)
-    planned, plan = await asyncio.to_thread(simulate_drain, session, cordon, request, changes)
+    planned, plan = await viewer.work.run(simulate_drain, session, cordon, request, changes)
     notes = [limits_text(settings, len(cordon.devices), len(users_of(cordon, request)))]
     stop = planned.stop
     if stop is not None and stop.outcome is not Outcome.DONE:
@@ -224,7 +223,7 @@ async def _taint(viewer: Viewer, body: Mapping[str, Any]) -> Proposal:
         command=command_line("taint", flags, words),
         session=session,
         snapshot=snapshot,
-        plan=await asyncio.to_thread(make_plan, session, snapshot, changes),
+        plan=await viewer.work.run(make_plan, session, snapshot, changes),
         made=viewer.clock.now(),
         bodies=bodies,
         large=large_change_reasons(snapshot, devices),
@@ -247,7 +246,7 @@ async def _delete(viewer: Viewer, body: Mapping[str, Any]) -> Proposal:
         command=f"kubectl delete devicetaintrule {' '.join(names)}",
         session=session,
         snapshot=snapshot,
-        plan=await asyncio.to_thread(make_plan, session, snapshot, deletions),
+        plan=await viewer.work.run(make_plan, session, snapshot, deletions),
         made=viewer.clock.now(),
         deletions=deletions,
     )
@@ -271,7 +270,7 @@ async def _taint_cluster(viewer: Viewer, body: Mapping[str, Any]) -> Proposal:
         command=command_line("taint", flags, words),
         session=session,
         snapshot=snapshot,
-        plan=await asyncio.to_thread(make_plan, session, snapshot, changes),
+        plan=await viewer.work.run(make_plan, session, snapshot, changes),
         made=viewer.clock.now(),
         cluster_changes=changes,
     )

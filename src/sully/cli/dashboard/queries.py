@@ -1,6 +1,5 @@
 """What the pages ask: the documents of `devices`, `rules`, `evictions`, `history` and `explain`."""
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,6 +19,7 @@ from sully.cli.inspect.history_printer import document as history_document
 from sully.cli.inspect.policies_printer import document as policy_document
 from sully.cli.inspect.rules_printer import document as source_document
 from sully.dashboard.app import RouteError
+from sully.dashboard.http import HttpError
 from sully.dashboard.viewers import Viewer
 from sully.domain.devices.pools import DeviceId
 from sully.views.history import parts
@@ -34,9 +34,12 @@ from sully.views.kinds import (
     TAINT_RECORDS,
 )
 from sully.views.snapshot.kinds import NODES, SCHEDULABLE_PODS
+from sully.views.snapshot.snapshot import Snapshot
 from sully.views.taint_sources import taint_sources
 
 Query = Mapping[str, list[str]]
+MAX_EXPRESSIONS = 8
+"""Each is evaluated for every device."""
 _DEVICE_KINDS = (SLICES, CLASSES, RULES, PATCHES, CLAIMS)
 
 
@@ -47,18 +50,19 @@ def first(query: Query, name: str) -> str:
 
 async def select(viewer: Viewer, query: Query) -> Any:
     """Return the devices that filters select, as `sully devices` with the same flags."""
-    await viewer.live.wait_ready()
     args = SelectionArgs(
         classes=tuple(filter(None, query.get("class", ()))),
         expressions=tuple(filter(None, query.get("cel", ()))),
         labels=first(query, "label"),
         uuids=tuple(filter(None, query.get("uuid", ()))),
     )
+    if len(args.expressions) > MAX_EXPRESSIONS:
+        raise HttpError(400, f"more than {MAX_EXPRESSIONS} expressions (cel)")
     if args.is_empty:
         raise RouteError("no filter is set")
     snapshot = viewer.live.snapshot((*_DEVICE_KINDS, NODES))
     try:
-        selection = await asyncio.to_thread(resolve, snapshot, args)
+        selection = await viewer.work.run(resolve, snapshot, args)
     except CommandError as error:
         return {"devices": [], "message": str(error).partition("\n")[0]}
     return {"devices": [str(device) for device in selection.devices]}
@@ -66,9 +70,12 @@ async def select(viewer: Viewer, query: Query) -> Any:
 
 async def attributes(viewer: Viewer, query: Query) -> Any:
     """Return the names of all attributes, or what value of one attribute each device has."""
-    await viewer.live.wait_ready()
     name = first(query, "name")
-    inventory = viewer.live.snapshot(_DEVICE_KINDS).inventory
+    return await viewer.work.run(_attributes, viewer.live.snapshot(_DEVICE_KINDS), name)
+
+
+def _attributes(snapshot: Snapshot, name: str) -> dict[str, Any]:
+    inventory = snapshot.inventory
     devices = [device for pool in inventory.pools() for device in inventory.devices(pool).values()]
     if not name:
         return {"names": sorted({x for device in devices for x in device.attributes})}
@@ -83,14 +90,13 @@ async def attributes(viewer: Viewer, query: Query) -> Any:
 
 async def device(viewer: Viewer, query: Query) -> Any:
     """Return everything about one device, with who set its taints."""
-    await viewer.live.wait_ready()
     id_ = DeviceId(*parts(first(query, "id")))
     view = viewer.live.device(id_)
     if view is None:
         raise RouteError(f'device "{id_}" not found')
     classes = viewer.live.classes_of(view)
     snapshot = viewer.live.snapshot((*_DEVICE_KINDS, SCHEDULABLE_PODS, NODES, TAINT_RECORDS))
-    sources = await asyncio.to_thread(taint_sources, snapshot)
+    sources = await viewer.work.run(taint_sources, snapshot)
     origins = {
         name: {"createdBy": source.created_by, "description": source.reason}
         for source in sources
@@ -130,15 +136,14 @@ async def history(viewer: Viewer, query: Query) -> Any:
 async def explain(viewer: Viewer, query: Query) -> Any:
     """Explain an object: why it is in its state, and what would help."""
     words = (first(query, "kind"), first(query, "name"))
-    flags = {"cluster": first(query, "cluster")}
-    return (await explanation_of(session_of(viewer, "explain", flags, words))).as_json()
+    session = session_of(viewer, "explain", {"cluster": first(query, "cluster")}, words)
+    return (await explanation_of(session, viewer.work.run)).as_json()
 
 
 async def rules(viewer: Viewer, _: Query) -> Any:
     """Return what taints devices, policies, and planned work."""
-    await viewer.live.wait_ready()
     snapshot = viewer.live.snapshot()
-    sources = await asyncio.to_thread(taint_sources, snapshot)
+    sources = await viewer.work.run(taint_sources, snapshot)
     documents = [{**source_document(x), "devices": None} for x in sources]
     policies = [policy_document(x) for x in snapshot.of(DEVICE_POLICIES).values()]
     maintenances = [maintenance_document(x) for x in snapshot.of(MAINTENANCES).values()]
@@ -147,7 +152,6 @@ async def rules(viewer: Viewer, _: Query) -> Any:
 
 async def evictions(viewer: Viewer, _: Query) -> Any:
     """Return the rules that evict pods, with their progress."""
-    await viewer.live.wait_ready()
     snapshot = viewer.live.snapshot()
     session = session_of(viewer, "evictions", {}, ())
 
@@ -158,10 +162,9 @@ async def evictions(viewer: Viewer, _: Query) -> Any:
             for progress in progress_in(session, snapshot.exposures, snapshot, plane)
         ]
 
-    return {"evictions": await asyncio.to_thread(work)}
+    return {"evictions": await viewer.work.run(work)}
 
 
 async def pending(viewer: Viewer, _: Query) -> Any:
     """Return the pods that wait for devices."""
-    await viewer.live.wait_ready()
     return {"pods": viewer.live.pending}

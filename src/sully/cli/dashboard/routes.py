@@ -7,34 +7,47 @@ from typing import Any
 from sully.cli.client.spinner import no_spinners
 from sully.cli.command import CommandError
 from sully.cli.dashboard import fleet_queries, operations, queries
-from sully.dashboard.app import RouteError, Routes
+from sully.cli.dashboard.bodies import ApplyBody, OperationBody, PauseBody, PlanBody, checked
+from sully.dashboard.app import Dashboard, RouteError, Routes
+from sully.dashboard.viewers import Viewer
 
 
 def routes() -> Routes:
     """Return all routes; an error of a command is shown on the page."""
-    answers: Mapping[str, Any] = {
+    live: Mapping[str, Any] = {
         "select": queries.select,
         "attributes": queries.attributes,
         "device": queries.device,
-        "history": queries.history,
-        "explain": queries.explain,
         "rules": queries.rules,
         "evictions": queries.evictions,
         "pending": queries.pending,
         "clusters": fleet_queries.clusters,
         "charts": fleet_queries.charts,
+    }
+    answers: Mapping[str, Any] = {
+        **live,
+        "history": queries.history,
+        "explain": queries.explain,
         "operations": operations.operations,
     }
-    changes: Mapping[str, Any] = {
-        "plan": operations.plan,
-        "apply": operations.apply,
-        "operation": operations.control,
-        "pause": operations.pause,
+    changes: Mapping[str, tuple[Any, Any]] = {
+        "plan": (operations.plan, PlanBody),
+        "apply": (operations.apply, ApplyBody),
+        "operation": (operations.control, OperationBody),
+        "pause": (operations.pause, PauseBody),
     }
     return Routes(
         {name: _as_route(work) for name, work in answers.items()},
-        {name: _as_route(work) for name, work in changes.items()},
+        {name: _as_route(_typed(work, body)) for name, (work, body) in changes.items()},
+        live=frozenset(live),
     )
+
+
+def _typed(work: Callable[..., Awaitable[Any]], type_: Any) -> Callable[..., Awaitable[Any]]:
+    async def change(viewer: Viewer, body: Mapping[str, Any], dashboard: Dashboard) -> Any:
+        return await work(viewer, checked(body, type_), dashboard)
+
+    return change
 
 
 def _as_route(work: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:

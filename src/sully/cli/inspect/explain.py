@@ -15,7 +15,8 @@ from sully.cli.command import CommandError, Options, command
 from sully.cli.names import complete_clusters, complete_names, kind_completer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from typing import Any
 
     from sully.client.transport import Key
     from sully.explain.explanation import Explanation
@@ -111,8 +112,17 @@ async def _explain(session: Session) -> int:
     return 0
 
 
-async def explanation_of(session: Session) -> "Explanation":
-    """Return the explanation of the object that a command line names."""
+async def _run_here(work: "Callable[..., Any]", *args: "Any") -> "Any":
+    return work(*args)
+
+
+async def explanation_of(
+    session: Session, run: "Callable[..., Awaitable[Any]]" = _run_here
+) -> "Explanation":
+    """Return the explanation of the object that a command line names.
+
+    `run` calls what takes long, which needs no event loop.
+    """
     from sully.explain.facts.devices import AmbiguousNameError
     from sully.explain.questions import QUESTIONS
 
@@ -126,13 +136,13 @@ async def explanation_of(session: Session) -> "Explanation":
     key = _key(session, name, namespaced=question.namespaced)
     loaded = await _load(session, question, key)
     try:
-        explanation = _answer(session, loaded, kind, key)
+        explanation: Explanation | None = await run(_answer, session, loaded, kind, key)
     except AmbiguousNameError as error:
         raise CommandError(f"{error}\n  use DRIVER/POOL/DEVICE") from error
     for note in loaded.notes:
         session.warn(f"warning: {note}")
     if explanation is None:
-        raise CommandError(_not_found(loaded.reader, kind, key))
+        raise CommandError(await run(_not_found, loaded.reader, kind, key))
     if loaded.notes:
         return replace(explanation, notes=loaded.notes)
     return explanation
