@@ -37,7 +37,10 @@ SLICE: Obj = {
         "devices": [{"name": "gpu-0"}],
     },
 }
-POD: Obj = {"metadata": {"name": "p", "namespace": "ns", "uid": "v"}, "spec": {"nodeName": "node-1"}}
+POD: Obj = {
+    "metadata": {"name": "p", "namespace": "ns", "uid": "v"},
+    "spec": {"nodeName": "node-1"},
+}
 WHOLE_POD = {"apiVersion": "v1", "kind": "Pod", **POD}
 LIST: Obj = {"apiVersion": "v1", "kind": "List", "items": [SLICE, WHOLE_POD]}
 POD_LIST: Obj = {"apiVersion": "v1", "kind": "PodList", "items": [POD]}
