@@ -98,6 +98,7 @@ _SETTLED = (
     (re.compile(r"(?<=\"resourceVersion\": )\"\d+\""), "VERSION"),
     (re.compile(r"(?<=Resource Version:  )( *)\d+"), r"\1VERSION"),
     (re.compile(r"(?<=kube-api-access-)[a-z0-9]{5}\b"), "XXXXX"),
+    (re.compile(r"(?<=\+sully-)\d+\.\d+\.\d+"), "RELEASE"),
     (re.compile(r"https://127\.0\.0\.1:\d+"), "SERVER"),
     # Ages: as wide as the three letters, so that columns stay where they are.
     (re.compile(r"(?<![\w=:.])\d{1,2}s(?=\n| \S|$)"), "AGE"),
