@@ -13,9 +13,6 @@ _CHECKED = "no request of its own: the server asks for it while it takes another
 _COUNTED = "an event is counted on when it repeats, which differs from run to run"
 _CUSTOM = "where patches are custom resources: in a cluster that is not ours (test_foreign.py)"
 _JOBS = "Jobs of hooks and proofs (tests/controllers/devicemaintenances/test_jobs.py)"
-_FOREIGN_JOB = (
-    "only where somebody else created a Job of that name (devicetaintpolicies/test_proofs.py)"
-)
 _NOTIFIED = "only where notifications are configured (controllers/notifications/test_sources.py)"
 _OWNERS = (
     "no request of its own: servers that check who may block the deletion of an owner ask for it"
@@ -61,7 +58,6 @@ UNUSED: dict[str, str] = {
     "sully:devicemaintenances: create jobs.batch": _JOBS,
     "sully:devicemaintenances: create resourceclaims.resource.k8s.io": _JOBS,
     "sully:devicemaintenances: delete jobs.batch": _JOBS,
-    "sully:devicemaintenances: get jobs.batch": _FOREIGN_JOB,
     "sully:devicemaintenances: get namespaces": _JOBS,
     "sully:devicemaintenances: list resourceslicepatches.sully.dev": _CUSTOM,
     "sully:devicemaintenances: patch events": _COUNTED,
@@ -70,7 +66,6 @@ UNUSED: dict[str, str] = {
     "sully:devicemetrics: list resourceslicepatches.sully.dev": _CUSTOM,
     "sully:devicemetrics: watch devicemaintenances.sully.dev": _NOTIFIED,
     "sully:devicemetrics: watch resourceslicepatches.sully.dev": _CUSTOM,
-    "sully:devicetaintpolicies: get jobs.batch": _FOREIGN_JOB,
     "sully:devicetaintpolicies: list resourceslicepatches.sully.dev": _CUSTOM,
     "sully:devicetaintpolicies: patch events": _COUNTED,
     "sully:devicetaintpolicies: watch resourceslicepatches.sully.dev": _CUSTOM,
