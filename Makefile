@@ -40,7 +40,7 @@ CHROMIUM := .cache/chromium
 .DEFAULT_GOAL := help
 # A target that failed halfway is built again the next time.
 .DELETE_ON_ERROR:
-.PHONY: help setup up fmt lint quick test clients bench robust simulate kube conformance suites \
+.PHONY: help setup up fmt lint quick test clients bench robust simulate kube browser conformance suites \
   generate screenshots verify demo \
   dist image docs krew release audit lock clean
 
@@ -74,7 +74,6 @@ clients:
 	@tools/fetch-iproute2 $(IPROUTE2)
 	@tools/fetch-promtool $(PROMTOOL)
 	@tools/fetch-shells .cache/shells
-	@tools/fetch-chromium $(CHROMIUM)
 
 bench: $(DEV_STAMP) ## run the benchmarks, some minutes; ARGS="--seconds 1" DEVICES="--only 100x8"
 	$(BIN)/python bench/api.py $(ARGS)
@@ -96,6 +95,10 @@ simulate: $(DEV_STAMP) ## simulate control planes with faults: SEEDS=10000; ARGS
 
 kube: $(DEV_STAMP) ## run the tests on a real control plane: KUBEBUILDER_ASSETS=folder with its programs
 	$(BIN)/pytest -m kube tests/kube $(ARGS)
+
+browser: $(DEV_STAMP) ## use the dashboard in Chromium, without other tests beside it
+	@tools/fetch-chromium $(CHROMIUM)
+	$(BIN)/pytest -m browser tests/dashboard $(ARGS)
 
 conformance: $(DEV_STAMP) ## replay recorded responses of a real server; DIR=folder with api.jsonl
 	@test -n "$(DIR)" || { echo "usage: make conformance DIR=FOLDER [ARGS=…]" >&2; exit 2; }

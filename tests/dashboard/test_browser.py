@@ -24,7 +24,7 @@ from sully.testing.cluster import Process, process
 from sully.testing.forkserver import run, start
 from sully.testing.patience import PATIENCE
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.browser]
 AXE = (Path(__file__).parent / "vendor/axe.min.js").read_text()
 RULES = "/apis/resource.k8s.io/v1/devicetaintrules"
 DRIVER = "gpu.sully.dev"
