@@ -1,7 +1,7 @@
 """How much the dashboard does at the same time: for one viewer, and for all of them.
 
 `sully up` serves the dashboard in the process of its API server. So what a page asks is computed
-in threads of the dashboard, never in those of the server, and few requests are answered at once.
+in threads of the dashboard, never in those of the server, and few requests run in parallel.
 The others wait a while, and are refused if too many wait.
 """
 

@@ -133,7 +133,7 @@ def test_a_query_never_takes_longer_than_the_interval() -> None:
 def test_a_query_takes_a_minute_at_most() -> None:
     """Another server may have stored more."""
     source = DeviceTaintPolicyPrometheus(
-        url="http://p", query="up", interval="8760h", timeout="8760h"
+        query="up", url="http://p", interval="8760h", timeout="8760h"
     )
 
     assert timeout_of(source).total_seconds() == 60

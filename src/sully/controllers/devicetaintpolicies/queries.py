@@ -23,7 +23,7 @@ from sully.runtime.log import get_logger
 log = get_logger("controllers")
 
 _SMALL: Final = 1 << 16
-"""Bytes of a response that is parsed at once, and not in a thread."""
+"""Bytes of a response that is parsed on the event loop; larger ones in a thread."""
 _EXPIRED: Final = QueryResult(problem="the last result of the query is too old")
 
 Fetch = Callable[[DeviceTaintPolicyPrometheus], Awaitable[bytes]]
