@@ -6,12 +6,13 @@ import re
 
 import pytest
 
+from property_examples import examples
 from simulation.programs import simulate
 from simulator.operations import plan
 from simulator.world import run
 
-SEEDS = 60
-"""They cost half a minute of processor time, at this scale; 200 would cost too much."""
+SEEDS = examples(60)
+"""60 cost half a minute of processor time, at this scale."""
 SCALE = "0.3"
 
 
