@@ -158,7 +158,8 @@ def proven_by(exit_: str) -> Obj:
         "job": {
             "namespace": "gpu-tests",
             "deviceClassName": DRIVER,
-            "retryAfter": "200ms",
+            "retryAfter": "5s",
+            "attempts": 10,
             "template": {"spec": {"template": {"metadata": metadata, "spec": spec}}},
         },
     }
