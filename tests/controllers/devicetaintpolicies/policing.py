@@ -13,7 +13,7 @@ from sully.controllers.devicetaintpolicies.queries import PrometheusQueries
 from sully.controllers.framework import Controller
 from sully.controllers.manager import Manager
 from sully.controllers.proofjobs import PROOF_JOBS, SELECTOR, ProofJobs
-from sully.domain.devicepolicies.rules import rule_name
+from sully.domain.devices.device_rules import rule_name
 from sully.machinery.timestamps import format_micro_time
 from sully.views import kinds
 from sully.views.devicepolicies.facts import FactsView

@@ -27,7 +27,7 @@ from sully.controllers.conditions import encode_condition, preconditions
 from sully.controllers.devicemaintenances.admission import MaintenanceAdmission
 from sully.controllers.devicemaintenances.drains import Drains
 from sully.controllers.devicemaintenances.jobs import RETRY, MaintenanceJobs
-from sully.controllers.devicemaintenances.rules import MaintenanceRules
+from sully.controllers.devicerules import DeviceRuleWriter
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.proofjobs import ProofJobs, owner_key
 from sully.controllers.sources import Channel, same_key
@@ -102,7 +102,7 @@ class DeviceMaintenanceController:
         self._nodes = nodes
         self._pods = pods
         self._transport = transport
-        self._writer = MaintenanceRules(transport, NAME)
+        self._writer = DeviceRuleWriter(transport, NAME)
         self._proof_jobs = jobs
         self._jobs = MaintenanceJobs(jobs)
         self._recorder = recorder

@@ -23,9 +23,9 @@ from sully.client.events import EventRecorder, reference
 from sully.client.informers.informer import Informer, own_key
 from sully.client.transport import Key, Transport
 from sully.controllers.conditions import write_conditions
+from sully.controllers.devicerules import DeviceRuleWriter
 from sully.controllers.devicetaintpolicies.proofs import RETRY, PolicyProofs
 from sully.controllers.devicetaintpolicies.queries import PrometheusQueries
-from sully.controllers.devicetaintpolicies.rules import RuleWriter
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.proofjobs import ProofJobs, owner_key
 from sully.controllers.sources import Channel, same_key
@@ -36,6 +36,7 @@ from sully.domain.devicepolicies.rules import (
     is_approved,
     policy_name,
     time_in,
+    wanted_rules,
 )
 from sully.domain.devicepolicies.settings import DRY_RUN, settings_of
 from sully.domain.devicepolicies.states import DeviceState, Notice, Observation, has_rule
@@ -92,7 +93,7 @@ class DeviceTaintPolicyController:
         self._rules.add_index(BY_POLICY, lambda rule: (policy_name(rule),))
         self._facts = facts
         self._transport = transport
-        self._writer = RuleWriter(transport, NAME)
+        self._writer = DeviceRuleWriter(transport, NAME)
         self._recorder = recorder
         self._clock = clock
         self._tracked: dict[Key, _Tracked] = {}
@@ -137,7 +138,8 @@ class DeviceTaintPolicyController:
         elapsed = timedelta(seconds=self._clock.monotonic() - started)
         tracked.decide_due = now + elapsed * SHARE
         if settings_of(policy).mode != DRY_RUN:
-            await self._writer.write(policy, decision.states, self._rules_of(policy))
+            wanted = wanted_rules(policy, decision.states)
+            await self._writer.write(wanted, self._rules_of(policy))
         tracked.proof_problems = await self._proofs.run(policy, tracked.devices, decision)
         later = await self._report(tracked, decision, now)
         retry = now + RETRY if decision.proofs else None
