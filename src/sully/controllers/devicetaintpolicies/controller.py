@@ -19,14 +19,14 @@ import msgspec
 from sully.api.resource.annotations import CLEARED_AT
 from sully.api.resource.types import DeviceTaintRule
 from sully.api.sully.types import DeviceTaintPolicy
-from sully.client.events import EventRecorder, reference
+from sully.client.events import reference
 from sully.client.informers.informer import Informer, own_key
-from sully.client.transport import Key, Transport
+from sully.client.transport import Key
 from sully.controllers.conditions import write_conditions
 from sully.controllers.devicerules import DeviceRuleWriter
 from sully.controllers.devicetaintpolicies.proofs import RETRY, PolicyProofs
 from sully.controllers.devicetaintpolicies.queries import PrometheusQueries
-from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.framework import DONE, ControllerEnv, Result, Watch
 from sully.controllers.proofjobs import ProofJobs, owner_key
 from sully.controllers.sources import Channel, same_key
 from sully.domain.devicepolicies.decisions import Decision, PolicyContext, decide, transition
@@ -43,7 +43,6 @@ from sully.domain.devicepolicies.states import DeviceState, Notice, Observation,
 from sully.domain.devicepolicies.status import findings, proof_finding, status_fields
 from sully.domain.devices.pools import PoolId
 from sully.domain.proofs.outcomes import ProofOutcome
-from sully.runtime.clock import Clock
 from sully.views.devicepolicies.facts import FactsView
 from sully.views.devicepolicies.policy_devices import PolicyDevices
 from sully.views.kinds import DEVICE_POLICIES
@@ -74,15 +73,13 @@ class DeviceTaintPolicyController:
 
     name = NAME
 
-    def __init__(  # noqa: PLR0913 - what it reads, and how it acts
+    def __init__(
         self,
         *,
         policies: Informer[DeviceTaintPolicy],
         rules: Informer[DeviceTaintRule],
         facts: FactsView,
-        transport: Transport,
-        recorder: EventRecorder,
-        clock: Clock,
+        env: ControllerEnv,
         jobs: ProofJobs | None = None,
         queries: PrometheusQueries | None = None,
     ) -> None:
@@ -92,10 +89,8 @@ class DeviceTaintPolicyController:
         self._rules = rules
         self._rules.add_index(BY_POLICY, lambda rule: (policy_name(rule),))
         self._facts = facts
-        self._transport = transport
-        self._writer = DeviceRuleWriter(transport, NAME)
-        self._recorder = recorder
-        self._clock = clock
+        self._transport, self._recorder, self._clock = env
+        self._writer = DeviceRuleWriter(env.transport, NAME)
         self._tracked: dict[Key, _Tracked] = {}
         self._affected: Channel[Key] = Channel()
         self._queries = queries
