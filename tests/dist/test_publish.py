@@ -37,7 +37,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / PAGE).write_text("Data of 0.1.0. --image registry.example/sully:0.1.0\n")
     (tmp_path / "changes").mkdir()
     (tmp_path / "changes/README.md").write_text("# Fragments\n")
-    (tmp_path / "changes/+fan.feature.md").write_text("Fans turn.\n")
+    (tmp_path / "changes/+fan.feature.md").write_text("Fans turn ([guide](../docs/a.md)).\n")
+    (tmp_path / "changes/+0.2.0.summary.md").write_text("Everything about fans.\n")
     for name in ("pyproject.toml", "CHANGELOG.md"):
         shutil.copy(ROOT / name, tmp_path)
     git(tmp_path, "init", "--quiet")
@@ -53,7 +54,8 @@ def test_a_release_has_version_notes_and_a_tag(project: Path) -> None:
 
     notes = (project / "CHANGELOG.md").read_text()
     assert '__version__ = "0.2.0"' in (project / "src/sully/__init__.py").read_text()
-    assert notes.index("## 0.2.0 (") < notes.index("- Fans turn.") < notes.index("## 0.1.0 (")
+    lines = ("## 0.2.0 (", "- Everything", "- Fans turn ([guide](docs/a.md)).", "## 0.1.0 (")
+    assert [line for line in lines if line in notes] == sorted(lines, key=notes.index)
     assert (project / PAGE).read_text() == "Data of 0.1.0. --image registry.example/sully:0.2.0\n"
     assert [path.name for path in (project / "changes").iterdir()] == ["README.md"]
     assert git(project, "describe", "--exact-match") == "v0.2.0"

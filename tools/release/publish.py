@@ -26,6 +26,9 @@ def prepare(version: str, root: Path = ROOT) -> None:
     for page in sorted((root / "docs").rglob("*.md")):
         page.write_text(rename_image(page.read_text(), found[1], version))
     run("towncrier", "build", "--yes", "--version", version, cwd=root)
+    notes = root / "CHANGELOG.md"
+    # Links of a fragment start in changes/, those of the notes one folder above.
+    notes.write_text(notes.read_text().replace("](../", "]("))
 
 
 def rename_image(text: str, old: str, new: str) -> str:
