@@ -157,7 +157,7 @@ def proven_by(exit_: str) -> Obj:
         "job": {
             "namespace": "gpu-tests",
             "deviceClassName": DRIVER,
-            "retryAfter": "1s",
+            "retryAfter": "3s",
             "attempts": 10,  # on a busy machine several fail before the story goes on
             "template": {"spec": {"template": {"metadata": metadata, "spec": spec}}},
         },
