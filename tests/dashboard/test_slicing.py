@@ -10,7 +10,9 @@ from sully.dashboard.slicing import SLICE_SECONDS, in_slices
 from sully.testing.clock import FakeClock
 
 
-@pytest.mark.parametrize(("slices_per_item", "turns"), [(0, 0), (0.6, 4), (1.5, 8), (3, 8)], ids=str)
+@pytest.mark.parametrize(
+    ("slices_per_item", "turns"), [(0, 0), (0.6, 4), (1.5, 8), (3, 8)], ids=str
+)
 async def test_others_have_a_turn_after_each_slice(slices_per_item: float, turns: int) -> None:
     clock, others = FakeClock(), 0
     ends = asyncio.Event()
