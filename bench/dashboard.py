@@ -183,7 +183,7 @@ def _frames(page: Any, server: int, kubeconfig: Path, nodes: int, args: argparse
         f" page {(busy() - worked) / spent:.2f} s; load {os.getloadavg()[0]:.1f}"
     )
     print(f"heap of the page: {', '.join(f'{x:.0f}' for x in memory)} MB")
-    return frames[-1] < FRAME_MS
+    return frames[-1] < FRAME_MS and shown >= 0.9 * args.changes
 
 
 if __name__ == "__main__":
