@@ -76,7 +76,7 @@ from sully.store.base import Store
 from sully.store.compaction import Compactor
 from sully.store.directory import DataDirectory
 from sully.store.errors import OpenError
-from sully.store.etcd.address import Address
+from sully.store.etcd.address import Address, open_etcd
 from sully.store.memory import MemoryStore
 from sully.store.sqlite import SqliteStore
 
@@ -212,20 +212,8 @@ async def _open_store(config: Config) -> Store:
     if config.store == "memory":
         return MemoryStore()
     if isinstance(config.store, Address):
-        return await _open_etcd(config.store)
+        return await open_etcd(config.store)
     return await SqliteStore.open(config.data_dir)
-
-
-async def _open_etcd(address: Address) -> Store:
-    try:
-        # Imported here: it needs packages that other stores do not.
-        from sully.store.etcd.store import EtcdStore
-    except ImportError as error:
-        raise OpenError(
-            f"{error}: a store in etcd needs more packages; in the checkout:"
-            " .venv/bin/pip install --editable '.[etcd]'"
-        ) from error
-    return await EtcdStore.open(address)
 
 
 async def _check_identity(
