@@ -38,6 +38,7 @@ _ALTERNATIVES = {
     "--sort-by": _JQ,
     "--no-headers": _JSON,
     "--template": _JSON,
+    "-s": _KUBECONFIG,
     "--server": _KUBECONFIG,
     "--token": _KUBECONFIG,
     "--user": _KUBECONFIG,
