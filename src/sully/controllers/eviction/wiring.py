@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+import msgspec
 
 from sully.api.resource.types import DeviceTaintRule
 from sully.client.events import EventRecorder
@@ -32,8 +33,7 @@ Describer = Callable[[DeviceTaintRule], str]
 """Describes a rule that is about to be written; empty while caches are filling."""
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(msgspec.Struct, frozen=True):
     """The client and the event recorder of a controller."""
 
     transport: Transport

@@ -5,9 +5,10 @@ joined. See index.py (roles and bindings), nodes.py (node identities).
 """
 
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+
+import msgspec
 
 from sully.api.rbac.rules import resource_access
 from sully.machinery.errors import not_found
@@ -31,12 +32,11 @@ PULL_SECONDS = 1.0
 _UNRESOLVED = "node authorizer does not support user rule resolution"
 
 
-@dataclass(slots=True)
-class Rules:
+class Rules(msgspec.Struct):
     """The rules of a user in a namespace, and errors while resolving them."""
 
-    rules: list[Obj] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
+    rules: list[Obj] = msgspec.field(default_factory=list)
+    problems: list[str] = msgspec.field(default_factory=list)
 
 
 class _Roles:

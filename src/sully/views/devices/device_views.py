@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import msgspec
+from msgspec.structs import replace
 
 from sully.api.resource.annotations import expiry, pause_reason
 from sully.api.resource.types import DeviceTaintSelector, DeviceToleration, ResourceSlicePatch
@@ -54,8 +54,7 @@ class TaintView(msgspec.Struct, frozen=True):
     """Why its evictions are paused; None: they are not."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimView:
+class ClaimView(msgspec.Struct, frozen=True):
     """A claim that is allocated the device, and the pods that use it."""
 
     claim: Key
@@ -70,12 +69,11 @@ class ClaimView:
     """The request that it is for; behind a slash, the alternative."""
     share: str | None = None
     """The share of the device that it has; None: all of it."""
-    consumed: Mapping[str, str] = field(default_factory=dict)
+    consumed: Mapping[str, str] = msgspec.field(default_factory=dict)
     """The capacity of its share."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceView:
+class DeviceView(msgspec.Struct, frozen=True):
     """One device with its taints and claims."""
 
     id: DeviceId
@@ -86,7 +84,7 @@ class DeviceView:
     claims: tuple[ClaimView, ...] = ()
     obstacle: Obstacle | None = None
     """Why it cannot be allocated, other than taints and claims."""
-    left: Mapping[str, Quantity] = field(default_factory=dict)
+    left: Mapping[str, Quantity] = msgspec.field(default_factory=dict)
     """If it can be shared: how much of each capacity is left."""
     conflict: DeviceConflict | None = None
     """Why its claims cannot all use it."""
