@@ -136,6 +136,7 @@ class DeviceViews:
         self._plane = plane
         self._policy = plane.eviction
         self._sources: dict[tuple[str, str], tuple[datetime | None, str | None]] = {}
+        self._node_obstacles: dict[str, Obstacle | None] = {}
 
     def all(self, now: datetime) -> Iterator[DeviceView]:
         """Yield every device, by driver, pool and name."""
@@ -150,6 +151,7 @@ class DeviceViews:
     def pool(self, pool: PoolId, now: datetime) -> Iterator[DeviceView]:
         """Yield the devices of one pool, by name."""
         self._sources.clear()  # rules may have changed
+        self._node_obstacles.clear()
         ignored = [patch for patch in self._patches.values() if not self._has_effect(patch)]
         published = self._inventory.devices(pool)
         allocated: dict[str, list[AllocatedDevice]] = {}
@@ -173,8 +175,10 @@ class DeviceViews:
         """Add why its node gets no new pods."""
         if view.obstacle is not None or view.node in ("", ALL_NODES, SOME_NODES):
             return view
-        node = self._nodes.get(Key("", view.node)) if self._nodes is not None else None
-        why = node_obstacle(node)
+        if view.node not in self._node_obstacles:
+            node = self._nodes.get(Key("", view.node)) if self._nodes is not None else None
+            self._node_obstacles[view.node] = node_obstacle(node)
+        why = self._node_obstacles[view.node]
         return view if why is None else replace(view, obstacle=why)
 
     def _has_effect(self, patch: ResourceSlicePatch) -> bool:
