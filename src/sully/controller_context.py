@@ -8,10 +8,12 @@ plane, remote.py that of controllers in a process of their own.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from sully.api.resource.types import DeviceTaintRule
 from sully.client.discovery.resources import APIResource
@@ -48,8 +50,7 @@ LEASE = Key("kube-system", "sully-controllers")
 """The lease of a process that runs all controllers."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerConfig:
+class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The control plane that controllers run against."""
 
     transport: Callable[[str], Transport]
@@ -61,8 +62,8 @@ class ControllerConfig:
     certificate: str = ""
     """The CA certificate to publish in every namespace; empty publishes none."""
     compat: Compat = Compat.SULLY
-    eviction: EvictionSettings = field(default_factory=EvictionSettings)
-    placement: PlacementSettings = field(default_factory=PlacementSettings)
+    eviction: EvictionSettings = msgspec.field(default_factory=EvictionSettings)
+    placement: PlacementSettings = msgspec.field(default_factory=PlacementSettings)
     history: timedelta = DEFAULT_RETENTION
     """How long records of evictions and deleted rules are kept."""
     simulated_nodes: SimulatedNodeSettings | None = None

@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import tempfile
 from collections.abc import Coroutine
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from hypothesis.stateful import (
     multiple,
     rule,
 )
+from msgspec.structs import replace
 
 from etcds import Etcd
 from property_examples import examples

@@ -6,7 +6,7 @@ that become free or used by that are no consequence of it.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from sully.domain.planning.device_counts import DeviceCounts
 from sully.planning.cluster_copy import PLANNED_PODS

@@ -9,12 +9,12 @@ remembered that cannot be observed again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from sully.api.resource.annotations import CLEARED_AT
 from sully.api.resource.types import DeviceTaintRule

@@ -7,9 +7,9 @@ text says why, with the prefix that Kubernetes has for the cause.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import replace
 
 import msgspec
+from msgspec.structs import replace
 
 from sully.api.resource.types import (
     PartitionTypeStatus,

@@ -4,9 +4,10 @@ Each may allow; none can deny. A request that none of them allows is forbidden, 
 joined. See index.py (roles and bindings), nodes.py (node identities).
 """
 
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+
+import msgspec
 
 from sully.api.rbac.rules import resource_access
 from sully.machinery.errors import not_found
@@ -27,12 +28,11 @@ ALLOWED = Decision(allowed=True)
 _UNRESOLVED = "node authorizer does not support user rule resolution"
 
 
-@dataclass(slots=True)
-class Rules:
+class Rules(msgspec.Struct):
     """The rules of a user in a namespace, and errors while resolving them."""
 
-    rules: list[Obj] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
+    rules: list[Obj] = msgspec.field(default_factory=list)
+    problems: list[str] = msgspec.field(default_factory=list)
 
 
 class _Roles:

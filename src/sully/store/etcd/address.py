@@ -10,7 +10,6 @@ newest write, deletions included, however busy other users of the same etcd are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from sys import intern
 
@@ -39,8 +38,7 @@ class Tls(msgspec.Struct, frozen=True):
             raise ValueError("--etcd-certfile requires --etcd-cafile (TLS)")
 
 
-@dataclass(frozen=True, slots=True)
-class Login:
+class Login(msgspec.Struct, frozen=True):
     """The user and password for etcd; none without a name."""
 
     user: str = ""
@@ -53,14 +51,13 @@ class Login:
             raise ValueError("--etcd-username and --etcd-password-file only work together")
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(msgspec.Struct, frozen=True):
     """A cluster, and the prefix of a store in it."""
 
     endpoints: tuple[str, ...]
     prefix: str = DEFAULT_PREFIX
-    tls: Tls = field(default_factory=Tls)
-    login: Login = field(default_factory=Login)
+    tls: Tls = msgspec.field(default_factory=Tls)
+    login: Login = msgspec.field(default_factory=Login)
 
     def __str__(self) -> str:
         """Return the address as a URL."""

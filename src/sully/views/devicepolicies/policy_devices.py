@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from datetime import datetime
+
+from msgspec.structs import replace
 
 from sully.api.sully.types import DeviceTaintPolicy
 from sully.domain.devicepolicies.limits import Group, Groups
