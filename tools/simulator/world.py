@@ -22,7 +22,8 @@ from simulator.invariants import STALE_SLACK, Invariants
 from simulator.knowledge import Knowledge
 from simulator.loop import Process, SimulatedLoop
 from simulator.network import Conditions, Network
-from simulator.operations import CONTROLLERS, Plan
+from simulator.operations import Plan
+from simulator.scenarios import CONTROLLERS
 from simulator.server import start_server
 from simulator.template import template_image
 from simulator.truth import Truth
