@@ -11,9 +11,9 @@ from simulation.programs import simulate
 from simulator.operations import plan
 from simulator.world import run
 
-SEEDS = examples(60)
-"""60 cost half a minute of processor time, at this scale."""
-SCALE = "0.3"
+SEEDS = examples(72)
+"""18 cost 15 seconds of processor time; `make simulate` runs more, and longer ones."""
+SCALE = "0.1"
 
 
 @pytest.mark.slow

@@ -11,6 +11,8 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -130,6 +132,23 @@ class HttpTransport(Calls):
     async def text(self, path: str) -> str:
         """Return a page of text, such as metrics."""
         return (await self._read(path, "text/plain")).decode(errors="replace")
+
+    async def credential(self) -> Credential:
+        """Return what the user authenticates with."""
+        return await self._access.credentials.current()
+
+    async def server_time(self) -> datetime | None:
+        """Return what time it is for the server, None if it does not tell."""
+        call = Call("get", ResourceRef("", "", ""))
+        async with (
+            self._connections.slots,
+            self._open(call, self._request_timeout(call), path="/version") as response,
+        ):
+            await response.read()
+        try:
+            return parsedate_to_datetime(response.headers.get("Date", "")).astimezone(UTC)
+        except ValueError:
+            return None
 
     async def _read(self, path: str, accept: str) -> bytes:
         call = Call("get", ResourceRef("", "", ""))
