@@ -65,12 +65,13 @@ def _takeover(rng: random.Random, name: Name) -> list[Step]:
 
 
 def _suspended_leader(rng: random.Random, name: Name) -> list[Step]:
-    """A controller stops in the middle of its work, and goes on when another leads."""
+    """A controller stops in the middle of its work, and goes on.
+
+    After a short time it is still the leader, after a long one another is.
+    """
     rule = _rule(name, "NoExecute")
-    suspension = {
-        "machine": rng.choice(CONTROLLERS),
-        "seconds": round(rng.uniform(40.0, 100.0), 3),
-    }
+    seconds = rng.choice((rng.uniform(13.0, 19.0), rng.uniform(40.0, 100.0)))
+    suspension = {"machine": rng.choice(CONTROLLERS), "seconds": round(seconds, 3)}
     return [
         (0.0, "create rule", rule),
         (rng.choice((0.1, 1.0, 4.0)) * rng.random(), "suspend", suspension),
