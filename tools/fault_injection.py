@@ -1,7 +1,9 @@
-"""The long runs: hundreds of kills, lost machines, and hostile input. `make robust` runs it.
+"""The long runs: kills, lost machines, hostile input, all examples. `make robust` runs it.
 
-    python tools/fault_injection.py [crashes|controllers|replicas|inputs|hostile|leaks|all]
-        [--kills 300] [--pods 1000] [--leak-pods 100000] [--faults 19] [--examples 30] [--seed N]
+    python tools/fault_injection.py [PART] [--kills 300] [--pods 1000] [--leak-pods 100000]
+        [--faults 19] [--examples 30] [--seed N]
+
+PART is crashes, controllers, replicas, inputs, hostile, leaks, properties, clients or all.
 
 A failure prints the seed; the same seed with the same number repeats the run.
 """
@@ -165,15 +167,27 @@ def _replicas(options: argparse.Namespace, seed: int) -> int:
 
 def _inputs(options: argparse.Namespace, seed: int) -> int:
     """Run the tests of hostile input with more examples; pytest shows the progress."""
-    environment = os.environ | {
-        "SULLY_FUZZ_EXAMPLES": str(options.examples),
-        "SULLY_FUZZ_SEED": str(seed),
-    }
-    command = [sys.executable, "-m", "pytest", "-q", str(ROOT / "tests" / "robust" / "inputs")]
+    numbers = {"SULLY_FUZZ_EXAMPLES": str(options.examples), "SULLY_FUZZ_SEED": str(seed)}
+    return _tests("inputs", seed, numbers, str(ROOT / "tests" / "robust" / "inputs"))
+
+
+def _properties(options: argparse.Namespace, seed: int) -> int:  # noqa: ARG001 - every part is called alike
+    """Run every property with all its examples, of which `make test` tries some."""
+    return _tests("properties", seed, {"SULLY_EXAMPLES": "all"}, "-m", "hypothesis")
+
+
+def _clients(options: argparse.Namespace, seed: int) -> int:  # noqa: ARG001 - every part is called alike
+    """Run the sessions with every kubectl there is, of which `make test` takes some."""
+    sessions = str(ROOT / "tests" / "e2e" / "test_kubectl_sessions.py")
+    return _tests("clients", seed, {"SULLY_EXAMPLES": "all"}, sessions)
+
+
+def _tests(part: str, seed: int, environment: dict[str, str], *arguments: str) -> int:
+    command = [sys.executable, "-m", "pytest", "-q", *arguments]
     command += ["-p", "no:cacheprovider", f"--hypothesis-seed={seed}", "--durations=10"]
-    done = subprocess.run(command, cwd=ROOT, env=environment, check=False)
+    done = subprocess.run(command, cwd=ROOT, env=os.environ | environment, check=False)
     if done.returncode:
-        print(f"  again: {_PROGRAM} inputs --seed {seed}")
+        print(f"  again: {_PROGRAM} {part} --seed {seed}")
     return 1 if done.returncode else 0
 
 
@@ -208,6 +222,8 @@ PARTS = {
     "inputs": _inputs,
     "hostile": _hostile,
     "leaks": _leaks,
+    "properties": _properties,
+    "clients": _clients,
 }
 
 if __name__ == "__main__":

@@ -6,12 +6,13 @@ import re
 
 import pytest
 
+from property_examples import examples
 from simulation.programs import simulate
 from simulator.operations import plan
 from simulator.world import run
 
-SEEDS = 18
-"""They cost 15 seconds of processor time; `make simulate` runs more, and longer ones."""
+SEEDS = examples(72)
+"""18 cost 15 seconds of processor time; `make simulate` runs more, and longer ones."""
 SCALE = "0.1"
 
 

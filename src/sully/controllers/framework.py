@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from sully.client.events import EventRecorder
 from sully.client.informers.outages import Outages, is_outage
-from sully.client.transport import Key, UnreachableError, UnreadableError
+from sully.client.transport import Key, Transport, UnreachableError, UnreadableError
 from sully.controllers.sources import Source
 from sully.machinery.errors import ApiError, Conflict, Forbidden, NotFound
 from sully.runtime.backoff import Backoff
@@ -42,13 +42,20 @@ class Watch(msgspec.Struct, Generic[T], frozen=True):
     to_keys: Callable[[T], Iterable[Key]]
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(msgspec.Struct, frozen=True):
     """When to requeue a key, if no event does so before."""
 
     requeue_after: timedelta | None = None
     requeue: bool = False
     """Requeue with backoff; for a condition that sends no event when it is met."""
+
+
+class ControllerEnv(NamedTuple):
+    """What a controller acts with: its own client, its events, and the time."""
+
+    transport: Transport
+    recorder: EventRecorder
+    clock: Clock
 
 
 DONE = Result()

@@ -1,12 +1,12 @@
-"""The stream of changes for one page, as server-sent events; browsers reconnect by themselves."""
+"""The stream of changes for one page, as server-sent events; the page reconnects by itself."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING
 
+from sully.dashboard.events import encode
 from sully.dashboard.http import NO_STORE, SECURITY_HEADERS, HttpError, Receive, Send, closed, start
-from sully.dashboard.live import encode
 from sully.dashboard.sessions import Session
 from sully.dashboard.viewers import Viewer
 
@@ -55,7 +55,7 @@ async def _send(dashboard: Dashboard, session: Session[Viewer], send: Send) -> N
         await send({"type": "http.response.body", "body": data, "more_body": True})
 
     live = session.viewer.live
-    await write(b"retry: 2000\n\n")
+    await write(encode("beat", {}))
     while not await live.is_ready_within(BEAT_SECONDS):
         await write(encode("loading", {"error": live.error}))
     subscription = live.subscribe()

@@ -20,11 +20,21 @@ __all__ = [
     "HasController",
     "LabelSelector",
     "LabelSelectorRequirement",
+    "ObjectIdentity",
     "ObjectMeta",
     "OwnerReference",
     "Wire",
     "find_condition",
 ]
+
+
+class ObjectIdentity(Wire, frozen=True, kw_only=True):
+    """The metadata that every reader of objects needs, as a base for more specific metadata."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
 
 
 class _Typed(Protocol):

@@ -7,10 +7,10 @@ the findings of the first layer before those of the second, so errors of the sec
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from sully.machinery.compat import Compat
 from sully.machinery.fields import FieldError, Path
@@ -24,13 +24,11 @@ _DEVICE = re.compile(r"^(spec\.devices\[\d+\])\.(?!name\b)")
 _EXACTLY = re.compile(r"(\brequests\[\d+\])\.exactly\.")
 
 
-@dataclass(frozen=True, slots=True)
-class Declared(FieldError):  # noqa: N818 - a value, never raised
+class Declared(FieldError, frozen=True):  # noqa: N818 - a value, never raised
     """An error of the schema-driven layer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(msgspec.Struct, frozen=True):
     """What else decides how strictly a value is checked."""
 
     gates: Gates

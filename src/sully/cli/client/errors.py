@@ -45,7 +45,7 @@ def no_access_text(error: Exception) -> str:
 
 async def unreachable_text(error: Exception, access: "Access", now: datetime) -> str:
     """Return why the server did not answer, as far as the client can know."""
-    from sully.client.http.connection_errors import UNTRUSTED
+    from sully.client.transport import UntrustedServerError
 
     text = str(error)
     valid = validity((await access.credentials.current()).certificate)
@@ -55,7 +55,7 @@ async def unreachable_text(error: Exception, access: "Access", now: datetime) ->
             f"{text}\n  the client certificate in the kubeconfig expired at"
             f" {valid[1]:%Y-%m-%dT%H:%M:%SZ}; renew it"
         )
-    if UNTRUSTED in text:
+    if isinstance(error, UntrustedServerError):
         return f"{text}\n  check that this is the right server, and the right kubeconfig for it"
     return f"{text}\n  check that the server is running, and that this is the right kubeconfig"
 

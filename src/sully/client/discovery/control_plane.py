@@ -9,8 +9,9 @@ that exists proves nothing.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from sully.client.discovery.capabilities import EVICTOR_ROLE, OUR_EVICTOR_ROLE, ROLES, has_role
 from sully.client.options import ListOptions

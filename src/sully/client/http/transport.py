@@ -18,7 +18,7 @@ from urllib.parse import quote, urlencode
 
 from sully import __version__
 from sully.client.calls import READS, Call, Calls, WriteGuard
-from sully.client.http.connection_errors import describe_connection_error
+from sully.client.http.connection_errors import unreachable
 from sully.client.http.json_answers import (
     Lines,
     read_event,
@@ -225,7 +225,7 @@ class HttpTransport(Calls):
         except UnreachableError:
             raise
         except (aiohttp.ClientError, OSError) as error:
-            raise UnreachableError(describe_connection_error(error), url) from error
+            raise unreachable(error, url) from error
         except AccessError as error:
             raise UnreachableError(str(error)) from error
 

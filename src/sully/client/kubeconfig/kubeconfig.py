@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -33,8 +33,7 @@ from sully.runtime.clock import Clock, SystemClock
 _HEADER_SAFE = "!#$&'*+.^_`|~-"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """A cluster, user or context, and the file that has it."""
 
     value: Mapping[str, Any]
@@ -200,7 +199,7 @@ def _pick(entries: Mapping[str, Entry], what: str, name: Any, where: str) -> Ent
         raise AccessError(f"{where}: no {what} is named")
     entry = entries.get(str(name))
     if entry is None:
-        raise AccessError(f"{where}: there is no {what} {name!r}; there are: {_names(entries)}")
+        raise AccessError(f'{where}: {what} "{name}" not found (there are: {_names(entries)})')
     return entry
 
 

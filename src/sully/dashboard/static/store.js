@@ -1,17 +1,21 @@
-// What the server streams: all devices, then changes. Pages subscribe and are drawn once per frame.
-import { sessionEnded } from "./api.js";
-import { useEffect, useState } from "./dom.js";
+// What the page knows of the cluster. Pages subscribe and are drawn once per frame.
+import { useLayoutEffect, useRef, useState } from "./dom.js";
 
 /** @typedef {{d: string, n: string, s: string, u?: 1, f?: 1, c?: string[], t?: string[], p?: string[]}} Row */
 
 export const store = {
-  /** @type {Map<string, Row>} */
+  /** A row that changes stays the same object: who has it sees the change. @type {Map<string, Row>} */
   devices: new Map(),
   /** @type {{namespace: string, name: string, classes: string[]}[]} */
   pending: [],
+  /** Whether everything was received once. */
   loaded: false,
   /** Why nothing is loaded yet. */
   problem: "",
+  /** Why there is no connection to the dashboard. */
+  failure: "",
+  /** How often everything was received again: what was loaded before may be out of date. */
+  restarts: 0,
   /** Since when the API server does not answer, as the dashboard knows. */
   staleSince: "",
   /** Kinds that the viewer may not list. @type {string[]} */
@@ -20,6 +24,10 @@ export const store = {
   lastHeard: 0,
   /** Raised with every change of devices. */
   revision: 0,
+  /** Raised when devices come, go, or change their node or their classes: then groups change. */
+  arrangement: 0,
+  /** Rows that changed since the last frame. @type {Set<Row>} */
+  touched: new Set(),
   /** How often each kind changed. @type {Record<string, number>} */
   kinds: {},
 };
@@ -28,12 +36,14 @@ export const store = {
 const listeners = new Set();
 let scheduled = false;
 
-function notify() {
+/** Let subscribers look at the store, in the next frame. */
+export function notify() {
   if (scheduled) return;
   scheduled = true;
   requestAnimationFrame(() => {
     scheduled = false;
     for (const listener of [...listeners]) listener();
+    store.touched.clear();
   });
 }
 
@@ -46,87 +56,57 @@ export function subscribe(listener) {
 /** Draw a component again when what `select` returns has changed.
  * @template T @param {(s: typeof store) => T} select @returns {T} */
 export function useStore(select) {
-  const [, set] = useState(0);
+  const [, draw] = useState(0);
   const value = select(store);
-  useEffect(() => {
-    let last = select(store);
-    return subscribe(() => {
-      const next = select(store);
-      if (next !== last) {
-        last = next;
-        set((n) => n + 1);
-      }
-    });
+  const drawn = useRef(null);
+  drawn.current = { select, value };
+  useLayoutEffect(() => {
+    const compare = () => {
+      if (drawn.current.select(store) !== drawn.current.value) draw((n) => n + 1);
+    };
+    // What came between drawing and subscribing would otherwise stay unseen until the next change.
+    compare();
+    return subscribe(compare);
   }, []);
   return value;
 }
 
-/** @type {EventSource | null} */
-let source = null;
-const handlers = {
+/** Add or change a row; report whether it belongs to other groups now. @param {Row} row */
+function put(row) {
+  const old = store.devices.get(row.d);
+  if (!old) {
+    store.devices.set(row.d, row);
+    return true;
+  }
+  const moved = old.n !== row.n || String(old.c) !== String(row.c);
+  for (const name of ["n", "s", "u", "f", "c", "t", "p"]) old[name] = row[name];
+  store.touched.add(old);
+  return moved;
+}
+
+/** What each event of the stream changes. @type {Record<string, (data: any) => void>} */
+export const changes = {
   fleet: (data) => {
     store.devices = new Map(data.devices.map((row) => [row.d, row]));
+    if (store.loaded) store.restarts++;
     store.loaded = true;
     store.problem = "";
     store.revision++;
+    store.arrangement++;
   },
   devices: (data) => {
-    for (const row of data.changed) store.devices.set(row.d, row);
+    let moved = data.removed.length > 0;
     for (const name of data.removed) store.devices.delete(name);
+    for (const row of data.changed) moved = put(row) || moved;
+    if (moved) store.arrangement++;
     store.revision++;
   },
   pending: (data) => (store.pending = data),
   changed: (data) => {
-    for (const kind of data) store.kinds = { ...store.kinds, [kind]: (store.kinds[kind] || 0) + 1 };
+    for (const kind of data) store.kinds[kind] = (store.kinds[kind] || 0) + 1;
   },
   stale: (data) => (store.staleSince = data.since),
   hidden: (data) => (store.hidden = data),
   loading: (data) => (store.problem = data.error),
   beat: () => {},
 };
-
-export function connect() {
-  disconnect();
-  source = new EventSource("api/stream");
-  for (const [name, handle] of Object.entries(handlers)) {
-    source.addEventListener(name, (event) => {
-      store.connected = true;
-      store.lastHeard = Date.now();
-      handle(JSON.parse(/** @type {MessageEvent} */ (event).data));
-      notify();
-    });
-  }
-  source.addEventListener("ended", () => {
-    disconnect();
-    sessionEnded();
-  });
-  source.onerror = () => {
-    store.connected = false;
-    notify();
-    // A browser gives up after an answer that is not a stream: the session may have ended.
-    if (source && source.readyState === EventSource.CLOSED) setTimeout(reconnect, 3000);
-  };
-}
-
-async function reconnect() {
-  if (!source || source.readyState !== EventSource.CLOSED) return;
-  const response = await fetch("api/session").catch(() => null);
-  if (response && response.status === 401) sessionEnded();
-  else connect();
-}
-
-export function disconnect() {
-  if (source) source.close();
-  source = null;
-  store.connected = false;
-  notify();
-}
-
-// A connection that is dead without an error is noticed by its silence.
-setInterval(() => {
-  if (source && store.connected && Date.now() - store.lastHeard > 20000) {
-    store.connected = false;
-    notify();
-    connect();
-  }
-}, 5000);

@@ -7,8 +7,9 @@ active nor quiet: the device is then unknown, and nothing changes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from sully.api.resource.types import CELDeviceSelector as Expression
 from sully.api.resource.types import DeviceSelector, DeviceTaint
@@ -40,8 +41,7 @@ from sully.machinery.cel.environments.taint_data import VARIABLE, taint_data_env
 from sully.machinery.meta import Condition, find_condition
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceFacts:
+class DeviceFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What sources can see of a device."""
 
     content: Content | None = None

@@ -9,7 +9,6 @@ toleration with `tolerationSeconds` expires is decided in `domain/eviction/judge
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
 
 import msgspec
@@ -90,8 +89,7 @@ def enabled_effects(effects: Iterable[str], gates: Gates) -> frozenset[str]:
 OriginKind = Literal["DeviceTaintRule", "ResourceSlice", "ResourceSlicePatch"]
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(msgspec.Struct, frozen=True):
     """The object that sets a taint, an attribute or a capacity, and its index there."""
 
     kind: OriginKind

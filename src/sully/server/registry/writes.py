@@ -7,10 +7,11 @@ steps. What differs between kinds is in their Strategy.
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import islice
 from typing import TypeVar
+
+import msgspec
 
 from sully.machinery.compat import Compat
 from sully.machinery.errors import (
@@ -62,8 +63,7 @@ MAX_FIELD_ERRORS = 1000
 """Field errors per object. A body of 3 MiB can have half a million, of a KiB each."""
 
 
-@dataclass(slots=True)
-class Result:
+class Result(msgspec.Struct):
     """What a write did: the object in the hub version, and warnings for the client."""
 
     obj: Obj
@@ -71,7 +71,7 @@ class Result:
     created: bool = False
     deleted: bool = False  # the write deleted the object
     accepted: bool = False  # a deletion of it and its dependents has only started
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[str] = msgspec.field(default_factory=list)
 
 
 class ObjectWriter:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import msgspec
 
@@ -16,8 +15,7 @@ ChangedPools = Mapping[PoolId, frozenset[str] | None]
 """Pools whose devices may have changed; None stands for all devices of the pool."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Features:
+class Features(msgspec.Struct, frozen=True, kw_only=True):
     """The enabled features; each depends on a feature gate, unless it says otherwise."""
 
     taints: bool = True

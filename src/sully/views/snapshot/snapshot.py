@@ -8,7 +8,6 @@ use, and are created on first use.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
@@ -45,8 +44,7 @@ class Gap(msgspec.Struct, frozen=True):
     """The only namespace whose objects it has; empty: it has none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Objects:
+class Objects(msgspec.Struct, frozen=True):
     """The objects of one kind, of the type they were read as."""
 
     kind: Kind[Any]
