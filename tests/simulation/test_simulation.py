@@ -55,7 +55,8 @@ def test_seeds_are_different_runs() -> None:
     assert {operation.name for seed in plans for operation in seed.operations} >= {
         "crash server", "power cut", "io errors", "kill", "cut", "lose messages", "break watches",
         "silence watches", "step clock", "suspend", "create rule", "delete rule",
-        "pause rule", "flip health", "create workload", "create pod", "delete pod", "scale", "create policy",
+        "pause rule", "flip health", "create workload", "create pod", "delete pod",
+        "scale", "create policy",
     }  # fmt: skip
 
 
