@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sully.domain.capabilities.control_plane import RULES_GATE, ControlPlane
 from sully.domain.capabilities.offers import OWN_KINDS, Offer
