@@ -11,11 +11,10 @@ from leaks.rounds import SAMPLES, Sample, leaks
 Shape = Callable[[int], Sample]
 CASES: dict[str, tuple[Shape, list[str]]] = {
     "flat": (lambda n: Sample(n, 200.0, 40, 9), []),
-    "a warm-up": (lambda n: Sample(n, 100.0 if n < 3 else 200.0, 40, 9), []),
     "noise": (lambda n: Sample(n, 200.0 + n % 2 * 15, 40 + n % 5, 9 + n % 3), []),
-    "memory": (lambda n: Sample(n, 200.0 + 10 * n, 40, 9), ["memory grew from 230 to 280 MiB"]),
-    "descriptors": (lambda n: Sample(n, 200.0, 40 + 2 * n, 9), ["descriptors grew from 46 to 56"]),
-    "threads": (lambda n: Sample(n, 200.0, 40, 9 + 2 * n), ["threads grew from 15 to 25"]),
+    "memory": (lambda n: Sample(n, 200.0 + 10 * n, 40, 9), ["memory grew from 200 to 280 MiB"]),
+    "descriptors": (lambda n: Sample(n, 200.0, 40 + 2 * n, 9), ["descriptors grew from 40 to 56"]),
+    "threads": (lambda n: Sample(n, 200.0, 40, 9 + 2 * n), ["threads grew from 9 to 25"]),
 }
 
 

@@ -54,8 +54,9 @@ def test_seeds_are_different_runs() -> None:
     assert len({str(seed.operations) for seed in plans}) == len(plans)
     assert {operation.name for seed in plans for operation in seed.operations} >= {
         "crash server", "power cut", "io errors", "kill", "cut", "lose messages", "break watches",
-        "silence watches", "step clock", "create rule", "delete rule", "pause rule", "flip health",
-        "create workload", "create pod", "delete pod", "scale", "create policy",
+        "silence watches", "step clock", "suspend", "create rule", "delete rule",
+        "pause rule", "flip health", "create workload", "create pod", "delete pod",
+        "scale", "create policy",
     }  # fmt: skip
 
 

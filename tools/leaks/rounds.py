@@ -15,10 +15,10 @@ FLAGS = ("--simulated-nodes", "2", "--devices-per-node", "1", "--event-ttl", "10
 BATCH = 25
 """So many pods exist at the same time."""
 SAMPLES = 10
-WARM_UP = 3
-"""The first samples, in which caches fill and code is loaded."""
+WARM_UP = 12_000
+"""Pods before the first sample: until then the history of the store fills, up to 50 000 events."""
 GROWTH = 1.1
-"""How much more memory the last samples may have than those after the warm-up."""
+"""How much more memory the last samples may have than the first ones."""
 FEW = 8
 """Descriptors and threads of connections that open and close."""
 
@@ -41,22 +41,22 @@ async def run(directory: Path, pods: int, progress: Callable[[Sample], None]) ->
         await server.ready()
         samples = []
         async with server.connect() as connection:
+            await _churn(connection, range(WARM_UP))
             for number in range(1, SAMPLES + 1):
-                start = pods * (number - 1) // SAMPLES
-                end = pods * number // SAMPLES
-                for first in range(start, end, BATCH):
-                    await _batch(connection, range(first, min(first + BATCH, end)))
-                samples.append(_sample(server, end))
+                numbers = range(pods * (number - 1) // SAMPLES, pods * number // SAMPLES)
+                await _churn(connection, numbers)
+                samples.append(_sample(server, numbers.stop))
                 progress(samples[-1])
         return samples
     finally:
         await server.kill()
 
 
-async def _batch(connection: Connection, numbers: range) -> None:
-    names = [f"pod-{number}" for number in numbers]
-    await asyncio.gather(*(_create(connection, name) for name in names))
-    await asyncio.gather(*(_delete(connection, name) for name in names))
+async def _churn(connection: Connection, numbers: range) -> None:
+    for first in range(0, len(numbers), BATCH):
+        names = [f"pod-{number}" for number in numbers[first : first + BATCH]]
+        await asyncio.gather(*(_create(connection, name) for name in names))
+        await asyncio.gather(*(_delete(connection, name) for name in names))
 
 
 async def _create(connection: Connection, name: str) -> None:
@@ -85,7 +85,7 @@ def _sample(server: Server, pods: int) -> Sample:
 
 def leaks(samples: Sequence[Sample]) -> Iterator[str]:
     """Yield what grows although nothing is left."""
-    before, after = samples[WARM_UP : WARM_UP + 2], samples[-2:]
+    before, after = samples[:2], samples[-2:]
     memory = [min(sample.memory for sample in part) for part in (before, after)]
     if memory[1] > memory[0] * GROWTH:
         yield f"memory grew from {memory[0]:.0f} to {memory[1]:.0f} MiB"

@@ -17,7 +17,8 @@ Name = Callable[[str], str]
 
 def scenario(rng: random.Random, name: Name, *, limited: bool, silent: bool) -> list[Step]:
     """Return one of them; `limited`: evictions per minute are; `silent`: watches may be."""
-    makers = [_withdrawn_rule, _withdrawn_rule, _exhausted_budget, _suspended_leader]
+    makers = [_withdrawn_rule, _withdrawn_rule, _exhausted_budget]
+    makers += [_suspended_leader, _short_suspensions]
     if limited:
         makers += [_takeover] * 4
     if silent:
@@ -76,6 +77,20 @@ def _suspended_leader(rng: random.Random, name: Name) -> list[Step]:
         (rng.choice((0.1, 1.0, 4.0)) * rng.random(), "suspend", suspension),
         (20.0 + 40.0 * rng.random(), "delete rule", {"name": rule["name"]}),
     ]
+
+
+def _short_suspensions(rng: random.Random, name: Name) -> list[Step]:
+    """Each controller stops for less than the renew deadline: the leader goes on as such."""
+    steps: list[Step] = []
+    for start, machine in zip((0.0, 40.0), CONTROLLERS, strict=True):
+        rule = _rule(name, "NoExecute")
+        seconds = round(rng.uniform(14.0, 18.0), 3)
+        steps += [
+            (start, "create rule", rule),
+            (start + 2.0 * rng.random(), "suspend", {"machine": machine, "seconds": seconds}),
+            (start + 10.0, "delete rule", {"name": rule["name"]}),
+        ]
+    return steps
 
 
 def _missed_deletion(rng: random.Random, name: Name) -> list[Step]:
