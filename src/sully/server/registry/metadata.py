@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from sully.machinery.errors import BadRequest
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.names import (
     dns_label_problems,
@@ -14,6 +15,7 @@ from sully.machinery.names import (
 )
 from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import Obj, Strategy
+from sully.server.requests import Target
 
 META = Path("metadata")
 _REPEATED_OWNERS = (
@@ -23,6 +25,7 @@ _REPEATED_OWNERS = (
 )
 MAX_ANNOTATION_BYTES = 256 * 1024
 MAX_GENERATED_BASE = 58  # 63 less the five random characters
+_OWNER_FIELDS = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
 # Finalizers without a domain that the API itself defines.
 _SYSTEM_FIELDS = (
     "selfLink",
@@ -36,6 +39,14 @@ _SYSTEM_FIELDS = (
 def generated_name(base: str, suffix: str) -> str:
     """Make a name from generateName."""
     return base[:MAX_GENERATED_BASE] + suffix
+
+
+def check_namespace(target: Target, obj: Obj) -> None:
+    """Reject a body whose namespace is not the one in the URL."""
+    if obj["metadata"].get("namespace") not in (None, "", target.namespace):
+        raise BadRequest(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
 
 
 def clear_system_fields(obj: Obj) -> None:
@@ -71,6 +82,8 @@ def validate_metadata(obj: Obj, strategy: Strategy, *, namespaced: bool) -> Iter
             yield META.child("generateName").invalid(generate, problem)
     yield from _validate_name(metadata, strategy)
     yield from _validate_namespace(metadata, namespaced=namespaced)
+    if (generation := metadata.get("generation", 0)) < 0:
+        yield META.child("generation").invalid(generation, "must be greater than or equal to 0")
     yield from validate_common(metadata, strategy)
 
 
@@ -147,16 +160,23 @@ def _validate_owners(owners: Sequence[Obj]) -> Iterator[FieldError]:
                 )
         if (owner.get("apiVersion"), owner.get("kind")) == ("v1", "Event"):
             # Events expire, and their dependents would be deleted.
-            yield here.invalid(owner, "/v1, Kind=Event is disallowed from being an owner")
+            yield here.invalid(
+                _shown_owner(owner), "/v1, Kind=Event is disallowed from being an owner"
+            )
         if owner.get("controller"):
             if controller:
                 yield at.invalid(
-                    list(owners),
+                    [_shown_owner(one) for one in owners],
                     "Only one reference can have Controller set to true. Found"
                     f' "true" in references for {controller} and {owner["kind"]}/{owner["name"]}',
                 )
             else:
                 controller = f"{owner['kind']}/{owner['name']}"
+
+
+def _shown_owner(owner: Obj) -> Obj:
+    """Return a reference with its fields in the order in which error texts quote them."""
+    return {name: owner[name] for name in _OWNER_FIELDS if name in owner}
 
 
 def _validate_finalizers(finalizers: Sequence[str]) -> Iterator[FieldError]:
