@@ -36,6 +36,8 @@ ETCD := .cache/etcd/etcd
 IPROUTE2 := .cache/iproute2
 PROMTOOL := .cache/promtool/promtool
 CHROMIUM := .cache/chromium
+# The newest Python, for `make dist`. Few machines have it.
+PYTHON314 := .cache/python3.14
 
 .DEFAULT_GOAL := help
 # A target that failed halfway is built again the next time.
@@ -74,6 +76,7 @@ clients:
 	@tools/fetch-iproute2 $(IPROUTE2)
 	@tools/fetch-promtool $(PROMTOOL)
 	@tools/fetch-shells .cache/shells
+	@tools/fetch-chromium $(CHROMIUM)
 
 bench: $(DEV_STAMP) ## run the benchmarks, some minutes; ARGS="--seconds 1" DEVICES="--only 100x8"
 	$(BIN)/python bench/api.py $(ARGS)
@@ -96,7 +99,7 @@ simulate: $(DEV_STAMP) ## simulate control planes with faults: SEEDS=10000; ARGS
 kube: $(DEV_STAMP) ## run the tests on a real control plane: KUBEBUILDER_ASSETS=folder with its programs
 	$(BIN)/pytest -m kube tests/kube $(ARGS)
 
-browser: $(DEV_STAMP) ## use the dashboard in Chromium, without other tests beside it
+browser: $(DEV_STAMP) ## run only the tests that use the dashboard in Chromium
 	@tools/fetch-chromium $(CHROMIUM)
 	$(BIN)/pytest -m browser tests/dashboard $(ARGS)
 
@@ -124,6 +127,7 @@ verify: generate lint test ## run what a merge must pass: generate, lint, test, 
 	  echo "$$dirt" >&2; exit 1; }
 
 dist: $(TOOLS_STAMP) ## build wheel and sdist, check them, install and use them on each Python; write the SBOM
+	@tools/fetch-python 3.14 $(PYTHON314)
 	$(RELEASE) dist $(ARGS)
 
 image: $(TOOLS_STAMP) ## build a container image from dist/ and packages of Debian, scan and run it
@@ -136,6 +140,7 @@ krew: $(TOOLS_STAMP) ## write archive and manifest of the kubectl plugin for kre
 	$(RELEASE) krew $(URL)
 
 release: $(DEV_STAMP) $(TOOLS_STAMP) ## write version and notes, build everything, tag: VERSION=0.2.0
+	@tools/fetch-python 3.14 $(PYTHON314)
 	$(RELEASE) release $(VERSION)
 
 audit: $(TOOLS_STAMP) ## look for known vulnerabilities in the pinned packages

@@ -16,9 +16,10 @@ from sully.api.resource.types import DeviceTaint, DeviceTaintRule
 from sully.api.sully.types import DeviceTaintPolicy
 from sully.client.transport import Key
 from sully.domain.devicepolicies.decisions import PolicyContext, decide
-from sully.domain.devicepolicies.rules import build_rule, decode_state, policy_name
+from sully.domain.devicepolicies.rules import decode_state, policy_name, wanted_rules
 from sully.domain.devicepolicies.settings import settings_of
-from sully.domain.devicepolicies.states import DeviceState, has_rule
+from sully.domain.devicepolicies.states import DeviceState
+from sully.domain.devices.device_rules import as_stored
 from sully.planning.changes import Change, Put, Remove
 from sully.views.devicepolicies.facts import FactsView
 from sully.views.devicepolicies.policy_devices import PolicyDevices
@@ -95,14 +96,10 @@ def rules_of(policy: DeviceTaintPolicy, snapshot: Snapshot) -> Iterator[DeviceTa
 
 def rule_changes(planned: PolicyForecast, snapshot: Snapshot) -> list[Change]:
     """Return the rules after all steps, as changes of what there is now."""
-    wanted = {
-        state.device: build_rule(planned.policy, state)
-        for state in planned.states.values()
-        if has_rule(state)
-    }
+    wanted = wanted_rules(planned.policy, planned.states)
     current = {rule.metadata.name: rule.spec.taint for rule in rules_of(planned.policy, snapshot)}
     changes: list[Change] = [
-        Put(RULES, _typed(body, snapshot.taken))
+        Put(RULES, as_stored(body, snapshot.taken))
         for body in wanted.values()
         if not _is_same(body["spec"]["taint"], current.get(body["metadata"]["name"]))
     ]
@@ -121,9 +118,3 @@ def _is_same(wanted: dict[str, Any], taint: DeviceTaint | None) -> bool:
         for name, value in (("key", taint.key), ("value", taint.value), ("effect", taint.effect))
         if value
     }
-
-
-def _typed(body: dict[str, Any], now: datetime) -> DeviceTaintRule:
-    rule = msgspec.convert(body, DeviceTaintRule)
-    taint = msgspec.structs.replace(rule.spec.taint, time_added=now.replace(microsecond=0))
-    return msgspec.structs.replace(rule, spec=msgspec.structs.replace(rule.spec, taint=taint))

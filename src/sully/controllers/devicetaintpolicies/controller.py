@@ -19,14 +19,14 @@ import msgspec
 from sully.api.resource.annotations import CLEARED_AT
 from sully.api.resource.types import DeviceTaintRule
 from sully.api.sully.types import DeviceTaintPolicy
-from sully.client.events import EventRecorder, reference
+from sully.client.events import reference
 from sully.client.informers.informer import Informer, own_key
-from sully.client.transport import Key, Transport
+from sully.client.transport import Key
 from sully.controllers.conditions import write_conditions
+from sully.controllers.devicerules import DeviceRuleWriter
 from sully.controllers.devicetaintpolicies.proofs import RETRY, PolicyProofs
 from sully.controllers.devicetaintpolicies.queries import PrometheusQueries
-from sully.controllers.devicetaintpolicies.rules import RuleWriter
-from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.framework import DONE, ControllerEnv, Result, Watch
 from sully.controllers.proofjobs import ProofJobs, owner_key
 from sully.controllers.sources import Channel, same_key
 from sully.domain.devicepolicies.decisions import Decision, PolicyContext, decide, transition
@@ -36,13 +36,13 @@ from sully.domain.devicepolicies.rules import (
     is_approved,
     policy_name,
     time_in,
+    wanted_rules,
 )
 from sully.domain.devicepolicies.settings import DRY_RUN, settings_of
 from sully.domain.devicepolicies.states import DeviceState, Notice, Observation, has_rule
 from sully.domain.devicepolicies.status import findings, proof_finding, status_fields
 from sully.domain.devices.pools import PoolId
 from sully.domain.proofs.outcomes import ProofOutcome
-from sully.runtime.clock import Clock
 from sully.views.devicepolicies.facts import FactsView
 from sully.views.devicepolicies.policy_devices import PolicyDevices
 from sully.views.kinds import DEVICE_POLICIES
@@ -73,15 +73,13 @@ class DeviceTaintPolicyController:
 
     name = NAME
 
-    def __init__(  # noqa: PLR0913 - what it reads, and how it acts
+    def __init__(
         self,
         *,
         policies: Informer[DeviceTaintPolicy],
         rules: Informer[DeviceTaintRule],
         facts: FactsView,
-        transport: Transport,
-        recorder: EventRecorder,
-        clock: Clock,
+        env: ControllerEnv,
         jobs: ProofJobs | None = None,
         queries: PrometheusQueries | None = None,
     ) -> None:
@@ -91,10 +89,8 @@ class DeviceTaintPolicyController:
         self._rules = rules
         self._rules.add_index(BY_POLICY, lambda rule: (policy_name(rule),))
         self._facts = facts
-        self._transport = transport
-        self._writer = RuleWriter(transport, NAME)
-        self._recorder = recorder
-        self._clock = clock
+        self._transport, self._recorder, self._clock = env
+        self._writer = DeviceRuleWriter(env.transport, NAME)
         self._tracked: dict[Key, _Tracked] = {}
         self._affected: Channel[Key] = Channel()
         self._queries = queries
@@ -137,7 +133,8 @@ class DeviceTaintPolicyController:
         elapsed = timedelta(seconds=self._clock.monotonic() - started)
         tracked.decide_due = now + elapsed * SHARE
         if settings_of(policy).mode != DRY_RUN:
-            await self._writer.write(policy, decision.states, self._rules_of(policy))
+            wanted = wanted_rules(policy, decision.states)
+            await self._writer.write(wanted, self._rules_of(policy))
         tracked.proof_problems = await self._proofs.run(policy, tracked.devices, decision)
         later = await self._report(tracked, decision, now)
         retry = now + RETRY if decision.proofs else None
