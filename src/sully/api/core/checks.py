@@ -148,7 +148,9 @@ def selector_in_order(selector: Obj | None) -> Obj | None:
     """Return a LabelSelector with its fields in the order in which error texts quote them."""
     if selector is None:
         return None
-    shown = _picked(selector, ("matchLabels",))
+    shown: Obj = {}
+    if selector.get("matchLabels"):
+        shown["matchLabels"] = dict(sorted(selector["matchLabels"].items()))
     if expressions := selector.get("matchExpressions"):
         # Key and operator are written also when they are empty.
         shown["matchExpressions"] = [

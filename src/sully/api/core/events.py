@@ -12,7 +12,11 @@ from sully.api.core.checks import IMMUTABLE, dns_subdomain, label_key
 from sully.api.core.columns import plain, since
 from sully.api.core.namespaces import unsupported_label
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.names import dns_subdomain_problems, path_segment_problems
+from sully.machinery.names import (
+    dns_subdomain_problems,
+    finalizer_problems,
+    path_segment_problems,
+)
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
 
 Obj = dict[str, Any]
@@ -69,6 +73,10 @@ class EventStrategy(Strategy):
         """Leave the metadata for later, as Kubernetes does in this view."""
         return False
 
+    def validate_finalizer(self, name: str) -> Sequence[str]:
+        """Allow names without a domain, as Kubernetes does in this view."""
+        return ()
+
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check what both views demand."""
         return self._common(obj)
@@ -114,6 +122,10 @@ class StrictEventStrategy(EventStrategy):
     def validates_metadata(self) -> bool:
         """List errors of the metadata with the others."""
         return True
+
+    def validate_finalizer(self, name: str) -> Sequence[str]:
+        """Require a domain, as of most kinds."""
+        return finalizer_problems(name)
 
     def validate_before_metadata(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check what both views demand."""

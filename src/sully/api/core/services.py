@@ -62,6 +62,9 @@ class ServiceStrategy(Strategy):
             for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
                 if name in spec and spec[name] == before.get(name):
                     del spec[name]
+        if spec.get("clusterIP") and spec.get("clusterIPs") == before.get("clusterIPs"):
+            # Clients may know only one of the two fields, and change that one.
+            spec["clusterIPs"] = [spec["clusterIP"], *(spec.get("clusterIPs") or ())[1:]]
         _fill_addresses(spec)
         _fill_families(spec)
 

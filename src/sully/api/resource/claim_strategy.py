@@ -27,11 +27,13 @@ from sully.api.resource.validation.claims import validate_claim_spec
 from sully.api.resource.validation.names import validate_label_key, validate_label_value
 from sully.api.resource.validation.slices import IMMUTABLE
 from sully.machinery.fields import FieldError, Path
+from sully.machinery.meta import owner_in_order
 from sully.machinery.names import label_key_problems
 from sully.machinery.strategy import Obj, Strategy, WriteContext
 
 ADMIN_LABEL = "resource.kubernetes.io/admin-access"
 ANNOTATIONS_MAX = 256 * 1024
+_REQUESTS = ("spec", "spec", "devices", "requests")
 METADATA_FIELDS = (
     *("name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation"),
     *("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "labels"),
@@ -122,6 +124,10 @@ def _forget_returned(status: Obj, before: Obj) -> None:
 class TemplateStrategy(Strategy):
     """Templates never change; unlike a claim's, their spec is checked again on an update."""
 
+    def empties(self) -> tuple[tuple[str, ...], ...]:
+        """Errors about a change quote requests as they were sent."""
+        return (_REQUESTS,)
+
     def default(self, obj: Obj, ctx: WriteContext) -> None:
         """Fill in requests."""
         default_claim_spec(obj["spec"]["spec"], ctx.version)
@@ -148,7 +154,7 @@ class TemplateStrategy(Strategy):
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
         """Refuse any change of the spec."""
         stored = obj["spec"] == old["spec"]
-        errors = chain(_validate_template(obj, ctx, stored=stored), _same(obj, old))
+        errors = chain(_validate_template(obj, ctx, stored=stored), _same(obj, old, ctx))
         yield from in_order(_named(ctx, errors))
 
 
@@ -163,11 +169,13 @@ def _validate_template(obj: Obj, ctx: WriteContext, *, stored: bool) -> Errors:
     yield from validate_claim_spec(spec.spec, SPEC.child("spec"), rules)
 
 
-def _same(obj: Obj, old: Obj) -> Errors:
+def _same(obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
     if obj["spec"] != old["spec"]:
         spec = msgspec.convert(obj["spec"]["spec"], ResourceClaimSpec)
         # Kubernetes shows its own struct here, in which the metadata is embedded.
         shown = {**_in_order(obj["spec"].get("metadata", {})), "Spec": _go_struct(spec)}
+        if _REQUESTS in ctx.sent_empty:
+            shown["Spec"]["Devices"]["Requests"] = []
         yield SPEC.invalid(shown, IMMUTABLE)
 
 
@@ -198,7 +206,10 @@ def _go_name(field: msgspec.structs.FieldInfo) -> str:
 
 def _in_order(meta: Obj) -> Obj:
     """Return the metadata of a template in the order in which Go's struct has its fields."""
-    return {name: meta[name] for name in METADATA_FIELDS if name in meta}
+    ordered = {name: meta[name] for name in METADATA_FIELDS if name in meta}
+    if "ownerReferences" in ordered:
+        ordered["ownerReferences"] = [owner_in_order(one) for one in ordered["ownerReferences"]]
+    return ordered
 
 
 def _template_metadata(meta: Obj, at: Path) -> Errors:

@@ -7,6 +7,7 @@ from typing import Any
 
 from sully.machinery.errors import BadRequest
 from sully.machinery.fields import FieldError, Path
+from sully.machinery.meta import owner_in_order
 from sully.machinery.names import (
     dns_label_problems,
     label_key_problems,
@@ -25,7 +26,6 @@ _REPEATED_OWNERS = (
 )
 MAX_ANNOTATION_BYTES = 256 * 1024
 MAX_GENERATED_BASE = 58  # 63 less the five random characters
-_OWNER_FIELDS = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
 # Finalizers without a domain that the API itself defines.
 _SYSTEM_FIELDS = (
     "selfLink",
@@ -161,22 +161,17 @@ def _validate_owners(owners: Sequence[Obj]) -> Iterator[FieldError]:
         if (owner.get("apiVersion"), owner.get("kind")) == ("v1", "Event"):
             # Events expire, and their dependents would be deleted.
             yield here.invalid(
-                _shown_owner(owner), "/v1, Kind=Event is disallowed from being an owner"
+                owner_in_order(owner), "/v1, Kind=Event is disallowed from being an owner"
             )
         if owner.get("controller"):
             if controller:
                 yield at.invalid(
-                    [_shown_owner(one) for one in owners],
+                    [owner_in_order(one) for one in owners],
                     "Only one reference can have Controller set to true. Found"
                     f' "true" in references for {controller} and {owner["kind"]}/{owner["name"]}',
                 )
             else:
                 controller = f"{owner['kind']}/{owner['name']}"
-
-
-def _shown_owner(owner: Obj) -> Obj:
-    """Return a reference with its fields in the order in which error texts quote them."""
-    return {name: owner[name] for name in _OWNER_FIELDS if name in owner}
 
 
 def _validate_finalizers(finalizers: Sequence[str]) -> Iterator[FieldError]:

@@ -8,7 +8,8 @@ from typing import Any
 
 Obj = dict[str, Any]
 
-_OF_SPEC = ("schedulingGroup", "evictionResponders")
+_OF_SPEC = ("evictionResponders",)
+"""Not `schedulingGroup`: claims can be reserved for groups, and our scheduler refuses others."""
 _CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _HOOKS = ("postStart", "preStop")

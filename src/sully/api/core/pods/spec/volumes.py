@@ -114,8 +114,9 @@ def _host_path(source: Obj, at: Path) -> Errors:
 
 
 def _nfs(source: Obj, at: Path) -> Errors:
-    if source.get("path") and not source["path"].startswith("/"):
-        yield at.child("path").invalid(source["path"], "must be an absolute path")
+    path = source.get("path", "")
+    if not path.startswith("/"):
+        yield at.child("path").invalid(path, "must be an absolute path")
 
 
 def _files(source: Obj, at: Path) -> Errors:
