@@ -14,15 +14,14 @@ from typing import Any
 
 import pytest
 
-from e2e.beside import APPLY, LEASE, as_account
 from e2e.raw import Raw
 from e2e.watching import until
 from kube.conftest import SERVERS
+from kube.crews import Crew
 from kube.process import Foreign
 from kube.scenes import MERGE
 from manifests import gpus, slice_
 from sully.testing.cluster import process
-from sully.testing.remote import controllers
 
 Obj = dict[str, Any]
 OURS = "sully"
@@ -89,21 +88,14 @@ def _effects(rules: dict[str, Obj]) -> dict[str, str]:
 @pytest.fixture(scope="module", params=[pytest.param(OURS, marks=pytest.mark.e2e), *SERVERS])
 def server(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator[Foreign]:
     """Run each server, with the controllers beside it."""
-    folder: Path = tmp_path_factory.mktemp("account")
     if request.param == OURS:
         with process() as up:
             yield Foreign(up.data_dir, up.url)
         return
     name = "kubernetes" if request.param == "kubernetes" else "stand_in"
     there: Foreign = request.getfixturevalue(name)
-    done = there.sully(*APPLY)
-    assert done.returncode == 0, done.stderr
-    config = as_account(there.admin(), there.kubeconfig, folder / "config")
-    with controllers(config, "--only", "devicetaintpolicies", "--lease", LEASE) as crew:
-        crew.wait_for("leading since")
+    with Crew(there, tmp_path_factory.mktemp("account"), "devicetaintpolicies").at_work():
         yield there
-        assert crew.stop() == 0
-    assert "forbidden" not in "".join(crew.output).lower()
 
 
 @pytest.fixture
