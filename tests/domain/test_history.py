@@ -17,8 +17,8 @@ from sully.api.resource.types import (
     DeviceTaintRule,
     DeviceTaintSelector,
 )
+from sully.api.sully.record_validation import validate_eviction, validate_taint
 from sully.api.sully.types import EvictedPod, EvictedPodOwner, TaintRecordStatus, rules_of
-from sully.api.sully.validation import validate_eviction, validate_taint
 from sully.client.objects import to_body
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.taints import Origin, SourcedTaint

@@ -19,10 +19,10 @@ from sully.api.resource.validation.devices import TEXT_MAX as ATTRIBUTE_MAX
 from sully.api.resource.validation.names import IDENTIFIER_MAX, POOL_MAX
 from sully.api.resource.validation.rules import PATCH_VALUES_MAX
 from sully.api.resource.validation.taints import DESCRIPTION_MAX, TAINTS_MAX
+from sully.api.sully.checks import FLAPS_MAX, TEXT_MAX
 from sully.api.sully.device_policy_validation import (
     CRITERIA,
     FAULTS,
-    FLAPS_MAX,
     IDENTITIES_MAX,
     KINDS_OF_SOURCES,
     LIMITS_MAX,
@@ -56,7 +56,7 @@ from sully.api.sully.prometheus_validation import DEFAULTS as PROMETHEUS
 from sully.api.sully.prometheus_validation import QUERY_MAX, TIMEOUT_TOO_LONG, URL_MAX
 from sully.api.sully.proof_validation import ATTEMPTS_MAX, PARALLELISM_MAX
 from sully.api.sully.proof_validation import DEFAULTS as PROOF_DEFAULTS
-from sully.api.sully.validation import CAUSES_MAX, CHANGES_MAX, CLAIMS_MAX, DEVICES_MAX, TEXT_MAX
+from sully.api.sully.record_validation import CAUSES_MAX, CHANGES_MAX, CLAIMS_MAX, DEVICES_MAX
 from sully.machinery.names import DNS_LABEL, DNS_SUBDOMAIN
 
 Obj = dict[str, Any]

@@ -5,28 +5,26 @@ What a policy does to a device is decided in `domain/devicepolicies`.
 
 from typing import Any
 
-import msgspec
-
-from sully.api.core import generations
-from sully.api.resource.validation.conditions import validate_conditions
-from sully.api.sully import SULLY
+from sully.api.core.checks import Errors
 from sully.api.sully.columns import table
-from sully.api.sully.device_policy_validation import Errors, validate_policy
+from sully.api.sully.device_policy_validation import validate_policy
 from sully.api.sully.prometheus_validation import default_prometheus
 from sully.api.sully.proof_validation import default_proof
-from sully.api.sully.types import (
-    DEVICE_POLICY_KIND,
-    GROUP,
-    VERSION,
-    DeviceTaintPolicyStatus,
+from sully.api.sully.strategies import (
+    NO_STATUS,
+    ONLY_STATUS,
+    SPEC,
+    VERSIONS,
+    SpecStrategy,
+    StatusStrategy,
 )
-from sully.machinery.fields import Path
-from sully.machinery.strategy import ResourceType, Strategy, Version, WriteContext
+from sully.api.sully.types import DEVICE_POLICY_KIND, GROUP
+from sully.machinery.strategy import ResourceType, WriteContext
 
 Obj = dict[str, Any]
 
 
-class DevicePolicyStrategy(Strategy):
+class DevicePolicyStrategy(SpecStrategy):
     """Writes to policies."""
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
@@ -45,37 +43,9 @@ class DevicePolicyStrategy(Strategy):
             step["minSeverity"] = step.get("minSeverity") or "Minor"
         default_proof(spec)
 
-    def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
-        """Start without a status."""
-        obj["status"] = {}
-        generations.start(obj)
-
-    def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
-        """Keep the status, count changes."""
-        obj["status"] = old.get("status", {})
-        generations.follow(obj, old, bump=obj["spec"] != old["spec"])
-
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:
-        """Check a new policy."""
-        return validate_policy(obj["spec"], Path("spec"), ctx)
-
-    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
-        """Check a changed policy."""
-        return validate_policy(obj["spec"], Path("spec"), ctx)
-
-
-class DevicePolicyStatusStrategy(Strategy):
-    """Writes to the status endpoint."""
-
-    def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
-        """Keep the spec."""
-        obj["spec"] = old["spec"]
-        generations.follow(obj, old, bump=False)
-
-    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
-        """Check conditions."""
-        status = msgspec.convert(obj.get("status", {}), DeviceTaintPolicyStatus)
-        return validate_conditions(status.conditions, Path("status").child("conditions"))
+        """Check a policy."""
+        return validate_policy(obj["spec"], SPEC, ctx)
 
 
 DEVICE_POLICIES = ResourceType(
@@ -84,9 +54,9 @@ DEVICE_POLICIES = ResourceType(
     plural="devicetaintpolicies",
     singular="devicetaintpolicy",
     namespaced=False,
-    versions=(Version(VERSION, SULLY, delete_returns_object=True),),
-    strategy=DevicePolicyStrategy(reset=(("status",),)),
-    status=DevicePolicyStatusStrategy(reset=(("metadata",), ("spec",))),
+    versions=VERSIONS,
+    strategy=DevicePolicyStrategy(reset=NO_STATUS),
+    status=StatusStrategy(reset=ONLY_STATUS),
     short_names=("dtp",),
     columns=table(DEVICE_POLICY_KIND),
 )

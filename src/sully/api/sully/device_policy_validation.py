@@ -1,34 +1,37 @@
 """Validation of DeviceTaintPolicies."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
-from sully.api.core.checks import between, dns_label, formatted, label_key, label_selector, one_of
-from sully.api.core.fractions import at_most_all, count_or_percent, is_zero
+from sully.api.core.checks import Errors, dns_label, label_key, label_selector, one_of
 from sully.api.resource.checks import options
 from sully.api.resource.selectors import EXPRESSION_MAX, validate_expression
 from sully.api.resource.types import DeviceTaintSelector
 from sully.api.resource.validation.names import validate_subdomain
 from sully.api.resource.validation.rules import validate_device_selector
+from sully.api.sully.checks import (
+    CONDITION_STATUSES,
+    key_and_value,
+    required_key,
+    validate_amount,
+    validate_flaps,
+    validate_items,
+)
 from sully.api.sully.durations import duration, validate_duration
 from sully.api.sully.prometheus_validation import validate_prometheus
 from sully.api.sully.proof_validation import validate_proof
 from sully.machinery.cel import CompileError
 from sully.machinery.cel.environments.taint_data import taint_data_environment
-from sully.machinery.fields import FieldError, Path
-from sully.machinery.names import label_value_problems
+from sully.machinery.fields import Path
 from sully.machinery.strategy import WriteContext
 
 Obj = dict[str, Any]
-Errors = Iterator[FieldError]
 
 SOURCES_MAX = 16
 STEPS_MAX = 8
 LIMITS_MAX = 8
 IDENTITIES_MAX = 1024
-FLAPS_MAX = 32
 VALUES_MAX = 64
 FAULTS = ("Degraded", "Unhealthy", "Unknown")
 MODES = ("DryRun", "RequireApproval", "Enforce")
@@ -57,7 +60,6 @@ CRITERIA = (
     "nodeSelector",
 )
 NO_CRITERIA = "a selector without criteria selects every device: set matchAll to true to mean that"
-_STATUSES = ("True", "False", "Unknown")
 
 
 def validate_policy(spec: Obj, at: Path, ctx: WriteContext) -> Errors:
@@ -66,34 +68,19 @@ def validate_policy(spec: Obj, at: Path, ctx: WriteContext) -> Errors:
     yield from one_of(spec["onDelete"], ("Delete", "Keep"), at.child("onDelete"))
     yield from one_of(spec["partitions"], PARTITIONS, at.child("partitions"))
     yield from validate_selector(spec["selector"], at.child("selector"), ctx)
-    yield from _attribute(spec["identityAttribute"], at.child("identityAttribute"))
+    yield from label_key(spec["identityAttribute"], at.child("identityAttribute"))
     yield from _sources(spec.get("sources") or [], at.child("sources"), ctx)
-    yield from _taint(spec["taint"], at.child("taint"))
+    yield from key_and_value(spec["taint"], at.child("taint"))
     yield from _steps(spec.get("steps") or [], at.child("steps"))
     for name in ("holdFor", "clearAfter"):
         yield from validate_duration(spec.get(name, ""), at.child(name))
     yield from validate_flaps(spec.get("flaps"), at.child("flaps"))
     yield from validate_proof(spec.get("proof"), at.child("proof"))
-    yield from _limits(spec.get("limits") or [], at.child("limits"))
+    yield from validate_items(spec.get("limits"), LIMITS_MAX, at.child("limits"), _limit)
     if (storm := spec.get("storm")) is not None:
-        yield from validate_amount(storm["devices"], at.child("storm", "devices"))
-        if is_zero(storm["devices"]):
-            yield at.child("storm", "devices").invalid(storm["devices"], "must be greater than 0")
+        yield from validate_amount(storm["devices"], at.child("storm", "devices"), positive=True)
         within = at.child("storm", "within")
         yield from validate_duration(storm["within"], within, required=True)
-
-
-def validate_flaps(flaps: Obj | None, at: Path) -> Errors:
-    """Check when a device or a cluster counts as flapping."""
-    if flaps is not None:
-        yield from between(flaps["count"], 2, FLAPS_MAX, at.child("count"))
-        yield from validate_duration(flaps["within"], at.child("within"), required=True)
-
-
-def validate_amount(value: int | str, at: Path) -> Errors:
-    """Check a count, or a percentage of at most everything."""
-    yield from count_or_percent(value, at)
-    yield from at_most_all(value, at)
 
 
 def validate_selector(selector: Obj, at: Path, ctx: WriteContext) -> Errors:
@@ -136,10 +123,10 @@ def _source(source: Obj, at: Path, ctx: WriteContext) -> Errors:
         where = at.child(name)
         match name:
             case "driverTaint":
-                yield from _matched_taint(source[name], where)
+                yield from key_and_value(source[name], where)
                 yield from _data_expression(source[name].get("expression", ""), where)
             case "nodeTaint":
-                yield from _matched_taint(source[name], where)
+                yield from key_and_value(source[name], where)
             case "attributes":
                 expression = source[name]["expression"]
                 yield from validate_expression(expression, where.child("expression"), options(ctx))
@@ -151,11 +138,6 @@ def _source(source: Obj, at: Path, ctx: WriteContext) -> Errors:
                 yield from validate_prometheus(source[name], where)
             case _:
                 pass  # notPublished has no fields
-
-
-def _matched_taint(taint: Obj, at: Path) -> Errors:
-    yield from _key(taint["key"], at.child("key"))
-    yield from formatted(taint.get("value", ""), label_value_problems, at.child("value"))
 
 
 def _data_expression(expression: str, at: Path) -> Errors:
@@ -170,8 +152,8 @@ def _data_expression(expression: str, at: Path) -> Errors:
 
 
 def _condition(condition: Obj, at: Path) -> Errors:
-    yield from _key(condition["type"], at.child("type"))
-    yield from one_of(condition["status"], _STATUSES, at.child("status"), required=True)
+    yield from required_key(condition["type"], at.child("type"))
+    yield from one_of(condition["status"], CONDITION_STATUSES, at.child("status"), required=True)
 
 
 def _health(health: Obj, at: Path) -> Errors:
@@ -180,15 +162,6 @@ def _health(health: Obj, at: Path) -> Errors:
     for name in ("keys", "values"):
         if len(health.get(name) or ()) > VALUES_MAX:
             yield at.child(name).too_many(len(health[name]), VALUES_MAX)
-
-
-def _taint(taint: Obj, at: Path) -> Errors:
-    yield from _key(taint["key"], at.child("key"))
-    yield from formatted(taint.get("value", ""), label_value_problems, at.child("value"))
-
-
-def _key(key: str, at: Path) -> Errors:
-    yield from label_key(key, at) if key else (at.required(),)
 
 
 def _steps(steps: list[Obj], at: Path) -> Errors:
@@ -219,15 +192,11 @@ def _follows(step: Obj, before: Obj, at: Path) -> Errors:
         yield at.child("after").invalid(step.get("after", ""), text)
 
 
-def _limits(limits: list[Obj], at: Path) -> Errors:
-    if len(limits) > LIMITS_MAX:
-        yield at.too_many(len(limits), LIMITS_MAX)
-    for position, limit in enumerate(limits[:LIMITS_MAX]):
-        where = at.index(position)
-        yield from one_of(limit["scope"], SCOPES, where.child("scope"), required=True)
-        yield from validate_amount(limit["maxUnavailable"], where.child("maxUnavailable"))
-        for name, scope in (("deviceClassName", "Class"), ("attribute", "Attribute")):
-            yield from _only_with(limit, name, scope, where)
+def _limit(limit: Obj, at: Path) -> Errors:
+    yield from one_of(limit["scope"], SCOPES, at.child("scope"), required=True)
+    yield from validate_amount(limit["maxUnavailable"], at.child("maxUnavailable"))
+    for name, scope in (("deviceClassName", "Class"), ("attribute", "Attribute")):
+        yield from _only_with(limit, name, scope, at)
 
 
 def _only_with(limit: Obj, name: str, scope: str, at: Path) -> Errors:
@@ -238,11 +207,7 @@ def _only_with(limit: Obj, name: str, scope: str, at: Path) -> Errors:
     elif not given:
         yield where.required(f"the scope is {scope}")
     elif name == "attribute":
-        yield from _attribute(given, where)
+        # As in constraints of claims; without a domain it is the driver's own.
+        yield from label_key(given, where)
     else:
         yield from validate_subdomain(given, where)
-
-
-def _attribute(name: str, at: Path) -> Errors:
-    # As in constraints of claims; without a domain it is the driver's own.
-    yield from label_key(name, at)

@@ -5,30 +5,32 @@ worth at a time is decided in `domain/health/reports.py`.
 """
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from sully.api.core import generations
 from sully.api.core.checks import (
+    Errors,
     between,
     dns_label,
     dns_subdomain,
-    formatted,
-    label_key,
     not_negative,
     one_of,
     unchanged,
 )
-from sully.api.sully import SULLY
+from sully.api.sully.checks import (
+    key_and_value,
+    limited,
+    required,
+    validate_device,
+    validate_items,
+)
 from sully.api.sully.columns import table
-from sully.api.sully.types import GROUP, HEALTH_KIND, SEVERITIES, STATUSES, VERSION
-from sully.api.sully.validation import limited, required, validate_device
-from sully.machinery.fields import FieldError, Path
-from sully.machinery.names import label_value_problems
-from sully.machinery.strategy import ResourceType, Strategy, Version, WriteContext
+from sully.api.sully.strategies import SPEC, VERSIONS
+from sully.api.sully.types import GROUP, HEALTH_KIND, SEVERITIES, STATUSES
+from sully.machinery.fields import Path
+from sully.machinery.strategy import ResourceType, Strategy, WriteContext
 
 Obj = dict[str, Any]
-Errors = Iterator[FieldError]
 
 REPORTED_MAX = 256
 REASONS_MAX = 32
@@ -39,7 +41,6 @@ PCI_PATTERN = "[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}[.][0-7]"
 NO_IDENTITY = "one of uuid, pciAddress and device is required"
 WRONG_NAME = "must be NODE or NODE.REPORTER, or REPORTER without a node"
 _WRONG_PCI = "must be a PCI address in lower case, for example 0000:3b:00.0"
-_SPEC = Path("spec")
 
 
 class DeviceHealthStrategy(Strategy):
@@ -56,14 +57,14 @@ class DeviceHealthStrategy(Strategy):
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:
         """Check a new report."""
         yield from _name(obj["metadata"].get("name", ""), obj["spec"])
-        yield from validate_health(obj["spec"], _SPEC)
+        yield from validate_health(obj["spec"], SPEC)
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
         """Check a renewed report."""
         for field in ("nodeName", "reporter"):
-            at = _SPEC.child(field)
+            at = SPEC.child(field)
             yield from unchanged(obj["spec"].get(field), old["spec"].get(field), at)
-        yield from validate_health(obj["spec"], _SPEC)
+        yield from validate_health(obj["spec"], SPEC)
 
 
 def report_name(node: str, reporter: str) -> str:
@@ -89,11 +90,7 @@ def validate_health(spec: Obj, at: Path) -> Errors:
     yield from limited(spec, "message", at)
     if overall := spec.get("overallStatus"):
         yield from one_of(overall, STATUSES, at.child("overallStatus"))
-    devices, where = spec.get("devices") or [], at.child("devices")
-    if len(devices) > REPORTED_MAX:
-        yield where.too_many(len(devices), REPORTED_MAX)
-    for position, device in enumerate(devices[:REPORTED_MAX]):
-        yield from _device(device, where.index(position))
+    yield from validate_items(spec.get("devices"), REPORTED_MAX, at.child("devices"), _device)
 
 
 def _device(device: Obj, at: Path) -> Errors:
@@ -109,19 +106,11 @@ def _device(device: Obj, at: Path) -> Errors:
         yield from validate_device(named, at.child("device"))
     yield from one_of(device.get("status", ""), STATUSES, at.child("status"), required=True)
     yield from required(device, "since", at)
-    reasons, where = device.get("reasons") or [], at.child("reasons")
-    if len(reasons) > REASONS_MAX:
-        yield where.too_many(len(reasons), REASONS_MAX)
-    for position, reason in enumerate(reasons[:REASONS_MAX]):
-        yield from _reason(reason, where.index(position))
+    yield from validate_items(device.get("reasons"), REASONS_MAX, at.child("reasons"), _reason)
 
 
 def _reason(reason: Obj, at: Path) -> Errors:
-    if reason.get("key"):
-        yield from label_key(reason["key"], at.child("key"))
-    else:
-        yield at.child("key").required()
-    yield from formatted(reason.get("value", ""), label_value_problems, at.child("value"))
+    yield from key_and_value(reason, at)
     yield from one_of(reason.get("severity", ""), SEVERITIES, at.child("severity"), required=True)
     yield from limited(reason, "message", at)
     yield from required(reason, "since", at)
@@ -134,7 +123,7 @@ HEALTH = ResourceType(
     plural="devicehealths",
     singular="devicehealth",
     namespaced=False,
-    versions=(Version(VERSION, SULLY, delete_returns_object=True),),
+    versions=VERSIONS,
     strategy=DeviceHealthStrategy(),
     short_names=("dh",),
     columns=table(HEALTH_KIND),

@@ -1,20 +1,19 @@
 """Validation of DeviceMaintenances."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
-from sully.api.core.checks import between, label_key, one_of
-from sully.api.core.fractions import at_most_all, count_or_percent, is_zero
+from sully.api.core.checks import Errors, between, label_key, one_of
 from sully.api.resource.eviction_rate import MAX_COUNT, parse_rate
+from sully.api.sully.checks import limited, validate_amount
 from sully.api.sully.device_policy_validation import validate_selector
 from sully.api.sully.durations import duration, validate_duration
 from sully.api.sully.proof_validation import validate_proof
-from sully.machinery.fields import FieldError, Path
+from sully.machinery.fields import Path
 from sully.machinery.strategy import WriteContext
 from sully.machinery.timestamps import TimeError, parse_time
 
 Obj = dict[str, Any]
-Errors = Iterator[FieldError]
 
 UNITS = ("Device", "Node")
 MODES = ("Evict", "WhenIdle")
@@ -40,8 +39,7 @@ def validate_maintenance(spec: Obj, at: Path, ctx: WriteContext) -> Errors:
     """Yield everything wrong with a maintenance."""
     yield from validate_selector(spec["selector"], at.child("selector"), ctx)
     yield from label_key(spec["identityAttribute"], at.child("identityAttribute"))
-    if len(spec.get("reason", "").encode()) > REASON_MAX:
-        yield at.child("reason").too_long(REASON_MAX)
+    yield from limited(spec, "reason", at, REASON_MAX)
     yield from _window(spec, at)
     yield from _rolling(spec["rolling"], at.child("rolling"))
     yield from _drain(spec, at.child("drain"))
@@ -94,15 +92,8 @@ def _positive(values: Obj, name: str, at: Path) -> Errors:
 
 def _rolling(rolling: Obj, at: Path) -> Errors:
     yield from one_of(rolling["by"], UNITS, at.child("by"))
-    yield from _amount(rolling["maxUnavailable"], at.child("maxUnavailable"))
+    yield from validate_amount(rolling["maxUnavailable"], at.child("maxUnavailable"), positive=True)
     yield from validate_duration(rolling["waitForReady"], at.child("waitForReady"))
-
-
-def _amount(value: int | str, at: Path) -> Errors:
-    yield from count_or_percent(value, at)
-    yield from at_most_all(value, at)
-    if is_zero(value):
-        yield at.invalid(value, "must be greater than 0")
 
 
 def _drain(spec: Obj, at: Path) -> Errors:
@@ -120,6 +111,6 @@ def _drain(spec: Obj, at: Path) -> Errors:
     if drain["then"] == "NoExecute" and not drain.get("timeout"):
         yield at.child("timeout").required(NEEDS_TIMEOUT)
     if (most := drain.get("maxUnavailable")) is not None:
-        yield from _amount(most, at.child("maxUnavailable"))
+        yield from validate_amount(most, at.child("maxUnavailable"), positive=True)
         if not duration(spec["rolling"]["waitForReady"]):
             yield at.child("maxUnavailable").forbidden(NEEDS_WAIT)

@@ -5,27 +5,29 @@ What happens to a device is decided in `domain/maintenance`.
 
 from typing import Any
 
-import msgspec
-
-from sully.api.core import generations
-from sully.api.resource.validation.conditions import validate_conditions
-from sully.api.sully import SULLY
+from sully.api.core.checks import Errors
 from sully.api.sully.columns import table
 from sully.api.sully.maintenance_validation import (
     BY_DEFAULT,
-    Errors,
     validate_change,
     validate_maintenance,
 )
 from sully.api.sully.proof_validation import default_proof
-from sully.api.sully.types import GROUP, MAINTENANCE_KIND, VERSION, DeviceMaintenanceStatus
-from sully.machinery.fields import Path
-from sully.machinery.strategy import ResourceType, Strategy, Version, WriteContext
+from sully.api.sully.strategies import (
+    NO_STATUS,
+    ONLY_STATUS,
+    SPEC,
+    VERSIONS,
+    SpecStrategy,
+    StatusStrategy,
+)
+from sully.api.sully.types import GROUP, MAINTENANCE_KIND
+from sully.machinery.strategy import ResourceType, WriteContext
 
 Obj = dict[str, Any]
 
 
-class MaintenanceStrategy(Strategy):
+class MaintenanceStrategy(SpecStrategy):
     """Writes to maintenances."""
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
@@ -43,38 +45,14 @@ class MaintenanceStrategy(Strategy):
         default_proof(spec)
         default_proof({"proof": spec.get("hook")})
 
-    def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
-        """Start without a status."""
-        obj["status"] = {}
-        generations.start(obj)
-
-    def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
-        """Keep the status, count changes."""
-        obj["status"] = old.get("status", {})
-        generations.follow(obj, old, bump=obj["spec"] != old["spec"])
-
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:
         """Check a new maintenance."""
-        return validate_maintenance(obj["spec"], Path("spec"), ctx)
+        return validate_maintenance(obj["spec"], SPEC, ctx)
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
         """Check a changed maintenance."""
-        yield from validate_maintenance(obj["spec"], Path("spec"), ctx)
-        yield from validate_change(obj["spec"], old["spec"], Path("spec"))
-
-
-class MaintenanceStatusStrategy(Strategy):
-    """Writes to the status endpoint."""
-
-    def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
-        """Keep the spec."""
-        obj["spec"] = old["spec"]
-        generations.follow(obj, old, bump=False)
-
-    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
-        """Check conditions."""
-        status = msgspec.convert(obj.get("status", {}), DeviceMaintenanceStatus)
-        return validate_conditions(status.conditions, Path("status").child("conditions"))
+        yield from validate_maintenance(obj["spec"], SPEC, ctx)
+        yield from validate_change(obj["spec"], old["spec"], SPEC)
 
 
 MAINTENANCES = ResourceType(
@@ -83,9 +61,9 @@ MAINTENANCES = ResourceType(
     plural="devicemaintenances",
     singular="devicemaintenance",
     namespaced=False,
-    versions=(Version(VERSION, SULLY, delete_returns_object=True),),
-    strategy=MaintenanceStrategy(reset=(("status",),)),
-    status=MaintenanceStatusStrategy(reset=(("metadata",), ("spec",))),
+    versions=VERSIONS,
+    strategy=MaintenanceStrategy(reset=NO_STATUS),
+    status=StatusStrategy(reset=ONLY_STATUS),
     short_names=("dm",),
     columns=table(MAINTENANCE_KIND),
 )

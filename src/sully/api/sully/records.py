@@ -3,72 +3,59 @@
 Records are written by controllers and read by everyone; a record of what happened does not change.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 from sully.api.core import generations
-from sully.api.sully import SULLY
+from sully.api.core.checks import Errors
 from sully.api.sully.columns import table
-from sully.api.sully.types import GROUP, VERSION
-from sully.api.sully.validation import (
+from sully.api.sully.record_validation import (
     validate_eviction,
     validate_same,
     validate_taint,
     validate_taint_status,
 )
-from sully.machinery.fields import FieldError, Path
-from sully.machinery.strategy import ResourceType, Strategy, Version, WriteContext
+from sully.api.sully.strategies import NO_STATUS, STATUS, VERSIONS, SpecStrategy, StatusStrategy
+from sully.api.sully.types import GROUP
+from sully.machinery.strategy import ResourceType, Strategy, WriteContext
 
 Obj = dict[str, Any]
-
-_ONE_VERSION = (Version(VERSION, SULLY, delete_returns_object=True),)
 
 
 class EvictionRecordStrategy(Strategy):
     """The spec is immutable; labels and annotations may change."""
 
-    def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
+    def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:
         """Check a new record."""
         return validate_eviction(obj["spec"], obj["metadata"].get("namespace", ""))
 
-    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
+    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
         """Check that what is recorded does not change."""
         return validate_same(obj["spec"], old["spec"])
 
 
-class TaintRecordStrategy(Strategy):
+class TaintRecordStrategy(SpecStrategy):
     """The spec is the rule as first seen and immutable; the status is what happened since."""
-
-    def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
-        """Start without a status."""
-        obj["status"] = {}
-        generations.start(obj)
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Keep the status."""
         obj["status"] = old.get("status", {})
         generations.follow(obj, old, bump=False)
 
-    def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
+    def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:
         """Check a new record."""
         return validate_taint(obj["spec"])
 
-    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
+    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
         """Check that what is recorded does not change."""
         return validate_same(obj["spec"], old["spec"])
 
 
-class TaintRecordStatusStrategy(Strategy):
+class TaintRecordStatusStrategy(StatusStrategy):
     """Writes to the status endpoint."""
 
-    def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
-        """Keep the spec."""
-        obj["spec"] = old["spec"]
-        generations.follow(obj, old, bump=False)
-
-    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
+    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
         """Check counts and changes."""
-        return validate_taint_status(obj.get("status", {}), Path("status"))
+        return validate_taint_status(obj.get("status", {}), STATUS)
 
 
 EVICTIONS = ResourceType(
@@ -77,7 +64,7 @@ EVICTIONS = ResourceType(
     plural="evictionrecords",
     singular="evictionrecord",
     namespaced=True,
-    versions=_ONE_VERSION,
+    versions=VERSIONS,
     strategy=EvictionRecordStrategy(),
     short_names=("evr",),
     columns=table("EvictionRecord"),
@@ -89,8 +76,8 @@ TAINTS = ResourceType(
     plural="taintrecords",
     singular="taintrecord",
     namespaced=False,
-    versions=_ONE_VERSION,
-    strategy=TaintRecordStrategy(reset=(("status",),)),
+    versions=VERSIONS,
+    strategy=TaintRecordStrategy(reset=NO_STATUS),
     status=TaintRecordStatusStrategy(reset=(("spec",),)),
     short_names=("tr",),
     columns=table("TaintRecord"),

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from sully.cli.change.plan.plan import EVICTION_LOOP, exit_code
+from sully.cli.client.formatting import object_name
 from sully.cli.client.options import NAMES, TABLES
 from sully.cli.client.session import Session
 from sully.cli.command import CommandError
@@ -78,18 +79,12 @@ def print_objects(session: Session, objects: Sequence[Obj]) -> None:
         return
     output = session.options.output
     if output == NAMES:
-        sys.stdout.writelines(f"{_full_name(obj)}\n" for obj in objects)
+        sys.stdout.writelines(f"{object_name(obj)}\n" for obj in objects)
         sys.stdout.flush()
         return
     shown = [_without_managers(obj) for obj in objects]
     items = {"apiVersion": "v1", "kind": "List", "items": shown}
     print_document(shown[0] if len(shown) == 1 else items, output)
-
-
-def _full_name(obj: Obj) -> str:
-    """Return the name of an object as `kubectl get -o name` prints it."""
-    group = obj["apiVersion"].rpartition("/")[0]
-    return f"{obj['kind'].lower()}.{group}/{obj['metadata']['name']}"
 
 
 def _without_managers(obj: Obj) -> Obj:

@@ -1,7 +1,7 @@
 """How values of objects are printed: taints, tolerations, origins, durations."""
 
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sully.api.resource.types import DeviceToleration
@@ -16,6 +16,12 @@ EFFECT_STYLES = {
 """The color of each effect."""
 OVERDUE = 60
 """Seconds after which it is shown that something has not happened yet."""
+
+
+def object_name(obj: dict[str, Any]) -> str:
+    """Write the name of an object as `kubectl get -o name` prints it."""
+    resource = f"{obj['kind'].lower()}.{obj['apiVersion'].rpartition('/')[0]}".rstrip(".")
+    return f"{resource}/{obj['metadata']['name']}"
 
 
 def rule_name(name: str) -> str:

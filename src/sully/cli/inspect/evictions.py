@@ -20,7 +20,7 @@ from sully.cli.client.selectors import read_selector, rule_named
 from sully.cli.client.session import Session, call
 from sully.cli.client.snapshots import is_known, take_snapshot
 from sully.cli.command import Choice, Options, command
-from sully.cli.names import SUBJECTS, names
+from sully.cli.names import SUBJECTS, completer
 
 if TYPE_CHECKING:
     from sully.client.informers.cache import Cache
@@ -64,10 +64,6 @@ sully evictions pause -l sully.dev/taint=firmware
 """
 
 
-def _complete_rules(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    return names(SUBJECTS["rule"], incomplete, ctx.params)
-
-
 @command(
     "evictions",
     usage="[list|watch] [RULE...] [flags]\npause|resume RULE... [flags]",
@@ -75,7 +71,7 @@ def _complete_rules(ctx: click.Context, _: click.Parameter, incomplete: str) -> 
     examples=_EXAMPLES,
 )
 @click.argument("action", default="list", type=Choice(_ACTIONS), metavar="[ACTION]")
-@click.argument("rules", nargs=-1, metavar="[RULE]...", shell_complete=_complete_rules)
+@click.argument("rules", nargs=-1, metavar="[RULE]...", shell_complete=completer(SUBJECTS["rule"]))
 @click.option(
     "--selector",
     "-l",

@@ -1,29 +1,33 @@
 """`sully policies`: what device policies do, and what they wait for from people."""
 
-import sys
-from fnmatch import fnmatchcase
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
+from sully.cli.client.named_objects import (
+    Printer,
+    annotate,
+    find_objects,
+    full_name,
+    list_objects,
+    match_names,
+)
 from sully.cli.client.options import (
     NAMES,
     OUTPUTS,
-    TABLES,
     client_options,
     no_headers_option,
     snapshot_option,
 )
 from sully.cli.client.session import Session, call
-from sully.cli.client.snapshots import take_snapshot
 from sully.cli.command import Choice, CommandError, Options, command
-from sully.cli.names import SUBJECTS, names
+from sully.cli.names import SUBJECTS, completer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from sully.api.sully.types import DeviceTaintPolicy
-    from sully.client.transport import Key
 
 _ACTIONS = ("list", "approve", "clear", "resume")
 _HELP = """\
@@ -52,10 +56,6 @@ sully policies resume gpu-faults
 """
 
 
-def _complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    return names(SUBJECTS["policy"], incomplete, ctx.params)
-
-
 @command(
     "policies",
     usage="[list] [NAME...] [flags]\napprove|clear NAME DEVICE... [flags]\nresume NAME... [flags]",
@@ -63,7 +63,7 @@ def _complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[s
     examples=_EXAMPLES,
 )
 @click.argument("action", default="list", type=Choice(_ACTIONS), metavar="[ACTION]")
-@click.argument("args", nargs=-1, metavar="[NAME]...", shell_complete=_complete)
+@click.argument("args", nargs=-1, metavar="[NAME]...", shell_complete=completer(SUBJECTS["policy"]))
 @client_options(namespace="", outputs=(*OUTPUTS, NAMES))
 @no_headers_option
 @snapshot_option
@@ -73,38 +73,12 @@ def policies(options: Options) -> int:
 
 
 async def _show(session: Session) -> int:
-    from sully.cli.client.printers import print_document
-    from sully.cli.client.tables import Table
-    from sully.cli.client.text import did_you_mean
     from sully.cli.inspect.policies_printer import columns, document, row
     from sully.views.kinds import DEVICE_POLICIES
 
-    snapshot = await take_snapshot(session, (DEVICE_POLICIES,), needed=(DEVICE_POLICIES,))
-    known = {policy.metadata.name: policy for policy in snapshot.of(DEVICE_POLICIES).values()}
-    patterns, output = session.options.args, session.options.output
-    shown = [
-        known[name]
-        for name in sorted(known)
-        if not patterns or any(fnmatchcase(name, text) for text in patterns)
-    ]
-    if output == NAMES:
-        sys.stdout.writelines(f"{_full_name(policy)}\n" for policy in shown)
-    elif output not in TABLES:
-        print_document({"policies": [document(policy) for policy in shown]}, output)
-    elif shown:
-        wide = output == "wide"
-        table = Table(columns(wide=wide), titled=not session.options.no_headers)
-        table.show([row(policy, snapshot.taken, wide=wide) for policy in shown])
-    elif not patterns:
-        session.warn("No policies found.")
-    missing = [text for text in patterns if not any(fnmatchcase(name, text) for name in known)]
-    for text in missing:
-        session.warn(f'error: devicetaintpolicy "{text}" not found{did_you_mean(text, known)}')
-    return 1 if missing else 0
-
-
-def _full_name(policy: "DeviceTaintPolicy") -> str:
-    return f"devicetaintpolicy.sully.dev/{policy.metadata.name}"
+    wide = session.options.output == "wide"
+    printer = Printer(columns(wide=wide), partial(row, wide=wide), document)
+    return await list_objects(session, DEVICE_POLICIES, printer, "policies")
 
 
 async def _resume(session: Session) -> int:
@@ -114,14 +88,14 @@ async def _resume(session: Session) -> int:
 
     if not session.options.args:
         raise CommandError("missing argument: NAME", code=2)
-    for policy in [await _policy(session, name) for name in session.options.args]:
+    for policy in await _policies(session, session.options.args):
+        name = policy.metadata.name
         if policy.status.storm_since is None:
-            print(f"{_full_name(policy)} has no storm")
+            print(f"{full_name(DEVICE_POLICIES, name)} has no storm")
             continue
-        annotations = {RESUMED_AT: format_micro_time(session.clock.now())}
-        patch = {"metadata": {"annotations": annotations}}
-        await session.transport.patch(DEVICE_POLICIES, _key(policy.metadata.name), patch)
-        print(f"{_full_name(policy)} resumed")
+        now = format_micro_time(session.clock.now())
+        await annotate(session, DEVICE_POLICIES, name, {RESUMED_AT: now})
+        print(f"{full_name(DEVICE_POLICIES, name)} resumed")
     return 0
 
 
@@ -136,7 +110,7 @@ async def _decide(session: Session) -> int:
     name, *patterns = session.options.args or ("",)
     if not name or not patterns:
         raise CommandError("missing argument: NAME and DEVICE", code=2)
-    policy = await _policy(session, name)
+    (policy,) = await _policies(session, [name])
     listed = await list_all(session.transport, RULES)
     rules = {decode_state(rule).device: rule for rule in listed if policy_name(rule) == name}
     selected = {device for text in patterns for device in _selected(rules, text, name)}
@@ -148,8 +122,7 @@ async def _decide(session: Session) -> int:
     now = format_micro_time(session.clock.now())
     annotations = {APPROVED: "true"} if approves else {CLEARED_AT: now}
     for device in sorted(selected):
-        key = _key(rules[device].metadata.name)
-        await session.transport.patch(RULES, key, {"metadata": {"annotations": annotations}})
+        await annotate(session, RULES, rules[device].metadata.name, annotations)
         print(f"{device} {'approved' if approves else 'declared healthy'}")
     return 0
 
@@ -157,36 +130,16 @@ async def _decide(session: Session) -> int:
 def _selected(rules: "Iterable[str]", text: str, policy: str) -> list[str]:
     from sully.cli.client.text import did_you_mean
 
-    found = [name for name in rules if fnmatchcase(name, text) or fnmatchcase(name, f"*/{text}")]
-    if not found:
+    devices = match_names(rules, text)
+    if not devices:
         raise CommandError(
             f'devicetaintpolicy "{policy}" has no rule for device "{text}"'
             f"{did_you_mean(text, rules)}\n  list its devices with 'sully explain policy {policy}'"
         )
-    return found
+    return devices
 
 
-async def _policy(session: Session, name: str) -> "DeviceTaintPolicy":
-    from sully.cli.client.text import did_you_mean
-    from sully.machinery.errors import NotFound
+async def _policies(session: Session, names: "Sequence[str]") -> "list[DeviceTaintPolicy]":
     from sully.views.kinds import DEVICE_POLICIES
-    from sully.views.snapshot.loading import list_all
 
-    try:
-        listed = await list_all(session.transport, DEVICE_POLICIES)
-    except NotFound as error:
-        text = "the server has no devicetaintpolicies.sully.dev\n  'sully install' installs them"
-        raise CommandError(text) from error
-    known: dict[str, DeviceTaintPolicy] = {policy.metadata.name: policy for policy in listed}
-    if name not in known:
-        raise CommandError(
-            f'devicetaintpolicy "{name}" not found{did_you_mean(name, known)}\n'
-            "  list them with 'sully policies'"
-        )
-    return known[name]
-
-
-def _key(name: str) -> "Key":
-    from sully.client.transport import Key
-
-    return Key("", name)
+    return await find_objects(session, DEVICE_POLICIES, names, listed_by="sully policies")

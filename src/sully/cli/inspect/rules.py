@@ -19,7 +19,7 @@ from sully.cli.client.selectors import rule_named
 from sully.cli.client.session import Session, call
 from sully.cli.client.snapshots import take_snapshot
 from sully.cli.command import Options, command
-from sully.cli.names import SUBJECTS, names
+from sully.cli.names import SUBJECTS, completer
 
 if TYPE_CHECKING:
     from sully.views.taint_sources import TaintSource
@@ -48,12 +48,8 @@ sully rules -o json | jq -r '.sources[] | select(.state == "no device").name'
 """
 
 
-def _complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    return names(SUBJECTS["rule"], incomplete, ctx.params)
-
-
 @command("rules", usage="[NAME...] [flags]", help=_HELP, examples=_EXAMPLES)
-@click.argument("rules", nargs=-1, metavar="[NAME]...", shell_complete=_complete)
+@click.argument("rules", nargs=-1, metavar="[NAME]...", shell_complete=completer(SUBJECTS["rule"]))
 @client_options(namespace="", outputs=(*OUTPUTS, NAMES))
 @no_headers_option
 @snapshot_option

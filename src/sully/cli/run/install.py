@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sully.cli.client.formatting import object_name
 from sully.cli.client.options import (
     connection_options,
     duration_option,
@@ -210,19 +211,13 @@ async def _apply(
     resources = _resources(_objects(settings), offered, tuple(served))
     for obj, kind in resources:
         if kind is None:
-            print(f"{_full_name(obj)} skipped (the server does not serve this kind)")
+            print(f"{object_name(obj)} skipped (the server does not serve this kind)")
             continue
         await session.transport.apply(kind, obj, options)
-        print(f"{_full_name(obj)} serverside-applied")
+        print(f"{object_name(obj)} serverside-applied")
     for obj, kind in resources:
         if kind is not None and kind.plural == DEFINITIONS:
             await _established(session, kind, obj["metadata"]["name"])
-
-
-def _full_name(obj: Obj) -> str:
-    """Return the name of an object as `kubectl apply` prints it."""
-    resource = f"{obj['kind'].lower()}.{obj['apiVersion'].rpartition('/')[0]}".rstrip(".")
-    return f"{resource}/{obj['metadata']['name']}"
 
 
 async def _established(session: Session, kind: "Kind[Obj]", name: str) -> None:

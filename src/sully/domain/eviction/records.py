@@ -14,6 +14,8 @@ import msgspec
 from sully.api.resource.annotations import DESCRIPTION, EXPIRES_AT, creator_of, pause_reason
 from sully.api.resource.eviction_rate import BURST_ANNOTATION, RATE_ANNOTATION
 from sully.api.resource.types import DeviceTaint, DeviceTaintRule, DeviceTaintSelector
+from sully.api.sully.checks import TEXT_MAX
+from sully.api.sully.record_validation import CAUSES_MAX, CHANGES_MAX, CLAIMS_MAX, DEVICES_MAX
 from sully.api.sully.types import (
     NODE_LABEL,
     RULE_LABEL,
@@ -27,7 +29,6 @@ from sully.api.sully.types import (
     TaintRecordSpec,
     TaintRecordStatus,
 )
-from sully.api.sully.validation import CAUSES_MAX, CHANGES_MAX, CLAIMS_MAX, DEVICES_MAX, TEXT_MAX
 from sully.domain.devices.rules import rule_rate
 from sully.domain.eviction.judge import Reason
 from sully.machinery.meta import ObjectMeta

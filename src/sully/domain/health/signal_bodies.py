@@ -15,8 +15,8 @@ from typing import TypeVar
 import msgspec
 
 from sully.api.core.checks import formatted, label_key, one_of
+from sully.api.sully.checks import TEXT_MAX, validate_device
 from sully.api.sully.types import CRITICAL, INFO, SEVERITIES, WARNING
-from sully.api.sully.validation import TEXT_MAX, validate_device
 from sully.domain.health.signals import AHEAD, Signal
 from sully.domain.health.targets import Reference
 from sully.machinery.fields import FieldError, Path

@@ -1,7 +1,5 @@
 """`sully maintenance`: plan work on devices, follow it, pause, cancel and approve it."""
 
-import sys
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,20 +7,28 @@ import click
 from sully.cli.change.maintenance.args import build_maintenance, create_options
 from sully.cli.change.output import is_dry_run, print_objects, report, text_stream
 from sully.cli.change.taint.args import dry_run_option, yes_option
+from sully.cli.client.named_objects import (
+    Printer,
+    annotate,
+    find_objects,
+    full_name,
+    list_objects,
+    match_names,
+)
 from sully.cli.client.options import NAMES, OUTPUTS, TABLES, client_options, no_headers_option
 from sully.cli.client.session import Session, call
-from sully.cli.client.snapshots import take_snapshot
 from sully.cli.command import Choice, CommandError, Options, command
-from sully.cli.names import SUBJECTS, names
+from sully.cli.names import SUBJECTS, completer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from sully.api.sully.types import DeviceMaintenance
     from sully.client.transport import Key
     from sully.planning.maintenances import MaintenanceForecast
     from sully.views.snapshot.snapshot import Snapshot
 
+_NAMES = completer(SUBJECTS["maintenance"])
 _ACTIONS = ("list", "create", "pause", "resume", "cancel", "approve", "retry")
 _HELP = """\
 List DeviceMaintenances, create one, or pause, resume, cancel or approve one.
@@ -66,10 +72,6 @@ sully maintenance cancel firmware-4.2
 """
 
 
-def _complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    return names(SUBJECTS["maintenance"], incomplete, ctx.params)
-
-
 @command(
     "maintenance",
     usage="[list] [NAME...] [flags]\ncreate NAME --start TIME [flags]\n"
@@ -78,7 +80,7 @@ def _complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[s
     examples=_EXAMPLES,
 )
 @click.argument("action", default="list", type=Choice(_ACTIONS), metavar="[ACTION]")
-@click.argument("args", nargs=-1, metavar="[NAME]...", shell_complete=_complete)
+@click.argument("args", nargs=-1, metavar="[NAME]...", shell_complete=_NAMES)
 @create_options
 @dry_run_option
 @yes_option
@@ -91,37 +93,11 @@ def maintenance(options: Options) -> int:
 
 async def _show(session: Session) -> int:
     from sully.cli.change.maintenance.printer import COLUMNS, document, row
-    from sully.cli.client.printers import print_document
-    from sully.cli.client.tables import Table
-    from sully.cli.client.text import did_you_mean
     from sully.views.kinds import MAINTENANCES
 
-    session.options.snapshot = ()
-    snapshot = await take_snapshot(session, (MAINTENANCES,), needed=(MAINTENANCES,))
-    known = {one.metadata.name: one for one in snapshot.of(MAINTENANCES).values()}
-    patterns, output = session.options.args, session.options.output
-    shown = [
-        known[name]
-        for name in sorted(known)
-        if not patterns or any(fnmatchcase(name, text) for text in patterns)
-    ]
-    if output == NAMES:
-        sys.stdout.writelines(f"{_full_name(one.metadata.name)}\n" for one in shown)
-    elif output not in TABLES:
-        print_document({"maintenances": [document(one) for one in shown]}, output)
-    elif shown:
-        table = Table(COLUMNS, titled=not session.options.no_headers)
-        table.show([row(one, snapshot.taken) for one in shown])
-    elif not patterns:
-        session.warn("No maintenances found.")
-    missing = [text for text in patterns if not any(fnmatchcase(name, text) for name in known)]
-    for text in missing:
-        session.warn(f'error: devicemaintenance "{text}" not found{did_you_mean(text, known)}')
-    return 1 if missing else 0
-
-
-def _full_name(name: str) -> str:
-    return f"devicemaintenance.sully.dev/{name}"
+    return await list_objects(
+        session, MAINTENANCES, Printer(COLUMNS, row, document), "maintenances"
+    )
 
 
 def _key(name: str) -> "Key":
@@ -168,7 +144,7 @@ async def _create(session: Session) -> int:
         return 1
     plain = MAINTENANCES.read_as(dict)
     print_objects(session, [await session.transport.create(plain, body)])
-    name = _full_name(options.args[0])
+    name = full_name(MAINTENANCES, options.args[0])
     undo = f"sully maintenance cancel {options.args[0]}"
     report(session, f"{name} created\n  to undo:  {undo}")
     return 0
@@ -210,13 +186,13 @@ async def _switch(session: Session) -> int:
     if not session.options.args:
         raise CommandError("missing argument: NAME", code=2)
     change, done = _CHANGES[action]
-    for found in [await _maintenance(session, name) for name in session.options.args]:
-        name = found.metadata.name
-        if action == "resume" and not found.spec.paused:
-            report(session, f"{_full_name(name)} is not paused")
+    for maintenance in await _maintenances(session, session.options.args):
+        name = maintenance.metadata.name
+        if action == "resume" and not maintenance.spec.paused:
+            report(session, f"{full_name(MAINTENANCES, name)} is not paused")
             continue
         await session.transport.patch(MAINTENANCES, _key(name), {"spec": change})
-        report(session, f"{_full_name(name)} {done}")
+        report(session, f"{full_name(MAINTENANCES, name)} {done}")
     return 0
 
 
@@ -230,11 +206,11 @@ async def _approve(session: Session) -> int:
     name, *patterns = session.options.args or ("",)
     if not name or not patterns:
         raise CommandError("missing argument: NAME and UNIT", code=2)
-    found = await _maintenance(session, name)
+    (maintenance,) = await _maintenances(session, [name])
     retries = session.options.action == "retry"
     waiting = {
         unit.name: unit
-        for unit in found.status.units
+        for unit in maintenance.status.units
         if unit.approval and (unit.phase == FAILED) == retries
     }
     selected = sorted({unit for text in patterns for unit in _selected(waiting, text, session)})
@@ -246,8 +222,7 @@ async def _approve(session: Session) -> int:
             text = f'devicemaintenance "{name}" has no rule for "{unit}" yet'
             raise CommandError(f"{text}\n  its controller creates one: try again")
         annotations = {APPROVED: waiting[unit].approval}
-        key = _key(rule.metadata.name)
-        await session.transport.patch(RULES, key, {"metadata": {"annotations": annotations}})
+        await annotate(session, RULES, rule.metadata.name, annotations)
         report(session, f"{unit} {'is tried again' if retries else 'approved'}")
     return 0
 
@@ -255,32 +230,18 @@ async def _approve(session: Session) -> int:
 def _selected(units: "Iterable[str]", text: str, session: Session) -> list[str]:
     from sully.cli.client.text import did_you_mean
 
-    found = [name for name in units if fnmatchcase(name, text) or fnmatchcase(name, f"*/{text}")]
-    if not found:
+    selected = match_names(units, text)
+    if not selected:
         name = session.options.args[0]
         what = "failed" if session.options.action == "retry" else "waits for approval"
         raise CommandError(
             f'devicemaintenance "{name}" has no unit "{text}" that {what}'
             f"{did_you_mean(text, units)}\n  list its units with 'sully explain maintenance {name}'"
         )
-    return found
+    return selected
 
 
-async def _maintenance(session: Session, name: str) -> "DeviceMaintenance":
-    from sully.cli.client.text import did_you_mean
-    from sully.machinery.errors import NotFound
+async def _maintenances(session: Session, names: "Sequence[str]") -> "list[DeviceMaintenance]":
     from sully.views.kinds import MAINTENANCES
-    from sully.views.snapshot.loading import list_all
 
-    try:
-        listed = await list_all(session.transport, MAINTENANCES)
-    except NotFound as error:
-        text = "the server has no devicemaintenances.sully.dev\n  'sully install' installs them"
-        raise CommandError(text) from error
-    known: dict[str, DeviceMaintenance] = {one.metadata.name: one for one in listed}
-    if name not in known:
-        raise CommandError(
-            f'devicemaintenance "{name}" not found{did_you_mean(name, known)}\n'
-            "  list them with 'sully maintenance'"
-        )
-    return known[name]
+    return await find_objects(session, MAINTENANCES, names, listed_by="sully maintenance")

@@ -1,9 +1,9 @@
-"""Validation of records, and checks that other kinds of the group share."""
+"""Validation of records."""
 
-from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from sully.api.core.checks import (
+    Errors,
     dns_subdomain,
     formatted,
     label_key,
@@ -11,30 +11,29 @@ from sully.api.core.checks import (
     one_of,
     unchanged,
 )
+from sully.api.sully.checks import limited, required, required_key, validate_device, validate_items
+from sully.api.sully.strategies import SPEC
 from sully.api.sully.types import CAUSE_KINDS
-from sully.machinery.fields import FieldError, Path
+from sully.machinery.fields import Path
 from sully.machinery.names import label_value_problems
 
 Obj = dict[str, Any]
-Errors = Iterator[FieldError]
 
-SPEC = Path("spec")
 CLAIMS_MAX = 256
 DEVICES_MAX = 1024
 CAUSES_MAX = 256
 CHANGES_MAX = 50
-TEXT_MAX = 1024
-_NO_DEVICE = "must be written driver/pool/device"
 
 
 def validate_eviction(spec: Obj, namespace: str) -> Errors:
     """Yield everything wrong with the record of an eviction."""
     yield from _pod(spec.get("pod") or {}, namespace, SPEC.child("pod"))
-    yield from _items(spec, "claims", CLAIMS_MAX, dns_subdomain)
-    yield from _items(spec, "devices", DEVICES_MAX, validate_device)
+    yield from validate_items(spec.get("claims"), CLAIMS_MAX, SPEC.child("claims"), dns_subdomain)
+    devices, at = spec.get("devices"), SPEC.child("devices")
+    yield from validate_items(devices, DEVICES_MAX, at, validate_device)
     if not spec.get("causes"):
         yield SPEC.child("causes").required("a record needs at least one cause")
-    yield from _items(spec, "causes", CAUSES_MAX, _cause)
+    yield from validate_items(spec.get("causes"), CAUSES_MAX, SPEC.child("causes"), _cause)
     yield from required(spec, "evictedTime", SPEC)
 
 
@@ -43,8 +42,8 @@ def validate_taint(spec: Obj) -> Errors:
     rule, at = spec.get("rule") or {}, SPEC.child("rule")
     yield from _name(rule, at)
     yield from required(rule, "uid", at)
-    key, where = (spec.get("taint") or {}).get("key"), SPEC.child("taint").child("key")
-    yield from label_key(key, where) if key else (where.required(),)
+    key = (spec.get("taint") or {}).get("key", "")
+    yield from required_key(key, SPEC.child("taint", "key"))
     yield from required(spec, "addedTime", SPEC)
     yield from limited(spec, "description", SPEC)
 
@@ -52,14 +51,14 @@ def validate_taint(spec: Obj) -> Errors:
 def validate_taint_status(status: Obj, at: Path) -> Errors:
     """Yield everything wrong with the status of the record of a rule."""
     yield from not_negative(status.get("evicted", 0), at.child("evicted"))
-    changes, where = status.get("changes") or [], at.child("changes")
-    if len(changes) > CHANGES_MAX:
-        yield where.too_many(len(changes), CHANGES_MAX)
-    for position, change in enumerate(changes[:CHANGES_MAX]):
-        yield from required(change, "time", where.index(position))
-        yield from required(change, "what", where.index(position))
-        yield from limited(change, "what", where.index(position))
-        yield from limited(change, "by", where.index(position))
+    yield from validate_items(status.get("changes"), CHANGES_MAX, at.child("changes"), _change)
+
+
+def _change(change: Obj, at: Path) -> Errors:
+    yield from required(change, "time", at)
+    yield from required(change, "what", at)
+    yield from limited(change, "what", at)
+    yield from limited(change, "by", at)
 
 
 def validate_same(spec: Obj, old: Obj) -> Errors:
@@ -88,41 +87,8 @@ def _cause(cause: Obj, at: Path) -> Errors:
     yield from validate_device(cause.get("device", ""), at.child("device"))
 
 
-def validate_device(device: str, at: Path) -> Errors:
-    """Check the name of a device, written `driver/pool/device`."""
-    # The name of a pool may have slashes itself.
-    driver, _, rest = device.partition("/")
-    pool, _, name = rest.rpartition("/")
-    if not (driver and pool and name):
-        yield at.invalid(device, _NO_DEVICE)
-
-
-def _items(
-    spec: Obj, name: str, limit: int, check: Callable[[Any, Path], Iterator[FieldError]]
-) -> Errors:
-    items: Sequence[Any] = spec.get(name) or ()
-    at = SPEC.child(name)
-    if len(items) > limit:
-        yield at.too_many(len(items), limit)
-        return
-    for position, item in enumerate(items):
-        yield from check(item, at.index(position))
-
-
 def _name(holder: Obj, at: Path) -> Errors:
     if not holder.get("name"):
         yield at.child("name").required()
     else:
         yield from dns_subdomain(holder["name"], at.child("name"))
-
-
-def required(holder: Obj, name: str, at: Path) -> Errors:
-    """Check that a field is set."""
-    if not holder.get(name):
-        yield at.child(name).required()
-
-
-def limited(holder: Obj, name: str, at: Path, most: int = TEXT_MAX) -> Errors:
-    """Check the length of a text, in bytes."""
-    if len(holder.get(name, "").encode()) > most:
-        yield at.child(name).too_long(most)
