@@ -126,17 +126,23 @@ class ControllerContext:
         return notifier
 
     @cached_property
+    def features(self) -> Features:
+        """What changes devices here."""
+        enabled = features(self.config.gates, self.config.compat)
+        # Elsewhere kube-scheduler honors the taints of drivers, whatever rules say.
+        return replace(enabled, suppression=enabled.suppression and self.config.own_server)
+
+    @cached_property
     def inventory(self) -> Inventory:
         """The devices with their effective taints."""
-        return self._inventory(features(self.config.gates, self.config.compat))
+        return self._inventory(self.features)
 
     @cached_property
     def scheduling_inventory(self) -> Inventory:
         """The devices as the scheduler sees them; in Kubernetes it evaluates rules differently."""
         if self.config.compat.rules_need_selector:
             return self.inventory
-        enabled = features(self.config.gates, self.config.compat)
-        return self._inventory(replace(enabled, absent_selects_all=True))
+        return self._inventory(replace(self.features, absent_selects_all=True))
 
     @cached_property
     def evaluator(self) -> Evaluator:

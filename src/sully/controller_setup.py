@@ -455,6 +455,7 @@ def _add_devicetaintpolicies(context: ControllerContext) -> None:
         if config.serves(PROOF_JOBS)
         else None,
         queries=queries,
+        features=context.features,
     )
     manager.add(controller)
 

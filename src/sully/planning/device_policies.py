@@ -19,6 +19,13 @@ from sully.domain.devicepolicies.decisions import PolicyContext, decide
 from sully.domain.devicepolicies.rules import build_rule, decode_state, policy_name
 from sully.domain.devicepolicies.settings import settings_of
 from sully.domain.devicepolicies.states import DeviceState, has_rule
+from sully.domain.devicepolicies.suppression import (
+    Suppressed,
+    active,
+    is_current,
+    suppressing_policy,
+    suppression_rules,
+)
 from sully.planning.changes import Change, Put, Remove
 from sully.views.devicepolicies.facts import FactsView
 from sully.views.devicepolicies.policy_devices import PolicyDevices
@@ -46,6 +53,10 @@ class PolicyForecast(msgspec.Struct, frozen=True, kw_only=True):
     steps: dict[str, tuple[PlannedStep, ...]]
     """What happens to each device, in order; the first may be true already."""
     problems: dict[str, str]
+    suppressed: dict[str, tuple[Suppressed, ...]]
+    """Taints of drivers that it would suppress, by device."""
+    suppresses: bool
+    """Whether that has an effect where these components act."""
 
 
 def forecast(policy: DeviceTaintPolicy, snapshot: Snapshot) -> PolicyForecast:
@@ -62,6 +73,8 @@ def forecast(policy: DeviceTaintPolicy, snapshot: Snapshot) -> PolicyForecast:
     settings = settings_of(policy)
     states = {state.device: state for state in map(decode_state, rules_of(policy, snapshot))}
     states = {device: one for device, one in states.items() if not devices.is_excluded(device)}
+    if policy.spec.taint is None:
+        states = {}
     steps: dict[str, list[PlannedStep]] = {}
     time, storm = now, policy.status.storm_since
     for _ in range(_MAX_DECISIONS):
@@ -83,6 +96,8 @@ def forecast(policy: DeviceTaintPolicy, snapshot: Snapshot) -> PolicyForecast:
         states=states,
         steps={device: tuple(found) for device, found in steps.items()},
         problems=dict(devices.problems),
+        suppressed=active(devices.suppressed, now),
+        suppresses=snapshot.control_plane.honors_suppressions,
     )
 
 
@@ -95,24 +110,38 @@ def rules_of(policy: DeviceTaintPolicy, snapshot: Snapshot) -> Iterator[DeviceTa
 
 def rule_changes(planned: PolicyForecast, snapshot: Snapshot) -> list[Change]:
     """Return the rules after all steps, as changes of what there is now."""
-    wanted = {
-        state.device: build_rule(planned.policy, state)
-        for state in planned.states.values()
-        if has_rule(state)
-    }
+    wanted = [
+        build_rule(planned.policy, state) for state in planned.states.values() if has_rule(state)
+    ]
     current = {rule.metadata.name: rule.spec.taint for rule in rules_of(planned.policy, snapshot)}
     changes: list[Change] = [
         Put(RULES, _typed(body, snapshot.taken))
-        for body in wanted.values()
+        for body in wanted
         if not _is_same(body["spec"]["taint"], current.get(body["metadata"]["name"]))
     ]
-    names = {body["metadata"]["name"] for body in wanted.values()}
+    changes.extend(_suppression_changes(planned, snapshot))
+    names = {body["metadata"]["name"] for body in wanted}
     changes.extend(
         Remove(RULES, Key("", rule.metadata.name))
         for rule in rules_of(planned.policy, snapshot)
         if rule.metadata.name not in names
     )
     return changes
+
+
+def _suppression_changes(planned: PolicyForecast, snapshot: Snapshot) -> Iterator[Change]:
+    policy = planned.policy
+    rules = {
+        rule.metadata.name: rule
+        for rule in snapshot.of(RULES).values()
+        if suppressing_policy(rule) == policy.metadata.name
+    }
+    bodies = suppression_rules(policy, planned.suppressed, snapshot.taken)
+    for wanted in bodies if planned.suppresses else ():
+        rule = rules.pop(wanted["metadata"]["name"], None)
+        if rule is None or not is_current(rule, wanted):
+            yield Put(RULES, _typed(wanted, snapshot.taken))
+    yield from (Remove(RULES, Key("", name)) for name in rules)
 
 
 def _is_same(wanted: dict[str, Any], taint: DeviceTaint | None) -> bool:

@@ -17,6 +17,7 @@ from sully.domain.devicepolicies.rules import rule_name
 from sully.machinery.timestamps import format_micro_time
 from sully.views import kinds
 from sully.views.devicepolicies.facts import FactsView
+from sully.views.devices.changes import Features
 from sully.views.devices.inventory import Inventory
 
 SLICES: Kind[Obj] = kinds.SLICES.read_as(dict)
@@ -43,7 +44,11 @@ SPEC: Obj = {
 
 
 def controller(
-    world: World, manager: Manager, queries: PrometheusQueries | None = None
+    world: World,
+    manager: Manager,
+    queries: PrometheusQueries | None = None,
+    *,
+    features: Features | None = None,
 ) -> Controller:
     """Return the controller, on caches of its own."""
     inventory = Inventory(
@@ -74,6 +79,7 @@ def controller(
             field_manager=NAME,
         ),
         queries=queries,
+        features=features,
     )
 
 

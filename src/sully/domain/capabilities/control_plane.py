@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
+from sully.api.resource.annotations import GUARDS
 from sully.domain.devices.taints import EVICTING_EFFECTS
 from sully.domain.eviction.judge import EvictionPolicy
 from sully.machinery.compat import Compat
@@ -96,6 +97,11 @@ class ControlPlane:
         """Report whether attributes and capacity of a ResourceSlicePatch have any effect."""
         # Only a scheduler reads them.
         return self.scheduler == "Sully" and self.is_enabled(PATCHES_GATE)
+
+    @property
+    def honors_suppressions(self) -> bool:
+        """Report whether policies can suppress taints of drivers: Kubernetes honors them."""
+        return (self.scheduler, self.evictor) == ("Sully", "Sully") and self.is_enabled(GUARDS)
 
     def is_enabled(self, gate: str) -> bool:
         """Report whether a feature gate is on, or not known to be off."""

@@ -16,7 +16,13 @@ import msgspec
 
 from sully.api.resource.annotations import DESCRIPTION, DESCRIPTION_MAX, POLICY_NAME
 from sully.api.resource.types import DeviceTaintRule
-from sully.api.sully.types import DEVICE_POLICY_KIND, GROUP, VERSION, DeviceTaintPolicy
+from sully.api.sully.types import (
+    DEVICE_POLICY_KIND,
+    GROUP,
+    VERSION,
+    DeviceTaintPolicy,
+    DeviceTaintPolicyTaint,
+)
 from sully.domain.devicepolicies.decisions import TAINTED
 from sully.domain.devicepolicies.states import DeviceState
 from sully.domain.devices.pools import DeviceId
@@ -59,9 +65,10 @@ def rule_name(policy: str, device: str) -> str:
 def build_rule(policy: DeviceTaintPolicy, state: DeviceState) -> Obj:
     """Return the rule of a device."""
     name, device = policy.metadata.name, device_id(state.device)
-    taint: Obj = {"key": policy.spec.taint.key, "effect": state.effect}
-    if policy.spec.taint.value:
-        taint["value"] = policy.spec.taint.value
+    wanted = _taint(policy)
+    taint: Obj = {"key": wanted.key, "effect": state.effect}
+    if wanted.value:
+        taint["value"] = wanted.value
     return {
         "metadata": {
             "name": rule_name(name, state.device),
@@ -80,19 +87,27 @@ def build_rule(policy: DeviceTaintPolicy, state: DeviceState) -> Obj:
     }
 
 
+def _taint(policy: DeviceTaintPolicy) -> DeviceTaintPolicyTaint:
+    taint = policy.spec.taint
+    # Only steps give a device an effect, and steps need a taint.
+    assert taint is not None
+    return taint
+
+
 def owner_references(policy: DeviceTaintPolicy) -> list[Obj]:
     """Return the policy as the owner of its rules, if they are deleted with it."""
-    if policy.spec.on_delete == "Keep":
-        return []
-    return [
-        {
-            "apiVersion": f"{GROUP}/{VERSION}",
-            "kind": DEVICE_POLICY_KIND,
-            "name": policy.metadata.name,
-            "uid": policy.metadata.uid,
-            "controller": True,
-        }
-    ]
+    return [] if policy.spec.on_delete == "Keep" else [owner_reference(policy)]
+
+
+def owner_reference(policy: DeviceTaintPolicy) -> Obj:
+    """Return the policy as an owner."""
+    return {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": DEVICE_POLICY_KIND,
+        "name": policy.metadata.name,
+        "uid": policy.metadata.uid,
+        "controller": True,
+    }
 
 
 def annotations_of(policy: DeviceTaintPolicy, state: DeviceState) -> dict[str, str]:
@@ -108,7 +123,7 @@ def description_of(state: DeviceState) -> dict[str, str]:
 
 def is_current(policy: DeviceTaintPolicy, state: DeviceState, rule: DeviceTaintRule) -> bool:
     """Report whether a rule is as it should be."""
-    taint, wanted = rule.spec.taint, policy.spec.taint
+    taint, wanted = rule.spec.taint, _taint(policy)
     if (taint.key, taint.value, taint.effect) != (wanted.key, wanted.value, state.effect):
         return False
     owners = {owner.uid for owner in rule.metadata.owner_references}

@@ -31,7 +31,7 @@ def find_device_policy(reader: Reader, key: Key) -> Finding | None:
         facts=DevicePolicyFacts(
             name=key.name,
             mode=policy.spec.mode,
-            taint=policy.spec.taint.key,
+            taint=policy.spec.taint.key if policy.spec.taint is not None else "",
             devices=status.selected,
             faulty=status.faulty,
             unavailable=status.unavailable,

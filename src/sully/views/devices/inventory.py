@@ -27,6 +27,7 @@ from sully.domain.devices.device import EffectiveDevice, Published
 from sully.domain.devices.pools import DeviceId, PoolId, pool_of
 from sully.domain.devices.rules import NO, Choice, choose, group_of, names_match, needs_content
 from sully.domain.devices.selectors import Content
+from sully.domain.devices.suppression import suppression_of
 from sully.views.devices.changes import ChangedPools, Features, InventoryChange, RuleChange
 from sully.views.devices.choices import Choices, Owner
 from sully.views.devices.merging import MergedPool, Merger
@@ -285,6 +286,9 @@ class Inventory:
         if old is not None and new is not None and _same(old, new):
             return
         changed = self._pools_of(names for rule in states for names in self._names_of(rule))
+        if self._features.suppression and any(map(suppression_of, states)):
+            # Unlike other rules, they may also make devices available.
+            self._notify(changed)
         self._notify(changed, (RuleChange(old, new),))
 
     def _patch_changed(
@@ -365,7 +369,9 @@ class Inventory:
 def _same(old: DeviceTaintRule, new: DeviceTaintRule) -> bool:
     """Report whether two states of a rule have the same effect on devices and pods."""
     paused = pause_reason(old.metadata.annotations), pause_reason(new.metadata.annotations)
-    return old.spec == new.spec and paused[0] == paused[1] and group_of(old) == group_of(new)
+    suppresses = suppression_of(old) == suppression_of(new)
+    same = old.spec == new.spec and paused[0] == paused[1] and group_of(old) == group_of(new)
+    return same and suppresses
 
 
 def _owner(rule_or_patch: DeviceTaintRule | ResourceSlicePatch) -> Owner:
