@@ -74,6 +74,7 @@ clients:
 	@tools/fetch-iproute2 $(IPROUTE2)
 	@tools/fetch-promtool $(PROMTOOL)
 	@tools/fetch-shells .cache/shells
+	@tools/fetch-chromium $(CHROMIUM)
 
 bench: $(DEV_STAMP) ## run the benchmarks, some minutes; ARGS="--seconds 1" DEVICES="--only 100x8"
 	$(BIN)/python bench/api.py $(ARGS)
@@ -96,7 +97,7 @@ simulate: $(DEV_STAMP) ## simulate control planes with faults: SEEDS=10000; ARGS
 kube: $(DEV_STAMP) ## run the tests on a real control plane: KUBEBUILDER_ASSETS=folder with its programs
 	$(BIN)/pytest -m kube tests/kube $(ARGS)
 
-browser: $(DEV_STAMP) ## use the dashboard in Chromium, without other tests beside it
+browser: $(DEV_STAMP) ## run only the tests that use the dashboard in Chromium
 	@tools/fetch-chromium $(CHROMIUM)
 	$(BIN)/pytest -m browser tests/dashboard $(ARGS)
 

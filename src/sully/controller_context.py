@@ -1,6 +1,6 @@
 """What controllers are constructed from, and what they share.
 
-controller_setup.py passes a `ControllerContext` to each function that adds a controller. The API
+controller_setup passes a `ControllerContext` to each function that adds a controller. The API
 server may be in this process or not: app.py creates the `ControllerConfig` of an embedded control
 plane, remote.py that of controllers in a process of their own.
 """
@@ -15,10 +15,10 @@ from typing import Any
 
 from sully.api.resource.types import DeviceTaintRule
 from sully.client.discovery.resources import APIResource
-from sully.client.events import EventRecorder
 from sully.client.transport import Key, Kind, Transport
 from sully.controllers.customkinds import DEFINITIONS, CustomKinds
 from sully.controllers.evaluation import BACKOFF, WORKERS, SelectorEvaluation
+from sully.controllers.framework import ControllerEnv
 from sully.controllers.history.retention import DEFAULT_RETENTION
 from sully.controllers.manager import Manager
 from sully.controllers.notifications.metrics import NotificationMetrics
@@ -29,7 +29,7 @@ from sully.controllers.workloads.kinds import PODS, Pods
 from sully.domain.notifications.settings import Receiver
 from sully.domain.scheduling.objects import SCHEDULERS
 from sully.domain.simulated.clusters import Members
-from sully.evictor.settings import EvictionSettings
+from sully.evictor.settings import EvictionOptions, EvictionSettings, eviction_options
 from sully.machinery.compat import Compat
 from sully.machinery.gates import Gates
 from sully.runtime.clock import Clock
@@ -38,7 +38,7 @@ from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
 from sully.views.devices.changes import Features, features
 from sully.views.devices.inventory import Inventory
-from sully.views.kinds import CLASSES, PATCHES, RULES, SLICES
+from sully.views.kinds import CLASSES, EVICTION_RECORDS, PATCHES, RULES, SLICES, TAINT_RECORDS
 
 __all__ = ["DEFAULT_RETENTION", "LEASE", "MANAGER", "ControllerConfig", "ControllerContext"]
 
@@ -74,7 +74,7 @@ class ControllerConfig:
     serving_since: datetime | None = None
     """When the server started, if it runs in this process."""
     chosen: frozenset[str] | None = None
-    """Which controllers run, by their names in controller_setup.py; None: all."""
+    """Which controllers run, by their names in controller_setup; None: all."""
     own_server: bool = True
     """Whether the API server is Sully's: others set no times of cluster taints, and accept a device
     in two claims."""
@@ -109,12 +109,9 @@ class ControllerContext:
         self.metrics = metrics
         self.manager = Manager(config.transport(MANAGER), clock=clock, metrics=metrics)
 
-    def client(self, name: str, component: str = "") -> tuple[Transport, EventRecorder]:
-        """Return a controller's own client and event recorder."""
-        transport = self.config.transport(name)
-        recorder = EventRecorder(transport, component or name, clock=self.clock)
-        self.manager.add_runnable(recorder.run)
-        return transport, recorder
+    def env(self, name: str, component: str = "") -> ControllerEnv:
+        """Return a controller's own client and event recorder, and the clock."""
+        return self.manager.env(self.config.transport(name), component or name)
 
     @cached_property
     def notifier(self) -> Notifier | None:
@@ -143,6 +140,19 @@ class ControllerContext:
         if self.config.compat.rules_need_selector:
             return self.inventory
         return self._inventory(replace(self.features, absent_selects_all=True))
+
+    @cached_property
+    def eviction_options(self) -> EvictionOptions:
+        """The options of the eviction controller, and of others that evict pods."""
+        config = self.config
+        return eviction_options(
+            config.eviction,
+            config.gates,
+            compat=config.compat,
+            records=config.serves(EVICTION_RECORDS),
+            # Without the history controller there may be no permission to read its records.
+            totals=config.serves(TAINT_RECORDS) and config.runs("history"),
+        )
 
     @cached_property
     def evaluator(self) -> Evaluator:

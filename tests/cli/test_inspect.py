@@ -19,7 +19,6 @@ from cli.terminals import environment, piped, terminal
 from e2e.beside import plane as controlled
 from e2e.cluster import DRIVER, Cluster, claim, devices, pod, rule
 from sully.testing.cluster import Process
-from sully.testing.patience import PATIENCE
 
 pytestmark = pytest.mark.e2e
 _SPAN = re.compile(r"\b\d+(s|m|m\d+s)\b")
@@ -38,7 +37,7 @@ def up(where: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process
 def cluster(up: Process, any_kubectl: Path, tmp_path_factory: pytest.TempPathFactory) -> Cluster:
     """Return a cluster in which one pod uses one device of each node."""
     found = Cluster(any_kubectl, up.kubeconfig, tmp_path_factory.mktemp("home"))
-    found.run("wait", "--for=condition=Ready", "node", "--all", f"--timeout={PATIENCE}s")
+    found.wait("Ready", "nodes")
     for name in ("p-0", "p-1"):
         found.apply(claim(name, devices()), pod(name, "p", resourceClaimName=name))
         found.wait("Ready", f"pod/{name}")
@@ -110,7 +109,7 @@ def test_watching_devices(env: dict[str, str], cluster: Cluster) -> None:
         screen.wait_for(pattern)
         cluster.apply(rule("seen", "NoSchedule", pool="worker-0000"))
         screen.wait_for("(rule/seen, ")
-        cluster.run("delete", "devicetaintrule", "seen")
+        cluster.delete("devicetaintrule/seen")
         screen.wait_for(f"{pattern}  worker-0000  -")
         screen.interrupt()
         code = screen.end()
@@ -136,7 +135,7 @@ def test_watching_the_status(env: dict[str, str], cluster: Cluster) -> None:
         cluster.apply(rule("counted", "NoSchedule", pool="worker-0000"))
         screen.wait_for("2 (2 NoSchedule)")
         listed = piped("rules", env=env)
-        cluster.run("delete", "devicetaintrule", "counted")
+        cluster.delete("devicetaintrule/counted")
         records.wait_for("tainted  rule/counted")
         records.wait_for("deleted  rule/counted")
         for watch in (screen, records):
@@ -168,12 +167,12 @@ def test_an_eviction_from_pause_to_history(env: dict[str, str], cluster: Cluster
         screen.interrupt()
         assert screen.end() == 130
     cluster.gone("gone")
-    cluster.run("delete", "devicetaintrule", "sick")
+    cluster.delete("devicetaintrule/sick")
     # The record follows the rule, sooner than anyone can look; here only its text matters.
     tries = (piped("history", "rule", "sick", env=env) for _ in range(30))
     told = next(each for each in tries if "deleted" in each.stdout)
     # Its device is free for the next test when the claim is gone.
-    cluster.run("delete", "resourceclaim", "gone")
+    cluster.delete("resourceclaim/gone")
 
     assert cut(seen.stdout).splitlines()[1] == (
         "sick  example.com/sick:NoExecute  paused  1  0  -  -  0  T  1  kubernetes-admin"
@@ -207,7 +206,7 @@ def test_a_stream_for_programs(env: dict[str, str], cluster: Cluster) -> None:
         screen.wait_for("\n")
         screen.interrupt()
         screen.end()
-    cluster.run("delete", "devicetaintrule", "told")
+    cluster.delete("devicetaintrule/told")
 
     first, second = (json.loads(line) for line in screen.shown.splitlines()[:2])
     assert (first["type"], first["device"]["taints"]) == ("ADDED", [])
@@ -309,19 +308,13 @@ def test_a_pause_without_a_reason_keeps_the_one_given(
 
     first = piped("evictions", "pause", "kept-reason", "--reason", "wait", env=env)
     again = piped("evictions", "pause", "kept-reason", env=env)
-    reason = cluster.run(
-        "get",
-        "devicetaintrule",
-        "kept-reason",
-        "-o",
-        r"jsonpath={.metadata.annotations.sully\.dev/paused}",
-    )
+    kept = cluster.get("devicetaintrule", "kept-reason")["metadata"]["annotations"]
     other = piped("evictions", "pause", "kept-reason", "--reason", "night", env=env)
-    cluster.run("delete", "devicetaintrule", "kept-reason")
+    cluster.delete("devicetaintrule/kept-reason")
 
     assert first.stdout.startswith("devicetaintrule.resource.k8s.io/kept-reason paused\n")
     assert again.stdout == "devicetaintrule.resource.k8s.io/kept-reason already paused\n"
-    assert reason == "wait"
+    assert kept["sully.dev/paused"] == "wait"
     assert other.stdout.startswith("devicetaintrule.resource.k8s.io/kept-reason paused\n")
 
 
@@ -331,7 +324,7 @@ def test_a_rule_that_evicts_no_pod_is_not_paused(env: dict[str, str], cluster: C
     named = piped("evictions", "pause", "idle", env=env)
     several = piped("evictions", "pause", "idl*", env=env)
     forced = piped("evictions", "pause", "idle", "--force", env=env)
-    cluster.run("delete", "devicetaintrule", "idle", "idly")
+    cluster.delete("devicetaintrule/idle", "devicetaintrule/idly")
 
     assert (named.returncode, named.stdout) == (1, "")
     assert named.stderr.startswith(
@@ -355,9 +348,9 @@ def test_a_watch_shows_when_a_rule_ends_later(env: dict[str, str], cluster: Clus
     cluster.apply(rule("ending", "None", pool="worker-0001"))
     with terminal("devices", pattern, "--tainted", "--watch", env=env) as screen:
         screen.wait_for("(rule/ending")
-        end = "sully.dev/expires-at=2099-01-01T00:00:00Z"
-        cluster.run("annotate", "devicetaintrule", "ending", end)
+        end = {"sully.dev/expires-at": "2099-01-01T00:00:00Z"}
+        cluster.annotate("devicetaintrule/ending", end)
         screen.wait_for("expires")
-        cluster.run("delete", "devicetaintrule", "ending")
+        cluster.delete("devicetaintrule/ending")
         # Not one of those that were asked for any more; on 80 columns, too, where no node is said.
         screen.wait_for("(gone)")

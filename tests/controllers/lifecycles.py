@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from controllers.world import ACCOUNTS, PODS, Obj, World
 from sully.client.direct import DirectTransport
-from sully.client.events import EVENTS, EventRecorder
+from sully.client.events import EVENTS
 from sully.client.objects import key_of
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind, Transport, WatchEvent
@@ -46,12 +46,6 @@ def pods_of(manager: Manager) -> workloads.Pods:
     return _shared[manager]
 
 
-def recorder(world: World, manager: Manager, name: str) -> EventRecorder:
-    made = EventRecorder(world.transport(name), name, clock=world.clock)
-    manager.add_runnable(made.run)
-    return made
-
-
 def owned_pods(
     world: World,
     manager: Manager,
@@ -59,12 +53,11 @@ def owned_pods(
     name: str,
     transport: Transport | None = None,
 ) -> OwnedPods[OwnerT]:
+    env = manager.env(world.transport(name), name)
     return OwnedPods(
         owners=manager.informer(kind),
         pods=pods_of(manager),
-        transport=transport or world.transport(name),
-        recorder=recorder(world, manager, name),
-        clock=world.clock,
+        env=env._replace(transport=transport or env.transport),
     )
 
 
@@ -79,9 +72,7 @@ def deployments(world: World, manager: Manager) -> DeploymentController:
         deployments=manager.informer(workloads.DEPLOYMENTS),
         sets=manager.informer(workloads.REPLICA_SETS),
         pods=pods_of(manager),
-        transport=world.transport(name),
-        recorder=recorder(world, manager, name),
-        clock=world.clock,
+        env=manager.env(world.transport(name), name),
     )
 
 
@@ -112,9 +103,7 @@ def budgets(world: World, manager: Manager) -> DisruptionController:
         workloads=Workloads(
             manager.informer(workloads.REPLICA_SETS), manager.informer(workloads.DEPLOYMENTS)
         ),
-        transport=world.transport(name),
-        recorder=recorder(world, manager, name),
-        clock=world.clock,
+        env=manager.env(world.transport(name), name),
     )
 
 

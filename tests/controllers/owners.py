@@ -6,7 +6,6 @@ from typing import Any
 
 from controllers.world import CONFIG_MAPS, Obj, World
 from sully.client.discovery.resources import of_scheme
-from sully.client.events import EventRecorder
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind
 from sully.controllers.garbagecollection.controller import COMPONENT, GarbageCollector
@@ -25,9 +24,7 @@ def collector(world: World, manager: Manager, without: str = "") -> GarbageColle
     for kind in kinds.all:
         if kind.plural != without:
             graph.follow(manager.informer(kind))
-    transport = world.transport(GarbageCollector.name)
-    recorder = EventRecorder(transport, COMPONENT, clock=world.clock)
-    manager.add_runnable(recorder.run)
+    transport, recorder, _ = manager.env(world.transport(GarbageCollector.name), COMPONENT)
     return GarbageCollector(graph=graph, kinds=kinds, transport=transport, recorder=recorder)
 
 

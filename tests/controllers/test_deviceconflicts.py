@@ -9,7 +9,7 @@ import pytest
 from controllers.world import NAMESPACES, Obj, World
 from embedded import REFERENCE
 from manifests import DRIVER, claim_spec, slice_
-from sully.client.events import EVENTS, EventRecorder
+from sully.client.events import EVENTS
 from sully.client.transport import Key, Kind
 from sully.controllers.deviceconflicts import (
     NAME,
@@ -42,12 +42,10 @@ class Plain(World):
         inventory = Inventory(
             slices=manager.informer(kinds.SLICES), classes=manager.informer(kinds.CLASSES)
         )
-        recorder = EventRecorder(world.transport(NAME), NAME, clock=world.clock)
-        manager.add_runnable(recorder.run)
         return DeviceConflictController(
             claims=claims,
             conflicts=ConflictIndex(claims, inventory),
-            recorder=recorder,
+            recorder=manager.env(world.transport(NAME), NAME).recorder,
             metrics=ConflictMetrics(self.metrics),
         )
 

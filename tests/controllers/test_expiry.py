@@ -11,7 +11,7 @@ from controllers.world import Make, Obj, World
 from embedded import embedded
 from sully.api.resource.annotations import EXPIRES_AT
 from sully.client.direct import DirectTransport
-from sully.client.events import EVENTS, EventRecorder
+from sully.client.events import EVENTS
 from sully.client.transport import Key, Kind
 from sully.controllers.expiry import NAME, ExpiryController
 from sully.controllers.framework import Controller
@@ -40,12 +40,8 @@ class Ending:
 
     def make(self) -> Make:
         def made(world: World, manager: Manager) -> Controller:
-            access = world.transport(NAME)
-            recorder = EventRecorder(access, NAME, clock=world.clock)
-            manager.add_runnable(recorder.run)
-            return ExpiryController(
-                manager.informer(self.typed), transport=access, recorder=recorder, clock=world.clock
-            )
+            env = manager.env(world.transport(NAME), NAME)
+            return ExpiryController(manager.informer(self.typed), env=env)
 
         return made
 

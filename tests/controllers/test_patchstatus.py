@@ -8,7 +8,7 @@ import pytest
 
 from controllers.world import Obj, World, orders, play
 from manifests import DRIVER, slice_
-from sully.client.events import EVENTS, EventRecorder
+from sully.client.events import EVENTS
 from sully.client.transport import Key, Kind
 from sully.controllers.framework import Controller
 from sully.controllers.manager import Manager
@@ -32,16 +32,8 @@ def speaking(world: World, manager: Manager) -> Controller:
         rules=manager.informer(kinds.RULES),
         patches=patches,
     )
-    access = world.transport(NAME)
-    recorder = EventRecorder(access, NAME, clock=world.clock)
-    manager.add_runnable(recorder.run)
-    return PatchStatusController(
-        patches=patches,
-        inventory=inventory,
-        transport=access,
-        recorder=recorder,
-        clock=world.clock,
-    )
+    env = manager.env(world.transport(NAME), NAME)
+    return PatchStatusController(patches=patches, inventory=inventory, env=env)
 
 
 async def publish(world: World, *sizes: int | None, name: str = "s", pool: str = "p") -> None:

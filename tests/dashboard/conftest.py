@@ -1,19 +1,24 @@
-"""Tests in a browser run on their own: `make browser`.
-
-Beside other tests on few cores a page sometimes shows nothing until it is loaded again, and a test
-that waits for it fails after minutes.
-"""
+"""One browser for all tests of a module."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
+from playwright.sync_api import Browser, expect
+
+from chromium import chromium, find_chromium
+from sully.testing.patience import PATIENCE
+
+WAIT = PATIENCE * 1000
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what needs a browser, unless it is asked for."""
-    if "browser" in (config.option.markexpr or ""):
-        return
-    left_out = [item for item in items if item.get_closest_marker("browser")]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Run a browser. Not for the whole session: playwright has an event loop while it runs."""
+    program = find_chromium()
+    if program is None:
+        pytest.skip("no Chromium: `make test` on Debian fetches one")
+    expect.set_options(timeout=WAIT)
+    with chromium(program) as running:
+        yield running

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, ViewportSize, expect
 
-from chromium import chromium, find_chromium
+from dashboard.conftest import WAIT
 from e2e.raw import Raw
 from e2e.watching import until
 from kube.process import foreign
@@ -29,7 +29,6 @@ AXE = (Path(__file__).parent / "vendor/axe.min.js").read_text()
 RULES = "/apis/resource.k8s.io/v1/devicetaintrules"
 DRIVER = "gpu.sully.dev"
 SCRIPT = "<img src=x onerror=pwned=1><script>pwned=1</script>"
-WAIT = PATIENCE * 1000
 
 
 @dataclass(slots=True)
@@ -64,15 +63,6 @@ class Viewer:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    program = find_chromium()
-    if program is None:
-        pytest.skip("no Chromium: `make test` on Debian fetches one")
-    with chromium(program) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def up() -> Iterator[Process]:
     quick = ("--simulated-start-seconds", "0", "--simulated-stop-seconds", "0")
     with process("--demo", "--store", "memory", "--simulated-clusters", "2", *quick) as running:
@@ -92,7 +82,6 @@ def context(browser: Browser, up: Process, admin: Raw) -> Iterator[BrowserContex
     """Open a session with the link that the server has printed."""
     context = browser.new_context(ignore_https_errors=True, viewport={"width": 1280, "height": 900})
     context.set_default_timeout(WAIT)
-    expect.set_options(timeout=WAIT)
     page = context.new_page()
     page.goto(up.dashboard)
     page.wait_for_selector(".fleet")
@@ -299,9 +288,9 @@ def test_a_change_of_another_user_appears(viewer: Viewer) -> None:
 def test_a_lost_connection_is_reported_and_restored(viewer: Viewer) -> None:
     page = viewer.open("fleet")
     page.wait_for_selector(".fleet")
-    # The browser tries again by itself.
     page.route("**/api/stream", lambda route: route.abort())
-    page.evaluate("import('./store.js').then((m) => m.connect())")
+    page.evaluate("import('./connection.js').then((m) => m.connect())")
+    expect(page.locator(".stale")).to_contain_text("Reconnecting: the dashboard does not answer.")
     expect(page.locator(".stale")).to_contain_text("What is shown is stale")
     page.unroute("**/api/stream")
 

@@ -7,7 +7,6 @@ grant; what is left over is named in unused.py.
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,9 @@ import pytest
 
 from e2e.beside import plane as controlled
 from e2e.cluster import DRIVER, RESOURCE, Cluster, Obj, devices, pod, rule, template
+from serving import STRATEGIC
 from sully.api.cluster.types import CLUSTER_NAME_LABEL
 from sully.testing.cluster import Process
-from sully.testing.patience import PATIENCE
 
 pytestmark = pytest.mark.e2e
 HUB = "cluster.open-cluster-management.io"
@@ -41,10 +40,9 @@ def plane(where: str) -> Iterator[Process]:
 @pytest.fixture
 def cluster(plane: Process, any_kubectl: Path, home: Path) -> Iterator[Cluster]:
     made = Cluster(any_kubectl, plane.kubeconfig, home, f"chores-{next(_NUMBERS)}")
-    made.run("create", "namespace", made.namespace)
+    made.create_namespace()
     yield made
-    made.run("delete", "devicetaintrules,resourceslicepatches", "--all")
-    made.run("delete", "namespace", made.namespace)
+    made.delete("devicetaintrules", "resourceslicepatches", f"namespace/{made.namespace}")
 
 
 def workload(
@@ -89,7 +87,7 @@ def test_a_set_takes_what_fits_and_removes_what_is_too_much(cluster: Cluster) ->
     cluster.shows("1", ".status.readyReplicas", "replicaset", "web")
     assert cluster.names("web") == ["lone"]
 
-    cluster.run("scale", "replicaset", "web", "--replicas=0")
+    cluster.scale("replicaset/web", 0)
     cluster.gone("lone")
 
 
@@ -98,7 +96,7 @@ def test_pods_are_left_alone_when_their_owner_goes_without_them(cluster: Cluster
     cluster.shows("1", ".status.readyReplicas", "replicaset", "web")
     (name,) = cluster.names("web")
 
-    cluster.run("delete", "replicaset", "web", "--cascade=orphan")
+    cluster.delete("replicaset/web", policy="Orphan")
 
     cluster.shows("<none>", ".metadata.ownerReferences", "pod", name)
 
@@ -150,7 +148,7 @@ def test_a_finished_job_is_deleted_when_its_time_is_over(cluster: Cluster) -> No
 
 
 def test_an_owner_in_another_namespace_is_told_of(cluster: Cluster) -> None:
-    uid = cluster.get("configmap", "kube-root-ca.crt", "-n", "default")["metadata"]["uid"]
+    uid = cluster.get("configmap", "kube-root-ca.crt", namespace="default")["metadata"]["uid"]
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "kube-root-ca.crt", "uid": uid}
     metadata = {"name": "astray", "ownerReferences": [owner]}
     cluster.apply({"apiVersion": "v1", "kind": "Secret", "metadata": metadata})
@@ -160,11 +158,10 @@ def test_an_owner_in_another_namespace_is_told_of(cluster: Cluster) -> None:
 
 def test_the_published_certificate_comes_back(cluster: Cluster) -> None:
     cluster.created("configmaps", "kube-root-ca.crt")
-    cluster.run("patch", "configmap", "kube-root-ca.crt", "-p", '{"data": {"ca.crt": "forged"}}')
+    cluster.patch("configmap/kube-root-ca.crt", {"data": {"ca.crt": "forged"}})
 
-    right = cluster.get("configmap", "kube-root-ca.crt", "-n", "default")["data"]["ca.crt"]
-    first, *_ = right.splitlines()
-    cluster.shows(first, r".data.ca\.crt", "configmaps", "kube-root-ca.crt")
+    right = cluster.get("configmap", "kube-root-ca.crt", namespace="default")["data"]["ca.crt"]
+    cluster.shows(right, r".data.ca\.crt", "configmaps", "kube-root-ca.crt")
 
 
 def test_roles_are_gathered(cluster: Cluster) -> None:
@@ -175,13 +172,10 @@ def test_roles_are_gathered(cluster: Cluster) -> None:
     cluster.apply(
         {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": metadata, "rules": rules}
     )
-    gathered = f'{{.rules[?(@.resources[0]=="{name}")].verbs[0]}}'
 
-    cluster.run(
-        "wait", f"--for=jsonpath={gathered}=get", f"--timeout={PATIENCE}s", "clusterrole/view"
-    )
+    cluster.until(lambda role: rules[0] in role["rules"], "clusterrole", "view")
 
-    cluster.run("delete", "clusterrole", name)
+    cluster.delete(f"clusterrole/{name}")
 
 
 def test_a_stale_announcement_of_a_disruption_is_taken_back(cluster: Cluster) -> None:
@@ -189,9 +183,9 @@ def test_a_stale_announcement_of_a_disruption_is_taken_back(cluster: Cluster) ->
     cluster.shows("1", ".status.readyReplicas", "replicaset", "web")
     (name,) = cluster.names("web")
     target = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": PAST}
-    change = json.dumps({"status": {"conditions": [target]}})
 
-    cluster.run("patch", "pod", name, "--subresource=status", "-p", change)
+    change = {"status": {"conditions": [target]}}
+    cluster.patch(f"pod/{name}", change, media=STRATEGIC, subresource="status")
 
     cluster.wait("DisruptionTarget=false", f"pod/{name}")
 
@@ -270,7 +264,7 @@ def test_an_extended_resource_gets_its_claim(cluster: Cluster) -> None:
 
     (claim,) = cluster.get("resourceclaims")["items"]
     assert claim["status"]["reservedFor"][0]["name"] == "old"
-    cluster.run("delete", "deviceclass", cluster.namespace)
+    cluster.delete(f"deviceclass/{cluster.namespace}")
 
 
 _NAMED = ".metadata.labels." + CLUSTER_NAME_LABEL.replace(".", r"\.")
@@ -322,9 +316,9 @@ def test_what_was_changed_on_a_hub_is_put_back(
     right: str,
 ) -> None:
     hub = Cluster(any_kubectl, plane.kubeconfig, home, FIRST)
-    hub.wait("ManagedClusterConditionAvailable=True", "mcl", "--all")
+    hub.wait("ManagedClusterConditionAvailable", "mcl")
 
-    hub.run("patch", *what, "--type=merge", "-p", json.dumps(change))
+    hub.patch("/".join(what), change)
 
     hub.shows(right, path, *what)
 

@@ -1,4 +1,4 @@
-"""What people see of the health of clusters, told with kubectl on simulated clusters."""
+"""What people see of the health of clusters, told on simulated clusters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pytest
 from e2e.beside import plane as controlled
 from e2e.cluster import Cluster
 from sully.testing.cluster import Process
-from sully.testing.patience import PATIENCE
 
 pytestmark = pytest.mark.e2e
 GROUP = "cluster.open-cluster-management.io"
@@ -33,15 +32,15 @@ def plane(where: str) -> Iterator[Process]:
 def hub(plane: Process, any_kubectl: Path, home: Path) -> Iterator[Cluster]:
     """Have all clusters in good health, before and after."""
     made = Cluster(any_kubectl, plane.kubeconfig, home)
-    made.wait(f"{AVAILABLE}=True", "mcl", "--all")
+    made.wait(AVAILABLE, "mcl")
     yield made
-    made.run("annotate", "mcl", "--all", f"{SIMULATE_UNREACHABLE}-", f"{UNHEALTHY}-")
-    made.wait(f"{AVAILABLE}=True", "mcl", "--all")
+    made.annotate("mcl", {SIMULATE_UNREACHABLE: None, UNHEALTHY: None})
+    made.wait(AVAILABLE, "mcl")
 
 
 def until(hub: Cluster, path: str, value: str, what: str) -> None:
     """Wait until a field has a value."""
-    hub.run("wait", f"--for=jsonpath={{{path}}}={value}", f"--timeout={PATIENCE}s", what)
+    hub.shows(value, path, *what.split("/"))
 
 
 def tainted(hub: Cluster, what: str, key: str, effect: str = "NoSelect") -> None:
@@ -70,7 +69,7 @@ def place(hub: Cluster, name: str, **spec: Any) -> str:
 
 
 def decided(hub: Cluster, name: str) -> set[str]:
-    found = hub.get("placementdecisions", "-l", f"{GROUP}/placement={name}")["items"]
+    found = hub.get("placementdecisions", labelSelector=f"{GROUP}/placement={name}")["items"]
     return {one["clusterName"] for each in found for one in each["status"]["decisions"]}
 
 
@@ -90,7 +89,7 @@ def test_a_silent_cluster_leaves_placements_and_comes_back(hub: Cluster) -> None
     placement = place(hub, "everywhere")
     until(hub, ".status.numberOfSelectedClusters", "4", placement)
 
-    hub.run("annotate", C1, f"{SIMULATE_UNREACHABLE}=true")
+    hub.annotate(C1, {SIMULATE_UNREACHABLE: "true"})
     tainted(hub, C1, UNREACHABLE)
     hub.wait(f"{AVAILABLE}=Unknown", C1)
     until(hub, ".status.numberOfSelectedClusters", "3", placement)
@@ -98,7 +97,7 @@ def test_a_silent_cluster_leaves_placements_and_comes_back(hub: Cluster) -> None
     told = Cluster(hub.kubectl, hub.kubeconfig, hub.home, "member-cluster-0001")
     told.event("the connection check from the managed cluster to the hub cluster has failed")
 
-    hub.run("annotate", C1, f"{SIMULATE_UNREACHABLE}-")
+    hub.annotate(C1, {SIMULATE_UNREACHABLE: None})
     hub.wait(f"{AVAILABLE}=True", C1)
     until(hub, ".status.numberOfSelectedClusters", "4", placement)
 
@@ -109,7 +108,7 @@ def test_a_cluster_in_bad_health_is_unavailable(hub: Cluster) -> None:
     strict = place(hub, "strict")
     until(hub, ".status.numberOfSelectedClusters", "4", strict)
 
-    hub.run("annotate", C2, f"{UNHEALTHY}=etcd is slow")
+    hub.annotate(C2, {UNHEALTHY: "etcd is slow"})
 
     tainted(hub, C2, UNAVAILABLE)
     until(hub, ".status.numberOfSelectedClusters", "3", strict)
@@ -120,23 +119,21 @@ def test_a_cluster_in_bad_health_is_unavailable(hub: Cluster) -> None:
 
 
 def test_a_taint_removed_by_hand_returns(hub: Cluster) -> None:
-    hub.run("annotate", C2, f"{UNHEALTHY}=true")
+    hub.annotate(C2, {UNHEALTHY: "true"})
     tainted(hub, C2, UNAVAILABLE)
 
-    hub.run(
-        "patch", C2, "--type=merge", "-p", '{"spec":{"taints":[{"key":"x","effect":"NoSelect"}]}}'
-    )
+    hub.patch(C2, {"spec": {"taints": [{"key": "x", "effect": "NoSelect"}]}})
 
     tainted(hub, C2, UNAVAILABLE)
-    hub.run("patch", C2, "--type=merge", "-p", '{"spec":{"taints":null}}')
+    hub.patch(C2, {"spec": {"taints": None}})
 
 
 def test_a_denied_cluster_falls_silent_until_it_is_accepted_again(hub: Cluster) -> None:
-    hub.run("patch", C0, "--type=merge", "-p", '{"spec":{"hubAcceptsClient":false}}')
+    hub.patch(C0, {"spec": {"hubAcceptsClient": False}})
     hub.wait("HubAcceptedManagedCluster=False", C0)
     hub.wait(f"{AVAILABLE}=Unknown", C0)
 
-    hub.run("patch", C0, "--type=merge", "-p", '{"spec":{"hubAcceptsClient":true}}')
+    hub.patch(C0, {"spec": {"hubAcceptsClient": True}})
 
     hub.wait(f"{AVAILABLE}=True", C0)
 
@@ -159,21 +156,21 @@ def test_a_policy_taints_what_is_in_bad_health(hub: Cluster) -> None:
             },
         }
     )
-    hub.run("annotate", C2, f"{UNHEALTHY}=true")
+    hub.annotate(C2, {UNHEALTHY: "true"})
 
     tainted(hub, C2, "example.com/sick", "NoSelectIfNew")
     text = "4 clusters selected, 1 tainted."
     until(hub, ".status.conditions[0].message", text, "clustertaintpolicy/sick")
 
-    hub.run("delete", "clustertaintpolicy", "sick")
-    hub.run("annotate", C2, f"{UNHEALTHY}-")
+    hub.delete("clustertaintpolicy/sick")
+    hub.annotate(C2, {UNHEALTHY: None})
     until(hub, ".status.numberOfSelectedClusters", "4", place(hub, "healthy"))
 
 
 def test_a_built_in_set_comes_back(hub: Cluster) -> None:
     before = hub.get("mclset", "global")["metadata"]["uid"]
 
-    hub.run("delete", "mclset", "global")
+    hub.delete("mclset/global")
     hub.created("mclset", "global")
 
     assert hub.get("mclset", "global")["metadata"]["uid"] != before
@@ -184,7 +181,7 @@ def test_after_a_restart_with_fewer_the_rest_is_removed(
 ) -> None:
     with controlled(where, "--simulated-clusters", "3", data_dir=tmp_path) as up:
         hub = Cluster(any_kubectl, up.kubeconfig, home)
-        hub.wait(f"{AVAILABLE}=True", "mcl", "--all")
+        hub.wait(AVAILABLE, "mcl")
     with controlled(where, "--simulated-clusters", "1", data_dir=tmp_path) as up:
         hub = Cluster(any_kubectl, up.kubeconfig, home)
         for number in (1, 2):

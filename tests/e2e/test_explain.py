@@ -34,10 +34,9 @@ def plane(where: str) -> Iterator[Process]:
 @pytest.fixture
 def cluster(plane: Process, any_kubectl: Path, home: Path) -> Iterator[Cluster]:
     made = Cluster(any_kubectl, plane.kubeconfig, home, "asking")
-    made.run("create", "namespace", made.namespace)
+    made.create_namespace()
     yield made
-    made.run("delete", "devicetaintrules", "--all")
-    made.run("delete", "namespace", made.namespace)
+    made.delete("devicetaintrules", f"namespace/{made.namespace}")
 
 
 def explain(cluster: Cluster, kind: str, name: str, *, says: str = "") -> dict[str, Any]:
@@ -90,7 +89,7 @@ def test_a_pod_was_evicted_and_it_is_known_why(cluster: Cluster) -> None:
     assert explain(cluster, "rule", "dead")["cause"] == "Completed"
     assert explain(cluster, "device", f"{pool}/{device}")["cause"] == "PreventsScheduling"
 
-    cluster.run("delete", "devicetaintrule", "dead")
+    cluster.delete("devicetaintrule/dead")
     assert explain(cluster, "pod", name)["because"] == ["DeviceTaintRule/dead"]
 
 
@@ -168,4 +167,4 @@ def test_a_cluster_that_nobody_accepted(cluster: Cluster) -> None:
     assert (web["state"], web["cause"]) == ("Empty", "ClustersTainted")
     assert "by the hub because its condition" in web["summary"][2]
     assert web["remedies"][0].startswith(f"Tolerate {group}/unreachable:NoSelect")
-    cluster.run("delete", "managedcluster", "east")
+    cluster.delete("managedcluster/east")

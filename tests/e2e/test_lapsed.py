@@ -42,8 +42,8 @@ def test_its_pods_do_not_come_back_to_leave_again(
         *_, over, before = found["summary"]
         assert "tolerates example.com/sick:NoExecute for 1s, which has expired." in over
         assert f"Before it, pod {cluster.namespace}/{first} of" in before
-        records = json.loads(cluster.run("get", "evictionrecords", "-o", "json"))["items"]
+        records = cluster.get("evictionrecords")["items"]
         assert [each["spec"]["pod"]["name"] for each in records] == [first]
 
-        cluster.run("delete", "devicetaintrule", "sick")
+        cluster.delete("devicetaintrule/sick")
         cluster.wait("Ready", f"pod/{second}")

@@ -1,4 +1,4 @@
-"""What people do with clusters that carry taints, told with kubectl on simulated clusters.
+"""What people do with clusters that carry taints, told on simulated clusters.
 
 The manifests are those of the design: placements of the first version, taints with times that
 people wrote. Waiting ninety seconds is shown with a clock that stands still, in
@@ -8,12 +8,12 @@ tests/controllers/placement; here it is two.
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
 import pytest
+import yaml
 
 from e2e.beside import plane as controlled
 from e2e.cluster import Cluster
@@ -111,24 +111,25 @@ def plane(where: str) -> Iterator[Process]:
 def hub(plane: Process, any_kubectl: Path, home: Path) -> Iterator[Cluster]:
     """Have a namespace that may use all clusters; leave them healthy and without taints."""
     made = Cluster(any_kubectl, plane.kubeconfig, home, f"placing-{next(_NUMBERS)}")
-    made.run("create", "namespace", made.namespace)
-    made.wait(f"{AVAILABLE}=True", "mcl", "--all")
+    made.create_namespace()
+    made.wait(AVAILABLE, "mcl")
     write(made, BINDING)
     yield made
-    made.run("annotate", "mcl", "--all", "sully.dev/unreachable-")
+    made.annotate("mcl", {"sully.dev/unreachable": None})
     for name in ALL:
         taint(made, name, CLEAN)
-    made.wait(f"{AVAILABLE}=True", "mcl", "--all")
-    made.run("delete", "namespace", made.namespace)
+    made.wait(AVAILABLE, "mcl")
+    made.delete(f"namespace/{made.namespace}")
 
 
 def write(hub: Cluster, manifest: str) -> None:
-    hub.run("apply", "-f", "-", given=manifest)
+    hub.apply(yaml.safe_load(manifest))
 
 
 def taint(hub: Cluster, name: str, part: str) -> None:
     """Change a cluster by a part of its manifest."""
-    hub.run("patch", "mcl", name, "--type", "merge", "-p", part)
+    # Times stay as they are written.
+    hub.patch(f"mcl/{name}", yaml.load(part, yaml.BaseLoader))
 
 
 def until(hub: Cluster, name: str, *clusters: str) -> None:
@@ -138,7 +139,7 @@ def until(hub: Cluster, name: str, *clusters: str) -> None:
 
 
 def decided(hub: Cluster, name: str) -> list[str]:
-    found = hub.get("placementdecision", "-l", f"{GROUP}/placement={name}")["items"]
+    found = hub.get("placementdecision", labelSelector=f"{GROUP}/placement={name}")["items"]
     return [one["clusterName"] for each in found for one in each["status"]["decisions"]]
 
 
@@ -177,7 +178,7 @@ def test_an_unreachable_cluster_is_left_at_once_or_after_a_while(hub: Cluster) -
     until(hub, "anything", *ALL)
     until(hub, "patient", *ALL)
 
-    hub.run("annotate", "mcl", C0, "sully.dev/unreachable=true")
+    hub.annotate(f"mcl/{C0}", {"sully.dev/unreachable": "true"})
 
     until(hub, "anything", C1, C2)
     until(hub, "patient", C1, C2)
@@ -188,19 +189,19 @@ def test_an_unreachable_cluster_is_left_at_once_or_after_a_while(hub: Cluster) -
     assert (left["patient"] - since).total_seconds() >= 2
     assert left["anything"] < left["patient"]
 
-    hub.run("annotate", "mcl", C0, "sully.dev/unreachable-")
+    hub.annotate(f"mcl/{C0}", {"sully.dev/unreachable": None})
     until(hub, "anything", *ALL)
     until(hub, "patient", *ALL)
 
 
 def emptied(hub: Cluster, name: str) -> datetime:
     """Return when the decision of a placement was last written."""
-    found = hub.get("placementdecision", f"{name}-decision-1", "--show-managed-fields")
+    found = hub.get("placementdecision", f"{name}-decision-1")
     return max(datetime.fromisoformat(each["time"]) for each in found["metadata"]["managedFields"])
 
 
 def test_an_agent_cannot_call_its_cluster_healthy(hub: Cluster) -> None:
-    hub.run("annotate", "mcl", C0, "sully.dev/unhealthy=disk")
+    hub.annotate(f"mcl/{C0}", {"sully.dev/unhealthy": "disk"})
     hub.wait(f"{AVAILABLE}=False", f"mcl/{C0}")
     hub.shows(UNAVAILABLE, ".spec.taints[*].key", "mcl", C0)
     agent = Cluster(hub.kubectl, as_agent(hub, C0), hub.home, hub.namespace)
@@ -208,13 +209,13 @@ def test_an_agent_cannot_call_its_cluster_healthy(hub: Cluster) -> None:
     taints = found["spec"]["taints"]
 
     found["spec"]["taints"] = []
-    refused = agent.refused("replace", "-f", "-", given=json.dumps(found))
+    refused = agent.refused(found)
     assert f"cannot change the taints {UNAVAILABLE} and {UNREACHABLE}" in refused
     found["spec"]["taints"] = [*taints, {"key": "busy", "effect": "NoSelectIfNew"}]
     agent.replace(found)
 
     assert hub.get("mcl", C0)["spec"]["taints"][0] == taints[0]
-    hub.run("annotate", "mcl", C0, "sully.dev/unhealthy-")
+    hub.annotate(f"mcl/{C0}", {"sully.dev/unhealthy": None})
 
 
 def as_agent(hub: Cluster, name: str) -> Path:
@@ -248,9 +249,9 @@ def test_decisions_are_read_back(hub: Cluster) -> None:
     assert hub.run("get", "placementdecision", "-o", "name").split() == [
         f"placementdecision.{GROUP}/anything-decision-1"
     ]
-    hub.run("delete", "placementdecision", "anything-decision-1")
+    hub.delete("placementdecision/anything-decision-1")
     until(hub, "anything", *ALL)
-    hub.run("delete", "placement", "anything")
+    hub.delete("placement/anything")
     hub.removed("placementdecision", "anything-decision-1")
 
 
@@ -261,12 +262,12 @@ def test_why_and_what_if(hub: Cluster) -> None:
 
     taint(hub, C1, MAINTAINING)
     until(hub, "anything", C0, C2)
-    answer = json.loads(hub.run("get", "--raw", page))
+    answer = hub.request("GET", page)
     says = {each["cluster"]: each["message"] for each in answer["verdicts"]}
     assert says[C1] == "taint maintaining:NoSelect is not tolerated"
 
     changes = {"changes": [{"delete": {"cluster": C0}}]}
-    told = json.loads(hub.run("create", "--raw", page, "-f", "-", given=json.dumps(changes)))
+    told = hub.request("POST", page, changes)
     mine = [each for each in told["placements"] if each["namespace"] == hub.namespace]
     assert [(each["removed"], each["after"]) for each in mine] == [([C0], [C2])]
     assert decided(hub, "anything") == [C0, C2]

@@ -35,7 +35,7 @@ def teams(demo: Process, any_kubectl: Path, home: Path) -> Cluster:
 
 def complete(found: Cluster) -> Cluster:
     """Wait until a demo is complete."""
-    found.run("wait", "--for=condition=Ready", "node", "--all", f"--timeout={PATIENCE}s")
+    found.wait("Ready", "nodes")
     found.created("devicetaintrules", "worker-0003-maintenance")
     return found
 
@@ -43,7 +43,7 @@ def complete(found: Cluster) -> Cluster:
 def test_the_demo_has_a_fleet_in_use(teams: Cluster) -> None:
     nodes = teams.get("nodes")["items"]
     classes = {each["metadata"]["name"] for each in teams.get("deviceclasses")["items"]}
-    running = teams.get("pods", "-A", "--field-selector", "status.phase=Running")["items"]
+    running = teams.get("pods", namespace="*", fieldSelector="status.phase=Running")["items"]
 
     assert len(nodes) == 12
     assert {each["metadata"]["labels"]["gpu.sully.dev/model"] for each in nodes} == {
@@ -63,7 +63,7 @@ def test_the_demo_has_troubles(teams: Cluster) -> None:
     slices = teams.get("resourceslices")["items"]
     sick = [d for each in slices for d in each["spec"]["devices"] if d.get("taints")]
     patches = teams.get("resourceslicepatches")["items"]
-    (budget,) = teams.get("pdb", "-A")["items"]
+    (budget,) = teams.get("pdb", namespace="*")["items"]
 
     assert [each["taints"][0]["key"] for each in sick] == ["gpu.sully.dev/ecc-errors"] * 2
     assert {each["metadata"]["name"] for each in patches} == {"burn-in", "rack-r7"}
@@ -75,8 +75,8 @@ def test_the_demo_has_troubles(teams: Cluster) -> None:
 
 
 def test_the_demo_has_a_pod_that_waits_and_says_why(teams: Cluster) -> None:
-    teams.run("wait", "--for=condition=PodScheduled=false", "-n", "team-lab", "pod", "--all")
-    (waiting,) = teams.get("pods", "-n", "team-lab")["items"]
+    teams.wait("PodScheduled=false", "pods", namespace="team-lab")
+    (waiting,) = teams.get("pods", namespace="team-lab")["items"]
     (told,) = [c for c in waiting["status"]["conditions"] if c["type"] == "PodScheduled"]
 
     assert told["reason"] == "Unschedulable"
@@ -85,10 +85,8 @@ def test_the_demo_has_a_pod_that_waits_and_says_why(teams: Cluster) -> None:
 
 def test_those_who_tolerate_the_maintenance_stay_for_a_while(teams: Cluster) -> None:
     for app in ("chat", "chat-training"):
-        teams.run(
-            "-n", "team-chat", "rollout", "status", f"deployment/{app}", f"--timeout={PATIENCE}s"
-        )
-    found = teams.get("pods", "-n", "team-chat", "-l", "app=chat")["items"]
+        teams.rolled_out(app, "team-chat")
+    found = teams.get("pods", namespace="team-chat", labelSelector="app=chat")["items"]
     staying = [each for each in found if "deletionTimestamp" not in each["metadata"]]
 
     assert "worker-0003" not in {each["spec"]["nodeName"] for each in staying}
@@ -107,7 +105,7 @@ def test_another_start_of_the_demo_changes_nothing(
     with controlled(where, "--demo", *QUICK, data_dir=tmp_path, crew=SHORT) as up:
         first = complete(Cluster(any_kubectl, up.kubeconfig, home))
         before = first.run(*shown), first.run(*uids)
-        first.run("delete", "devicetaintrule", "worker-0003-closed")
+        first.delete("devicetaintrule/worker-0003-closed")
         assert up.stop() == 0
 
     with controlled(where, "--demo", *QUICK, data_dir=tmp_path, crew=SHORT) as up:
@@ -144,10 +142,9 @@ def test_a_smaller_fleet_takes_what_belongs_to_a_node_along(
     fewer = ("--simulated-nodes", "1", "--devices-per-node", "2")
     with controlled(where, *fewer, data_dir=data) as up:
         cluster = Cluster(any_kubectl, up.kubeconfig, home)
-        for owned in ("node", "resourceslice", "lease -n kube-node-lease"):
-            kind, *namespace = owned.split()
-            name = f"worker-0001-{DRIVER}-0" if kind == "resourceslice" else "worker-0001"
-            cluster.removed(kind, name, *namespace)
+        cluster.removed("node", "worker-0001")
+        cluster.removed("resourceslice", f"worker-0001-{DRIVER}-0")
+        cluster.removed("lease", "worker-0001", "kube-node-lease")
         assert len(cluster.get("nodes")["items"]) == 1
 
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
+from urllib.parse import urlencode
 
 from e2e.raw import Raw
 
@@ -14,17 +15,18 @@ Named = dict[str, dict[str, Any]]
 """Objects by their names."""
 
 
-def until(admin: Raw, path: str, done: Callable[[Named], bool]) -> Named:
-    """Follow a collection until it is as wanted; return it."""
+def until(admin: Raw, path: str, done: Callable[[Named], bool], **selectors: str) -> Named:
+    """Follow a collection, or what is selected of it, until it is as wanted; return it."""
+    query = urlencode(selectors)
     while True:
-        listed = admin.request("GET", path).json()
+        listed = admin.request("GET", f"{path}?{query}").json()
         found: Named = {item["metadata"]["name"]: item for item in listed["items"]}
         version = listed["metadata"]["resourceVersion"]
         if done(found):
             return found
         # A watch that breaks off is begun anew; the time limit is that of a read.
         with suppress(http.client.IncompleteRead, ConnectionError):
-            if _follow(admin, f"{path}?watch=true&resourceVersion={version}", found, done):
+            if _follow(admin, f"{path}?{query}&watch=true&resourceVersion={version}", found, done):
                 return found
 
 

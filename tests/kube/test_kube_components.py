@@ -88,7 +88,7 @@ def test_they_run_a_deployment_with_devices(any_kubectl: Path, tmp_path: Path) -
         components.enter_context(running("kube-scheduler", up, tmp_path))
         components.enter_context(running(MANAGER, up, tmp_path, *keys))
         cluster = Cluster(any_kubectl, up.kubeconfig, tmp_path)
-        cluster.run("wait", "--for=condition=Ready", "node", "--all", f"--timeout={PATIENCE}s")
+        cluster.wait("Ready", "nodes")
         cluster.created("serviceaccount", "default")
         cluster.apply(template("web", devices()), deployment("web", 4))
         cluster.rolled_out("web")

@@ -58,7 +58,7 @@ def test_it_schedules_pods_with_claims(
     flags = ("--compat", compat, "--disable-scheduler", *NODES)
     with process(*flags) as up, running(kube_scheduler, up, tmp_path):
         cluster = Cluster(any_kubectl, up.kubeconfig, tmp_path)
-        cluster.run("wait", "--for=condition=Ready", "node", "--all", f"--timeout={PATIENCE}s")
+        cluster.wait("Ready", "nodes")
         cluster.apply(template("web", devices()), deployment("web", 4))
         cluster.rolled_out("web")
         pods = cluster.get("pods")["items"]

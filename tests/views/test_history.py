@@ -22,10 +22,11 @@ from sully.api.sully.types import (
     TaintRecordSpec,
     TaintRecordStatus,
 )
+from sully.domain.devices.pools import device_id
 from sully.machinery.meta import ObjectMeta
 from sully.testing.builders import DRIVER, cel, class_, cluster, device, select, slice_, taint, text
 from sully.testing.clock import NOON
-from sully.views.history import HistoryEntry, entries_about, history_entries, needs_inventory, parts
+from sully.views.history import HistoryEntry, entries_about, history_entries, needs_inventory
 from sully.views.kinds import CLASSES, SLICES
 from sully.views.snapshot.snapshot import Objects, Snapshot
 
@@ -186,13 +187,13 @@ class Asked:
     name: str
 
     def matches(self, driver: str, pool: str, device: str) -> bool:
-        return parts(self.name) == (driver, pool, device)
+        return device_id(self.name) == (driver, pool, device)
 
     def matches_pool(self, driver: str, pool: str) -> bool:
-        return parts(self.name)[:2] == (driver, pool)
+        return device_id(self.name)[:2] == (driver, pool)
 
     def overlaps(self, driver: str | None, pool: str | None, device: str | None) -> bool:
-        wanted = zip(parts(self.name), (driver, pool, device), strict=True)
+        wanted = zip(device_id(self.name), (driver, pool, device), strict=True)
         return all(given in (None, part) for part, given in wanted)
 
 

@@ -11,7 +11,6 @@ from simulator.server import GATES, scheme
 from sully.app import ADMIN, CONTROLLER_GROUPS
 from sully.client.calls import WriteGuard
 from sully.client.discovery.resources import APIResource, of_scheme
-from sully.client.events import EventRecorder
 from sully.client.leases import LeaderElector, LeaseTiming
 from sully.client.transport import Transport
 from sully.controller_context import LEASE, MANAGER, ControllerConfig
@@ -103,16 +102,12 @@ class Nodes:
         user = User("system:simulated-nodes", ("system:masters",))
         access = SimulatedTransport(network, process, user, agent=USER_AGENT)
         self.manager = Manager(access, clock=clock)
-        recorder = EventRecorder(access, "kubelet", clock=clock)
-        self.manager.add_runnable(recorder.run)
         kubelet = SimulatedKubelet(
             fleet=Fleet(nodes, 0),
             pods=self.manager.informer(PODS, BOUND),
             nodes=self.manager.informer(NODES, ONLY_SIMULATED),
             claims=self.manager.informer(CLAIMS),
-            transport=access,
-            recorder=recorder,
-            clock=clock,
+            env=self.manager.env(access, "kubelet"),
             delays=PodDelays(start=0.5, stop=1.0),
         )
         self.manager.add(kubelet, workers=4)

@@ -12,13 +12,12 @@ from typing import Any, Generic, TypeVar
 
 from sully.api.resource.annotations import EXPIRES_AT, expiry
 from sully.api.resource.types import DeviceTaintRule, ResourceSlicePatch
-from sully.client.events import EventRecorder, reference
+from sully.client.events import reference
 from sully.client.informers.informer import Informer, own_key
 from sully.client.options import DeleteOptions
-from sully.client.transport import Key, Transport
-from sully.controllers.framework import DONE, Result, Watch
+from sully.client.transport import Key
+from sully.controllers.framework import DONE, ControllerEnv, Result, Watch
 from sully.machinery.errors import NotFound
-from sully.runtime.clock import Clock
 
 NAME = "taint-expiry-controller"
 
@@ -34,15 +33,11 @@ class ExpiryController(Generic[T]):
         self,
         objects: Informer[T],
         *,
-        transport: Transport,
-        recorder: EventRecorder,
-        clock: Clock,
+        env: ControllerEnv,
     ) -> None:
         self._objects: Informer[T] = objects
         self.name = f"{NAME}-{objects.kind.plural}"
-        self._transport = transport
-        self._recorder = recorder
-        self._clock = clock
+        self._transport, self._recorder, self._clock = env
 
     def watches(self) -> Iterable[Watch[Any]]:
         """Wake for every object; most do not expire."""

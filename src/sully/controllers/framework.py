@@ -12,12 +12,13 @@ import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from sully.client.events import EventRecorder
 from sully.client.informers.outages import Outages, is_outage
-from sully.client.transport import Key, UnreachableError, UnreadableError
+from sully.client.transport import Key, Transport, UnreachableError, UnreadableError
 from sully.controllers.sources import Source
 from sully.machinery.errors import ApiError, Conflict, Forbidden, NotFound
 from sully.runtime.backoff import Backoff
@@ -49,6 +50,14 @@ class Result:
     requeue_after: timedelta | None = None
     requeue: bool = False
     """Requeue with backoff; for a condition that sends no event when it is met."""
+
+
+class ControllerEnv(NamedTuple):
+    """What a controller acts with: its own client, its events, and the time."""
+
+    transport: Transport
+    recorder: EventRecorder
+    clock: Clock
 
 
 DONE = Result()

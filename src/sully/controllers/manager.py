@@ -10,12 +10,13 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar, cast
 
+from sully.client.events import EventRecorder
 from sully.client.informers.informer import Informer
 from sully.client.informers.metrics import InformerMetrics
 from sully.client.informers.outages import Outages
 from sully.client.informers.reflector import ObjectSelector
 from sully.client.transport import Kind, Transport
-from sully.controllers.framework import Controller, Runner
+from sully.controllers.framework import Controller, ControllerEnv, Runner
 from sully.runtime.backoff import Backoff
 from sully.runtime.clock import Clock
 from sully.runtime.metrics import Metrics
@@ -89,6 +90,12 @@ class Manager:
             outages=self._outages,
         )
         self._runners.append(runner)
+
+    def env(self, transport: Transport, component: str) -> ControllerEnv:
+        """Return what a controller with this client acts with; `component` is in its events."""
+        recorder = EventRecorder(transport, component, clock=self._clock)
+        self.add_runnable(recorder.run)
+        return ControllerEnv(transport, recorder, self._clock)
 
     def add_runnable(self, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run what controllers need, such as an event recorder, until they have stopped."""

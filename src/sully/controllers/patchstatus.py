@@ -14,12 +14,12 @@ from typing import Any
 import msgspec
 
 from sully.api.resource.types import DeviceTaintSelector, ResourceSlicePatch
-from sully.client.events import EventRecorder, reference
+from sully.client.events import reference
 from sully.client.informers.informer import Informer, own_key
 from sully.client.options import WriteOptions
-from sully.client.transport import Key, Transport
+from sully.client.transport import Key
 from sully.controllers.conditions import encode_condition
-from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.framework import DONE, ControllerEnv, Result, Watch
 from sully.domain.devices.patch_status import (
     APPLIED,
     SELECTOR_PROBLEM,
@@ -30,7 +30,6 @@ from sully.domain.devices.patch_status import (
 from sully.domain.devices.rules import needs_content
 from sully.domain.eviction.status import Report
 from sully.machinery.meta import Condition, find_condition
-from sully.runtime.clock import Clock
 from sully.views.devices.changes import InventoryChange
 from sully.views.devices.inventory import Inventory
 from sully.views.kinds import PATCHES
@@ -69,15 +68,11 @@ class PatchStatusController:
         *,
         patches: Informer[ResourceSlicePatch],
         inventory: Inventory,
-        transport: Transport,
-        recorder: EventRecorder,
-        clock: Clock,
+        env: ControllerEnv,
     ) -> None:
         self._patches = patches
         self._inventory = inventory
-        self._transport = transport
-        self._recorder = recorder
-        self._clock = clock
+        self._transport, self._recorder, self._clock = env
         self._options = WriteOptions(field_manager=NAME, force=True)
         self._states: dict[str, _State] = {}
 

@@ -22,7 +22,7 @@ from sully.client.informers.reflector import ObjectSelector
 from sully.client.options import DeleteOptions, WriteOptions
 from sully.client.transport import Key, Kind, Transport
 from sully.controllers.conditions import write_conditions
-from sully.controllers.framework import DONE, REQUEUE, Result, Watch
+from sully.controllers.framework import DONE, REQUEUE, ControllerEnv, Result, Watch
 from sully.controllers.kinds import CLUSTER_LEASE, CLUSTER_LEASES
 from sully.controllers.manager import Manager
 from sully.controllers.sources import InitialKeys, same_key
@@ -235,19 +235,17 @@ class SimulatedAgents:
 def add_simulated_clusters(
     manager: Manager,
     *,
-    transport: Transport,
+    env: ControllerEnv,
     transport_for: Callable[[str], Transport],
-    recorder: EventRecorder,
-    clock: Clock,
     members: Members,
 ) -> None:
     """Run simulated clusters; `transport_for` returns the client of a cluster's agent."""
     informer = manager.informer(CLUSTERS, ONLY_SIMULATED)
     clusters = SimulatedClusters(
-        members=members, clusters=informer, transport=transport, clock=clock
+        members=members, clusters=informer, transport=env.transport, clock=env.clock
     )
     manager.add(clusters, workers=CLUSTER_WORKERS)
     agents = SimulatedAgents(
-        clusters=informer, transport_for=transport_for, recorder=recorder, clock=clock
+        clusters=informer, transport_for=transport_for, recorder=env.recorder, clock=env.clock
     )
     manager.add(agents, workers=AGENT_WORKERS)

@@ -200,12 +200,13 @@ class Live:
         return subscription
 
     def _put_all(self, subscription: Subscription) -> None:
-        rows = [row for pool in self._rows.values() for row in pool.values()]
-        subscription.put(encode("fleet", {"devices": rows, "now": self._clock.now()}))
         subscription.put(encode("pending", self.pending))
         subscription.put(encode("stale", {"since": self._stale_since}))
         hidden = [gap.kind.plural for gap in self.caches.gaps if gap.reason == "not allowed"]
         subscription.put(encode("hidden", sorted(hidden)))
+        # The last: then the page has everything.
+        rows = [row for pool in self._rows.values() for row in pool.values()]
+        subscription.put(encode("fleet", {"devices": rows, "now": self._clock.now()}))
 
     def unsubscribe(self, subscription: Subscription) -> None:
         """Stop passing events on."""

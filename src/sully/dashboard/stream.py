@@ -1,4 +1,4 @@
-"""The stream of changes for one page, as server-sent events; browsers reconnect by themselves."""
+"""The stream of changes for one page, as server-sent events; the page reconnects by itself."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def _send(dashboard: Dashboard, session: Session[Viewer], send: Send) -> N
         await send({"type": "http.response.body", "body": data, "more_body": True})
 
     live = session.viewer.live
-    await write(b"retry: 2000\n\n")
+    await write(encode("beat", {}))
     while not await live.is_ready_within(BEAT_SECONDS):
         await write(encode("loading", {"error": live.error}))
     subscription = live.subscribe()

@@ -16,16 +16,17 @@ from sully.api.resource.types import DeviceTaint, DeviceTaintRule
 from sully.api.sully.types import DeviceTaintPolicy
 from sully.client.transport import Key
 from sully.domain.devicepolicies.decisions import PolicyContext, decide
-from sully.domain.devicepolicies.rules import build_rule, decode_state, policy_name
+from sully.domain.devicepolicies.rules import decode_state, policy_name, wanted_rules
 from sully.domain.devicepolicies.settings import settings_of
-from sully.domain.devicepolicies.states import DeviceState, has_rule
+from sully.domain.devicepolicies.states import DeviceState
 from sully.domain.devicepolicies.suppression import (
     Suppressed,
     active,
-    is_current,
+    selects_as,
     suppressing_policy,
     suppression_rules,
 )
+from sully.domain.devices.device_rules import as_stored, is_current
 from sully.planning.changes import Change, Put, Remove
 from sully.views.devicepolicies.facts import FactsView
 from sully.views.devicepolicies.policy_devices import PolicyDevices
@@ -110,17 +111,15 @@ def rules_of(policy: DeviceTaintPolicy, snapshot: Snapshot) -> Iterator[DeviceTa
 
 def rule_changes(planned: PolicyForecast, snapshot: Snapshot) -> list[Change]:
     """Return the rules after all steps, as changes of what there is now."""
-    wanted = [
-        build_rule(planned.policy, state) for state in planned.states.values() if has_rule(state)
-    ]
+    wanted = wanted_rules(planned.policy, planned.states)
     current = {rule.metadata.name: rule.spec.taint for rule in rules_of(planned.policy, snapshot)}
     changes: list[Change] = [
-        Put(RULES, _typed(body, snapshot.taken))
-        for body in wanted
+        Put(RULES, as_stored(body, snapshot.taken))
+        for body in wanted.values()
         if not _is_same(body["spec"]["taint"], current.get(body["metadata"]["name"]))
     ]
     changes.extend(_suppression_changes(planned, snapshot))
-    names = {body["metadata"]["name"] for body in wanted}
+    names = {body["metadata"]["name"] for body in wanted.values()}
     changes.extend(
         Remove(RULES, Key("", rule.metadata.name))
         for rule in rules_of(planned.policy, snapshot)
@@ -137,10 +136,10 @@ def _suppression_changes(planned: PolicyForecast, snapshot: Snapshot) -> Iterato
         if suppressing_policy(rule) == policy.metadata.name
     }
     bodies = suppression_rules(policy, planned.suppressed, snapshot.taken)
-    for wanted in bodies if planned.suppresses else ():
+    for wanted in bodies.values() if planned.suppresses else ():
         rule = rules.pop(wanted["metadata"]["name"], None)
-        if rule is None or not is_current(rule, wanted):
-            yield Put(RULES, _typed(wanted, snapshot.taken))
+        if rule is None or not (selects_as(rule, bodies) and is_current(rule, wanted)):
+            yield Put(RULES, as_stored(wanted, snapshot.taken))
     yield from (Remove(RULES, Key("", name)) for name in rules)
 
 
@@ -150,9 +149,3 @@ def _is_same(wanted: dict[str, Any], taint: DeviceTaint | None) -> bool:
         for name, value in (("key", taint.key), ("value", taint.value), ("effect", taint.effect))
         if value
     }
-
-
-def _typed(body: dict[str, Any], now: datetime) -> DeviceTaintRule:
-    rule = msgspec.convert(body, DeviceTaintRule)
-    taint = msgspec.structs.replace(rule.spec.taint, time_added=now.replace(microsecond=0))
-    return msgspec.structs.replace(rule, spec=msgspec.structs.replace(rule.spec, taint=taint))

@@ -7,16 +7,13 @@ snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-import msgspec
-
-from sully.api.resource.types import DeviceTaintRule
 from sully.api.sully.types import DeviceMaintenance
-from sully.domain.devicepolicies.rules import device_id
+from sully.domain.devices.device_rules import as_stored
+from sully.domain.devices.pools import device_id
 from sully.domain.drain.messages import DrainState
 from sully.domain.maintenance.decisions import MAX_ACTIVE
 from sully.domain.maintenance.rules import TAINT, wanted_rules
@@ -116,15 +113,8 @@ def batch_changes(
 ) -> list[Change]:
     """Return the rules that close a batch."""
     units = [Unit(name=unit.name, devices=unit.devices, phase=CLOSED) for unit in batch]
-    return list(_puts(maintenance, units, now))
-
-
-def _puts(maintenance: DeviceMaintenance, units: list[Unit], now: datetime) -> Iterator[Change]:
-    for body in wanted_rules(maintenance, units, paused=False).values():
-        rule = msgspec.convert(body, DeviceTaintRule)
-        taint = msgspec.structs.replace(rule.spec.taint, time_added=now.replace(microsecond=0))
-        spec = msgspec.structs.replace(rule.spec, taint=taint)
-        yield Put(RULES, msgspec.structs.replace(rule, spec=spec))
+    rules = wanted_rules(maintenance, units, paused=False).values()
+    return [Put(RULES, as_stored(body, now)) for body in rules]
 
 
 def drain_request(maintenance: DeviceMaintenance, batch: tuple[PlannedUnit, ...]) -> DrainRequest:

@@ -21,7 +21,7 @@ from sully.api.cluster.types import Taint as ClusterTaint
 from sully.api.resource.types import DeviceTaint, DeviceTaintSelector
 from sully.api.sully.types import EvictionCause, EvictionRecord, TaintRecord, rules_of
 from sully.domain.devices.device import EffectiveDevice
-from sully.domain.devices.pools import DeviceId
+from sully.domain.devices.pools import DeviceId, device_id
 from sully.domain.devices.rules import choose, names_match, needs_content
 from sully.domain.devices.taints import EVICTING_EFFECTS
 from sully.views.devices.inventory import Inventory
@@ -196,7 +196,7 @@ def entries_about(
     selected = _selected_by_rule(entries, devices, inventory)
     for entry in entries:
         if entry.eviction is not None:
-            if any(devices.matches(*parts(name)) for name in entry.eviction.spec.devices):
+            if any(devices.matches(*device_id(name)) for name in entry.eviction.spec.devices):
                 yield entry
         elif selected[entry.uid] is not _Selected.NO:
             yield replace(entry, uncertain=selected[entry.uid] is _Selected.MAYBE)
@@ -227,7 +227,7 @@ def _selected_by_rule(
         cause.uid: _Selected.YES
         for entry in entries
         for cause in entry.causes()
-        if devices.matches(*parts(cause.device))
+        if devices.matches(*device_id(cause.device))
     }
     evaluated: dict[tuple[str, str], _Selected] = {}
     for entry in entries:
@@ -273,10 +273,3 @@ def _overlap(selector: DeviceTaintSelector | None, devices: DeviceFilter) -> boo
     return selector is not None and devices.overlaps(
         selector.driver, selector.pool, selector.device
     )
-
-
-def parts(device: str) -> tuple[str, str, str]:
-    """Return driver, pool and name of a device; a pool may have slashes in its name."""
-    driver, _, rest = device.partition("/")
-    pool, _, name = rest.rpartition("/")
-    return driver, pool, name

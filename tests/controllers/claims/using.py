@@ -8,7 +8,7 @@ from typing import Any
 from controllers.noted import Noted
 from controllers.world import ACCOUNTS, CALM, NAMESPACES, PODS, Make, Obj, World
 from manifests import claim_spec
-from sully.client.events import EVENTS, EventRecorder
+from sully.client.events import EVENTS
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind
 from sully.controllers.claims import lookups
@@ -49,14 +49,12 @@ class Claiming:
         self.transport = self.transport or Noted(world, NAME)
         self._counted = self._counted or ClaimMetrics(self.metrics)
         self._counted.follow(found.claims)
-        recorder = EventRecorder(self.transport, COMPONENT, clock=world.clock)
-        manager.add_runnable(recorder.run)
         manager.add(ReleaseController(lookups=found, transport=self.transport), backoff=CALM)
         return PodClaimsController(
             lookups=found,
             creator=ClaimCreator(lookups=found, transport=self.transport, metrics=self._counted),
             transport=self.transport,
-            recorder=recorder,
+            recorder=manager.env(self.transport, COMPONENT).recorder,
         )
 
     @property

@@ -9,7 +9,7 @@ from typing import Any
 
 from controllers.world import NAMESPACES, Obj, World, running
 from embedded import REFERENCE
-from sully.client.events import EVENTS, EventRecorder
+from sully.client.events import EVENTS
 from sully.client.transport import Key, Kind, Transport
 from sully.controllers.clusters.kinds import POLICIES
 from sully.controllers.clusters.wiring import HubSettings, add_hub
@@ -60,14 +60,9 @@ class HubWorld(World):
         """
         manager = Manager(line or self.transport("informers"), clock=self.clock)
 
-        def acting(name: str) -> tuple[Transport, EventRecorder]:
-            recorder = EventRecorder(self.transport(name), name, clock=self.clock)
-            manager.add_runnable(recorder.run)
-            return self.transport(name), recorder
-
         add_hub(
             manager,
-            client=acting,
+            env_of=lambda name: manager.env(self.transport(name), name),
             access=self.transport,
             clock=self.clock,
             settings=HubSettings(

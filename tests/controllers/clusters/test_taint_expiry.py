@@ -12,7 +12,7 @@ from sully.api.cluster.taint_history import (
     read_history,
     write_history,
 )
-from sully.client.events import EVENTS, EventRecorder
+from sully.client.events import EVENTS
 from sully.client.transport import Key
 from sully.controllers.clusters.taint_expiry import ClusterTaintExpiryController
 from sully.controllers.framework import Controller
@@ -27,15 +27,8 @@ OTHER = {"key": "other", "effect": "NoSelect"}
 
 def make() -> Make:
     def made(world: World, manager: Manager) -> Controller:
-        access = world.transport(NAME)
-        recorder = EventRecorder(access, NAME, clock=world.clock)
-        manager.add_runnable(recorder.run)
-        return ClusterTaintExpiryController(
-            manager.informer(fleet_kinds.CLUSTERS),
-            transport=access,
-            recorder=recorder,
-            clock=world.clock,
-        )
+        env = manager.env(world.transport(NAME), NAME)
+        return ClusterTaintExpiryController(manager.informer(fleet_kinds.CLUSTERS), env=env)
 
     return made
 

@@ -10,12 +10,11 @@ from typing import Any
 from controllers.world import ACCOUNTS, PODS, Make, Obj, World
 from manifests import DRIVER, claim_spec, node, pod_spec, slice_
 from sully.client.direct import DirectTransport
-from sully.client.events import EventRecorder
 from sully.client.informers.informer import Informer
 from sully.client.transport import Key, Kind, UnreachableError
 from sully.controllers.devicemaintenances.controller import NAME, DeviceMaintenanceController
 from sully.controllers.eviction.wiring import eviction_caches
-from sully.controllers.framework import Controller
+from sully.controllers.framework import Controller, ControllerEnv
 from sully.controllers.manager import Manager
 from sully.controllers.proofjobs import PROOF_JOBS, SELECTOR, ProofJobs
 from sully.controllers.workloads.kinds import PODS as TYPED_PODS
@@ -99,8 +98,7 @@ def maker(transport: DirectTransport, *caches: Informer[Any]) -> Make:
             patches=manager.informer(kinds.PATCHES),
         )
         usage = Usage(pods=pods, claims=claims)
-        recorder = EventRecorder(world.transport(NAME), NAME, clock=world.clock)
-        manager.add_runnable(recorder.run)
+        recorder = manager.env(world.transport(NAME), NAME).recorder
         return DeviceMaintenanceController(
             maintenances=manager.informer(kinds.MAINTENANCES),
             rules=manager.informer(kinds.RULES),
@@ -108,9 +106,7 @@ def maker(transport: DirectTransport, *caches: Informer[Any]) -> Make:
             nodes=manager.informer(kinds.POLICY_NODES),
             pods=UnitPods(pods, usage),
             usage=usage,
-            transport=transport,
-            recorder=recorder,
-            clock=world.clock,
+            env=ControllerEnv(transport, recorder, world.clock),
             jobs=ProofJobs(
                 jobs=manager.informer(PROOF_JOBS, SELECTOR),
                 claims=claims,

@@ -6,14 +6,13 @@ from typing import Any
 
 from controllers.world import Obj, World
 from manifests import DRIVER, slice_
-from sully.client.events import EventRecorder
 from sully.client.transport import Key, Kind
 from sully.controllers.devicetaintpolicies.controller import NAME, DeviceTaintPolicyController
 from sully.controllers.devicetaintpolicies.queries import PrometheusQueries
 from sully.controllers.framework import Controller
 from sully.controllers.manager import Manager
 from sully.controllers.proofjobs import PROOF_JOBS, SELECTOR, ProofJobs
-from sully.domain.devicepolicies.rules import rule_name
+from sully.domain.devices.device_rules import rule_name
 from sully.machinery.timestamps import format_micro_time
 from sully.views import kinds
 from sully.views.devicepolicies.facts import FactsView
@@ -56,10 +55,9 @@ def controller(
         classes=manager.informer(kinds.CLASSES),
         rules=manager.informer(kinds.RULES),
         patches=manager.informer(kinds.PATCHES),
+        features=features,
     )
     access = world.transport(NAME)
-    recorder = EventRecorder(access, NAME, clock=world.clock)
-    manager.add_runnable(recorder.run)
     return DeviceTaintPolicyController(
         policies=manager.informer(kinds.DEVICE_POLICIES),
         rules=manager.informer(kinds.RULES),
@@ -69,9 +67,7 @@ def controller(
             nodes=manager.informer(kinds.POLICY_NODES),
             health=manager.informer(kinds.DEVICE_HEALTH),
         ),
-        transport=access,
-        recorder=recorder,
-        clock=world.clock,
+        env=manager.env(access, NAME),
         jobs=ProofJobs(
             jobs=manager.informer(PROOF_JOBS, SELECTOR),
             claims=manager.informer(kinds.CLAIMS),
@@ -79,7 +75,6 @@ def controller(
             field_manager=NAME,
         ),
         queries=queries,
-        features=features,
     )
 
 

@@ -15,10 +15,10 @@ from controllers.world import ACCOUNTS, CALM, NAMESPACES, PODS, Make, Obj, World
 from manifests import DRIVER, claim_spec, gpus, slice_
 from sully.api.resource.types import DeviceTaintRule
 from sully.client.calls import Call
-from sully.client.events import EVENTS, EventRecorder
+from sully.client.events import EVENTS
 from sully.client.transport import Key, Kind
 from sully.controllers.eviction.controller import EvictionController
-from sully.controllers.eviction.wiring import Access, make_eviction
+from sully.controllers.eviction.wiring import make_eviction
 from sully.controllers.manager import Manager
 from sully.domain.eviction.records import open_record
 from sully.evictor.settings import EvictionSettings, eviction_options
@@ -80,18 +80,15 @@ class Evicting:
             features=self.features,
         )
         self.transport = self.transport or Asked(world)
-        recorder = EventRecorder(self.transport, NAME, clock=world.clock)
-        manager.add_runnable(recorder.run)
         compat = Compat.KUBERNETES if self.strict else Compat.SULLY
         gates = parse_gates("", compat).overrides
         options = eviction_options(self.settings, Gates({**gates, **self.gates}), compat=compat)
         controllers = make_eviction(
             manager,
             inventory,
-            Access(self.transport, recorder),
             options,
-            world.clock,
-            self.metrics,
+            env=manager.env(self.transport, NAME),
+            metrics=self.metrics,
         )
         manager.add(controllers.statuses, backoff=CALM)
         self.describe = controllers.describe

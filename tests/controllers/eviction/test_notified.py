@@ -8,6 +8,7 @@ from sully.client.direct import DirectTransport
 from sully.client.events import EventRecorder
 from sully.client.transport import Key
 from sully.controllers.eviction.executor import Executor
+from sully.controllers.framework import ControllerEnv
 from sully.evictor.effects import EvictPod
 from sully.evictor.events import EvictionRefused
 from sully.machinery.errors import TooManyRequests
@@ -37,7 +38,7 @@ class Listening:
 async def test_a_refusal_is_published() -> None:
     transport, clock, notifier = Refusing(), FakeClock(), Listening()
     recorder = EventRecorder(transport, "x", clock=clock)
-    executor = Executor(transport, recorder, clock, notifier)
+    executor = Executor(ControllerEnv(transport, recorder, clock), notifier)
 
     answer = await executor.evict(EvictPod(Key("a", "p"), "uid", (), None))
 

@@ -10,7 +10,7 @@ from typing import Any
 from controllers.noted import Noted
 from controllers.world import NAMESPACES, Make, Obj, World
 from sully.api.cluster.types import PLACEMENT_LABEL, SET_LABEL
-from sully.client.events import EVENTS, EventRecorder
+from sully.client.events import EVENTS
 from sully.client.transport import Key, Kind
 from sully.controllers.manager import Manager
 from sully.controllers.placement.controller import NAME, PlacementController
@@ -48,13 +48,9 @@ class Placing:
     def make(self) -> Make:
         def made(world: World, manager: Manager) -> PlacementController:
             self.transport = self.transport or Noted(world, NAME)
-            recorder = EventRecorder(self.transport, NAME, clock=world.clock)
-            manager.add_runnable(recorder.run)
             return make_placement(
                 manager,
-                transport=self.transport,
-                recorder=recorder,
-                clock=world.clock,
+                env=manager.env(self.transport, NAME),
                 metrics=self.metrics,
                 options=placement_options(
                     self.settings, Compat.KUBERNETES if self.is_strict else Compat.SULLY

@@ -13,7 +13,6 @@ from controllers.clusters.hubbing import (
     HubWorld,
 )
 from controllers.world import running
-from sully.client.events import EventRecorder
 from sully.client.transport import Key
 from sully.controllers.kinds import CLUSTER_LEASE
 from sully.controllers.manager import Manager
@@ -27,14 +26,10 @@ C0, C1 = name_of(0), name_of(1)
 async def simulated_clusters(world: HubWorld, count: int, lease: int = 10) -> AsyncIterator[None]:
     """Run a hub and simulated clusters as long as the block lasts."""
     manager = Manager(world.transport("informers"), clock=world.clock)
-    recorder = EventRecorder(world.transport(USER_NAME), USER_NAME, clock=world.clock)
-    manager.add_runnable(recorder.run)
     add_simulated_clusters(
         manager,
-        transport=world.transport(USER_NAME),
+        env=manager.env(world.transport(USER_NAME), USER_NAME),
         transport_for=world.transport,
-        recorder=recorder,
-        clock=world.clock,
         members=Members(count, lease),
     )
     async with world.hub(), running(manager):

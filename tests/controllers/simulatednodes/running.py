@@ -8,7 +8,7 @@ from typing import Any
 
 from controllers.noted import Noted, broken
 from controllers.world import ACCOUNTS, NAMESPACES, PODS, Obj, World, running
-from sully.client.events import EVENTS, EventRecorder
+from sully.client.events import EVENTS
 from sully.client.transport import Key, Kind
 from sully.controllers.manager import Manager
 from sully.controllers.simulatednodes.nodes import LEASES, USER_AGENT
@@ -37,13 +37,9 @@ async def simulated_nodes(
     manager = Manager(world.transport("informers"), clock=world.clock)
     transport = Noted(world, USER_AGENT)
     transport.failures = {what: broken() for what in failing}
-    recorder = EventRecorder(transport, USER_AGENT, clock=world.clock)
-    manager.add_runnable(recorder.run)
     add_simulated_nodes(
         manager,
-        transport=transport,
-        recorder=recorder,
-        clock=world.clock,
+        env=manager.env(transport, USER_AGENT),
         settings=SimulatedNodeSettings(Fleet(nodes, devices, **more), delays),
     )
     async with running(manager):

@@ -32,14 +32,13 @@ from sully.cli.dashboard.command_sessions import command_line, printed, session_
 from sully.client.transport import Key
 from sully.dashboard.app import RouteError
 from sully.dashboard.viewers import Viewer
-from sully.domain.devices.pools import DeviceId, PoolId
+from sully.domain.devices.pools import PoolId, device_id
 from sully.domain.devices.taints import NONE
 from sully.domain.drain.messages import Outcome
 from sully.domain.drain.rules import CORDON, DRAIN
 from sully.domain.planning.report import Plan, document, group_by_owner
 from sully.planning.changes import Change, Remove
 from sully.planning.drain import DrainRequest
-from sully.views.history import parts
 from sully.views.kinds import RULES
 from sully.views.snapshot.snapshot import Snapshot
 
@@ -116,7 +115,7 @@ def _words(viewer: Viewer, body: Mapping[str, Any]) -> list[str]:
         raise RouteError("no device is selected")
     pools: dict[PoolId, set[str]] = {}
     for text in map(str, named):
-        id_ = DeviceId(*parts(text))
+        id_ = device_id(text)
         pools.setdefault(id_.pool_id, set()).add(id_.device)
     return [
         "device",

@@ -21,8 +21,7 @@ from sully.cli.inspect.rules_printer import document as source_document
 from sully.dashboard.app import RouteError
 from sully.dashboard.http import HttpError
 from sully.dashboard.viewers import Viewer
-from sully.domain.devices.pools import DeviceId
-from sully.views.history import parts
+from sully.domain.devices.pools import device_id
 from sully.views.kinds import (
     CLAIMS,
     CLASSES,
@@ -90,7 +89,7 @@ def _attributes(snapshot: Snapshot, name: str) -> dict[str, Any]:
 
 async def device(viewer: Viewer, query: Query) -> Any:
     """Return everything about one device, with who set its taints."""
-    id_ = DeviceId(*parts(first(query, "id")))
+    id_ = device_id(first(query, "id"))
     view = viewer.live.device(id_)
     if view is None:
         raise RouteError(f'device "{id_}" not found')

@@ -203,18 +203,12 @@ def _check(others: "Neighbors", *, confirmed: bool) -> None:
 
 
 def _manager(session: Session, settings: "SimulatedNodeSettings") -> "Manager":
-    from sully.client.events import EventRecorder
     from sully.controllers.manager import Manager
     from sully.controllers.simulatednodes.nodes import USER_AGENT
     from sully.controllers.simulatednodes.wiring import add_simulated_nodes
 
-    transport, clock = session.transport, session.clock
-    manager = Manager(transport, clock=clock)
-    recorder = EventRecorder(transport, USER_AGENT, clock=clock)
-    manager.add_runnable(recorder.run)
-    add_simulated_nodes(
-        manager, transport=transport, recorder=recorder, clock=clock, settings=settings
-    )
+    manager = Manager(session.transport, clock=session.clock)
+    add_simulated_nodes(manager, env=manager.env(session.transport, USER_AGENT), settings=settings)
     return manager
 
 

@@ -11,18 +11,17 @@ from collections.abc import Iterable
 from typing import Any
 
 from sully.api.cluster.types import ManagedCluster
-from sully.client.events import EventRecorder, Reference
+from sully.client.events import Reference
 from sully.client.informers.informer import Informer, own_key
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Transport
 from sully.controllers.clusters.kinds import ACCEPTANCE_CONTROLLER
 from sully.controllers.clusters.permissions import AgentPermissions
 from sully.controllers.conditions import preconditions, write_conditions
-from sully.controllers.framework import DONE, REQUEUE, Result, Watch
+from sully.controllers.framework import DONE, REQUEUE, ControllerEnv, Result, Watch
 from sully.domain.clusters.hub import ADMITTED, DENIED, FINALIZER, acceptance_error, is_accepted
 from sully.domain.placement.results.conditions import Finding
 from sully.machinery.errors import NotFound
-from sully.runtime.clock import Clock
 from sully.views.fleet_kinds import CLUSTERS
 
 
@@ -36,15 +35,11 @@ class AcceptanceController:
         *,
         clusters: Informer[ManagedCluster],
         permissions: AgentPermissions,
-        transport: Transport,
-        recorder: EventRecorder,
-        clock: Clock,
+        env: ControllerEnv,
     ) -> None:
         self._clusters = clusters
         self._permissions = permissions
-        self._transport = transport
-        self._recorder = recorder
-        self._clock = clock
+        self._transport, self._recorder, self._clock = env
 
     def watches(self) -> Iterable[Watch[Any]]:
         """Wake for clusters, and for the objects that belong to them."""

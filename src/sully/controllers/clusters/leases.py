@@ -12,14 +12,14 @@ from datetime import datetime
 from typing import Any
 
 from sully.api.cluster.types import CLUSTER_NAME_LABEL, ManagedCluster
-from sully.client.events import EventRecorder, Reference
+from sully.client.events import Reference
 from sully.client.informers.informer import Informer, own_key
 from sully.client.objects import key_of
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Kind, Transport
 from sully.controllers.clusters.kinds import LEASE_CONTROLLER
 from sully.controllers.conditions import write_conditions
-from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.framework import DONE, ControllerEnv, Result, Watch
 from sully.controllers.kinds import CLUSTER_LEASE, CLUSTER_LEASES, ClusterLease
 from sully.controllers.sources import Filtered
 from sully.domain.clusters.health import (
@@ -94,17 +94,13 @@ class LeaseController:
         *,
         clusters: Informer[ManagedCluster],
         leases: Informer[ClusterLease],
-        transport: Transport,
-        recorder: EventRecorder,
-        clock: Clock,
+        env: ControllerEnv,
         observer: RenewalObserver | None = None,
     ) -> None:
         self._clusters = clusters
         self._leases = leases
         self._observer = observer
-        self._transport = transport
-        self._recorder = recorder
-        self._clock = clock
+        self._transport, self._recorder, self._clock = env
 
     def watches(self) -> Iterable[Watch[Any]]:
         """Wake for clusters and for their leases."""

@@ -18,15 +18,14 @@ from sully.api.cluster.taint_history import (
     write_history,
 )
 from sully.api.cluster.types import ManagedCluster
-from sully.client.events import EventRecorder, reference
+from sully.client.events import reference
 from sully.client.informers.informer import Informer, own_key
 from sully.client.options import WriteOptions
-from sully.client.transport import Key, Transport
+from sully.client.transport import Key
 from sully.controllers.clusters.taint_times import encode_taints
 from sully.controllers.conditions import preconditions
-from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.framework import DONE, ControllerEnv, Result, Watch
 from sully.domain.clusters.policies import taint_id
-from sully.runtime.clock import Clock
 from sully.views.fleet_kinds import CLUSTERS
 
 Obj = dict[str, Any]
@@ -41,14 +40,10 @@ class ClusterTaintExpiryController:
         self,
         clusters: Informer[ManagedCluster],
         *,
-        transport: Transport,
-        recorder: EventRecorder,
-        clock: Clock,
+        env: ControllerEnv,
     ) -> None:
         self._clusters = clusters
-        self._transport = transport
-        self._recorder = recorder
-        self._clock = clock
+        self._transport, self._recorder, self._clock = env
         self._options = WriteOptions(field_manager=self.name)
 
     def watches(self) -> Iterable[Watch[Any]]:

@@ -7,7 +7,6 @@ from datetime import datetime
 
 import msgspec
 
-from sully.client.events import EventRecorder
 from sully.client.transport import Transport
 from sully.controllers.clusters import kinds
 from sully.controllers.clusters.acceptance import AcceptanceController, CleanupController
@@ -22,14 +21,15 @@ from sully.controllers.clusters.sets import (
 )
 from sully.controllers.clusters.taint_times import TaintTimes
 from sully.controllers.clusters.taints import HealthTaintController
+from sully.controllers.framework import ControllerEnv
 from sully.controllers.kinds import CLUSTER_LEASES, LEASES_OF_CLUSTERS
 from sully.controllers.manager import Manager
 from sully.machinery.compat import Compat
 from sully.runtime.clock import Clock
 from sully.views.fleet_kinds import BINDINGS, CLUSTERS, SETS
 
-Client = Callable[[str], tuple[Transport, EventRecorder]]
-"""Returns the client and the event recorder of a controller, by its name."""
+EnvOf = Callable[[str], ControllerEnv]
+"""Returns what a controller acts with, by its name."""
 
 
 class HubSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,15 +51,15 @@ WORKERS = 8
 def add_hub(
     manager: Manager,
     *,
-    client: Client,
+    env_of: EnvOf,
     access: Callable[[str], Transport],
     clock: Clock,
     settings: HubSettings,
 ) -> None:
     """Run the hub's controllers with the others; policies only where the server has them."""
-    _add_acceptance(manager, client, clock, compat=settings.compat)
+    _add_acceptance(manager, env_of(kinds.ACCEPTANCE_CONTROLLER), compat=settings.compat)
     times = TaintTimes(clock, set_by_server=settings.sets_taint_times)
-    _add_health(manager, client, clock, settings)
+    _add_health(manager, env_of(kinds.LEASE_CONTROLLER), settings)
     taints = HealthTaintController(
         clusters=manager.informer(CLUSTERS), times=times, transport=access(kinds.TAINT_CONTROLLER)
     )
@@ -69,39 +69,30 @@ def add_hub(
         _add_policies(manager, access(kinds.POLICY_CONTROLLER), times, clock)
 
 
-def _add_acceptance(manager: Manager, client: Client, clock: Clock, *, compat: Compat) -> None:
+def _add_acceptance(manager: Manager, env: ControllerEnv, *, compat: Compat) -> None:
     clusters = manager.informer(CLUSTERS)
-    transport, recorder = client(kinds.ACCEPTANCE_CONTROLLER)
-    permissions = AgentPermissions(manager, transport, compat=compat)
-    acceptance = AcceptanceController(
-        clusters=clusters,
-        permissions=permissions,
-        transport=transport,
-        recorder=recorder,
-        clock=clock,
-    )
-    manager.add(CleanupController(clusters=clusters, permissions=permissions, transport=transport))
+    permissions = AgentPermissions(manager, env.transport, compat=compat)
+    acceptance = AcceptanceController(clusters=clusters, permissions=permissions, env=env)
+    cleanup = CleanupController(clusters=clusters, permissions=permissions, transport=env.transport)
+    manager.add(cleanup)
     manager.add(acceptance, workers=WORKERS)
 
 
-def _add_health(manager: Manager, client: Client, clock: Clock, settings: HubSettings) -> None:
+def _add_health(manager: Manager, env: ControllerEnv, settings: HubSettings) -> None:
     clusters = manager.informer(CLUSTERS)
     leases = manager.informer(CLUSTER_LEASES, LEASES_OF_CLUSTERS)
-    transport, recorder = client(kinds.LEASE_CONTROLLER)
     observer = None
     if settings.compat.waits_after_outages:
-        observer = RenewalObserver(leases, clock=clock, serving_since=settings.serving_since)
+        observer = RenewalObserver(leases, clock=env.clock, serving_since=settings.serving_since)
     lease_controller = LeaseController(
         clusters=clusters,
         leases=leases,
-        transport=transport,
-        recorder=recorder,
-        clock=clock,
+        env=env,
         observer=observer,
     )
     manager.add(lease_controller, workers=WORKERS)
     clock_sync = ClockSyncController(
-        clusters=clusters, leases=leases, transport=transport, clock=clock
+        clusters=clusters, leases=leases, transport=env.transport, clock=env.clock
     )
     manager.add(clock_sync)
 

@@ -16,19 +16,19 @@ from typing import Any, Final
 
 from sully.api.resource.types import DeviceTaintRule
 from sully.api.sully.types import DeviceMaintenance
-from sully.client.events import EventRecorder, reference
+from sully.client.events import reference
 from sully.client.evictions import evict_for_drain
 from sully.client.informers.cache import Cache
 from sully.client.informers.informer import Informer, own_key
 from sully.client.objects import key_of
 from sully.client.options import WriteOptions
-from sully.client.transport import Key, Transport
+from sully.client.transport import Key
 from sully.controllers.conditions import encode_condition, preconditions
 from sully.controllers.devicemaintenances.admission import MaintenanceAdmission
 from sully.controllers.devicemaintenances.drains import Drains
 from sully.controllers.devicemaintenances.jobs import RETRY, MaintenanceJobs
-from sully.controllers.devicemaintenances.rules import MaintenanceRules
-from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.devicerules import DeviceRuleWriter
+from sully.controllers.framework import DONE, ControllerEnv, Result, Watch
 from sully.controllers.proofjobs import ProofJobs, owner_key
 from sully.controllers.sources import Channel, same_key
 from sully.domain.devicepolicies.nodes import PolicyNode
@@ -48,7 +48,6 @@ from sully.domain.maintenance.steps import (
 )
 from sully.domain.placement.results.conditions import merge_conditions
 from sully.machinery.errors import ApiError, NotFound
-from sully.runtime.clock import Clock
 from sully.views.devices.changes import InventoryChange
 from sully.views.devices.inventory import Inventory
 from sully.views.devices.usage import Usage
@@ -88,9 +87,7 @@ class DeviceMaintenanceController:
         nodes: Cache[PolicyNode],
         pods: UnitPods,
         usage: Usage,
-        transport: Transport,
-        recorder: EventRecorder,
-        clock: Clock,
+        env: ControllerEnv,
         jobs: ProofJobs | None = None,
         caches: Sequence[Informer[Any]] = (),
         max_staleness: float | None = None,
@@ -101,12 +98,10 @@ class DeviceMaintenanceController:
         self._inventory = inventory
         self._nodes = nodes
         self._pods = pods
-        self._transport = transport
-        self._writer = MaintenanceRules(transport, NAME)
+        self._transport, self._recorder, self._clock = env
+        self._writer = DeviceRuleWriter(env.transport, NAME)
         self._proof_jobs = jobs
         self._jobs = MaintenanceJobs(jobs)
-        self._recorder = recorder
-        self._clock = clock
         self._tracked: dict[Key, _Tracked] = {}
         self._affected: Channel[Key] = Channel()
         self._admission = MaintenanceAdmission(

@@ -19,15 +19,14 @@ import msgspec
 from sully.api.resource.annotations import CLEARED_AT
 from sully.api.resource.types import DeviceTaintRule
 from sully.api.sully.types import DeviceTaintPolicy
-from sully.client.events import EventRecorder, reference
+from sully.client.events import reference
 from sully.client.informers.informer import Informer, own_key
-from sully.client.transport import Key, Transport
+from sully.client.transport import Key
 from sully.controllers.conditions import write_conditions
+from sully.controllers.devicerules import DeviceRuleWriter
 from sully.controllers.devicetaintpolicies.proofs import RETRY, PolicyProofs
 from sully.controllers.devicetaintpolicies.queries import PrometheusQueries
-from sully.controllers.devicetaintpolicies.rules import RuleWriter
-from sully.controllers.devicetaintpolicies.suppression import SuppressionWriter, changes
-from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.framework import DONE, ControllerEnv, Result, Watch
 from sully.controllers.proofjobs import ProofJobs, owner_key
 from sully.controllers.sources import Channel, same_key
 from sully.domain.devicepolicies.decisions import Decision, PolicyContext, decide, transition
@@ -37,6 +36,7 @@ from sully.domain.devicepolicies.rules import (
     is_approved,
     policy_name,
     time_in,
+    wanted_rules,
 )
 from sully.domain.devicepolicies.settings import DRY_RUN, settings_of
 from sully.domain.devicepolicies.states import DeviceState, Notice, Observation, has_rule
@@ -47,17 +47,17 @@ from sully.domain.devicepolicies.suppression import (
     active,
     is_enforced,
     next_end,
+    selects_as,
     suppressing_policy,
     suppression_finding,
     suppression_rules,
 )
+from sully.domain.devicepolicies.suppression_notices import changes
 from sully.domain.devices.pools import PoolId
 from sully.domain.proofs.outcomes import ProofOutcome
 from sully.machinery.meta import find_condition
-from sully.runtime.clock import Clock
 from sully.views.devicepolicies.facts import FactsView
 from sully.views.devicepolicies.policy_devices import PolicyDevices
-from sully.views.devices.changes import Features
 from sully.views.kinds import DEVICE_POLICIES
 
 NAME: Final = "device-taint-policy-controller"
@@ -89,32 +89,26 @@ class DeviceTaintPolicyController:
 
     name = NAME
 
-    def __init__(  # noqa: PLR0913 - what it reads, and how it acts
+    def __init__(
         self,
         *,
         policies: Informer[DeviceTaintPolicy],
         rules: Informer[DeviceTaintRule],
         facts: FactsView,
-        transport: Transport,
-        recorder: EventRecorder,
-        clock: Clock,
+        env: ControllerEnv,
         jobs: ProofJobs | None = None,
         queries: PrometheusQueries | None = None,
-        features: Features | None = None,
     ) -> None:
         self._policies = policies
-        self._features = features or Features()
+        self._features = facts.inventory.features
         self._jobs = jobs
         self._proofs = PolicyProofs(jobs)
         self._rules = rules
         self._rules.add_index(BY_POLICY, lambda rule: (policy_name(rule),))
         self._facts = facts
-        self._transport = transport
         self._rules.add_index(BY_SUPPRESSION, lambda rule: (suppressing_policy(rule),))
-        self._writer = RuleWriter(transport, NAME)
-        self._suppression = SuppressionWriter(transport, NAME)
-        self._recorder = recorder
-        self._clock = clock
+        self._transport, self._recorder, self._clock = env
+        self._writer = DeviceRuleWriter(env.transport, NAME)
         self._tracked: dict[Key, _Tracked] = {}
         self._affected: Channel[Key] = Channel()
         self._queries = queries
@@ -157,7 +151,8 @@ class DeviceTaintPolicyController:
         elapsed = timedelta(seconds=self._clock.monotonic() - started)
         tracked.decide_due = now + elapsed * SHARE
         if settings_of(policy).mode != DRY_RUN:
-            await self._writer.write(policy, decision.states, self._rules_of(policy))
+            wanted = wanted_rules(policy, decision.states)
+            await self._writer.write(wanted, self._rules_of(policy))
         suppression_ends = await self._suppress(tracked, now)
         tracked.proof_problems = await self._proofs.run(policy, tracked.devices, decision)
         later = await self._report(tracked, decision, now)
@@ -246,9 +241,16 @@ class DeviceTaintPolicyController:
         may_suppress = self._features.suppression and is_enforced(policy)
         current = active(tracked.devices.suppressed, now) if may_suppress else {}
         selectors = self._features.rule_selectors
-        wanted = suppression_rules(policy, current, now, rule_selectors=selectors)
+        wanted = (
+            suppression_rules(policy, current, now, rule_selectors=selectors)
+            if may_suppress
+            else {}
+        )
         rules = self._rules.by_index(BY_SUPPRESSION, policy.metadata.name)
-        await self._suppression.write(wanted if may_suppress else (), rules)
+        current_rules = [rule for rule in rules if selects_as(rule, wanted)]
+        # A write changes no selector.
+        await self._writer.write({}, [rule for rule in rules if rule not in current_rules])
+        await self._writer.write(wanted, current_rules)
         before, tracked.suppressed = tracked.suppressed, current
         # Who restarts does not tell again what the status has.
         if before is not None or not policy.status.suppressed:

@@ -14,10 +14,11 @@ from typing import Any, Protocol
 import msgspec
 
 from sully.api.policy.protection import TWO_BUDGETS
-from sully.client.events import EventRecorder, Reference
+from sully.client.events import Reference
 from sully.client.evictions import create_eviction
 from sully.client.options import DeleteOptions, PatchType
-from sully.client.transport import TRANSIENT, Key, Kind, Transport
+from sully.client.transport import TRANSIENT, Key, Kind
+from sully.controllers.framework import ControllerEnv
 from sully.domain.claims.pods import PodMetadata
 from sully.domain.eviction.records import record
 from sully.domain.eviction.running_loops import EVENT_REASON
@@ -46,7 +47,6 @@ from sully.evictor.events import (
 from sully.machinery.errors import AlreadyExists, ApiError, NotFound, TooManyRequests
 from sully.machinery.meta import Wire, find_condition
 from sully.machinery.timestamps import format_time
-from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger
 from sully.views.kinds import EVICTION_RECORDS
 
@@ -115,15 +115,11 @@ class Executor:
 
     def __init__(
         self,
-        transport: Transport,
-        recorder: EventRecorder,
-        clock: Clock,
+        env: ControllerEnv,
         notifier: Publisher | None = None,
     ) -> None:
         self._notifier = notifier
-        self._transport = transport
-        self._recorder = recorder
-        self._clock = clock
+        self._transport, self._recorder, self._clock = env
 
     def announce(self, effect: Announce) -> None:
         """Record an Event."""

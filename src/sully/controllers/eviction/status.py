@@ -17,10 +17,10 @@ from typing import Any
 import msgspec
 
 from sully.api.resource.types import DeviceTaintRule
-from sully.client.events import EventRecorder, reference
+from sully.client.events import reference
 from sully.client.objects import key_of
 from sully.client.options import WriteOptions
-from sully.client.transport import Key, Transport
+from sully.client.transport import Key
 from sully.controllers.conditions import encode_condition, preconditions
 from sully.controllers.eviction.conditions import (
     ReportedStatus,
@@ -31,7 +31,7 @@ from sully.controllers.eviction.conditions import (
     reported,
     selector_problem,
 )
-from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.framework import DONE, ControllerEnv, Result, Watch
 from sully.controllers.sources import Channel, same_key
 from sully.domain.devices.taints import NONE
 from sully.domain.eviction.judge import Rules
@@ -134,18 +134,14 @@ class RuleStatuses:
         self,
         exposures: Exposures,
         records: EvictionRecords,
-        transport: Transport,
-        recorder: EventRecorder,
-        clock: Clock,
+        env: ControllerEnv,
         field_manager: str,
     ) -> None:
         self._exposures = exposures
         self._records = records
-        self._clock = clock
+        self._transport, self._recorder, self._clock = env
         self._ours = exposures.policy.compat.reports_on_rules
         self._timing = PROMPT if self._ours else AS_KUBERNETES
-        self._transport = transport
-        self._recorder = recorder
         self._options = WriteOptions(field_manager=field_manager, force=True)
         self._states: dict[str, _State] = {}
         self._requeued: Channel[Key] = Channel()

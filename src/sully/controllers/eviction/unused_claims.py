@@ -11,15 +11,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from sully.api.resource.types import ResourceClaim
-from sully.client.events import EventRecorder, reference
+from sully.client.events import reference
 from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
-from sully.client.transport import Key, Transport
-from sully.controllers.framework import DONE, Result, Watch
+from sully.client.transport import Key
+from sully.controllers.framework import DONE, ControllerEnv, Result, Watch
 from sully.domain.claims.lifecycle import is_terminating
 from sully.domain.eviction.judge import Evict, Reason, Wait
 from sully.machinery.errors import Conflict, NotFound
-from sully.runtime.clock import Clock
 from sully.views.devices.exposures import Exposures
 from sully.views.kinds import CLAIMS
 
@@ -33,15 +32,11 @@ class UnusedClaimController:
         self,
         claims: Informer[ResourceClaim],
         exposures: Exposures,
-        transport: Transport,
-        recorder: EventRecorder,
-        clock: Clock,
+        env: ControllerEnv,
     ) -> None:
         self._claims = claims
         self._exposures = exposures
-        self._transport = transport
-        self._recorder = recorder
-        self._clock = clock
+        self._transport, self._recorder, self._clock = env
 
     def watches(self) -> Iterable[Watch[Any]]:
         """Wake for devices and their taints, and for claims that become unused."""

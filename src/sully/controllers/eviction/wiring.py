@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sully.api.resource.types import DeviceTaintRule
-from sully.client.events import EventRecorder
 from sully.client.informers.informer import Informer
-from sully.client.transport import Transport
 from sully.controllers.eviction.controller import NAME, EvictionController
 from sully.controllers.eviction.executor import Executor, Publisher
 from sully.controllers.eviction.metrics import EvictionMetrics
 from sully.controllers.eviction.status import RuleStatuses
 from sully.controllers.eviction.unused_claims import UnusedClaimController
+from sully.controllers.framework import ControllerEnv
 from sully.controllers.manager import Manager
 from sully.controllers.workloads.kinds import BUDGETS, PODS
 from sully.domain.devices.taints import BUDGET_EFFECTS
@@ -32,15 +30,6 @@ Describer = Callable[[DeviceTaintRule], str]
 """Describes a rule that is about to be written; empty while caches are filling."""
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
-    """The client and the event recorder of a controller."""
-
-    transport: Transport
-    recorder: EventRecorder
-    notifier: Publisher | None = None
-
-
 class EvictionControllers(NamedTuple):
     """The controllers of eviction."""
 
@@ -53,33 +42,33 @@ class EvictionControllers(NamedTuple):
 def make_eviction(
     manager: Manager,
     inventory: Inventory,
-    access: Access,
     options: EvictionOptions,
-    clock: Clock,
+    *,
+    env: ControllerEnv,
     metrics: Metrics,
+    notifier: Publisher | None = None,
 ) -> EvictionControllers:
     """Return the controllers; add that of the status first: it reports before the other evicts."""
-    exposures, caches = _exposures(manager, inventory, options, clock)
+    exposures, caches = _exposures(manager, inventory, options, env.clock)
     evictor = Evictor(
         exposures,
         options,
         sources=_sources(manager, options) if options.records else None,
         caches=[cache.freshness for cache in caches],
     )
-    transport, recorder = access.transport, access.recorder
-    statuses = RuleStatuses(exposures, evictor.records, transport, recorder, clock, NAME)
+    statuses = RuleStatuses(exposures, evictor.records, env, NAME)
     controller = EvictionController(
         evictor,
         exposures,
-        Executor(transport, recorder, clock, access.notifier),
+        Executor(env, notifier),
         statuses,
         EvictionMetrics(metrics),
-        clock,
+        env.clock,
     )
     budgets = not BUDGET_EFFECTS.isdisjoint(options.policy.effects)
     controller.follow(caches, manager.informer(BUDGETS) if budgets else None)
     claims = manager.informer(CLAIMS)
-    unused = UnusedClaimController(claims, exposures, transport, recorder, clock)
+    unused = UnusedClaimController(claims, exposures, env)
     deallocates = options.compat.deallocates_tainted_claims
     describe = _describer(exposures, caches)
     return EvictionControllers(statuses, controller, unused if deallocates else None, describe)

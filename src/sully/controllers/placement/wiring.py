@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from sully.client.events import EventRecorder
-from sully.client.transport import Transport
+from sully.controllers.framework import ControllerEnv
 from sully.controllers.manager import Manager
 from sully.controllers.placement.binder import Binder
 from sully.controllers.placement.controller import (
@@ -15,7 +14,6 @@ from sully.controllers.placement.controller import (
 from sully.controllers.placement.metrics import PlacementMetrics
 from sully.domain.placement.options import PlacementOptions
 from sully.machinery.cel import COST_BUDGET
-from sully.runtime.clock import Clock
 from sully.runtime.evaluation import Evaluator
 from sully.runtime.metrics import Metrics
 from sully.views.fleet import Caches, FleetView
@@ -26,12 +24,10 @@ WORKERS = 1
 """One, so that each decision sees those before it: Balance depends on it."""
 
 
-def make_placement(  # noqa: PLR0913 - what it reads and writes, and what a test may replace
+def make_placement(
     manager: Manager,
     *,
-    transport: Transport,
-    recorder: EventRecorder,
-    clock: Clock,
+    env: ControllerEnv,
     metrics: Metrics,
     options: PlacementOptions,
     evaluator: Evaluator | None = None,
@@ -52,13 +48,13 @@ def make_placement(  # noqa: PLR0913 - what it reads and writes, and what a test
         scores=manager.informer(SCORES),
     )
     controller = PlacementController(
-        view=FleetView(caches, clock=clock, options=options),
+        view=FleetView(caches, clock=env.clock, options=options),
         placements=placements,
         decisions=decisions,
-        binder=Binder(transport, recorder, placements, decisions),
+        binder=Binder(env.transport, env.recorder, placements, decisions),
         metrics=PlacementMetrics(metrics),
-        clock=clock,
-        evaluator=evaluator or Evaluator(clock),
+        clock=env.clock,
+        evaluator=evaluator or Evaluator(env.clock),
         budgets=EvaluationBudgets(units),
     )
     manager.add(controller.evaluation, workers=1)

@@ -12,11 +12,11 @@ from contextlib import suppress
 from typing import Any
 
 from sully.api.resource.types import ResourceClaim
-from sully.client.events import EventRecorder, reference
+from sully.client.events import reference
 from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
-from sully.client.transport import TRANSIENT, Key, Transport
-from sully.controllers.framework import DONE, REQUEUE, Result, Watch
+from sully.client.transport import TRANSIENT, Key
+from sully.controllers.framework import DONE, REQUEUE, ControllerEnv, Result, Watch
 from sully.controllers.scheduling.allocation_check import (
     CONFLICT_INTERVAL,
     AllocationCheck,
@@ -38,7 +38,6 @@ from sully.machinery.errors import (
     Conflict,
     NotFound,
 )
-from sully.runtime.clock import Clock
 from sully.scheduler.binding_conditions import (
     Readiness,
     deadline,
@@ -63,10 +62,8 @@ class Binder:
         bind_queue: BindQueue,
         claims: Informer[ResourceClaim],
         writer: ClaimWriter,
-        transport: Transport,
-        recorder: EventRecorder,
         reporter: Reporter,
-        clock: Clock,
+        env: ControllerEnv,
         metrics: SchedulerMetrics,
         check: AllocationCheck | None = None,
     ) -> None:
@@ -74,10 +71,8 @@ class Binder:
         self._bind_queue = bind_queue
         self._claims = claims
         self._writer = writer
-        self._transport = transport
-        self._recorder = recorder
         self._reporter = reporter
-        self._clock = clock
+        self._transport, self._recorder, self._clock = env
         self._metrics = metrics
         self._check = check
         """Where another scheduler may allocate the same devices."""

@@ -17,8 +17,8 @@ from zlib import crc32
 from sully.client.events import EventRecorder, reference
 from sully.client.informers.informer import Informer
 from sully.client.options import PatchType
-from sully.client.transport import Key, Transport
-from sully.controllers.framework import DONE, Result
+from sully.client.transport import Key
+from sully.controllers.framework import DONE, ControllerEnv, Result
 from sully.controllers.scheduling.bind_queue import BindQueue
 from sully.controllers.workloads.kinds import PODS
 from sully.domain.scheduling.decisions import FitError
@@ -44,15 +44,11 @@ class Reporter:
         self,
         *,
         bind_queue: BindQueue,
-        transport: Transport,
-        recorder: EventRecorder,
-        clock: Clock,
+        env: ControllerEnv,
         compat: Compat,
     ) -> None:
         self._bind_queue = bind_queue
-        self._transport = transport
-        self._recorder = recorder
-        self._clock = clock
+        self._transport, self._recorder, self._clock = env
         self._compat = compat
 
     async def report(

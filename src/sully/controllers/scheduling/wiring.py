@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from sully.client.events import EventRecorder
 from sully.client.transport import Kind, Transport
 from sully.controllers.manager import Manager
 from sully.controllers.scheduling.allocation_check import AllocationCheck, CurrentClaims
@@ -72,8 +71,7 @@ def add_scheduler(  # noqa: PLR0913 - what it reads and writes, and what a test 
     # With another scheduler in the cluster, events must not seem to come from that one.
     names = settings.schedulers
     component = COMPONENT if COMPONENT in names else min(names)
-    recorder = EventRecorder(transport, component, clock=clock)
-    manager.add_runnable(recorder.run)
+    env = manager.env(transport, component)
     queue = SchedulingQueue(clock.monotonic) if queue is None else queue
     core = SchedulingCore(inventory, queue, options=settings, ids=ids, sliced=True)
     _follow_sources(manager, core.sources)
@@ -91,13 +89,7 @@ def add_scheduler(  # noqa: PLR0913 - what it reads and writes, and what a test 
         metrics=scheduler_metrics,
         evaluations=evaluations,
     )
-    reporter = Reporter(
-        bind_queue=bind_queue,
-        transport=transport,
-        recorder=recorder,
-        clock=clock,
-        compat=settings.compat,
-    )
+    reporter = Reporter(bind_queue=bind_queue, env=env, compat=settings.compat)
     binder = Binder(
         core=core,
         bind_queue=bind_queue,
@@ -108,10 +100,8 @@ def add_scheduler(  # noqa: PLR0913 - what it reads and writes, and what a test 
             timestamps=settings.binding_conditions,
             records=settings.compat.records_allocated_attributes,
         ),
-        transport=transport,
-        recorder=recorder,
         reporter=reporter,
-        clock=clock,
+        env=env,
         metrics=scheduler_metrics,
         check=None
         if alone
@@ -123,7 +113,7 @@ def add_scheduler(  # noqa: PLR0913 - what it reads and writes, and what a test 
             clock=clock,
         ),
     )
-    repeater = EventRepeater(queue=queue, pods=pods, recorder=recorder, clock=clock)
+    repeater = EventRepeater(queue=queue, pods=pods, recorder=env.recorder, clock=clock)
     manager.add_runnable(repeater.run)
     # One worker decides, because each decision must see what the last one assumed; many write.
     manager.add(scheduler, workers=1)

@@ -13,13 +13,13 @@ from dataclasses import replace
 from typing import Any
 
 from sully.api.resource.types import ResourceClaim
-from sully.client.events import EventRecorder, Reference
+from sully.client.events import Reference
 from sully.client.informers.informer import Informer, own_key
 from sully.client.informers.reflector import ObjectSelector
 from sully.client.objects import key_of
 from sully.client.options import DeleteOptions, PatchType, WriteOptions
-from sully.client.transport import Key, Kind, Transport
-from sully.controllers.framework import DONE, Result, Watch
+from sully.client.transport import Key, Kind
+from sully.controllers.framework import DONE, ControllerEnv, Result, Watch
 from sully.controllers.simulatednodes.nodes import USER_AGENT, Node
 from sully.domain.claims.reservations import reserved_for
 from sully.domain.simulated import statuses
@@ -37,7 +37,6 @@ from sully.domain.simulated.kubelet import (
 )
 from sully.domain.simulated.pods import EXIT, Pod, parse_exit
 from sully.machinery.errors import NotFound
-from sully.runtime.clock import Clock
 
 WORKERS = 16
 PODS: Kind[Pod] = Kind("", "v1", "pods", "Pod", Pod)
@@ -52,25 +51,21 @@ class SimulatedKubelet:
 
     name = "simulated-kubelet"
 
-    def __init__(  # noqa: PLR0913 - what it reads, how it writes, and how fast it is
+    def __init__(
         self,
         *,
         fleet: Fleet,
         pods: Informer[Pod],
         nodes: Informer[Node],
         claims: Informer[ResourceClaim],
-        transport: Transport,
-        recorder: EventRecorder,
-        clock: Clock,
+        env: ControllerEnv,
         delays: PodDelays,
     ) -> None:
         self._fleet = fleet
         self._pods = pods
         self._nodes = nodes
         self._claims = claims
-        self._transport = transport
-        self._recorder = recorder
-        self._clock = clock
+        self._transport, self._recorder, self._clock = env
         self._delays = delays
         self._addresses = Addresses()
         self._seen: dict[str, Seen] = {}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from sully.client.events import EventRecorder
-from sully.client.transport import Transport
+from sully.controllers.framework import ControllerEnv
 from sully.controllers.manager import Manager
 from sully.controllers.simulatednodes import kubelet, nodes
 from sully.controllers.simulatednodes.kubelet import BOUND, PODS, SimulatedKubelet
@@ -16,7 +15,6 @@ from sully.controllers.simulatednodes.nodes import (
     SimulatedNodes,
 )
 from sully.domain.simulated.fleet import Fleet, PodDelays
-from sully.runtime.clock import Clock
 from sully.views.kinds import CLAIMS, SLICES
 
 
@@ -30,9 +28,7 @@ class SimulatedNodeSettings(msgspec.Struct, frozen=True):
 def add_simulated_nodes(
     manager: Manager,
     *,
-    transport: Transport,
-    recorder: EventRecorder,
-    clock: Clock,
+    env: ControllerEnv,
     settings: SimulatedNodeSettings,
 ) -> None:
     """Run simulated nodes with the other controllers of a manager."""
@@ -41,19 +37,18 @@ def add_simulated_nodes(
         fleet=fleet,
         nodes=informer,
         slices=manager.informer(SLICES),
-        transport=transport,
-        clock=clock,
+        transport=env.transport,
+        clock=env.clock,
     )
     kubelet_controller = SimulatedKubelet(
         fleet=fleet,
         pods=manager.informer(PODS, BOUND),
         nodes=informer,
         claims=manager.informer(CLAIMS),
-        transport=transport,
-        recorder=recorder,
-        clock=clock,
+        env=env,
         delays=settings.delays,
     )
     manager.add(node_controller, workers=nodes.WORKERS)
-    manager.add(SimulatedLeases(fleet=fleet, nodes=informer, transport=transport, clock=clock))
+    leases = SimulatedLeases(fleet=fleet, nodes=informer, transport=env.transport, clock=env.clock)
+    manager.add(leases)
     manager.add(kubelet_controller, workers=kubelet.WORKERS)

@@ -14,10 +14,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from sully.client.events import EventRecorder, reference
+from sully.client.events import reference
 from sully.client.informers.informer import Informer, own_key
-from sully.client.transport import Key, Transport
-from sully.controllers.framework import DONE, REQUEUE, Result, Watch
+from sully.client.transport import Key
+from sully.controllers.framework import DONE, REQUEUE, ControllerEnv, Result, Watch
 from sully.controllers.workloads.controller_refs import ControllerRefManager, Owners
 from sully.controllers.workloads.deployment_sets import (
     CollisionError,
@@ -52,7 +52,6 @@ from sully.domain.workloads.workloads import (
     selector_of,
 )
 from sully.machinery.errors import ApiError
-from sully.runtime.clock import Clock
 
 _BY_CONTROLLER = "deployment-controller/controller"
 _BY_NAMESPACE = "deployment-controller/namespace"
@@ -90,18 +89,14 @@ class DeploymentController:
         deployments: Informer[Deployment],
         sets: Informer[ReplicaSet],
         pods: Pods,
-        transport: Transport,
-        recorder: EventRecorder,
-        clock: Clock,
+        env: ControllerEnv,
     ) -> None:
         self._deployments = deployments
         self._sets = sets
         self._pods = pods
-        self._transport = transport
-        self._recorder = recorder
-        self._clock = clock
-        self._set_control = ReplicaSetControl(transport, recorder)
-        self._refs = ControllerRefManager(transport, DEPLOYMENTS, REPLICA_SETS)
+        self._transport, self._recorder, self._clock = env
+        self._set_control = ReplicaSetControl(env.transport, env.recorder)
+        self._refs = ControllerRefManager(env.transport, DEPLOYMENTS, REPLICA_SETS)
         self._owners = Owners(DEPLOYMENTS, SelectorIndex(deployments, _BY_NAMESPACE))
         sets.add_index(_BY_CONTROLLER, by_controller)
 

@@ -14,12 +14,12 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from sully.client.events import EventRecorder, reference
+from sully.client.events import reference
 from sully.client.informers.informer import Informer, own_key
 from sully.client.objects import key_of
 from sully.client.options import PatchType
 from sully.client.transport import Key, Kind, Transport
-from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.framework import DONE, ControllerEnv, Result, Watch
 from sully.controllers.workloads.kinds import (
     BUDGETS,
     DEPLOYMENTS,
@@ -94,16 +94,12 @@ class DisruptionController:
         budgets: Informer[Budget],
         pods: Pods,
         workloads: Workloads,
-        transport: Transport,
-        recorder: EventRecorder,
-        clock: Clock,
+        env: ControllerEnv,
     ) -> None:
         self._budgets = budgets
         self._pods = pods
         self._workloads = workloads
-        self._transport = transport
-        self._recorder = recorder
-        self._clock = clock
+        self._transport, self._recorder, self._clock = env
         self._selectors = SelectorIndex(budgets, _BY_NAMESPACE)
 
     def watches(self) -> Iterable[Watch[Any]]:

@@ -12,10 +12,9 @@ from typing import Any, Generic, TypeVar
 
 from msgspec.structs import replace
 
-from sully.client.events import EventRecorder
 from sully.client.informers.informer import Informer, own_key
-from sully.client.transport import Kind, Transport
-from sully.controllers.framework import Watch
+from sully.client.transport import Kind
+from sully.controllers.framework import ControllerEnv, Watch
 from sully.controllers.workloads.controller_refs import ControllerRefManager, Owners
 from sully.controllers.workloads.expectations import Expectations
 from sully.controllers.workloads.kinds import PODS, Pods, SelectorIndex
@@ -26,7 +25,6 @@ from sully.domain.workloads.jobs import Job
 from sully.domain.workloads.statefulsets import StatefulSet
 from sully.domain.workloads.workloads import ReplicaSet, selector_of
 from sully.machinery.errors import ApiError
-from sully.runtime.clock import Clock
 
 OwnerT = TypeVar("OwnerT", bound=ReplicaSet | StatefulSet | DaemonSet | Job)
 
@@ -43,20 +41,16 @@ class OwnedPods(Generic[OwnerT]):
         *,
         owners: Informer[OwnerT],
         pods: Pods,
-        transport: Transport,
-        recorder: EventRecorder,
-        clock: Clock,
+        env: ControllerEnv,
     ) -> None:
         self.kind: Kind[OwnerT] = owners.kind
         self.owners = owners
         self.pods = pods
-        self.transport = transport
-        self.recorder = recorder
-        self.clock = clock
-        self.expectations = Expectations(clock)
+        self.transport, self.recorder, self.clock = env
+        self.expectations = Expectations(env.clock)
         self.expectations.follow(pods.informer)
-        self._control = PodControl(transport, recorder, self.expectations, self.kind)
-        self._refs = ControllerRefManager(transport, self.kind, PODS)
+        self._control = PodControl(env.transport, env.recorder, self.expectations, self.kind)
+        self._refs = ControllerRefManager(env.transport, self.kind, PODS)
         owners.on_change(self._forget)
 
     def watches(self) -> Iterable[Watch[Any]]:

@@ -7,6 +7,18 @@ export class RequestError extends Error {
     super(message);
     this.status = status;
   }
+
+  /** Whether it may pass: no answer, too many requests, or an API server that is unreachable. */
+  get transient() {
+    return this.status === 0 || this.status === 429 || this.status >= 500;
+  }
+}
+
+const FIRST_DELAY = 1000, LONGEST_DELAY = 30000;
+/** How long to wait before the next attempt. @param {number} failures how many there were before */
+export function backoff(failures) {
+  // Not all pages at the same moment.
+  return Math.min(LONGEST_DELAY, FIRST_DELAY * 2 ** failures) * (0.5 + Math.random() / 2);
 }
 
 /** @type {Set<() => void>} */

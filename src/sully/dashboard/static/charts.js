@@ -1,5 +1,6 @@
 // Curves: tainted devices by class, evictions per minute, pending pods, time to repair.
-import { Loaded, Section, Table, duration, useData } from "./components.js";
+import { Loaded, Section, Table, duration } from "./components.js";
+import { useData } from "./data.js";
 import { html, useEffect, useRef } from "./dom.js";
 import uPlot from "./vendor/uplot.js";
 

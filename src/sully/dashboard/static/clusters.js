@@ -1,7 +1,8 @@
 // Clusters and placements: health, taints, decisions, and why a cluster is selected or not.
 import { ActDialog } from "./act.js";
 import { link } from "./address.js";
-import { Loaded, Section, Table, Taint, useData } from "./components.js";
+import { Loaded, Section, Table, Taint } from "./components.js";
+import { useData } from "./data.js";
 import { html, useState } from "./dom.js";
 
 const KINDS = ["managedclusters", "placements", "placementdecisions"];

@@ -1,6 +1,6 @@
 // Small parts that several pages share.
-import { get } from "./api.js";
 import { link } from "./address.js";
+import { useData } from "./data.js";
 import { html, useEffect, useRef, useState } from "./dom.js";
 import { STATES, drawShape, palette } from "./states.js";
 import { useStore } from "./store.js";
@@ -68,42 +68,10 @@ export const DeviceLink = ({ id }) => html`<a href=${link("device", { id })}>${i
 export const PodLink = ({ namespace, name }) => html`
   <a href=${link("explain", { kind: "pod", name: `${namespace}/${name}` })}>${namespace}/${name}</a>`;
 
-/** Data of the server, loaded again when one of the kinds changes.
- * @returns {{data: any, error: string, reload: () => void}} */
-export function useData(path, params = {}, kinds = []) {
-  const [state, set] = useState({ data: null, error: "" });
-  const [again, setAgain] = useState(0);
-  const version = useStore((s) => kinds.map((kind) => s.kinds[kind] ?? 0).join());
-  const key = JSON.stringify(params);
-  const loading = useRef(false);
-  const stale = useRef(false);
-  useEffect(() => {
-    let alive = true;
-    // One request at a time: changes that come meanwhile cause one more.
-    const load = async () => {
-      if (loading.current) {
-        stale.current = true;
-        return;
-      }
-      loading.current = true;
-      do {
-        stale.current = false;
-        try {
-          const data = await get(path, params);
-          if (alive) set({ data, error: "" });
-        } catch (error) {
-          if (alive) set((old) => ({ ...old, error: error.message }));
-        }
-      } while (stale.current && alive);
-      loading.current = false;
-    };
-    load();
-    return () => {
-      alive = false;
-      loading.current = false;
-    };
-  }, [path, key, version, again]);
-  return { ...state, reload: () => setAgain((n) => n + 1) };
+/** What is shown until the cluster was read. */
+export function Reading() {
+  const problem = useStore((s) => s.problem);
+  return html`<p class="loading" role="status">Reading the cluster</p>${problem && html`<p class="problem" role="alert">${problem}</p>`}`;
 }
 
 /** What is shown while there is no data. */

@@ -1,7 +1,8 @@
 // The page of one device: attributes with their sources, taints, users, history, candidates.
 import { ActButtons } from "./act.js";
 import { link, useAddress } from "./address.js";
-import { Explanation, Loaded, PodLink, Section, State, Table, Taint, When, useData } from "./components.js";
+import { Explanation, Loaded, PodLink, Section, State, Table, Taint, When } from "./components.js";
+import { useData } from "./data.js";
 import { html } from "./dom.js";
 import { useStore } from "./store.js";
 

@@ -1,7 +1,8 @@
 // Evictions that run, with pauses, and past ones.
 import { link } from "./address.js";
 import { post } from "./api.js";
-import { Loaded, PodLink, Section, Table, Taint, When, useData } from "./components.js";
+import { Loaded, PodLink, Section, Table, Taint, When } from "./components.js";
+import { useData } from "./data.js";
 import { History } from "./device.js";
 import { html, useState } from "./dom.js";
 

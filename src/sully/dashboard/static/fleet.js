@@ -2,7 +2,7 @@
 import { get } from "./api.js";
 import { change, link, useAddress } from "./address.js";
 import { ActButtons } from "./act.js";
-import { DeviceLink, Mark, State, Table, number } from "./components.js";
+import { DeviceLink, Mark, Reading, State, Table, number } from "./components.js";
 import { html, useEffect, useMemo, useState } from "./dom.js";
 import { FleetCanvas } from "./fleet_canvas.js";
 import { compare, grouped } from "./fleet_layout.js";
@@ -18,7 +18,6 @@ export function FleetPage({ rights }) {
   const devices = useStore((s) => s.devices);
   const revision = useStore((s) => s.revision);
   const loaded = useStore((s) => s.loaded);
-  const problem = useStore((s) => s.problem);
   const by = params.get("group") || "node";
   const values = useAttribute(by, revision);
   const matching = useFilter(params, revision);
@@ -27,7 +26,7 @@ export function FleetPage({ rights }) {
   const text = params.get("select") || "";
   const selected = useMemo(() => decodeSelection(text), [text, loaded]);
   const select = (ids) => change({ select: encodeSelection(ids) });
-  if (!loaded) return html`<p class="loading" role="status">Reading the cluster</p>${problem && html`<p class="problem" role="alert">${problem}</p>`}`;
+  if (!loaded) return html`<${Reading} />`;
   return html`
     <h1>Fleet</h1>
     <${Summary} />

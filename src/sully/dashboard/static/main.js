@@ -1,7 +1,8 @@
 // The page: start of the session, navigation, the notice of stale data, and the current page.
 import { useAddress } from "./address.js";
-import { get, post, whenSessionEnds } from "./api.js";
+import { backoff, get, post, whenSessionEnds } from "./api.js";
 import { When } from "./components.js";
+import { connect, disconnect } from "./connection.js";
 import { html, render, useEffect, useState } from "./dom.js";
 import { ChartsPage } from "./charts.js";
 import { ClustersPage } from "./clusters.js";
@@ -11,7 +12,7 @@ import { FleetPage } from "./fleet.js";
 import { ExplainPage, LoginPage, OperationsPage } from "./pages.js";
 import { PendingPage } from "./pending.js";
 import { RulesPage } from "./rules.js";
-import { connect, disconnect, store, useStore } from "./store.js";
+import { store, useStore } from "./store.js";
 
 const PAGES = {
   fleet: ["Fleet", FleetPage],
@@ -42,7 +43,7 @@ function App() {
   const [session, setSession] = useState(null);
   const [problem, setProblem] = useState("");
   const [known, setKnown] = useState(false);
-  const enter = async (message) => {
+  const enter = async (message, failures = 0) => {
     try {
       setSession(await get("session"));
       setProblem("");
@@ -50,6 +51,11 @@ function App() {
     } catch (error) {
       setSession(null);
       setProblem(message || (error.status === 401 ? "" : error.message));
+      if (error.transient) {
+        // There may well be a session.
+        setTimeout(() => enter(message, failures + 1), backoff(failures));
+        return;
+      }
     }
     setKnown(true);
   };
@@ -65,7 +71,7 @@ function App() {
       });
     });
   }, []);
-  if (!known) return html`<main><p class="loading" role="status">Loading the dashboard</p></main>`;
+  if (!known) return html`<main><p class="loading" role="status">Loading the dashboard</p>${problem && html`<p class="problem" role="alert">${problem}</p>`}</main>`;
   if (!session) return html`<${LoginPage} message=${problem} key=${problem} onLogin=${() => enter("")} />`;
   return html`<${Shell} session=${session} leave=${() => post("logout").then(() => { disconnect(); setSession(null); setProblem("You signed out."); }, () => {})} />`;
 }
@@ -94,10 +100,11 @@ function Freshness() {
   const connected = useStore((s) => s.connected);
   const stale = useStore((s) => s.staleSince);
   const loaded = useStore((s) => s.loaded);
+  const failure = useStore((s) => s.failure);
   if (connected && !stale) return hidden.length
     ? html`<div role="status" class="stale">You may not list ${hidden.join(", ")}; what is shown does not include them.</div>`
     : html`<div role="status" class="hidden">${loaded ? "Live" : ""}</div>`;
-  const text = stale ? "The API server does not answer." : loaded ? "The connection to the dashboard is lost." : "Connecting.";
+  const text = stale ? "The API server does not answer." : failure ? `Reconnecting: ${failure}.` : loaded ? "The connection to the dashboard is lost." : "Connecting.";
   return html`<div role="status" class="stale">${text} ${loaded && html`What is shown is stale, since ${stale ? html`<${When} time=${stale} />` : html`<${When} time=${new Date(store.lastHeard).toISOString()} />`}.`}</div>`;
 }
 

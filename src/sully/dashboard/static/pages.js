@@ -2,7 +2,8 @@
 import { Progress } from "./act.js";
 import { useAddress } from "./address.js";
 import { post } from "./api.js";
-import { Explanation, Loaded, Section, When, useData } from "./components.js";
+import { Explanation, Loaded, Section, When } from "./components.js";
+import { useData } from "./data.js";
 import { History } from "./device.js";
 import { html, useState } from "./dom.js";
 

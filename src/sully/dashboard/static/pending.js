@@ -1,12 +1,14 @@
 // Pods that wait for devices, each with its explanation and what would help.
 import { link } from "./address.js";
-import { Explanation, Table } from "./components.js";
+import { Explanation, Reading, Table } from "./components.js";
 import { html, useState } from "./dom.js";
 import { useStore } from "./store.js";
 
 export function PendingPage() {
   const pods = useStore((s) => s.pending);
+  const loaded = useStore((s) => s.loaded);
   const [open, setOpen] = useState("");
+  if (!loaded) return html`<h1>Pending pods</h1><${Reading} />`;
   return html`<h1>Pending pods</h1>
     <${Table} caption="Pods that wait for devices" empty="No pod waits for a device." columns=${["Pod", "Requested classes", "Why"]}
       rows=${pods.map((pod) => {

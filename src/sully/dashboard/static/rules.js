@@ -1,7 +1,8 @@
 // What taints devices: rules, patches and drivers, the policies that create rules, and planned work.
 import { ActDialog } from "./act.js";
 import { link } from "./address.js";
-import { Loaded, Section, Table, Taint, When, number, useData } from "./components.js";
+import { Loaded, Section, Table, Taint, When, number } from "./components.js";
+import { useData } from "./data.js";
 import { html, useState } from "./dom.js";
 
 const KINDS = ["devicetaintrules", "resourceslicepatches", "resourceslices", "devicetaintpolicies", "devicemaintenances", "pods"];

@@ -1,6 +1,5 @@
-// What the server streams: all devices, then changes. Pages subscribe and are drawn once per frame.
-import { sessionEnded } from "./api.js";
-import { useEffect, useState } from "./dom.js";
+// What the page knows of the cluster. Pages subscribe and are drawn once per frame.
+import { useLayoutEffect, useRef, useState } from "./dom.js";
 
 /** @typedef {{d: string, n: string, s: string, u?: 1, f?: 1, c?: string[], t?: string[], p?: string[]}} Row */
 
@@ -9,9 +8,14 @@ export const store = {
   devices: new Map(),
   /** @type {{namespace: string, name: string, classes: string[]}[]} */
   pending: [],
+  /** Whether everything was received once. */
   loaded: false,
   /** Why nothing is loaded yet. */
   problem: "",
+  /** Why there is no connection to the dashboard. */
+  failure: "",
+  /** How often everything was received again: what was loaded before may be out of date. */
+  restarts: 0,
   /** Since when the API server does not answer, as the dashboard knows. */
   staleSince: "",
   /** Kinds that the viewer may not list. @type {string[]} */
@@ -28,7 +32,8 @@ export const store = {
 const listeners = new Set();
 let scheduled = false;
 
-function notify() {
+/** Let subscribers look at the store, in the next frame. */
+export function notify() {
   if (scheduled) return;
   scheduled = true;
   requestAnimationFrame(() => {
@@ -46,26 +51,26 @@ export function subscribe(listener) {
 /** Draw a component again when what `select` returns has changed.
  * @template T @param {(s: typeof store) => T} select @returns {T} */
 export function useStore(select) {
-  const [, set] = useState(0);
+  const [, draw] = useState(0);
   const value = select(store);
-  useEffect(() => {
-    let last = select(store);
-    return subscribe(() => {
-      const next = select(store);
-      if (next !== last) {
-        last = next;
-        set((n) => n + 1);
-      }
-    });
+  const drawn = useRef(null);
+  drawn.current = { select, value };
+  useLayoutEffect(() => {
+    const compare = () => {
+      if (drawn.current.select(store) !== drawn.current.value) draw((n) => n + 1);
+    };
+    // What came between drawing and subscribing would otherwise stay unseen until the next change.
+    compare();
+    return subscribe(compare);
   }, []);
   return value;
 }
 
-/** @type {EventSource | null} */
-let source = null;
-const handlers = {
+/** What each event of the stream changes. @type {Record<string, (data: any) => void>} */
+export const changes = {
   fleet: (data) => {
     store.devices = new Map(data.devices.map((row) => [row.d, row]));
+    if (store.loaded) store.restarts++;
     store.loaded = true;
     store.problem = "";
     store.revision++;
@@ -77,56 +82,10 @@ const handlers = {
   },
   pending: (data) => (store.pending = data),
   changed: (data) => {
-    for (const kind of data) store.kinds = { ...store.kinds, [kind]: (store.kinds[kind] || 0) + 1 };
+    for (const kind of data) store.kinds[kind] = (store.kinds[kind] || 0) + 1;
   },
   stale: (data) => (store.staleSince = data.since),
   hidden: (data) => (store.hidden = data),
   loading: (data) => (store.problem = data.error),
   beat: () => {},
 };
-
-export function connect() {
-  disconnect();
-  source = new EventSource("api/stream");
-  for (const [name, handle] of Object.entries(handlers)) {
-    source.addEventListener(name, (event) => {
-      store.connected = true;
-      store.lastHeard = Date.now();
-      handle(JSON.parse(/** @type {MessageEvent} */ (event).data));
-      notify();
-    });
-  }
-  source.addEventListener("ended", () => {
-    disconnect();
-    sessionEnded();
-  });
-  source.onerror = () => {
-    store.connected = false;
-    notify();
-    // A browser gives up after an answer that is not a stream: the session may have ended.
-    if (source && source.readyState === EventSource.CLOSED) setTimeout(reconnect, 3000);
-  };
-}
-
-async function reconnect() {
-  if (!source || source.readyState !== EventSource.CLOSED) return;
-  const response = await fetch("api/session").catch(() => null);
-  if (response && response.status === 401) sessionEnded();
-  else connect();
-}
-
-export function disconnect() {
-  if (source) source.close();
-  source = null;
-  store.connected = false;
-  notify();
-}
-
-// A connection that is dead without an error is noticed by its silence.
-setInterval(() => {
-  if (source && store.connected && Date.now() - store.lastHeard > 20000) {
-    store.connected = false;
-    notify();
-    connect();
-  }
-}, 5000);

@@ -18,17 +18,28 @@ import msgspec
 
 from sully.api.resource.annotations import (
     DESCRIPTION,
-    DESCRIPTION_MAX,
     EXPIRES_AT,
     POLICY_NAME,
     SUPPRESSES,
 )
 from sully.api.resource.types import DeviceTaint, DeviceTaintRule, DeviceTaintSelector
-from sully.api.sully.types import DeviceTaintPolicy, DeviceTaintPolicySuppression
-from sully.domain.devicepolicies.rules import device_id, owner_reference, policy_label, rule_name
+from sully.api.sully.types import (
+    DEVICE_POLICY_KIND,
+    DeviceTaintPolicy,
+    DeviceTaintPolicySuppression,
+)
 from sully.domain.devicepolicies.selection import names_of
 from sully.domain.devicepolicies.settings import DRY_RUN, ENFORCE, settings_of
 from sully.domain.devicepolicies.sources import SourceProblem, taint_matches
+from sully.domain.devices.device_rules import (
+    build_device_rule,
+    device_of,
+    label_value,
+    owner_reference,
+    rule_name,
+    shortened_description,
+)
+from sully.domain.devices.pools import device_id
 from sully.domain.devices.suppression import SuppressedTaint, encode, named
 from sully.domain.devices.taints import NONE
 from sully.domain.placement.results.conditions import Finding
@@ -103,8 +114,12 @@ def suppression_rules(
     now: datetime,
     *,
     rule_selectors: bool = True,
-) -> list[Obj]:
-    """Return the rules that suppress taints now; `rule_selectors`: whether classes and CEL work."""
+) -> dict[str, Obj]:
+    """Return the rules that suppress taints now, by device; a name that is left out is empty.
+
+    `rule_selectors`: whether rules may select by classes and expressions.
+    """
+    wanted: dict[str, tuple[Obj, tuple[Suppressed, ...]]] = {}
     general: tuple[Suppressed, ...] = ()
     if _can_be_selected(policy, rule_selectors=rule_selectors):
         general = tuple(
@@ -112,16 +127,18 @@ def suppression_rules(
             for one in policy.spec.suppress
             if one.until > now and not one.expression
         )
-    rules = [_rule(policy, _selector(policy), "", general)] if general else []
+    if general:
+        selector = _selector(policy)
+        names = (selector.get(name, "") for name in ("driver", "pool", "device"))
+        wanted["/".join(names)] = selector, general
     patterns = {one.taint for one in general}
     for device, each in sorted(active(found, now).items()):
         # Those of the rule for all devices are there already.
         rest = tuple(one for one in each if one.pattern not in patterns)
         if rest:
-            id_ = device_id(device)
-            names = {"driver": id_.driver, "pool": id_.pool, "device": id_.device}
-            rules.append(_rule(policy, names, device, rest))
-    return rules
+            _, before = wanted.get(device, ({}, ()))
+            wanted[device] = device_id(device)._asdict(), (*before, *rest)
+    return {device: _rule(policy, device, *one) for device, one in wanted.items()}
 
 
 def _can_be_selected(policy: DeviceTaintPolicy, *, rule_selectors: bool) -> bool:
@@ -142,32 +159,30 @@ def _pattern(suppression: DeviceTaintPolicySuppression) -> SuppressedTaint:
 
 
 def _rule(
-    policy: DeviceTaintPolicy, selector: Obj, device: str, found: tuple[Suppressed, ...]
+    policy: DeviceTaintPolicy, device: str, selector: Obj, found: tuple[Suppressed, ...]
 ) -> Obj:
-    annotations = {
-        POLICY_NAME: policy.metadata.name,
-        SUPPRESSES: encode(one.taint for one in found),
-        EXPIRES_AT: format_time(max(one.until for one in found)),
-        DESCRIPTION: _description(found),
-    }
-    return {
-        "metadata": {
-            "name": rule_name(f"{policy.metadata.name}-suppress", device),
-            "labels": {SUPPRESSION: policy_label(policy.metadata.name)},
-            "annotations": annotations,
-            "ownerReferences": [owner_reference(policy)],
+    name = policy.metadata.name
+    rule = build_device_rule(
+        device,
+        {"key": TAINT_KEY, "effect": NONE},
+        name=rule_name(f"{name}-suppress", device),
+        labels={SUPPRESSION: label_value(name)},
+        annotations={
+            POLICY_NAME: name,
+            SUPPRESSES: encode(one.taint for one in found),
+            EXPIRES_AT: format_time(max(one.until for one in found)),
+            DESCRIPTION: _description(found),
         },
-        "spec": {
-            "deviceSelector": selector,
-            "taint": {"key": TAINT_KEY, "effect": NONE},
-        },
-    }
+        owners=[owner_reference(DEVICE_POLICY_KIND, policy.metadata)],
+    )
+    rule["spec"]["deviceSelector"] = selector
+    return rule
 
 
 def _description(found: tuple[Suppressed, ...]) -> str:
     reasons = "; ".join(dict.fromkeys(one.reason for one in found if one.reason))
     text = reasons or "suppresses " + ", ".join(sorted({str(one.taint) for one in found}))
-    return text.encode()[:DESCRIPTION_MAX].decode(errors="ignore")
+    return shortened_description(text)
 
 
 def suppressing_policy(rule: DeviceTaintRule) -> str:
@@ -176,16 +191,11 @@ def suppressing_policy(rule: DeviceTaintRule) -> str:
     return metadata.annotations.get(POLICY_NAME, "") if SUPPRESSION in metadata.labels else ""
 
 
-def is_current(rule: DeviceTaintRule, wanted: Obj) -> bool:
-    """Report whether a rule suppresses what it should, where and until when it should."""
-    metadata = wanted["metadata"]
-    selector = msgspec.convert(wanted["spec"]["deviceSelector"], DeviceTaintSelector)
-    if rule.spec.device_selector != selector:
-        return False
-    owners = {owner.uid for owner in rule.metadata.owner_references}
-    return owners == {owner["uid"] for owner in metadata["ownerReferences"]} and all(
-        rule.metadata.annotations.get(name) == text
-        for name, text in metadata["annotations"].items()
+def selects_as(rule: DeviceTaintRule, wanted: Mapping[str, Obj]) -> bool:
+    """Report whether a rule selects what one of the wanted rules does."""
+    body = wanted.get(device_of(rule))
+    return body is not None and rule.spec.device_selector == msgspec.convert(
+        body["spec"]["deviceSelector"], DeviceTaintSelector
     )
 
 

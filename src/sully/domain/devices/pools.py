@@ -43,6 +43,13 @@ class DeviceId(NamedTuple):
         return f"{self.driver}/{self.pool}/{self.device}"
 
 
+def device_id(text: str) -> DeviceId:
+    """Return a device that is written `driver/pool/device`; a pool may have slashes itself."""
+    driver, _, rest = text.partition("/")
+    pool, _, name = rest.rpartition("/")
+    return DeviceId(driver, pool, name)
+
+
 class Standing(Enum):
     """Whether a pool may be used."""
 

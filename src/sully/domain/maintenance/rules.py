@@ -6,19 +6,20 @@ have no state: that is in the status. People approve by an annotation of one of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final
 
-from sully.api.resource.annotations import (
-    DESCRIPTION,
-    DESCRIPTION_MAX,
-    MAINTENANCE_END,
-    MAINTENANCE_NAME,
-)
+from sully.api.resource.annotations import DESCRIPTION, MAINTENANCE_END, MAINTENANCE_NAME
 from sully.api.resource.types import DeviceTaint, DeviceTaintRule
-from sully.api.sully.types import GROUP, MAINTENANCE_KIND, VERSION, DeviceMaintenance
-from sully.domain.devicepolicies.rules import device_id, policy_label
-from sully.domain.devicepolicies.rules import rule_name as rule_name_of
+from sully.api.sully.types import MAINTENANCE_KIND, DeviceMaintenance
+from sully.domain.devices.device_rules import (
+    build_device_rule,
+    device_of,
+    label_value,
+    owner_reference,
+    shortened_description,
+)
+from sully.domain.devices.device_rules import rule_name as rule_name_of
 from sully.domain.devices.taints import NO_EXECUTE, NO_SCHEDULE
 from sully.domain.maintenance.settings import end_of
 from sully.domain.maintenance.steps import DRAINING, Unit
@@ -44,13 +45,6 @@ def rule_name(maintenance: str, device: str) -> str:
     return rule_name_of(maintenance, f"maintenance/{device}")
 
 
-def device_of(rule: DeviceTaintRule) -> str:
-    """Return the device that a rule closes, written `driver/pool/device`."""
-    selector = rule.spec.device_selector
-    names = (selector.driver, selector.pool, selector.device) if selector is not None else ()
-    return "/".join(name or "" for name in names)
-
-
 def effect_of(unit: Unit, *, paused: bool) -> str:
     """Return the effect of the taint of a unit: only a drain that takes too long evicts."""
     evicts = unit.no_execute and unit.phase == DRAINING and not paused
@@ -69,27 +63,15 @@ def wanted_rules(
 
 
 def _rule(maintenance: DeviceMaintenance, device: str, effect: str) -> Obj:
-    name, id_ = maintenance.metadata.name, device_id(device)
-    return {
-        "metadata": {
-            "name": rule_name(name, device),
-            "labels": {KEY: policy_label(name)},
-            "annotations": _annotations(maintenance),
-            "ownerReferences": [
-                {
-                    "apiVersion": f"{GROUP}/{VERSION}",
-                    "kind": MAINTENANCE_KIND,
-                    "name": name,
-                    "uid": maintenance.metadata.uid,
-                    "controller": True,
-                }
-            ],
-        },
-        "spec": {
-            "deviceSelector": {"driver": id_.driver, "pool": id_.pool, "device": id_.device},
-            "taint": {"key": KEY, "effect": effect},
-        },
-    }
+    name = maintenance.metadata.name
+    return build_device_rule(
+        device,
+        {"key": KEY, "effect": effect},
+        name=rule_name(name, device),
+        labels={KEY: label_value(name)},
+        annotations=_annotations(maintenance),
+        owners=[owner_reference(MAINTENANCE_KIND, maintenance.metadata)],
+    )
 
 
 def _annotations(maintenance: DeviceMaintenance) -> dict[str, str]:
@@ -98,21 +80,8 @@ def _annotations(maintenance: DeviceMaintenance) -> dict[str, str]:
     if end is not None:
         annotations[MAINTENANCE_END] = format_time(end)
     if reason:
-        text = reason.encode()[:DESCRIPTION_MAX].decode(errors="ignore")
-        annotations[DESCRIPTION] = text
+        annotations[DESCRIPTION] = shortened_description(reason)
     return annotations
-
-
-def is_current(rule: DeviceTaintRule, wanted: Obj) -> bool:
-    """Report whether a rule is as it should be."""
-    taint, metadata = rule.spec.taint, wanted["metadata"]
-    annotations: Mapping[str, str] = metadata["annotations"]
-    return (
-        (taint.key, taint.effect) == (KEY, wanted["spec"]["taint"]["effect"])
-        and {owner.uid for owner in rule.metadata.owner_references}
-        == {owner["uid"] for owner in metadata["ownerReferences"]}
-        and all(rule.metadata.annotations.get(name) == text for name, text in annotations.items())
-    )
 
 
 def approvals(rules: Iterable[DeviceTaintRule], unit: Unit) -> frozenset[str]:

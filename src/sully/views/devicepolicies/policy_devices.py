@@ -22,16 +22,16 @@ from sully.domain.devicepolicies.partitions import (
     propagated,
 )
 from sully.domain.devicepolicies.prometheus import QueryResult
-from sully.domain.devicepolicies.rules import device_id
 from sully.domain.devicepolicies.selection import PolicySelector, groups_of
 from sully.domain.devicepolicies.settings import settings_of
 from sully.domain.devicepolicies.sources import active_faults
 from sully.domain.devicepolicies.states import Observation
 from sully.domain.devicepolicies.suppression import Suppressed, find_suppressed
-from sully.domain.devices.pools import DeviceId, PoolId
+from sully.domain.devices.pools import DeviceId, PoolId, device_id
 from sully.domain.devices.rules import names_match
 from sully.views.devicepolicies.facts import FactsView, node_name
 from sully.views.devices.exact_device import exact_device_expression
+from sully.views.devices.pending_pools import PendingPools
 
 
 class PolicyDevices:
@@ -54,21 +54,13 @@ class PolicyDevices:
         """The devices of each pool that are in one of these."""
         self._sizes: Counter[Group] = Counter()
         self._total = 0
-        self._changed: set[PoolId] = set()
+        self._pending = PendingPools(self._selector.names)
         self._queries: Mapping[str, QueryResult] = {}
         self.changed(facts.pools())
 
     def changed(self, pools: Iterable[PoolId]) -> bool:
         """Remember pools to evaluate again; report whether there is one that was not known."""
-        names = self._selector.names
-        concerned = {
-            pool
-            for pool in pools
-            if names.driver in (None, pool.driver) and names.pool in (None, pool.pool)
-        }
-        fresh = not concerned <= self._changed
-        self._changed |= concerned
-        return fresh
+        return self._pending.add(pools)
 
     def queried(self, results: Mapping[str, QueryResult]) -> None:
         """Take the results of queries, by source; if they differ, evaluate all devices again."""
@@ -78,8 +70,7 @@ class PolicyDevices:
 
     def update(self, now: datetime) -> None:
         """Evaluate what may have changed."""
-        changed, self._changed = self._changed, set()
-        for pool in sorted(changed):
+        for pool in self._pending.take():
             self._forget(pool)
             selected = {
                 device.device: groups

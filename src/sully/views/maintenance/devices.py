@@ -11,15 +11,15 @@ from sully.api.sully.types import DeviceMaintenance
 from sully.client.informers.cache import Cache
 from sully.client.transport import Key
 from sully.domain.devicepolicies.nodes import PolicyNode
-from sully.domain.devicepolicies.rules import device_id
 from sully.domain.devicepolicies.selection import PolicySelector
 from sully.domain.devices.device import EffectiveDevice
-from sully.domain.devices.pools import DeviceId, PoolId
+from sully.domain.devices.pools import DeviceId, PoolId, device_id
 from sully.domain.maintenance.settings import settings_of
 from sully.machinery.meta import find_condition
 from sully.views.devicepolicies.facts import node_name
 from sully.views.devices.exact_device import exact_device_expression
 from sully.views.devices.inventory import Inventory
+from sully.views.devices.pending_pools import PendingPools
 
 
 class MaintenanceDevices:
@@ -37,20 +37,12 @@ class MaintenanceDevices:
         """The unit of each selected device, by pool."""
         self.problems: dict[str, str] = {}
         """Why it cannot be decided whether a device is selected."""
-        self._changed: set[PoolId] = set()
+        self._pending = PendingPools(self._selector.names)
         self.changed(inventory.pools())
 
     def changed(self, pools: Iterable[PoolId]) -> bool:
         """Remember pools to evaluate again; report whether there is one that was not known."""
-        names = self._selector.names
-        concerned = {
-            pool
-            for pool in pools
-            if names.driver in (None, pool.driver) and names.pool in (None, pool.pool)
-        }
-        fresh = not concerned <= self._changed
-        self._changed |= concerned
-        return fresh
+        return self._pending.add(pools)
 
     def units(self) -> Mapping[str, tuple[str, ...]]:
         """Return the selected devices, by the unit in which they are worked on."""
@@ -62,8 +54,7 @@ class MaintenanceDevices:
         return {unit: tuple(devices) for unit, devices in units.items()}
 
     def _update(self) -> None:
-        changed, self._changed = self._changed, set()
-        for pool in sorted(changed):
+        for pool in self._pending.take():
             self._units.pop(pool, None)
             for name, device in sorted(self._inventory.devices(pool).items()):
                 self._evaluate(DeviceId(*pool, name), device)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 
 from sully.client.informers.cache import Cache
 from sully.client.objects import key_of
-from sully.domain.devicepolicies.rules import device_id
+from sully.domain.devices.pools import device_id
 from sully.domain.drain.messages import DrainPod
 from sully.domain.maintenance.rules import TAINT
 from sully.domain.maintenance.settings import MaintenanceSettings

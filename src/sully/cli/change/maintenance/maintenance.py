@@ -162,7 +162,7 @@ async def _confirmed(
     from sully.cli.change.confirm import confirm_risk
     from sully.cli.change.large_changes import large_change_reasons, large_change_text
     from sully.cli.client.formatting import number
-    from sully.domain.devicepolicies.rules import device_id
+    from sully.domain.devices.pools import device_id
 
     large = large_change_reasons(snapshot, frozenset(map(device_id, planned.devices)))
     pods = sum(len(unit.pods) for unit in planned.units)
@@ -203,7 +203,8 @@ async def _switch(session: Session) -> int:
 
 async def _approve(session: Session) -> int:
     """Approve what units wait for, by an annotation of one of their rules."""
-    from sully.domain.maintenance.rules import APPROVED, device_of, maintenance_name
+    from sully.domain.devices.device_rules import device_of
+    from sully.domain.maintenance.rules import APPROVED, maintenance_name
     from sully.domain.maintenance.steps import FAILED
     from sully.views.kinds import RULES
     from sully.views.snapshot.loading import list_all

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from sully.cli.change.plan.manifests import Manifest, kind_of
+from sully.cli.change.plan.manifests import Manifest
 from sully.cli.client.formatting import number, until
 from sully.cli.client.options import TABLES
 from sully.cli.client.session import Session
-from sully.cli.client.snapshots import take_snapshot
 from sully.cli.command import CommandError
 
 if TYPE_CHECKING:
@@ -20,21 +19,6 @@ if TYPE_CHECKING:
 
 _MOST = 20
 """How many units are listed."""
-
-
-def are_maintenances(manifests: Sequence[Manifest]) -> bool:
-    """Report whether objects are maintenances; refuse other objects among them."""
-    from sully.views.kinds import MAINTENANCES
-
-    names = {kind_of(manifest).kind for manifest in manifests}
-    if MAINTENANCES.kind not in names:
-        return False
-    if others := sorted(names - {MAINTENANCES.kind}):
-        raise CommandError(
-            f"maintenances cannot be planned together with {', '.join(others)}; make two plans",
-            code=2,
-        )
-    return True
 
 
 async def plan_maintenances(session: Session, manifests: Sequence[Manifest]) -> int:
@@ -51,16 +35,10 @@ async def plan_maintenances(session: Session, manifests: Sequence[Manifest]) -> 
 
 
 async def maintenance_snapshot(session: Session) -> "Snapshot":
-    from sully.planning.cluster_copy import PLAN_KINDS
-    from sully.views.kinds import MAINTENANCES, SLICES
-    from sully.views.snapshot.kinds import NODES
+    from sully.cli.change.plan.plan import take_with_nodes
+    from sully.views.kinds import MAINTENANCES
 
-    kinds = (
-        *(kind for kind in PLAN_KINDS if kind.plural != NODES.plural),
-        NODES.read_as(dict[str, Any]),
-        MAINTENANCES,
-    )
-    return await take_snapshot(session, kinds, needed=(SLICES,), in_files=(SLICES,), gates=True)
+    return await take_with_nodes(session, MAINTENANCES)
 
 
 def show_forecast(session: Session, maintenance: "DeviceMaintenance", snapshot: "Snapshot") -> int:

@@ -1,7 +1,7 @@
 """The objects of `sully plan -f`: from files and directories, as kubectl reads them."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -113,6 +113,18 @@ def workload_kinds() -> "dict[str, Kind[Any]]":
 
     known: tuple[Kind[Any], ...] = (PLANNED_PODS, *WORKLOADS, CLAIMS, TEMPLATES)
     return {kind.kind: kind for kind in known}
+
+
+def are_only(manifests: Iterable[Manifest], kinds: Collection[str], noun: str) -> bool:
+    """Report whether objects are of kinds with plans of their own; refuse others among them."""
+    names = {kind_of(manifest).kind for manifest in manifests}
+    if names.isdisjoint(kinds):
+        return False
+    if others := sorted(names.difference(kinds)):
+        raise CommandError(
+            f"{noun} cannot be planned together with {', '.join(others)}; make two plans", code=2
+        )
+    return True
 
 
 def kind_of(manifest: Manifest) -> "Kind[Any]":

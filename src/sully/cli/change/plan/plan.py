@@ -139,11 +139,11 @@ def plan(options: Options) -> int:
 
 
 async def _run(session: Session) -> int:
-    from sully.cli.change.plan.maintenances import are_maintenances, plan_maintenances
-    from sully.cli.change.plan.manifests import kind_of, read_manifests
-    from sully.cli.change.plan.policies import are_policies, plan_policies
+    from sully.cli.change.plan.maintenances import plan_maintenances
+    from sully.cli.change.plan.manifests import are_only, kind_of, read_manifests, workload_kinds
+    from sully.cli.change.plan.policies import plan_policies
     from sully.cli.change.plan.proposals import proposed, warn_of_unmatched
-    from sully.cli.change.plan.workloads import are_workloads
+    from sully.views.kinds import DEVICE_POLICIES, MAINTENANCES
 
     options = session.options
     if bool(options.filename) == bool(options.words):
@@ -159,11 +159,11 @@ async def _run(session: Session) -> int:
     else:
         refuse_taint_flags(options)
         manifests = read_manifests(session)
-        if are_maintenances(manifests):
+        if are_only(manifests, (MAINTENANCES.kind,), "maintenances"):
             return await plan_maintenances(session, manifests)
-        if are_policies(manifests):
+        if are_only(manifests, (DEVICE_POLICIES.kind,), "policies"):
             return await plan_policies(session, manifests)
-        if are_workloads(manifests):
+        if are_only(manifests, workload_kinds(), "workloads"):
             return await _fit(session, manifests)
         snapshot = await take_for(session, [kind_of(manifest) for manifest in manifests])
         changes = await proposed(session, snapshot, manifests, delete=options.delete)
@@ -241,6 +241,20 @@ async def take_for(session: Session, kinds: "Sequence[Kind[Any]]") -> "Snapshot"
     return await take_snapshot(
         session, FLEET, needed=(CLUSTERS, PLACEMENTS, *deleted), in_files=(CLUSTERS,)
     )
+
+
+async def take_with_nodes(session: Session, *kinds: "Kind[Any]") -> "Snapshot":
+    """Return a snapshot of what a plan needs and of more kinds, and of all fields of nodes.
+
+    Policies and maintenances select by fields of nodes that the scheduler does not read.
+    """
+    from sully.planning.cluster_copy import PLAN_KINDS
+    from sully.views.kinds import SLICES
+    from sully.views.snapshot.kinds import NODES
+
+    others = (kind for kind in PLAN_KINDS if kind.plural != NODES.plural)
+    kinds = (*others, NODES.read_as(dict[str, Any]), *kinds)
+    return await take_snapshot(session, kinds, needed=(SLICES,), in_files=(SLICES,), gates=True)
 
 
 def _refuse_unserved(session: Session, snapshot: "Snapshot", kinds: "Sequence[Kind[Any]]") -> None:

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from sully.cli.change.plan.manifests import Manifest, kind_of
+from sully.cli.change.plan.manifests import Manifest
 from sully.cli.client.formatting import number, until
 from sully.cli.client.options import TABLES
 from sully.cli.client.session import Session
-from sully.cli.client.snapshots import take_snapshot
 from sully.cli.command import CommandError
 
 if TYPE_CHECKING:
@@ -17,31 +16,18 @@ if TYPE_CHECKING:
     from sully.views.snapshot.snapshot import Snapshot
 
 
-def are_policies(manifests: Sequence[Manifest]) -> bool:
-    """Report whether objects are device policies; refuse other objects among them."""
-    from sully.views.kinds import DEVICE_POLICIES
-
-    names = {kind_of(manifest).kind for manifest in manifests}
-    if DEVICE_POLICIES.kind not in names:
-        return False
-    if others := sorted(names - {DEVICE_POLICIES.kind}):
-        raise CommandError(
-            f"policies cannot be planned together with {', '.join(others)}; make two plans", code=2
-        )
-    return True
-
-
 async def plan_policies(session: Session, manifests: Sequence[Manifest]) -> int:
     """Show what policies would do, and what the rules that they would create would do then."""
-    from sully.cli.change.plan.plan import exit_code, make_plan, show
+    from sully.cli.change.plan.plan import exit_code, make_plan, show, take_with_nodes
     from sully.cli.change.plan.proposals import proposed
     from sully.domain.planning.report import document
     from sully.planning.changes import Put
     from sully.planning.device_policies import forecast, rule_changes
+    from sully.views.kinds import DEVICE_HEALTH, DEVICE_POLICIES
 
     if session.options.delete:
         raise CommandError("--delete cannot be used with policies", code=2)
-    snapshot = await _snapshot(session)
+    snapshot = await take_with_nodes(session, DEVICE_POLICIES, DEVICE_HEALTH)
     puts = await proposed(session, snapshot, manifests)
     forecasts = [forecast(put.obj, snapshot) for put in puts if isinstance(put, Put)]
     changes: list[Change] = [x for one in forecasts for x in rule_changes(one, snapshot)]
@@ -59,21 +45,6 @@ async def plan_policies(session: Session, manifests: Sequence[Manifest]) -> int:
         rest = {"plan": document(plan)} if plan is not None else {}
         print_document({"policies": policies, **rest}, session.options.output)
     return exit_code(plan) if plan is not None else 0
-
-
-async def _snapshot(session: Session) -> "Snapshot":
-    from sully.planning.cluster_copy import PLAN_KINDS
-    from sully.views.kinds import DEVICE_HEALTH, DEVICE_POLICIES, SLICES
-    from sully.views.snapshot.kinds import NODES
-
-    # Nodes with all fields: sources read more of them than the scheduler.
-    kinds = (
-        *(kind for kind in PLAN_KINDS if kind.plural != NODES.plural),
-        NODES.read_as(dict[str, Any]),
-        DEVICE_POLICIES,
-        DEVICE_HEALTH,
-    )
-    return await take_snapshot(session, kinds, needed=(SLICES,), in_files=(SLICES,), gates=True)
 
 
 def _show(planned: "PolicyForecast", snapshot: "Snapshot") -> None:

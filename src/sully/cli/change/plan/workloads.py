@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sully.cli.change.plan.manifests import Manifest, kind_of, workload_kinds
+from sully.cli.change.plan.manifests import Manifest, kind_of
 from sully.cli.client.session import Session
 from sully.cli.client.snapshots import take_snapshot
 from sully.cli.command import CommandError
@@ -12,19 +12,6 @@ if TYPE_CHECKING:
     from sully.planning.changes import Put
     from sully.planning.workloads import NewWorkload, WorkloadFit
     from sully.views.snapshot.snapshot import Snapshot
-
-
-def are_workloads(manifests: Sequence[Manifest]) -> bool:
-    """Report whether objects are workloads and their claims; refuse other objects among them."""
-    names = {kind_of(manifest).kind for manifest in manifests}
-    known = workload_kinds().keys()
-    if not names & known:
-        return False
-    if others := sorted(names - known):
-        raise CommandError(
-            f"workloads cannot be planned together with {', '.join(others)}; make two plans", code=2
-        )
-    return True
 
 
 async def fit(session: Session, manifests: Sequence[Manifest]) -> "list[WorkloadFit]":

@@ -1,4 +1,7 @@
-"""Writes the DeviceTaintRules of a policy: creates, updates and deletes what differs."""
+"""Writes the DeviceTaintRules of a policy or a maintenance: deletes, updates, creates what differs.
+
+Like proofjobs.py for any controller that has rules for single devices.
+"""
 
 from __future__ import annotations
 
@@ -7,59 +10,53 @@ from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, Final
 
 from sully.api.resource.types import DeviceTaintRule
-from sully.api.sully.types import DeviceTaintPolicy
 from sully.client.objects import key_of
 from sully.client.options import DeleteOptions, WriteOptions
 from sully.client.transport import Transport
 from sully.controllers.conditions import preconditions
-from sully.domain.devicepolicies.rules import build_rule, decode_state, is_current
-from sully.domain.devicepolicies.states import DeviceState, has_rule
+from sully.domain.devices.device_rules import device_of, is_current
 from sully.machinery.errors import AlreadyExists, NotFound
 from sully.views.kinds import RULES
+
+Obj = dict[str, Any]
 
 CONCURRENT: Final = 16
 """How many rules are written at the same time."""
 
 
-class RuleWriter:
-    """Makes the rules of a policy what its decisions are."""
+class DeviceRuleWriter:
+    """Makes the rules for single devices what has been decided."""
 
     def __init__(self, transport: Transport, field_manager: str) -> None:
         self._transport = transport
         self._options = WriteOptions(field_manager=field_manager)
 
-    async def write(
-        self,
-        policy: DeviceTaintPolicy,
-        states: Mapping[str, DeviceState],
-        rules: Iterable[DeviceTaintRule],
-    ) -> None:
-        """Create, update and delete rules."""
-        existing = {decode_state(rule).device: rule for rule in rules}
+    async def write(self, wanted: Mapping[str, Obj], rules: Iterable[DeviceTaintRule]) -> None:
+        """Make these rules the wanted ones, by device.
+
+        Rules are deleted first: never are more devices tainted than a limit allows.
+        """
+        existing = {device_of(rule): rule for rule in rules}
+        await _all(
+            [self._delete(rule) for device, rule in existing.items() if device not in wanted]
+        )
         writes: list[Coroutine[Any, Any, None]] = []
-        for device, state in states.items():
-            rule = existing.pop(device, None)
-            if not has_rule(state):
-                if rule is not None:
-                    writes.append(self._delete(rule))
-            elif rule is None:
-                writes.append(self._create(policy, state))
-            elif not is_current(policy, state, rule):
-                writes.append(self._update(policy, state, rule))
-        writes.extend(map(self._delete, existing.values()))
+        for device, body in wanted.items():
+            rule = existing.get(device)
+            if rule is None:
+                writes.append(self._create(body))
+            elif not is_current(rule, body):
+                writes.append(self._update(body, rule))
         await _all(writes)
 
-    async def _create(self, policy: DeviceTaintPolicy, state: DeviceState) -> None:
+    async def _create(self, body: Obj) -> None:
         try:
-            await self._transport.create(RULES, build_rule(policy, state), options=self._options)
+            await self._transport.create(RULES, body, options=self._options)
         except AlreadyExists:
-            # The cache has not seen it yet; its event brings the policy back here.
+            # The cache has not seen it yet; its event brings the owner back here.
             return
 
-    async def _update(
-        self, policy: DeviceTaintPolicy, state: DeviceState, rule: DeviceTaintRule
-    ) -> None:
-        wanted = build_rule(policy, state)
+    async def _update(self, wanted: Obj, rule: DeviceTaintRule) -> None:
         guard = preconditions(rule.metadata)["metadata"]
         metadata = {name: wanted["metadata"][name] for name in ("labels", "annotations")}
         metadata["ownerReferences"] = wanted["metadata"]["ownerReferences"] or None
