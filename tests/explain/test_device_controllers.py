@@ -111,3 +111,61 @@ def test_a_suppressed_taint() -> None:
     assert got.state == "Free"
     text = "\n".join(got.summary)
     assert "example.com/fw:None with the effect NoSchedule, which policy faulty suppresses" in text
+
+
+PROOFS: dict[str, tuple[Obj, str, str, str]] = {
+    "a Job runs": (
+        policy("Job", phase="AwaitingProof", message="Job t/faulty-1 is running"),
+        "ProofNeeded",
+        "Job t/faulty-1 is running",
+        "Wait for the Job",
+    ),
+    "people prove": (
+        policy("Manual", phase="AwaitingProof", message="needs 'sully policies clear'"),
+        "ProofNeeded",
+        "waits for proof that 1 recovered device is healthy",
+        "Declare a device healthy with: sully policies clear faulty DEVICE",
+    ),
+}
+
+
+@pytest.mark.parametrize(("found", "cause", "says", "helps"), PROOFS.values(), ids=PROOFS.keys())
+def test_a_policy_that_waits_for_proof(found: Obj, cause: str, says: str, helps: str) -> None:
+    found["status"] |= {"selected": 1, "unavailable": 1, "phases": {"AwaitingProof": 1}}
+    found["spec"]["mode"] = "Enforce"
+    got = ask("policy", "faulty", found)
+
+    assert got.cause == cause
+    assert says in "\n".join(got.summary)
+    assert helps in "\n".join(got.remedies)
+
+
+def test_a_proof_that_failed() -> None:
+    found = policy("Job", phase="AwaitingProof", message="it is retried")
+    failed = {
+        "type": "sully.dev/ProofFailed",
+        "status": "True",
+        "reason": "JobFailed",
+        "message": "1 devices failed, for instance a/b/c: Job t/x failed: exit code 1",
+    }
+    found["status"] |= {"selected": 1, "phases": {"AwaitingProof": 1}, "conditions": [failed]}
+    found["spec"]["mode"] = "Enforce"
+    got = ask("policy", "faulty", found)
+
+    assert got.cause == "ProofFailed"
+    assert "Job t/x failed: exit code 1" in got.summary[0]
+
+
+def test_a_policy_that_cannot_suppress() -> None:
+    found = policy()
+    cannot = {
+        "type": "sully.dev/Suppressed",
+        "status": "False",
+        "reason": "NotSupported",
+        "message": "kube-scheduler honors taints of drivers.",
+    }
+    found["status"] |= {"selected": 1, "conditions": [cannot]}
+    found["spec"]["mode"] = "Enforce"
+    got = ask("policy", "faulty", found)
+
+    assert "kube-scheduler honors taints of drivers." in "\n".join(got.summary)
