@@ -26,6 +26,7 @@ from sully.controllers.notifications.sender import Notifier
 from sully.controllers.placement.settings import PlacementSettings
 from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
 from sully.controllers.workloads.kinds import PODS, Pods
+from sully.domain.devicepolicies.prometheus_servers import PrometheusServer
 from sully.domain.notifications.settings import Receiver
 from sully.domain.scheduling.objects import SCHEDULERS
 from sully.domain.simulated.clusters import Members
@@ -82,6 +83,8 @@ class ControllerConfig:
     """Gets what describes a rule that is about to be written; None if the server is elsewhere."""
     receivers: tuple[Receiver, ...] = ()
     """Who is notified of taints, evictions and storms."""
+    prometheus_servers: tuple[PrometheusServer, ...] = ()
+    """Which servers of queries get credentials."""
     otlp_endpoint: str = ""
     """Where traces of evictions are sent; empty: nowhere."""
     schedulers: frozenset[str] = SCHEDULERS
