@@ -36,6 +36,8 @@ ETCD := .cache/etcd/etcd
 IPROUTE2 := .cache/iproute2
 PROMTOOL := .cache/promtool/promtool
 CHROMIUM := .cache/chromium
+# The newest Python, for `make dist`. Few machines have it.
+PYTHON314 := .cache/python3.14
 
 .DEFAULT_GOAL := help
 # A target that failed halfway is built again the next time.
@@ -125,6 +127,7 @@ verify: generate lint test ## run what a merge must pass: generate, lint, test, 
 	  echo "$$dirt" >&2; exit 1; }
 
 dist: $(TOOLS_STAMP) ## build wheel and sdist, check them, install and use them on each Python; write the SBOM
+	@tools/fetch-python 3.14 $(PYTHON314)
 	$(RELEASE) dist $(ARGS)
 
 image: $(TOOLS_STAMP) ## build a container image from dist/ and packages of Debian, scan and run it
@@ -137,6 +140,7 @@ krew: $(TOOLS_STAMP) ## write archive and manifest of the kubectl plugin for kre
 	$(RELEASE) krew $(URL)
 
 release: $(DEV_STAMP) $(TOOLS_STAMP) ## write version and notes, build everything, tag: VERSION=0.2.0
+	@tools/fetch-python 3.14 $(PYTHON314)
 	$(RELEASE) release $(VERSION)
 
 audit: $(TOOLS_STAMP) ## look for known vulnerabilities in the pinned packages

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import ssl
 import subprocess
@@ -166,6 +167,23 @@ def test_flags_as_envtest_writes_them() -> None:
     }
     with pytest.raises(FlagError, match='unexpected argument "x"'):
         parse_flags(["x"])
+
+
+@pytest.mark.parametrize(
+    ("program", "flag", "want"),
+    [
+        ("etcd", "unsafe-no-fsync", True),
+        ("kube-apiserver", "secure-port", True),
+        ("kube-apiserver", "insecure-port", False),
+    ],
+)
+def test_help_as_envtest_reads_it(
+    program: str, flag: str, want: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """envtest asks both programs for their flags before it starts them."""
+    assert run_program([program, "--help"]) == 0
+
+    assert bool(re.search(rf"(?m)^\s*--{flag}\b", capsys.readouterr().out)) is want
 
 
 def test_which_certificate_is_served(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,8 +11,10 @@ import pytest
 
 from architecture.project import ROOT
 from release.project import ReleaseError
-from release.publish import commit, prepare, tag
+from release.publish import commit, prepare, rename_image, tag
+from sully import __version__
 
+PAGE = "docs/guides/kubernetes.md"
 _AUTHOR = ("-c", "user.name=a", "-c", "user.email=a@example.com")
 
 
@@ -30,9 +33,12 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     package = tmp_path / "src/sully"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text('"""A package."""\n\n__version__ = "0.1.0"\n')
+    (tmp_path / "docs/guides").mkdir(parents=True)
+    (tmp_path / PAGE).write_text("Data of 0.1.0. --image registry.example/sully:0.1.0\n")
     (tmp_path / "changes").mkdir()
     (tmp_path / "changes/README.md").write_text("# Fragments\n")
-    (tmp_path / "changes/+fan.feature.md").write_text("Fans turn.\n")
+    (tmp_path / "changes/+fan.feature.md").write_text("Fans turn ([guide](../docs/a.md)).\n")
+    (tmp_path / "changes/+0.2.0.summary.md").write_text("Everything about fans.\n")
     for name in ("pyproject.toml", "CHANGELOG.md"):
         shutil.copy(ROOT / name, tmp_path)
     git(tmp_path, "init", "--quiet")
@@ -48,10 +54,36 @@ def test_a_release_has_version_notes_and_a_tag(project: Path) -> None:
 
     notes = (project / "CHANGELOG.md").read_text()
     assert '__version__ = "0.2.0"' in (project / "src/sully/__init__.py").read_text()
-    assert notes.index("## 0.2.0 (") < notes.index("- Fans turn.") < notes.index("## 0.1.0 (")
+    lines = ("## 0.2.0 (", "- Everything", "- Fans turn ([guide](docs/a.md)).", "## 0.1.0 (")
+    assert [line for line in lines if line in notes] == sorted(lines, key=notes.index)
+    assert (project / PAGE).read_text() == "Data of 0.1.0. --image registry.example/sully:0.2.0\n"
     assert [path.name for path in (project / "changes").iterdir()] == ["README.md"]
     assert git(project, "describe", "--exact-match") == "v0.2.0"
     assert git(project, "status", "--porcelain") == ""
+
+
+IMAGES = {
+    "a flag": ("--image x/sully:0.1.0", "--image x/sully:0.2.0"),
+    "a tag of kustomize": ("{newTag: 0.1.0}", "{newTag: 0.2.0}"),
+    "at the end of a sentence": ("sully:0.1.0, then", "sully:0.2.0, then"),
+    "another version": ("sully:0.1.01", "sully:0.1.01"),
+    "another image": ("gully:0.1.0", "gully:0.1.0"),
+    "what an older release did": ("since 0.1.0", "since 0.1.0"),
+}
+
+
+@pytest.mark.parametrize(("text", "want"), IMAGES.values(), ids=IMAGES)
+def test_pages_name_the_image_of_the_release(text: str, want: str) -> None:
+    assert rename_image(text, "0.1.0", "0.2.0") == want
+
+
+def test_guides_name_the_image_of_this_version() -> None:
+    text = (ROOT / PAGE).read_text()
+
+    assert set(re.findall(r"\bsully:(\d[\w.]*)|newTag: (\S+?)}", text)) == {
+        (__version__, ""),
+        ("", __version__),
+    }
 
 
 REFUSED = {

@@ -1,31 +1,29 @@
 """The container image, built without a daemon and without a base image: `make image`.
 
-Its files are Python and its libraries from packages of Debian 12, and the wheel in `dist/` with its
-pinned requirements. There is no shell and no package manager in it. buildah only turns the folder
-into an image and runs it; deploy/Containerfile builds a similar one from the official Python image.
+Its files are Python and its libraries, from pinned packages of Debian 12 (debian.py), and the wheel
+in `dist/` with its pinned requirements. There is no shell and no package manager in it.
+buildah only turns the folder into an image and mounts it; deploy/Containerfile builds a similar one
+from the official Python image.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import stat
+import tarfile
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from release import debian
+from release.bom import write_checksums
 from release.matrix import up
 from release.project import DIST, ReleaseError, run, source_date, version
 
 PYTHON = "/usr/bin/python3.11"
-PACKAGES = (
-    *("libc6", "libgcc-s1", "libstdc++6", "zlib1g", "libssl3", "libexpat1", "libffi8"),
-    *("liblzma5", "libbz2-1.0", "libuuid1", "libcrypt1", "libsqlite3-0"),
-    *("libpython3.11-minimal", "libpython3.11-stdlib", "python3.11-minimal", "python3.11"),
-    *("tzdata", "netbase", "base-files", "media-types"),
-)
-_BUILDAH = ("buildah", "libsubid4", "libgpgme11", "libassuan0", "libdevmapper1.02.1")
 _UNUSED = ("usr/share/doc", "usr/share/man", "usr/share/lintian", "usr/share/bug")
 _USER = "65532:65532"
 ENV = {
@@ -42,7 +40,7 @@ def image() -> None:
     wheels = list(DIST.glob("sully-*.whl"))
     if len(wheels) != 1:
         raise ReleaseError("no wheel in dist/: run make dist first")
-    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+    if os.geteuid() != 0 or not debian.is_debian_12():
         raise ReleaseError("make image runs as root on Debian 12, also in a user namespace")
     with tempfile.TemporaryDirectory(prefix="sully-image-") as name:
         folder = Path(name)
@@ -51,32 +49,40 @@ def image() -> None:
         if found := list(findings(tree)):
             raise ReleaseError("\n".join(["the image has", *found]))
         path = _commit(folder, tree)
-    print(f"dist/{path.name}: {path.stat().st_size >> 20} MiB")
+    write_checksums()
+    print(f"dist/{path.name}: {path.stat().st_size >> 20} MiB, {digest(path)}")
 
 
 def files(folder: Path, wheel: Path) -> Path:
     """Return a folder with the files of the image."""
     tree = folder / "tree"
-    _unpack(PACKAGES, folder / "packages", tree)
+    debian.unpack(debian.IMAGE, folder / "packages", tree)
     for unused in _UNUSED:
         shutil.rmtree(tree / unused, ignore_errors=True)
     for path in tree.rglob("*"):
         if not path.is_symlink() and path.stat().st_mode & 0o6000:
             path.chmod(path.stat().st_mode & 0o1777)
-    install = ("uv", "pip", "install", "--quiet", "--python", PYTHON, "--compile-bytecode")
+    install = ("uv", "pip", "install", "--quiet", "--python", PYTHON)
     prefix = ("--prefix", str(tree / "opt/sully"))
-    run(*install, *prefix, "--require-hashes", "--requirement", "requirements/run.txt")
+    # Also the node agent for GPUs runs from this image.
+    run(*install, *prefix, "--require-hashes", "--requirement", "requirements/monitor.txt")
     run(*install, *prefix, "--no-deps", str(wheel))
-    (tree / "opt/sully/.lock").unlink(missing_ok=True)  # of uv
+    # Where uv found the wheel, and when: different on each machine.
+    for path in (
+        tree / "opt/sully/.lock",
+        *tree.rglob("direct_url.json"),
+        *tree.rglob("uv_*.json"),
+    ):
+        path.unlink(missing_ok=True)
+    _compile(tree)
     return tree
 
 
-def _unpack(packages: tuple[str, ...], where: Path, to: Path) -> None:
-    where.mkdir()
-    where.chmod(0o777)  # apt downloads as a user without privileges
-    run(Path("apt-get"), "--quiet", "download", *packages, cwd=where)
-    for path in sorted(where.glob("*.deb")):
-        run(Path("dpkg"), "--extract", path, to)
+def _compile(tree: Path) -> None:
+    """Compile all modules, so that no start does; the same modules become the same bytes."""
+    flags = ("-q", "-f", "-s", str(tree), "-p", "/", "--invalidation-mode", "unchecked-hash")
+    folders = (tree / "usr/lib/python3.11", tree / "opt/sully/lib")
+    run(Path(PYTHON), "-m", "compileall", *flags, *folders, env={"PYTHONHASHSEED": "0"})
 
 
 def findings(tree: Path) -> Iterator[str]:
@@ -95,7 +101,7 @@ def findings(tree: Path) -> Iterator[str]:
 
 def _commit(folder: Path, tree: Path) -> Path:
     programs = folder / "buildah"
-    _unpack(_BUILDAH, folder / "buildah-packages", programs)
+    debian.unpack(debian.BUILDAH, folder / "buildah-packages", programs)
     (folder / "policy.json").write_text('{"default": [{"type": "insecureAcceptAnything"}]}')
     buildah = programs / "usr/bin/buildah"
     libraries = {"LD_LIBRARY_PATH": str(programs / "usr/lib/x86_64-linux-gnu")}
@@ -114,14 +120,24 @@ def _commit(folder: Path, tree: Path) -> Path:
     path = DIST / f"sully-{version()}-image.tar"
     path.unlink(missing_ok=True)
     stamp = f"--timestamp={source_date()}"
-    call("commit", *policy, stamp, "--quiet", container, f"oci-archive:{path}")
+    flags = (*policy, stamp, "--disable-compression=false", "--quiet")
+    call("commit", *flags, container, f"oci-archive:{path}")
     return path
+
+
+def digest(path: Path) -> str:
+    """Return the digest by which a registry names the image in an archive."""
+    with tarfile.open(path) as archive:
+        index = archive.extractfile("index.json")
+        assert index is not None
+        found: str = json.load(index)["manifests"][0]["digest"]
+    return found
 
 
 def _use(root: Path) -> None:
     """Run the program on the files of the image, as its user."""
     chroot = shutil.which("chroot") or "chroot"
-    program = [chroot, f"--userspec={_USER}", str(root), PYTHON, "/opt/sully/bin/sully"]
+    program = [chroot, f"--userspec={_USER}", str(root), "/opt/sully/bin/sully"]
     said = run(Path(program[0]), *program[1:], "version", env=ENV).split()[1]
     ready, stopped = up(program, "/tmp/data", ENV)
     shutil.rmtree(root / "tmp/data")

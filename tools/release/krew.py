@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from release.bom import write_checksums
 from release.project import DIST, ROOT, ReleaseError, run, source_date, version
 
 _SYSTEMS = (("linux", "amd64"), ("linux", "arm64"), ("darwin", "amd64"), ("darwin", "arm64"))
@@ -98,6 +99,7 @@ def krew(url: str = "") -> None:
     if len(wheels) != 1:
         raise ReleaseError("no wheel in dist/: run make dist first")
     path = archive(wheels[0])
+    write_checksums()
     (DIST / "sully.krew.yaml").write_text(yaml.safe_dump(manifest(path, url), sort_keys=False))
     print(f"dist/{path.name}, dist/sully.krew.yaml: {use(path)}")
 

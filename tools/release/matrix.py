@@ -19,6 +19,7 @@ _PATIENCE = 120
 _EXTRAS = {
     "etcd": "import grpc, google.protobuf",
     "monitor": "import pynvml",
+    "otel": "import aiohttp",
     "testing": "import pytest",
 }
 
@@ -38,6 +39,7 @@ class Environment:
 def find(python: str) -> Path | None:
     """Return the interpreter of this version, if the machine has one."""
     kept = sorted(map(str, Path.home().glob(".pyenv/versions/*/bin")))  # its shims find only one
+    kept += map(str, ROOT.glob(".cache/python*/usr/bin"))  # of tools/fetch-python
     path = os.pathsep.join([*kept, os.environ["PATH"]])
     asked = ["python", "find", "--no-python-downloads", "--no-project", python]
     try:

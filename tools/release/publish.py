@@ -23,7 +23,17 @@ def prepare(version: str, root: Path = ROOT) -> None:
     if run(Path("git"), "status", "--porcelain", cwd=root):
         raise ReleaseError("the tree is not clean: commit or remove what is there")
     path.write_text(_LINE.sub(f'__version__ = "{version}"', text))
+    for page in sorted((root / "docs").rglob("*.md")):
+        page.write_text(rename_image(page.read_text(), found[1], version))
     run("towncrier", "build", "--yes", "--version", version, cwd=root)
+    notes = root / "CHANGELOG.md"
+    # Links of a fragment start in changes/, those of the notes one folder above.
+    notes.write_text(notes.read_text().replace("](../", "]("))
+
+
+def rename_image(text: str, old: str, new: str) -> str:
+    """Return a page that names the image of the new release where it named that of the old one."""
+    return re.sub(rf"(\bsully:|\bnewTag: ){re.escape(old)}(?![\w.])", rf"\g<1>{new}", text)
 
 
 def commit(version: str, root: Path = ROOT) -> None:

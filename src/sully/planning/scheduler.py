@@ -176,10 +176,14 @@ class PlannedScheduler:
         while (effect := schedule_one(now, until=until, diagnose=diagnose)) is not None:
             self._execute(effect)
 
+    def retry_all(self, *, diagnose: bool = False) -> None:
+        """Make an attempt for each pending pod."""
+        self.core.queue.move_to_active_queue(ANY_EVENT)
+        self.settle(diagnose=diagnose)
+
     def diagnose(self) -> None:
         """Find out why each pending pod is unschedulable."""
-        self.core.queue.move_to_active_queue(ANY_EVENT)
-        self.settle(diagnose=True)
+        self.retry_all(diagnose=True)
         for pod in self._cluster.pods.values():
             if SIMULATED_MARK in pod.metadata.uid and not (pod.spec.node_name or pod.waits):
                 self.pending[pod.metadata.uid] = self._decided_elsewhere(pod)

@@ -17,6 +17,15 @@ from urllib.parse import urlsplit
 
 PROGRAMS = ("etcd", "kube-apiserver")
 CONTROLLERS = frozenset(("serviceaccounts",))
+ETCD_FLAGS = frozenset(
+    (
+        "advertise-client-urls",
+        "data-dir",
+        "listen-client-urls",
+        "listen-peer-urls",
+        "unsafe-no-fsync",
+    )
+)
 USED = frozenset(
     (
         "bind-address",
@@ -70,6 +79,12 @@ def parse_flags(arguments: Sequence[str]) -> dict[str, str]:
             value = left.pop(0)
         flags[name] = value if equals or value else "true"
     return flags
+
+
+def help_text(program: str) -> str:
+    """Return the flags of a program, one on each line: envtest looks there for what it may pass."""
+    flags = ETCD_FLAGS if program == "etcd" else USED | WITHOUT_EFFECT
+    return "\n".join([f"Usage: {program} [flags]", *(f"  --{name}" for name in sorted(flags))])
 
 
 def serving_pair(flags: dict[str, str]) -> tuple[Path, Path] | None:
@@ -140,6 +155,9 @@ def main(arguments: Sequence[str]) -> int:
     program, *rest = arguments
     try:
         flags = parse_flags(rest)
+        if "help" in flags:
+            print(help_text(program))
+            return 0
         asyncio.run(serve_etcd(flags) if program == "etcd" else serve_api(flags))
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
