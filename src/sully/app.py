@@ -35,6 +35,7 @@ from sully.controllers.placement.settings import PlacementSettings, placement_op
 from sully.controllers.scheduling.wiring import USER_AGENT as SCHEDULER
 from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
 from sully.domain.clusters.rights import agent_user
+from sully.domain.devicepolicies.prometheus_servers import PrometheusServer
 from sully.domain.notifications.settings import Receiver
 from sully.domain.simulated.clusters import Members
 from sully.evictor.settings import EvictionSettings
@@ -122,6 +123,7 @@ class Config(msgspec.Struct, frozen=True):
     # How long records of evictions and deleted rules are kept.
     history: timedelta = DEFAULT_RETENTION
     receivers: tuple[Receiver, ...] = ()  # who is notified of taints and evictions
+    prometheus_servers: tuple[PrometheusServer, ...] = ()  # which get credentials
     otlp_endpoint: str = ""  # where traces of evictions are sent
     event_ttl: timedelta = TTL  # how long events are kept; 0: indefinitely
     eviction: EvictionSettings = msgspec.field(default_factory=EvictionSettings)
@@ -344,6 +346,7 @@ def _controllers(
         agent=partial(agent_access, api, guard=elector.time_left if elector else None),
         history=config.history,
         receivers=config.receivers,
+        prometheus_servers=config.prometheus_servers,
         otlp_endpoint=config.otlp_endpoint,
         eviction=config.eviction,
         placement=config.placement,
