@@ -11,7 +11,8 @@ import statistics
 import sys
 import time
 from contextlib import AsyncExitStack
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from allocating import Plane
 from etcds import Etcd

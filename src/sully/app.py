@@ -11,10 +11,12 @@ import random
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
 
 from sully.api import build_scheme
 from sully.api.cluster.definitions import definitions as cluster_definitions
@@ -33,6 +35,7 @@ from sully.controllers.placement.settings import PlacementSettings, placement_op
 from sully.controllers.scheduling.wiring import USER_AGENT as SCHEDULER
 from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
 from sully.domain.clusters.rights import agent_user
+from sully.domain.devicepolicies.prometheus_servers import PrometheusServer
 from sully.domain.notifications.settings import Receiver
 from sully.domain.simulated.clusters import Members
 from sully.evictor.settings import EvictionSettings
@@ -76,7 +79,7 @@ from sully.store.base import Store
 from sully.store.compaction import Compactor
 from sully.store.directory import DataDirectory
 from sully.store.errors import OpenError
-from sully.store.etcd.address import Address
+from sully.store.etcd.address import Address, open_etcd
 from sully.store.memory import MemoryStore
 from sully.store.sqlite import SqliteStore
 
@@ -93,16 +96,17 @@ MAX_TOKEN_SECONDS = 365 * 24 * 3600
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default.svc")
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+class Config(msgspec.Struct, frozen=True):
     """The configuration of a control plane."""
 
     data_dir: Path
     host: str = "127.0.0.1"
     port: int = 8443
     store: str | Address = "sqlite"  # or memory, or where an etcd is
-    gates: Gates = field(default_factory=Gates)
-    runtime: RuntimeConfig = field(default_factory=RuntimeConfig)  # which versions are served
+    gates: Gates = msgspec.field(default_factory=Gates)
+    runtime: RuntimeConfig = msgspec.field(
+        default_factory=RuntimeConfig
+    )  # which versions are served
     compat: Compat = Compat.SULLY
     names: tuple[str, ...] = ()  # additional names of the server certificate
     serving_certificate: tuple[Path, Path] | None = None  # certificate and key; None: our own
@@ -111,20 +115,21 @@ class Config:
     # A file, `-` for the standard output, empty for none; None: in the data directory.
     audit_log: str | None = None
     audit_reads: bool = False  # whether the audit log also has reads
-    allowance: Allowance = field(default_factory=Allowance)
-    connections: ConnectionSettings = field(default_factory=ConnectionSettings)
+    allowance: Allowance = msgspec.field(default_factory=Allowance)
+    connections: ConnectionSettings = msgspec.field(default_factory=ConnectionSettings)
     controllers: frozenset[str] | None = None  # which of them run here; None: all
     simulated_nodes: SimulatedNodeSettings | None = None  # simulated nodes, like kwok
     simulated_clusters: Members | None = None  # simulated managed clusters
     # How long records of evictions and deleted rules are kept.
     history: timedelta = DEFAULT_RETENTION
     receivers: tuple[Receiver, ...] = ()  # who is notified of taints and evictions
+    prometheus_servers: tuple[PrometheusServer, ...] = ()  # which get credentials
     otlp_endpoint: str = ""  # where traces of evictions are sent
     event_ttl: timedelta = TTL  # how long events are kept; 0: indefinitely
-    eviction: EvictionSettings = field(default_factory=EvictionSettings)
-    placement: PlacementSettings = field(default_factory=PlacementSettings)
+    eviction: EvictionSettings = msgspec.field(default_factory=EvictionSettings)
+    placement: PlacementSettings = msgspec.field(default_factory=PlacementSettings)
     leader_elect: bool = False  # whether controllers wait for a lease: for a shared store
-    timing: LeaseTiming = field(default_factory=LeaseTiming)  # of that lease
+    timing: LeaseTiming = msgspec.field(default_factory=LeaseTiming)  # of that lease
 
 
 class ControlPlane:
@@ -212,20 +217,8 @@ async def _open_store(config: Config) -> Store:
     if config.store == "memory":
         return MemoryStore()
     if isinstance(config.store, Address):
-        return await _open_etcd(config.store)
+        return await open_etcd(config.store)
     return await SqliteStore.open(config.data_dir)
-
-
-async def _open_etcd(address: Address) -> Store:
-    try:
-        # Imported here: it needs packages that other stores do not.
-        from sully.store.etcd.store import EtcdStore
-    except ImportError as error:
-        raise OpenError(
-            f"{error}: a store in etcd needs more packages; in the checkout:"
-            " .venv/bin/pip install --editable '.[etcd]'"
-        ) from error
-    return await EtcdStore.open(address)
 
 
 async def _check_identity(
@@ -353,6 +346,7 @@ def _controllers(
         agent=partial(agent_access, api, guard=elector.time_left if elector else None),
         history=config.history,
         receivers=config.receivers,
+        prometheus_servers=config.prometheus_servers,
         otlp_endpoint=config.otlp_endpoint,
         eviction=config.eviction,
         placement=config.placement,

@@ -8,10 +8,12 @@ plane, remote.py that of controllers in a process of their own.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from sully.api.resource.types import DeviceTaintRule
 from sully.client.discovery.resources import APIResource
@@ -26,6 +28,7 @@ from sully.controllers.notifications.sender import Notifier
 from sully.controllers.placement.settings import PlacementSettings
 from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
 from sully.controllers.workloads.kinds import PODS, Pods
+from sully.domain.devicepolicies.prometheus_servers import PrometheusServer
 from sully.domain.notifications.settings import Receiver
 from sully.domain.scheduling.objects import SCHEDULERS
 from sully.domain.simulated.clusters import Members
@@ -48,8 +51,7 @@ LEASE = Key("kube-system", "sully-controllers")
 """The lease of a process that runs all controllers."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerConfig:
+class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The control plane that controllers run against."""
 
     transport: Callable[[str], Transport]
@@ -61,8 +63,8 @@ class ControllerConfig:
     certificate: str = ""
     """The CA certificate to publish in every namespace; empty publishes none."""
     compat: Compat = Compat.SULLY
-    eviction: EvictionSettings = field(default_factory=EvictionSettings)
-    placement: PlacementSettings = field(default_factory=PlacementSettings)
+    eviction: EvictionSettings = msgspec.field(default_factory=EvictionSettings)
+    placement: PlacementSettings = msgspec.field(default_factory=PlacementSettings)
     history: timedelta = DEFAULT_RETENTION
     """How long records of evictions and deleted rules are kept."""
     simulated_nodes: SimulatedNodeSettings | None = None
@@ -82,6 +84,8 @@ class ControllerConfig:
     """Gets what describes a rule that is about to be written; None if the server is elsewhere."""
     receivers: tuple[Receiver, ...] = ()
     """Who is notified of taints, evictions and storms."""
+    prometheus_servers: tuple[PrometheusServer, ...] = ()
+    """Which servers of queries get credentials."""
     otlp_endpoint: str = ""
     """Where traces of evictions are sent; empty: nowhere."""
     schedulers: frozenset[str] = SCHEDULERS
@@ -123,17 +127,23 @@ class ControllerContext:
         return notifier
 
     @cached_property
+    def features(self) -> Features:
+        """What changes devices here."""
+        enabled = features(self.config.gates, self.config.compat)
+        # Elsewhere kube-scheduler honors the taints of drivers, whatever rules say.
+        return replace(enabled, suppression=enabled.suppression and self.config.own_server)
+
+    @cached_property
     def inventory(self) -> Inventory:
         """The devices with their effective taints."""
-        return self._inventory(features(self.config.gates, self.config.compat))
+        return self._inventory(self.features)
 
     @cached_property
     def scheduling_inventory(self) -> Inventory:
         """The devices as the scheduler sees them; in Kubernetes it evaluates rules differently."""
         if self.config.compat.rules_need_selector:
             return self.inventory
-        enabled = features(self.config.gates, self.config.compat)
-        return self._inventory(replace(enabled, absent_selects_all=True))
+        return self._inventory(replace(self.features, absent_selects_all=True))
 
     @cached_property
     def eviction_options(self) -> EvictionOptions:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -56,10 +57,11 @@ def test_as_the_tracer_sees_it(body: str, arguments: list[Any], tmp_path: Path) 
     code, _ = importer.compiled(path)
     _call(code, arguments)
     seen = bytes(importer.hits(str(path), 0))
-    result.add(probes.get_data(), [path], {str(path): seen})
+    numbers = result.add(probes, path, seen)
 
     assert probes.analysis2(str(path)) == tracer.analysis2(str(path))
     assert probes.branch_stats(str(path)) == tracer.branch_stats(str(path))
+    assert numbers.pc_covered == tracer.report([str(path)], file=StringIO())
 
 
 def _indented(body: str) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import tempfile
 from collections.abc import Coroutine
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,10 @@ from hypothesis.stateful import (
     multiple,
     rule,
 )
+from msgspec.structs import replace
 
 from etcds import Etcd
+from property_examples import examples
 from sully.store.base import (
     FIRST_REVISION,
     Check,
@@ -357,8 +359,8 @@ class EtcdMachine(ReopenedMachine):
 
 
 TestMemory = StoreMachine.TestCase
-TestMemory.settings = settings(max_examples=100, stateful_step_count=40)
+TestMemory.settings = settings(max_examples=examples(100), stateful_step_count=40)
 TestSqlite = SqliteMachine.TestCase
-TestSqlite.settings = settings(max_examples=25, stateful_step_count=30)
+TestSqlite.settings = settings(max_examples=examples(25), stateful_step_count=30)
 TestEtcd = pytest.mark.slow(EtcdMachine.TestCase)
 TestEtcd.settings = settings(max_examples=10, stateful_step_count=30)

@@ -3,16 +3,16 @@
 import ast
 import itertools
 import re
-from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from sully.machinery import compat
 from sully.machinery.compat import Compat
 
 PAGE = Path(__file__).parents[2] / "docs" / "compatibility.md"
-DECISIONS = [each.name for each in fields(Compat)]
+DECISIONS = list(Compat.__struct_fields__)
 
 
 def test_the_page_names_every_decision() -> None:

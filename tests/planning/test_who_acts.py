@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from planning.building import DRIVER, KEY, Obj, machines, meta, put, rule, running, snapshot
 from sully.domain.capabilities.control_plane import ControlPlane

@@ -6,9 +6,9 @@ import asyncio
 import itertools
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from allocating import Plane
 from etcds import Etcd

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from coverage import Coverage, CoverageData
-from coverage.parser import PythonParser
+from coverage import Coverage
+from coverage.python import PythonFileReporter
+from coverage.results import Numbers, analysis_from_file_reporter
 
 from probes.importer import compiled
 from probes.instrument import OTHERWISE, Arc
@@ -18,25 +18,29 @@ def write(folder: Path, hits: Mapping[str, bytes]) -> float:
     """Write `.coverage` for all modules in a folder; return how much is covered, in percent."""
     measured = Coverage()
     measured.erase()
-    add(measured.get_data(), sorted(folder.rglob("*.py")), hits)
+    paths = sorted(folder.rglob("*.py"))
+    total = sum((add(measured, path, hits.get(str(path), b"")) for path in paths), Numbers())
     measured.get_data().write()
-    with Path(os.devnull).open("w") as nowhere:
-        return measured.report(file=nowhere)
+    return total.pc_covered
 
 
-def add(data: CoverageData, paths: Sequence[Path], hits: Mapping[str, bytes]) -> None:
-    """Add what probes saw in some modules, also those that nobody imported."""
-    data.add_arcs({str(path): _executed(path, hits.get(str(path), b"")) for path in paths})
-    data.touch_files([str(path) for path in paths])
+def add(measured: Coverage, path: Path, seen: bytes) -> Numbers:
+    """Add what probes saw in a module, also if nobody imported it; return its numbers.
+
+    As the report of coverage.py does, but a module is parsed once.
+    """
+    data, source = measured.get_data(), PythonFileReporter(str(path), measured)
+    data.add_arcs({str(path): _executed(path, seen, source.arcs())})
+    data.touch_file(str(path))
+    precision = int(str(measured.get_option("report:precision")))
+    return analysis_from_file_reporter(data, precision, source, str(path)).numbers
 
 
-def _executed(path: Path, seen: bytes) -> set[Arc]:
+def _executed(path: Path, seen: bytes, possible: Iterable[Arc]) -> set[Arc]:
     """Return the arcs of a module that were executed, as coverage.py expects them."""
     _, probes = compiled(path)
     executed = {arc for arcs, hit in zip(probes, seen, strict=False) if hit for arc in arcs}
-    parser = PythonParser(text=path.read_text(), filename=str(path))
-    parser.parse_source()
-    targets = _targets(parser.arcs())
+    targets = _targets(possible)
     known = _targets(arc for arcs in probes for arc in arcs)
     return set(_resolved(executed, targets, known))
 

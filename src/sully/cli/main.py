@@ -35,6 +35,7 @@ class Entry(NamedTuple):
 
 COMMANDS = {
     "devices": Entry("inspect.devices", "Inspect", "List devices with their taints and pods"),
+    "doctor": Entry("doctor.doctor", "Inspect", "Check an installation"),
     "evictions": Entry("inspect.evictions", "Inspect", "List, pause and resume evictions"),
     "explain": Entry("inspect.explain", "Inspect", "Explain the state of an object"),
     "history": Entry("inspect.history", "Inspect", "List past taints and evictions"),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
@@ -37,8 +36,7 @@ ATTEMPTS = 8
 MAX_MESSAGE = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(msgspec.Struct, frozen=True):
     """The object that an event is about."""
 
     api_version: str
@@ -65,8 +63,7 @@ def reference(kind: Kind[Any], obj: object) -> Reference:
     return Reference(kind.api_version, kind.kind, key_of(obj), uid_of(obj), version_of(obj))
 
 
-@dataclass(frozen=True, slots=True)
-class _Event:
+class _Event(msgspec.Struct, frozen=True):
     about: Reference
     type: str
     reason: str

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -43,8 +42,7 @@ class Watch(msgspec.Struct, Generic[T], frozen=True):
     to_keys: Callable[[T], Iterable[Key]]
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(msgspec.Struct, frozen=True):
     """When to requeue a key, if no event does so before."""
 
     requeue_after: timedelta | None = None

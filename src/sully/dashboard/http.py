@@ -55,8 +55,7 @@ class ClientGoneError(Exception):
     """Nobody waits for an answer any more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(msgspec.Struct, frozen=True):
     """What is answered."""
 
     code: int = 200

@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
+import msgspec
+
 from sully.runtime.clock import Clock
 
 V = TypeVar("V")
 
 
-@dataclass(frozen=True, slots=True)
-class SessionLimits:
+class SessionLimits(msgspec.Struct, frozen=True):
     """How long sessions and codes last, and how many there may be."""
 
     idle: timedelta = timedelta(hours=1)

@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
+
+import msgspec
 
 from sully.client.discovery.adapting import AdaptingTransport
 from sully.client.kubeconfig.access import Access
@@ -47,8 +49,7 @@ MAX_VIEWERS_OF_USER = 3
 MAX_VIEWERS = 50
 
 
-@dataclass(slots=True, eq=False)
-class Viewer:
+class Viewer(msgspec.Struct, eq=False):
     """The client of one credential."""
 
     access: Access
@@ -58,14 +59,14 @@ class Viewer:
     work: Work
     user: str = ""
     groups: tuple[str, ...] = ()
-    rights: dict[str, bool] = field(default_factory=dict)
+    rights: dict[str, bool] = msgspec.field(default_factory=dict)
     identified: float = float("-inf")
     """When user and rights were read."""
-    state: dict[str, Any] = field(default_factory=dict)
+    state: dict[str, Any] = msgspec.field(default_factory=dict)
     """What routes keep for a viewer, such as drains that run."""
     streams: int = 0
     """How many pages are open."""
-    tasks: set[asyncio.Task[Any]] = field(default_factory=set)
+    tasks: set[asyncio.Task[Any]] = msgspec.field(default_factory=set)
 
     @property
     def owner(self) -> Hashable:
@@ -195,7 +196,7 @@ class Viewers:
         def rejected() -> None:
             self._sessions.close_all(viewer)
 
-        live = Live(transport, self._clock, rejected)
+        live = Live(transport, self._clock, self._work, rejected)
         viewer = Viewer(access, transport, self._clock, live, self._work)
         return viewer
 

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import ParamSpec, TypeVar
 
+import msgspec
+
 from sully.dashboard.http import HttpError
 
 P = ParamSpec("P")
@@ -23,8 +25,7 @@ T = TypeVar("T")
 RETRY_SECONDS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class WorkLimits:
+class WorkLimits(msgspec.Struct, frozen=True):
     """How many requests are answered at the same time, and how many wait for it."""
 
     per_user: int = 2
@@ -35,8 +36,7 @@ class WorkLimits:
     """How long a request waits."""
 
 
-@dataclass(slots=True)
-class _Seats:
+class _Seats(msgspec.Struct):
     free: asyncio.Semaphore
     requests: int = 0
     """Those that are answered, and those that wait."""

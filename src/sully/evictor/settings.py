@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import msgspec
 
 from sully.domain.devices.taints import EVICTING_EFFECTS, enabled_effects
@@ -28,8 +26,7 @@ class EvictionSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How many seconds old the caches that an eviction is based on may be."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvictionOptions:
+class EvictionOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How one evictor works."""
 
     policy: EvictionPolicy = DEFAULT_POLICY

@@ -6,13 +6,13 @@ name, never which mode it runs in. `docs/compatibility.md` says what each means 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from typing import ClassVar
+
+import msgspec
 
 
 # Compared by identity: there are two of them, and options that hold one are keys of caches.
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Compat:
+class Compat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The decisions: true is what Sully does, false is what Kubernetes does."""
 
     SULLY: ClassVar[Compat]
@@ -161,4 +161,4 @@ class Compat:
 
 
 Compat.SULLY = Compat()
-Compat.KUBERNETES = Compat(**dict.fromkeys((compat.name for compat in fields(Compat)), False))
+Compat.KUBERNETES = Compat(**dict.fromkeys(Compat.__struct_fields__, False))

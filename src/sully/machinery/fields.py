@@ -5,7 +5,6 @@
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -13,8 +12,7 @@ import msgspec
 from sully.machinery.serialization.gotext import quote, show
 
 
-@dataclass(frozen=True, slots=True)
-class FieldError:
+class FieldError(msgspec.Struct, frozen=True):
     """One problem with one field; `body` is the text clients see after the path."""
 
     reason: str

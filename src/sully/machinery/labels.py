@@ -7,7 +7,6 @@ fields of objects are in fieldselectors.py.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -74,8 +73,7 @@ class Requirement(msgspec.Struct, frozen=True):
                 return f"{self.key}{sign}{self.values[0]}"
 
 
-@dataclass(frozen=True, slots=True)
-class Selector:
+class Selector(msgspec.Struct, frozen=True):
     """Conditions that must all hold; `never` is the selector of an absent LabelSelector."""
 
     requirements: tuple[Requirement, ...] = ()

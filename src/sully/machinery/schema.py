@@ -19,7 +19,6 @@ and `pattern(name)`; structural.py reads those.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -140,8 +139,7 @@ class Field(msgspec.Struct, frozen=True):
     limits: "Limits | None" = None
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """The constraints of a table on values; only structural.py enforces them."""
 
     pattern: str = ""

@@ -6,7 +6,7 @@ that become free or used by that are no consequence of it.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from sully.domain.planning.device_counts import DeviceCounts
 from sully.planning.cluster_copy import PLANNED_PODS
@@ -25,6 +25,4 @@ def counts_without_change(simulation: Simulation) -> dict[str, DeviceCounts]:
         return simulation.counts_before
     start = cluster.clock.start
     options = replace(cluster.options, horizon=simulation.counted_at - start)
-    baseline = Simulation(cluster.snapshot, options, start=start)
-    baseline.run(())
-    return baseline.counts_after or {}
+    return Simulation(cluster.snapshot, options, start=start).count_without_change()

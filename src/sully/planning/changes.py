@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -30,8 +29,7 @@ PLACEMENT_KINDS: tuple[Kind[Any], ...] = (CLUSTERS, PLACEMENTS, BINDINGS, SETS, 
 """The kinds that a change can be about; a plan is about kinds of one tuple."""
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
+class Put(msgspec.Struct, frozen=True):
     """An object that is created or updated."""
 
     kind: Kind[Any]

@@ -5,7 +5,6 @@ The views see every change immediately, as controllers see it after a watch even
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import count
 from typing import Any, Final, TypeVar
@@ -58,8 +57,7 @@ PLAN_KINDS: tuple[Kind[Any], ...] = (
 """The kinds that a snapshot for a simulation has."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimulationOptions:
+class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The flags of the control plane, with its own defaults, and how pods terminate."""
 
     policy: EvictionPolicy | None = None

@@ -6,10 +6,10 @@ Ready from the time it is bound; whether it becomes ready is not known.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import msgspec
+from msgspec.structs import replace
 
 from sully.client.objects import key_of
 from sully.client.transport import Key

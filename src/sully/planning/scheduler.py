@@ -94,8 +94,9 @@ class Pending(msgspec.Struct, frozen=True):
 
     @property
     def message(self) -> str:
-        """Return the message of the scheduler."""
-        return self.cause.message
+        """Return the message of the scheduler; preemption is not part of a plan."""
+        cause = self.cause
+        return cause.short_message if isinstance(cause, FitError) else cause.message
 
 
 class PlannedIds:
@@ -176,10 +177,14 @@ class PlannedScheduler:
         while (effect := schedule_one(now, until=until, diagnose=diagnose)) is not None:
             self._execute(effect)
 
+    def retry_all(self, *, diagnose: bool = False) -> None:
+        """Make an attempt for each pending pod."""
+        self.core.queue.move_to_active_queue(ANY_EVENT)
+        self.settle(diagnose=diagnose)
+
     def diagnose(self) -> None:
         """Find out why each pending pod is unschedulable."""
-        self.core.queue.move_to_active_queue(ANY_EVENT)
-        self.settle(diagnose=True)
+        self.retry_all(diagnose=True)
         for pod in self._cluster.pods.values():
             if SIMULATED_MARK in pod.metadata.uid and not (pod.spec.node_name or pod.waits):
                 self.pending[pod.metadata.uid] = self._decided_elsewhere(pod)
@@ -194,7 +199,7 @@ class PlannedScheduler:
             case ScheduleResult(node=node):
                 return Pending(DecidedElsewhere(pod, node=node))
             case Unschedulable(error=error, diagnosis=diagnosis):
-                return Pending(DecidedElsewhere(pod, problem=error.message), diagnosis)
+                return Pending(DecidedElsewhere(pod, problem=error.short_message), diagnosis)
             case ClaimsNotReady() as problem:
                 return Pending(DecidedElsewhere(pod, problem=problem.message))
 

@@ -165,18 +165,8 @@ class Simulation:
     def run(self, changes: Sequence[Change], drain: DrainRequest | None = None) -> None:
         """Let the cluster settle, apply the changes, and advance until nothing happens."""
         cluster = self.cluster
-        self.scheduler.settle()
-        self.bound_before = frozenset(self.scheduler.bindings)
-        self.evictor.clear_exemptions()
-        schedule_expiry(cluster)
-        self.before = self._devices()
-        due = self._find_due_pods()
+        self._start()
         self.counts_before = self._count(self.before)
-        self._end_terminating()
-        cluster.inventory.on_change(self._on_devices_changed)
-        cluster.usage.on_change(self._on_usage_changed)
-        # The first has just reported everything; the order of evictions must not depend on that.
-        self.evictor.start_with(due)
         self.applied = tuple(
             AppliedChange(change, caches_of(cluster)[change.kind.plural].get(change.key))
             for change in changes
@@ -189,14 +179,44 @@ class Simulation:
         self.device_changes = tuple(device_changes(self.before, self.after, self._claims_on))
         if drain is not None:
             self.drain = PlannedDrain(cluster, self.evictor, drain)
+        self._advance()
+        self.scheduler.diagnose()
+        self._count_after()
+
+    def count_without_change(self) -> dict[str, DeviceCounts]:
+        """Advance the cluster as it is; count the devices of each class then.
+
+        As `run` without changes, but nothing is reported about pods.
+        """
+        self._start()
+        self._advance()
+        self.scheduler.retry_all()
+        return self._count(self.before)
+
+    def _start(self) -> None:
+        """Let the cluster settle as it is, and find the pods that are due for eviction."""
+        cluster = self.cluster
+        self.scheduler.settle()
+        self.bound_before = frozenset(self.scheduler.bindings)
+        self.evictor.clear_exemptions()
+        schedule_expiry(cluster)
+        self.before = self._devices()
+        due = self._find_due_pods()
+        self._end_terminating()
+        cluster.inventory.on_change(self._on_devices_changed)
+        cluster.usage.on_change(self._on_usage_changed)
+        # The first has just reported everything; the order of evictions must not depend on that.
+        self.evictor.start_with(due)
+
+    def _advance(self) -> None:
+        """Advance from event to event until nothing happens."""
+        cluster = self.cluster
         self._settle()
         until = cluster.clock.start + cluster.options.horizon
         for _ in range(_MAX_STEPS):
             if not cluster.clock.advance(until):
                 break
             self._settle()
-        self.scheduler.diagnose()
-        self._count_after()
 
     def _count_after(self) -> None:
         """Count devices by class once, while the change is in effect."""

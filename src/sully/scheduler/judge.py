@@ -7,11 +7,11 @@ so a queue of a thousand equal pods is evaluated once. Reads and decides only; c
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 
 import msgspec
+from msgspec.structs import replace
 
 from sully.api.resource.types import ResourceClaim
 from sully.domain.allocation.diagnosis import MOST_NODES, Survey, diagnose
@@ -66,8 +66,7 @@ class ScheduleResult(msgspec.Struct, frozen=True):
     """What decides about the pod as well, and was not evaluated."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unschedulable:
+class Unschedulable(msgspec.Struct, frozen=True):
     """No node fits a pod."""
 
     error: FitError

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from sully.domain.allocation.requests import HonoredTaints
 from sully.domain.capabilities.control_plane import TAINTS_GATE, ControlPlane
@@ -18,8 +19,7 @@ ExcludeDevice = Callable[[EffectiveDevice], bool]
 """Reports whether a device must not be allocated."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(msgspec.Struct, frozen=True):
     """What is switched on."""
 
     compat: Compat = Compat.SULLY

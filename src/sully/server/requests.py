@@ -6,7 +6,6 @@ layer or from the in-process transport alike.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from urllib.parse import unquote
 
 import msgspec
@@ -27,8 +26,7 @@ class User(msgspec.Struct, frozen=True):
     extra: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceRef:
+class ResourceRef(msgspec.Struct, frozen=True):
     """A resource or object by its names, before it is looked up."""
 
     group: str

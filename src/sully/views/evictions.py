@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from sully.api.resource.annotations import CREATED_BY, DESCRIPTION
 from sully.api.resource.types import DeviceTaintRule
@@ -34,14 +36,13 @@ State = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvictionProgress:
+class EvictionProgress(msgspec.Struct, frozen=True, kw_only=True):
     """The evictions of one rule."""
 
     rule: DeviceTaintRule
     pending: Mapping[Key, datetime]
     """The pods that have yet to be evicted, and from when on they do not tolerate the taint."""
-    times: Mapping[Key, datetime] = field(default_factory=dict)
+    times: Mapping[Key, datetime] = msgspec.field(default_factory=dict)
     """When each of them is evicted at the rate of the rule, which it may share with others."""
     terminating: Mapping[Key, datetime]
     """The evicted pods that still terminate, and when their grace period ends."""

@@ -7,9 +7,10 @@ a change affects. The placement controller calls `decide`; explanations and plan
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
+
+import msgspec
 
 from sully.api.cluster.types import (
     AddOnPlacementScore,
@@ -35,8 +36,7 @@ from sully.runtime.clock import Clock
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caches:
+class Caches(msgspec.Struct, frozen=True, kw_only=True):
     """The collections that placement depends on."""
 
     clusters: Cache[ManagedCluster]

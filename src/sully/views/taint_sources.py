@@ -7,11 +7,11 @@ source, and so are equal taints of one driver.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from sully.api.resource.annotations import DESCRIPTION, creator_of, expiry
 from sully.api.resource.types import (
@@ -39,8 +39,7 @@ SourceKind = Literal["rule", "patch", "driver", "taint slice"]
 State = Literal["active", "paused", "no device", "no effect"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaintSource:
+class TaintSource(msgspec.Struct, frozen=True, kw_only=True):
     """One taint, and everything that sets it as one."""
 
     kind: SourceKind
@@ -56,7 +55,7 @@ class TaintSource:
     created_by: str = ""
     since: datetime | None = None
     expires: datetime | None = None
-    pending: Mapping[Key, datetime] = field(default_factory=dict)
+    pending: Mapping[Key, datetime] = msgspec.field(default_factory=dict)
     """The pods that have yet to be evicted, and from when on they do not tolerate the taint."""
     terminating: frozenset[Key] = frozenset()
     evicted: int | None = None

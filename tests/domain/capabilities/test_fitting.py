@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sully.domain.capabilities.fitting import refused_fields
 from sully.domain.capabilities.offers import Offer

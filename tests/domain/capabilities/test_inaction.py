@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from sully.domain.capabilities.control_plane import ControlPlane
 from sully.domain.capabilities.inaction import Subject, inaction_of, inactions

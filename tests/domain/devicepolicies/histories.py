@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from msgspec.structs import replace
+
 from sully.domain.devicepolicies.decisions import (
     Decision,
     PolicyContext,
@@ -59,8 +61,7 @@ class History:
 
     def observe(self, device: str, **changes: object) -> None:
         old = self.seen.get(device, Observation())
-        fields = {one: getattr(old, one) for one in Observation.__dataclass_fields__}
-        self.seen[device] = Observation(**{**fields, **changes})
+        self.seen[device] = replace(old, **changes)
 
     def fail(self, device: str, severity: int = MAJOR, source: str = "xid") -> None:
         self.observe(device, faults=(Fault(source, severity),), known=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from sully.api.sully.types import DeviceMaintenance, DeviceMaintenanceStatus
 from sully.domain.devices.taints import NO_EXECUTE

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
+from msgspec.structs import replace
 
 from fleets import expression, labelled, predicate, score
 from sully.api.cluster.types import ClusterPredicate, LabelSelector

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import permutations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from fleets import decision, equal, exists, inputs_of, later, placement
 from sully.api.cluster.types import UNAVAILABLE, UNREACHABLE, ManagedCluster, Taint, Toleration

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from fleets import decision, equal, exists, inputs_of, labelled, later, placement, predicate
 from sully.api.cluster.types import UNREACHABLE, Placement

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sully.api.resource.annotations import DESCRIPTION
 from sully.api.resource.eviction_rate import (

@@ -5,10 +5,10 @@ evaluated on one object, and the sum of all rules.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from sully.machinery.cel.errors import CompileError
 from sully.machinery.customresources.expressions import declare, largest_count
@@ -43,8 +43,7 @@ class _Total(msgspec.Struct):
         self.rules.append((cost, at))
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(msgspec.Struct, frozen=True):
     """Where a schema is: how often it is in an object, and what keeps it from having an old value.
 
     count: None without a bound.

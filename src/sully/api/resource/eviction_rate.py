@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 BURST: Final = 10
 """How many pods may be evicted immediately after none were for a while, if nothing else is set."""
@@ -23,8 +25,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600}
 _COUNT = re.compile(r"[0-9]{1,4}")
 
 
-@dataclass(frozen=True, slots=True)
-class EvictionRate:
+class EvictionRate(msgspec.Struct, frozen=True):
     """A number of evictions per period, and how many may follow each other immediately."""
 
     count: int

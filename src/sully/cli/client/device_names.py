@@ -20,6 +20,8 @@ from sully.domain.devices.pools import DeviceId
 from sully.domain.planning.rule_selectors import RuleSelector, selectors_for
 from sully.views.devices.device_views import ALL_NODES, SOME_NODES, node_of
 from sully.views.devices.name_index import Names
+from sully.views.devices.usage import allocated_devices
+from sully.views.kinds import CLAIMS
 
 if TYPE_CHECKING:
     from sully.api.resource.types import DeviceAttribute
@@ -58,12 +60,12 @@ class DeviceNames:
     longer published, are included: rules select them, too."""
 
     def __post_init__(self) -> None:
-        inventory, usage = self.snapshot.inventory, self.snapshot.usage
-        self.nodes = {allocated.device: "" for allocated in usage.allocated(Names())}
+        inventory, claims = self.snapshot.inventory, self.snapshot.of(CLAIMS).values()
+        self.nodes = dict.fromkeys(sorted(allocated_devices(claims)), "")
         for pool in inventory.pools():
-            for device in inventory.devices(pool).values():
+            for name, device in inventory.devices(pool).items():
                 node = node_of(device.published)
-                self.nodes[device.id] = "" if node in (ALL_NODES, SOME_NODES) else node
+                self.nodes[DeviceId(*pool, name)] = "" if node in (ALL_NODES, SOME_NODES) else node
 
     def find(self, text: str, kind: str = DEVICE) -> NamedDevices:
         """Return the devices of a name; raise `MissingNameError` if there are none."""

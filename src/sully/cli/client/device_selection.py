@@ -12,11 +12,11 @@ snapshot (`resolve`); only which criteria a server has in its rules is asked fro
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from sully.cli.client.selection_args import SelectionArgs
 from sully.cli.client.session import Session

@@ -123,11 +123,14 @@ class Table:
         self._fit()
         if self._places and self._titled:
             yield from self._row(titles)
-        yield from self.more(cells)
+        yield from self._body(cells)
 
     def more(self, rows: Iterable[Row]) -> Iterator[str]:
-        for row in rows:
-            yield from self._row(_cells(row)) if self._places else self._list(_cells(row))
+        yield from self._body(map(_cells, rows))
+
+    def _body(self, rows: Iterable[Sequence[Cell]]) -> Iterator[str]:
+        for cells in rows:
+            yield from self._row(cells) if self._places else self._list(cells)
 
     def _fit(self) -> None:
         self._places = list(range(len(self._columns)))
@@ -155,10 +158,12 @@ class Table:
         return taken - self._look.width
 
     def _row(self, cells: Sequence[Cell]) -> Iterator[str]:
-        wraps = self._look.width is not None
+        if self._look.width is None:
+            yield self._line([cells[at].text for at in self._places], cells)
+            return
         parts = [
             broken(cells[at].text, self._widths[at])
-            if wraps and self._columns[at].shrinks
+            if self._columns[at].shrinks
             else [cells[at].text]
             for at in self._places
         ]

@@ -46,11 +46,12 @@ def _full_names(snapshot: "Snapshot", text: str) -> "Iterator[str]":
     from sully.cli.client.device_names import DeviceNames, MissingNameError
     from sully.cli.client.selection_args import DEVICE
     from sully.cli.client.selectors import parse_pattern
-    from sully.views.devices.name_index import Names
+    from sully.views.devices.usage import allocated_devices
+    from sully.views.kinds import CLAIMS
 
     pattern, inventory = parse_pattern(text), snapshot.inventory
     published = (x.id for pool in inventory.pools() for x in inventory.devices(pool).values())
-    allocated = (x.device for x in snapshot.usage.allocated(Names()))
+    allocated = allocated_devices(snapshot.of(CLAIMS).values())
     if any(pattern.matches(*id_) for id_ in (*published, *allocated)):
         yield text
         return

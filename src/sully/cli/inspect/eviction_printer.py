@@ -1,9 +1,10 @@
 """The output of `sully evictions`: rows of a table, and documents for programs."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
+
+from msgspec.structs import replace
 
 from sully.cli.client.formatting import age, number, until
 from sully.cli.client.printers import time_text, without_empty

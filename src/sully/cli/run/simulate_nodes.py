@@ -4,11 +4,11 @@ import asyncio
 import re
 import signal
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from sully.cli.client.formatting import number
 from sully.cli.client.options import connection_options, whole_number

@@ -12,7 +12,6 @@ too, while Sully's server writes all of them as strings.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
@@ -37,8 +36,7 @@ _WHOLE = frozenset(("create", "update", "apply"))
 """Verbs whose body is an object; that of a patch is a part of one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(msgspec.Struct, frozen=True):
     """How one kind looks in a version of its own."""
 
     to_hub: Callable[[Obj], Obj]

@@ -7,8 +7,9 @@ not know where it comes from.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
 
 from sully.client.transport import Kind, UnreadableError
 
@@ -26,8 +27,7 @@ ALIASES = frozenset({("events.k8s.io", "events")})
 """Resources that show objects of another one; no document says so, so they are named here."""
 
 
-@dataclass(frozen=True, slots=True)
-class APIResource:
+class APIResource(msgspec.Struct, frozen=True):
     """One resource of an API server, in every version that it is served in."""
 
     group: str

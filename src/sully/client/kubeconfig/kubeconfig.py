@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -33,8 +33,7 @@ from sully.runtime.clock import Clock, SystemClock
 _HEADER_SAFE = "!#$&'*+.^_`|~-"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """A cluster, user or context, and the file that has it."""
 
     value: Mapping[str, Any]

@@ -9,10 +9,12 @@ paused or cancelled the maintenance, prevents what would have followed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from sully.api.resource.types import DeviceTaintRule
 from sully.api.sully.types import DeviceMaintenance
@@ -61,15 +63,14 @@ SHARE: Final = 10
 """One maintenance is decided in at most one of so many parts of the time."""
 
 
-@dataclass(slots=True)
-class _Tracked:
+class _Tracked(msgspec.Struct):
     """A maintenance since the controller started; nothing here must survive a restart."""
 
     maintenance: DeviceMaintenance
     devices: MaintenanceDevices
     drains: Drains
     decide_due: datetime | None = None
-    job_problems: dict[str, str] = field(default_factory=dict)
+    job_problems: dict[str, str] = msgspec.field(default_factory=dict)
     """Why Jobs cannot be created, by device."""
 
 

@@ -6,9 +6,9 @@ A drain is restored from the status of its unit, so one that is lost with the co
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 
+import msgspec
 from msgspec.structs import replace
 
 from sully.domain.drain.core import Drain
@@ -30,18 +30,16 @@ from sully.domain.maintenance.steps import DrainReport, Unit
 from sully.views.maintenance.pods import UnitPods
 
 
-@dataclass(slots=True)
-class _Running:
+class _Running(msgspec.Struct):
     core: Drain
     attempt: int
-    report: DrainReport = field(default_factory=DrainReport)
+    report: DrainReport = msgspec.field(default_factory=DrainReport)
 
 
-@dataclass(slots=True)
-class DrainStep:
+class DrainStep(msgspec.Struct):
     """What the drains of a maintenance want now."""
 
-    evictions: list[tuple[str, DrainPod]] = field(default_factory=list)
+    evictions: list[tuple[str, DrainPod]] = msgspec.field(default_factory=list)
     """Pods to evict, with their units."""
     look_at: datetime | None = None
     reported: bool = False

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
+
+import msgspec
 
 from sully.api.sully.types import GROUP, MAINTENANCE_KIND, VERSION, DeviceMaintenance
 from sully.client.transport import Key
@@ -22,15 +23,14 @@ RETRY: Final = timedelta(seconds=30)
 _NO_JOBS: Final = "the server has no Jobs"
 
 
-@dataclass(slots=True)
-class JobsPlan:
+class JobsPlan(msgspec.Struct):
     """Which Jobs a maintenance has now."""
 
     owner: ProofOwner
-    wanted: list[ProofRequest] = field(default_factory=list)
-    kept: set[Key] = field(default_factory=set)
+    wanted: list[ProofRequest] = msgspec.field(default_factory=list)
+    kept: set[Key] = msgspec.field(default_factory=set)
     """Those that have ended, and that people may look at."""
-    problems: dict[str, str] = field(default_factory=dict)
+    problems: dict[str, str] = msgspec.field(default_factory=dict)
     """Why Jobs cannot be created, by device."""
 
 

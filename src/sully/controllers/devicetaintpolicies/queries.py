@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
+
+import msgspec
 
 from sully.api.sully.types import DeviceTaintPolicy, DeviceTaintPolicyPrometheus
 from sully.client.transport import Key
@@ -29,8 +30,7 @@ _EXPIRED: Final = QueryResult(problem="the last result of the query is too old")
 Fetch = Callable[[DeviceTaintPolicyPrometheus], Awaitable[bytes]]
 
 
-@dataclass(slots=True)
-class _Query:
+class _Query(msgspec.Struct):
     source: DeviceTaintPolicyPrometheus
     result: QueryResult | None = None
     asked: Moment | None = None
@@ -49,16 +49,15 @@ class _Query:
             self.task.cancel()
 
 
-@dataclass(slots=True)
-class PrometheusQueries:
+class PrometheusQueries(msgspec.Struct):
     """The queries of all policies, and their last results."""
 
     fetch: Fetch
     clock: Clock
     notify: Callable[[Key], None] = lambda _: None
     """Called with the policy that a different result is for."""
-    _queries: dict[Key, dict[str, _Query]] = field(default_factory=dict)
-    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _queries: dict[Key, dict[str, _Query]] = msgspec.field(default_factory=dict)
+    _changed: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
 
     def track(self, key: Key, policy: DeviceTaintPolicy) -> None:
         """Query what a policy specifies from now on; results of a changed query do not count."""

@@ -7,9 +7,10 @@ instead of undoing a newer one. The texts of events are domain/placement/results
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal
+
+from msgspec.structs import replace
 
 from sully.api.cluster.types import DecisionGroupStatus, Placement, PlacementDecision
 from sully.client.events import EventRecorder, reference

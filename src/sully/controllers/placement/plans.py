@@ -7,15 +7,15 @@ unchanged placement costs no write.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from sully.api.cluster.types import PlacementDecision
 from sully.domain.placement.results.groups import DecisionSlice
 from sully.domain.placement.results.outcome import Outcome
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(msgspec.Struct, frozen=True):
     """One PlacementDecision to create or change."""
 
     part: DecisionSlice
@@ -27,12 +27,11 @@ class Write:
     relabel: bool = False
 
 
-@dataclass(slots=True)
-class Plan:
+class Plan(msgspec.Struct):
     """All writes to the decisions of a placement."""
 
-    writes: list[Write] = field(default_factory=list)
-    deletions: list[PlacementDecision] = field(default_factory=list)
+    writes: list[Write] = msgspec.field(default_factory=list)
+    deletions: list[PlacementDecision] = msgspec.field(default_factory=list)
 
     @property
     def changes_clusters(self) -> bool:

@@ -6,7 +6,6 @@ marked unschedulable may get a newer effect before that is written.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 
 import msgspec
@@ -17,8 +16,7 @@ from sully.domain.scheduling.objects import Pod
 from sully.scheduler.effects import Bind, MarkUnschedulable
 
 
-@dataclass(frozen=True, slots=True)
-class Requeue:
+class Requeue(msgspec.Struct, frozen=True):
     """Activate a pod after its back-off."""
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from sully.api.resource.types import ResourceClaim
 from sully.client.events import Reference

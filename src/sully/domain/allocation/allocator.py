@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from sully.domain.allocation.diagnosis import diagnose_on, unallocatable
 from sully.domain.allocation.ledger import InUse

@@ -121,8 +121,7 @@ class Closed(NamedTuple):
     """Which of the selectors of the class, or of the request, does not match it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
+class Candidates(msgspec.Struct, frozen=True):
     """The devices of one pool, judged for one shape."""
 
     open: tuple[Slot, ...]
@@ -133,8 +132,7 @@ class Candidates:
     """Those that are rejected, and why."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Group:
+class Group(msgspec.Struct, frozen=True, eq=False):
     """The candidates of one pool."""
 
     pool: PoolId

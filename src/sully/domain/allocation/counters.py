@@ -7,7 +7,6 @@ what one device consumes; `Balance` is the state of a pool during one attempt.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import msgspec
 
@@ -18,8 +17,7 @@ Totals = Mapping[str, Mapping[str, int]]
 """Nano units by counter set and counter."""
 
 
-@dataclass(frozen=True, slots=True)
-class Draw:
+class Draw(msgspec.Struct, frozen=True):
     """What a device consumes of one counter set."""
 
     counter_set: str

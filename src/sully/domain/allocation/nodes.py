@@ -7,8 +7,9 @@ labels. An allocation has a node selector.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from sully.api.resource.types import (
     AllocationResult,
@@ -31,12 +32,11 @@ _OPERATORS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(msgspec.Struct, frozen=True):
     """A node as the allocator needs it."""
 
     name: str
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 def selects_node(selector: NodeSelector, node: Node) -> bool:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from sully.domain.allocation.candidates import Slot, as_seen, candidates
 from sully.domain.allocation.node_pools import Pool

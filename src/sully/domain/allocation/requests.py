@@ -8,7 +8,6 @@ those of other pods, share one list of candidates per pool (`candidates.py`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -36,8 +35,7 @@ ALL = "All"
 EXACT_COUNT = "ExactCount"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Shape:
+class Shape(msgspec.Struct, frozen=True, eq=False):
     """The part of a request that decides whether a device can serve it.
 
     Equal shapes are one object (`_shape`), so they are cheap keys of caches.

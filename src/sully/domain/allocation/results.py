@@ -7,10 +7,10 @@ the node selector selects the nodes where the allocation can be used.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from sully.api.resource.types import (
     AllocationResult,

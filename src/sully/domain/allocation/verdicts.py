@@ -8,7 +8,6 @@ they never name taints or counts, and the diagnosis does.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
@@ -52,8 +51,7 @@ class FailureCause(Enum):
     CEL_RUNTIME = "CEL runtime error"
 
 
-@dataclass(frozen=True, slots=True)
-class TaintCount:
+class TaintCount(msgspec.Struct, frozen=True):
     """A taint of one origin, and how many devices it blocked for a request."""
 
     taint: SourcedTaint
@@ -111,8 +109,7 @@ class RequestDiagnosis(msgspec.Struct, frozen=True):
         return f"claim {self.claim}, request {self.request}: {wanted} wanted, {', '.join(parts)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Allocated:
+class Allocated(msgspec.Struct, frozen=True):
     """Devices for every claim."""
 
     allocations: tuple[AllocationResult, ...]
@@ -125,20 +122,18 @@ class Allocated:
     """How early in their lists the chosen alternatives are; the scheduler scores nodes by it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unallocatable:
+class Unallocatable(msgspec.Struct, frozen=True):
     """This node cannot serve the claims; another one may."""
 
     reason: str = CANNOT_ALLOCATE
     requests: tuple[RequestDiagnosis, ...] = ()
     incomplete: tuple[PoolId, ...] = ()
     """Pools that were omitted because their driver is still publishing them."""
-    invalid: Mapping[PoolId, str] = field(default_factory=dict)
+    invalid: Mapping[PoolId, str] = msgspec.field(default_factory=dict)
     """Pools that were omitted because they are invalid, and why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(msgspec.Struct, frozen=True):
     """A request, a class or a pool is invalid; the attempt ends for all nodes."""
 
     error: str

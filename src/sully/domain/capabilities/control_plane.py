@@ -8,9 +8,11 @@ installed says nothing about that. `client.discovery.capabilities` asks a server
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
+import msgspec
+
+from sully.api.resource.annotations import GUARDS
 from sully.domain.devices.taints import EVICTING_EFFECTS
 from sully.domain.eviction.judge import EvictionPolicy
 from sully.machinery.compat import Compat
@@ -26,8 +28,7 @@ _EVIDENCE: tuple[GateEvidence, ...] = ("metrics", "roles")
 _COMPAT: Mapping[Component, Compat] = {"Kubernetes": Compat.KUBERNETES, "Sully": Compat.SULLY}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControlPlane:
+class ControlPlane(msgspec.Struct, frozen=True, kw_only=True):
     """Who schedules pods and who evicts them from tainted devices."""
 
     SULLY: ClassVar[ControlPlane]
@@ -37,7 +38,7 @@ class ControlPlane:
     evictor: Component = "Sully"
     version: str = ""
     """The version of the API server, where it is known."""
-    gates: Mapping[str, bool] = field(default_factory=dict)
+    gates: Mapping[str, bool] = msgspec.field(default_factory=dict)
     """The feature gates of the API server that are known."""
     gates_from: GateEvidence = ""
 
@@ -96,6 +97,11 @@ class ControlPlane:
         """Report whether attributes and capacity of a ResourceSlicePatch have any effect."""
         # Only a scheduler reads them.
         return self.scheduler == "Sully" and self.is_enabled(PATCHES_GATE)
+
+    @property
+    def honors_suppressions(self) -> bool:
+        """Report whether policies can suppress taints of drivers: Kubernetes honors them."""
+        return (self.scheduler, self.evictor) == ("Sully", "Sully") and self.is_enabled(GUARDS)
 
     def is_enabled(self, gate: str) -> bool:
         """Report whether a feature gate is on, or not known to be off."""

@@ -9,7 +9,6 @@ evictors would exceed the eviction rate.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
@@ -70,8 +69,7 @@ BESIDE_KUBERNETES = (
 _HUB_NEEDS = {"clusters": "managedclusters", "placement": "placements"}
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerChoice:
+class ControllerChoice(msgspec.Struct, frozen=True):
     """Whether one controller runs, and why."""
 
     name: str

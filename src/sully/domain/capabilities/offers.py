@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import msgspec
 
@@ -54,8 +53,7 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the role of Kubernetes' own eviction controller exists."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class Offer(msgspec.Struct, frozen=True, kw_only=True):
     """The capabilities of a server."""
 
     version: str

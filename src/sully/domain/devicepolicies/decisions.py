@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -60,8 +59,7 @@ STORM: Final = "a storm of faults: find the cause, then run 'sully policies resu
 NOT_SEEN: Final = Observation(known=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """The states of all devices that have one, and when to decide again."""
 
     states: Mapping[str, DeviceState]

@@ -8,8 +8,9 @@ on is only a device's own fault, so a fault of one partition does not reach the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from sully.api.resource.types import Device
 from sully.domain.allocation.counters import draws_of

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final, Literal
 
@@ -54,11 +53,10 @@ _ANSWER: Final = msgspec.json.Decoder(_Answer)
 _SAMPLES: Final = msgspec.json.Decoder(list[_Sample])
 
 
-@dataclass(frozen=True, slots=True)
-class QueryResult:
+class QueryResult(msgspec.Struct, frozen=True):
     """The samples of one query, by what identifies a device; or why there are none."""
 
-    values: Mapping[str, float] = field(default_factory=dict)
+    values: Mapping[str, float] = msgspec.field(default_factory=dict)
     problem: str = ""
 
 

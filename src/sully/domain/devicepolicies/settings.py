@@ -5,7 +5,6 @@ On other servers a policy may lack defaults or have values that our own server r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
@@ -29,8 +28,7 @@ MINOR, MAJOR, CRITICAL = range(3)
 SEVERITIES: Final = {"Minor": MINOR, "Major": MAJOR, "Critical": CRITICAL}
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """An effect, and when it begins."""
 
     effect: str
@@ -45,8 +43,7 @@ class Flaps(msgspec.Struct, frozen=True):
     within: timedelta
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(msgspec.Struct, frozen=True):
     """How many of the devices that are counted together may be unavailable."""
 
     scope: str

@@ -7,8 +7,9 @@ active nor quiet: the device is then unknown, and nothing changes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from sully.api.resource.types import CELDeviceSelector as Expression
 from sully.api.resource.types import DeviceSelector, DeviceTaint
@@ -20,6 +21,7 @@ from sully.api.sully.types import (
     DeviceTaintPolicyHealth,
     DeviceTaintPolicyNodeTaint,
     DeviceTaintPolicySource,
+    DeviceTaintPolicySuppression,
 )
 from sully.domain.devicepolicies.nodes import NodeCondition, PolicyNode
 from sully.domain.devicepolicies.prometheus import QueryError, QueryResult, sample_of
@@ -40,13 +42,14 @@ from sully.machinery.cel.environments.taint_data import VARIABLE, taint_data_env
 from sully.machinery.meta import Condition, find_condition
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceFacts:
+class DeviceFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What sources can see of a device."""
 
     content: Content | None = None
     """None: no slice has the device."""
     taints: tuple[DeviceTaint, ...] = ()
+    """Those that its driver publishes, or that patches set."""
+    slice_taints: tuple[DeviceTaint, ...] = ()
     """Those that its driver publishes."""
     allocated: bool = False
     conditions: tuple[Condition, ...] = ()
@@ -137,14 +140,22 @@ def _node_taint(wanted: DeviceTaintPolicyNodeTaint, node: PolicyNode) -> str:
 
 
 def _driver_taint(wanted: DeviceTaintPolicyDriverTaint, taints: Iterable[DeviceTaint]) -> str:
-    for taint in taints:
-        if _is_wanted(wanted, taint) and _data_matches(wanted.expression, taint.data):
-            return f"driver taint {_text(taint)}"
-    return ""
+    found = (taint for taint in taints if taint_matches(wanted, taint))
+    return next((f"driver taint {_text(taint)}" for taint in found), "")
+
+
+def taint_matches(
+    wanted: DeviceTaintPolicyDriverTaint | DeviceTaintPolicySuppression, taint: DeviceTaint
+) -> bool:
+    """Report whether a taint of a driver has what is wanted; raise SourceProblem if unknown."""
+    return _is_wanted(wanted, taint) and _data_matches(wanted.expression, taint.data)
 
 
 def _is_wanted(
-    wanted: DeviceTaintPolicyDriverTaint | DeviceTaintPolicyNodeTaint, taint: Any
+    wanted: DeviceTaintPolicyDriverTaint
+    | DeviceTaintPolicyNodeTaint
+    | DeviceTaintPolicySuppression,
+    taint: Any,
 ) -> bool:
     return (
         taint.key == wanted.key

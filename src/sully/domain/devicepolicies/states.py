@@ -9,7 +9,6 @@ Limits and approval are in decisions.py.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -27,8 +26,7 @@ __all__ = ["DeviceState", "Fault", "Notice", "Observation", "observe"]
 _LEVELS: Final = {MINOR: "since", MAJOR: "major_since", CRITICAL: "critical_since"}
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(msgspec.Struct, frozen=True):
     """A source that is active for a device."""
 
     source: str
@@ -36,8 +34,7 @@ class Fault:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Observation:
+class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """What is known about a device now."""
 
     faults: tuple[Fault, ...] = ()

@@ -8,7 +8,6 @@ in the claim when it was allocated (`record`, `recorded`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -41,8 +40,7 @@ Classes = Callable[[str], DeviceClass | None]
 """Returns a class by name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True):
     """Whether criteria select a device; `problem` is why they could not be evaluated."""
 
     selected: bool

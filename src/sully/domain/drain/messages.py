@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 
@@ -18,8 +17,7 @@ TAINT_TIMEOUT = timedelta(minutes=2)
 """How long the eviction controller may take once the rules have the effect NoExecute."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrainPod:
+class DrainPod(msgspec.Struct, frozen=True, kw_only=True):
     """A pod on a drained device, or of a workload that has one there."""
 
     namespace: str
@@ -87,8 +85,7 @@ class PodEvicted(msgspec.Struct, frozen=True):
     uid: str
 
 
-@dataclass(frozen=True, slots=True)
-class EvictionRefused:
+class EvictionRefused(msgspec.Struct, frozen=True):
     """A budget does not allow the eviction of a pod now, or the server did not answer."""
 
     uid: str
@@ -109,8 +106,7 @@ class StateChanged(msgspec.Struct, frozen=True):
     state: DrainState
 
 
-@dataclass(frozen=True, slots=True)
-class PodNotFound:
+class PodNotFound(msgspec.Struct, frozen=True):
     """The pod to evict does not exist any more."""
 
     uid: str
@@ -133,8 +129,7 @@ Event = (
 # -- effects --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class EvictPod:
+class EvictPod(msgspec.Struct, frozen=True):
     """Evict a pod through the Eviction API, and report the answer."""
 
     pod: DrainPod

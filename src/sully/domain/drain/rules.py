@@ -8,10 +8,10 @@ to know.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from sully.api.resource.types import DeviceTaint, DeviceTaintRule
 from sully.domain.devices.rules import TOGETHER

@@ -7,8 +7,9 @@ not exist when its first pod was evicted.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+
+import msgspec
 
 from sully.domain.drain.messages import PENDING_TIMEOUT, DrainPod, Outcome, Stop
 
@@ -16,13 +17,12 @@ Pods = Mapping[str, DrainPod]
 """Pods by uid."""
 
 
-@dataclass(slots=True)
-class _Workload:
+class _Workload(msgspec.Struct):
     known: set[str]
     """The pods that are no replacements."""
-    since: list[datetime] = field(default_factory=list)
+    since: list[datetime] = msgspec.field(default_factory=list)
     """Since when each evicted pod needs a replacement, the earliest first."""
-    last: dict[str, int] = field(default_factory=dict)
+    last: dict[str, int] = msgspec.field(default_factory=dict)
     """The evicted pods that still exist, with their position in `since`."""
     pods: tuple[DrainPod, ...] = ()
     """Its new pods."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from sully.api.sully.types import DeviceMaintenanceStatus
@@ -43,8 +43,7 @@ MAX_ACTIVE: Final = 500
 NOT_SEEN: Final = UnitSeen(ready=False, not_ready="its devices are not published", idle=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a maintenance, and when to decide again."""
 
     phase: str

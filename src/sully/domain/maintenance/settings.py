@@ -5,9 +5,11 @@ On other servers a maintenance may lack defaults or have values that our own ser
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from sully.api.resource.eviction_rate import EvictionRate, parse_rate
 from sully.api.sully.durations import duration
@@ -22,8 +24,7 @@ MANUAL: Final = "Manual"
 NONE: Final = "None"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MaintenanceSettings:
+class MaintenanceSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What a maintenance specifies, apart from which devices it is about."""
 
     start: datetime
@@ -31,7 +32,7 @@ class MaintenanceSettings:
     close_before: timedelta = timedelta(0)
     max_unavailable: int | str = 1
     by_node: bool = False
-    drain: DrainSettings = field(default_factory=DrainSettings)
+    drain: DrainSettings = msgspec.field(default_factory=DrainSettings)
     force: bool = False
     ignore_daemon_sets: bool = False
     hook: str = NONE

@@ -7,10 +7,10 @@ controller that restarts continues where it was.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from sully.api.sully.types import DeviceMaintenanceUnit
@@ -47,8 +47,7 @@ SETTLE: Final = timedelta(seconds=1)
 """How long the scheduler gets to see a new rule before the first pod is evicted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrainReport:
+class DrainReport(msgspec.Struct, frozen=True, kw_only=True):
     """What the drain of a unit reports."""
 
     outcome: Outcome | None = None
@@ -58,8 +57,7 @@ class DrainReport:
     """Whether it took too long, so that the taint has to evict the pods that remain."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobsReport:
+class JobsReport(msgspec.Struct, frozen=True, kw_only=True):
     """What the Jobs of a unit have shown: one for each of its devices."""
 
     succeeded: bool = False
@@ -69,8 +67,7 @@ class JobsReport:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnitSeen:
+class UnitSeen(msgspec.Struct, frozen=True, kw_only=True):
     """What is observed of a unit."""
 
     devices: tuple[str, ...] = ()
@@ -86,19 +83,17 @@ class UnitSeen:
     drain: DrainReport = DrainReport()
     approvals: frozenset[str] = frozenset()
     """What people approved."""
-    jobs: JobsReport = field(default_factory=JobsReport)
+    jobs: JobsReport = msgspec.field(default_factory=JobsReport)
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """A unit after a step, None if it is given back, and what to tell people."""
 
     unit: Unit | None
     notice: Notice | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Stepper:
+class Stepper(msgspec.Struct, frozen=True):
     """Advances one unit by one step."""
 
     settings: MaintenanceSettings

@@ -7,9 +7,10 @@ The queue is bounded, so that a dead receiver costs nothing but its own notifica
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
+
+import msgspec
 
 from sully.domain.notifications.kinds import Notification
 from sully.domain.notifications.settings import Receiver
@@ -18,8 +19,7 @@ QUEUED_MAX: Final = 1000
 REMEMBERED_MAX: Final = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(msgspec.Struct, frozen=True):
     """The notifications of one kind that are sent together, the oldest first."""
 
     kind: str

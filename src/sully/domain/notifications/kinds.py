@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
+
+import msgspec
 
 TAINT_SET: Final = "TaintSet"
 EVICTION_BEGUN: Final = "EvictionBegun"
@@ -26,8 +27,7 @@ SUMMARIES: Final = {
 """What happened, by the kind of notification."""
 
 
-@dataclass(frozen=True, slots=True)
-class Notification:
+class Notification(msgspec.Struct, frozen=True):
     """Something that people should know."""
 
     kind: str

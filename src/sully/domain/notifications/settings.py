@@ -8,7 +8,6 @@ change it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from datetime import timedelta
 from string import Template
 from typing import Any, Final
@@ -31,8 +30,7 @@ class SettingsError(ValueError):
     """The configuration cannot be used."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Receiver:
+class Receiver(msgspec.Struct, frozen=True, kw_only=True):
     """A place where notifications are sent."""
 
     name: str
@@ -43,7 +41,7 @@ class Receiver:
     token_file: str = ""
     ca_file: str = ""
     kinds: frozenset[str] = frozenset(SUMMARIES)
-    template: Template = field(default_factory=lambda: Template(DEFAULT_TEMPLATE))
+    template: Template = msgspec.field(default_factory=lambda: Template(DEFAULT_TEMPLATE))
     group_wait: timedelta = timedelta(seconds=10)
     """How long the first notification waits for others."""
     interval: timedelta = timedelta(minutes=1)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
+
+import msgspec
 
 from sully.domain.claims.pods import claim_references
 from sully.domain.scheduling.objects import Pod, PodCondition
@@ -23,8 +24,7 @@ AWAITED_MAX: Final = 10_000
 """How many evicted pods may lack a replacement; beyond this the oldest are forgotten."""
 
 
-@dataclass(frozen=True, slots=True)
-class Eviction:
+class Eviction(msgspec.Struct, frozen=True):
     """The eviction of one pod."""
 
     namespace: str
@@ -38,30 +38,26 @@ class Eviction:
     began: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Begun:
+class Begun(msgspec.Struct, frozen=True):
     """A pod is being evicted."""
 
     eviction: Eviction
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(msgspec.Struct, frozen=True):
     """An evicted pod is gone."""
 
     eviction: Eviction
 
 
-@dataclass(frozen=True, slots=True)
-class Replaced:
+class Replaced(msgspec.Struct, frozen=True):
     """A pod that replaces an evicted one has a node."""
 
     eviction: Eviction
     replacement: Pod
 
 
-@dataclass(frozen=True, slots=True)
-class Unschedulable:
+class Unschedulable(msgspec.Struct, frozen=True):
     """A pod that replaces an evicted one cannot be scheduled."""
 
     eviction: Eviction

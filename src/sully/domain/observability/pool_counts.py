@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
+
+import msgspec
 
 from sully.api.resource.types import DeviceTaint
 from sully.domain.devices.device import EffectiveDevice
@@ -38,16 +39,15 @@ class BlockingTaint(NamedTuple):
     taint: DeviceTaint
 
 
-@dataclass(slots=True)
-class PoolCounts:
+class PoolCounts(msgspec.Struct):
     """The devices of a pool."""
 
-    devices: Counter[DeviceStatus] = field(default_factory=Counter)
-    classes: Counter[tuple[str, DeviceStatus]] = field(default_factory=Counter)
+    devices: Counter[DeviceStatus] = msgspec.field(default_factory=Counter)
+    classes: Counter[tuple[str, DeviceStatus]] = msgspec.field(default_factory=Counter)
     """By class; a device may be in several."""
-    blocked: dict[str, set[BlockingTaint]] = field(default_factory=dict)
+    blocked: dict[str, set[BlockingTaint]] = msgspec.field(default_factory=dict)
     """By class: the taints that keep devices unused which are not allocated."""
-    tainted_since: dict[str, datetime | None] = field(default_factory=dict)
+    tainted_since: dict[str, datetime | None] = msgspec.field(default_factory=dict)
     """When the devices that have taints got the first of them; None if nobody noted it."""
 
 

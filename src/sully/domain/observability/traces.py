@@ -7,10 +7,11 @@ identifiers follow from the uid of the pod: after a restart the same eviction ha
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
 from typing import Any, Final
+
+import msgspec
 
 from sully.domain.observability.evictions import Eviction
 
@@ -23,8 +24,7 @@ _INTERNAL: Final = 1
 """The kind of a span that is no request."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(msgspec.Struct, frozen=True):
     """Why a pod was evicted."""
 
     taint: str = ""
@@ -34,8 +34,7 @@ class Cause:
     tainted: datetime | None = None
 
 
-@dataclass(slots=True)
-class EvictionTrace:
+class EvictionTrace(msgspec.Struct):
     """An eviction with what is known about it so far."""
 
     eviction: Eviction
@@ -52,14 +51,13 @@ class EvictionTrace:
         return self.gone is not None and (self.replaced is not None or not self.eviction.owner)
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(msgspec.Struct, frozen=True):
     """A part of a trace; the parent of all others has no parent itself."""
 
     name: str
     start: datetime
     end: datetime
-    attributes: Mapping[str, str] = field(default_factory=dict)
+    attributes: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 def spans(trace: EvictionTrace) -> list[Span]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from sully.machinery.compat import Compat
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlacementOptions:
+class PlacementOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How one hub evaluates placements."""
 
     compat: Compat = Compat.SULLY

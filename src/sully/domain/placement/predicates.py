@@ -8,7 +8,6 @@ decision groups (groups.py) are the same without expressions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
@@ -48,8 +47,7 @@ class Mismatch(msgspec.Struct, frozen=True):
     """Why an expression could not be evaluated, which counts as not true."""
 
 
-@dataclass(frozen=True, slots=True)
-class Predicate:
+class Predicate(msgspec.Struct, frozen=True):
     """One compiled alternative."""
 
     labels: Selector

@@ -7,7 +7,6 @@ result. `fleet.py` comes to the same results without looking at every cluster ag
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property, partial
 
@@ -70,8 +69,7 @@ class Rules:
             return error.status
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inputs:
+class Inputs(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that one pass depends on."""
 
     placement: Placement
@@ -80,15 +78,15 @@ class Inputs:
     """The clusters of the eligible sets that are not being deleted, in any order."""
     known: Mapping[str, Candidate]
     """All clusters there are, for those that were decided and are no longer available."""
-    decided: Mapping[str, int] = field(default_factory=dict)
+    decided: Mapping[str, int] = msgspec.field(default_factory=dict)
     """How often this placement's decisions name a cluster now."""
-    counts: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, int] = msgspec.field(default_factory=dict)
     """How often the decisions of all other placements name a cluster."""
     now: datetime
     options: PlacementOptions = OCM
     granted: frozenset[str] = frozenset()
     """Clusters that may be removed because of their health, if there is a budget."""
-    budget: CostBudget = field(default_factory=CostBudget)
+    budget: CostBudget = msgspec.field(default_factory=CostBudget)
     """What evaluating expressions may cost; beyond it, CostBudgetExceededError is raised."""
 
 

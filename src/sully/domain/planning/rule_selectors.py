@@ -12,8 +12,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from sully.domain.devices.pools import DeviceId, PoolId
 
@@ -21,8 +22,7 @@ Obj = dict[str, Any]
 _MAX_SUFFIX: Final = 120
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleSelector:
+class RuleSelector(msgspec.Struct, frozen=True, kw_only=True):
     """The device selector of a rule; an empty field matches any."""
 
     driver: str = ""

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
+
+import msgspec
 
 from sully.api.resource.annotations import DESCRIPTION, EXPIRES_AT
 from sully.api.resource.eviction_rate import (
@@ -33,8 +34,7 @@ _RATE_ANNOTATIONS: Final = (RATE_ANNOTATION, BURST_ANNOTATION)
 Obj = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaintRequest:
+class TaintRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A taint to set, and the other fields of its rules."""
 
     taint: TaintToAdd

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from msgspec import field
 
 from sully.domain.workloads.jobs import JobCondition
@@ -27,8 +27,7 @@ class ProofJob(Wire, frozen=True, kw_only=True):
     status: ProofJobStatus = field(default_factory=ProofJobStatus)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProofOutcome:
+class ProofOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """The end of a Job, or that it has not ended."""
 
     run: str

@@ -7,7 +7,6 @@ creating another one. The Job is owned by the object that wants the proof, the c
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass
 from datetime import timedelta
 from hashlib import sha256
 from math import ceil
@@ -34,8 +33,7 @@ _NAME_MAX: Final = 40
 """Of the owner's name in that of a Job, which is also the value of a label."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProofSettings:
+class ProofSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The Jobs that an object specifies: durations, numbers, and no gaps."""
 
     namespace: str
@@ -71,8 +69,7 @@ def _duration(job: DeviceProofJob, name: str) -> timedelta:
     return duration(given) or duration(DEFAULTS[name])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProofOwner:
+class ProofOwner(msgspec.Struct, frozen=True, kw_only=True):
     """The object that wants proofs."""
 
     api_version: str
@@ -92,8 +89,7 @@ class ProofOwner:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProofRequest:
+class ProofRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One Job for one device."""
 
     owner: ProofOwner

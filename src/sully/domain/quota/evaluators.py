@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Protocol
 
+import msgspec
+
 from sully.domain.quota import pods
 from sully.domain.quota.devices import DEVICES, device_usage
 from sully.domain.quota.pods import ONE, REQUESTS, Usage
@@ -82,8 +84,7 @@ class ObjectCounts(_Unscoped):
         return dict.fromkeys(self.names, ONE)
 
 
-@dataclass(frozen=True, slots=True)
-class Pods:
+class Pods(msgspec.Struct, frozen=True):
     """Pods: their number, and what they request and may use at most."""
 
     now: datetime

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from sully.api.cluster.types import ManagedCluster
 from sully.domain.clusters.health import (
@@ -44,8 +45,7 @@ JOINED_CONDITION = Finding(JOINED, "True", "ManagedClusterJoined", "Managed clus
 HEALTHY = Finding(AVAILABLE, "True", "ManagedClusterAvailable", "Managed cluster is available")
 
 
-@dataclass(frozen=True, slots=True)
-class Members:
+class Members(msgspec.Struct, frozen=True):
     """How many simulated clusters there are, and how often their agents renew their leases."""
 
     count: int

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -44,18 +43,17 @@ MODELS = (
 """Machines take turns, so a fleet of any size has some of each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fleet:
+class Fleet(msgspec.Struct, frozen=True):
     """A number of machines with the same number of devices each."""
 
     nodes: int
     devices: int
-    faults: Mapping[tuple[int, int], Mapping[str, str]] = field(default_factory=dict)
+    faults: Mapping[tuple[int, int], Mapping[str, str]] = msgspec.field(default_factory=dict)
     """Taints that the driver puts on devices, by the numbers of machine and device."""
     driver: str = DRIVER
     prefix: str = PREFIX
     """What the names of the nodes start with; fleets of one cluster have different ones."""
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Further labels of the nodes."""
     tainted: bool = False
     """Whether only pods that tolerate it run here, because the cluster has other nodes."""

@@ -6,7 +6,6 @@ that it named itself. What a step writes is statuses.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import msgspec
@@ -21,8 +20,7 @@ NOTICEABLE = 1.0
 """The least start time in seconds for which `ContainerCreating` is written."""
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True):
     """Since when; the wire has whole seconds, which is too coarse for short times."""
 
     startable: datetime | None = None
@@ -48,8 +46,7 @@ class Run(msgspec.Struct, frozen=True):
     """Report that the containers run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judge:
+class Judge(msgspec.Struct, frozen=True):
     """Report whether the pod is ready, because a gate opened or closed."""
 
 

@@ -8,10 +8,12 @@ is told to terminate is not known: it is assumed to be that of a process that en
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from sully.api.batch.indexes import parse_indexes
 from sully.domain.scheduling.objects import Pod
@@ -52,8 +54,7 @@ class JobEnd(Enum):
         return self not in (JobEnd.FINISHED, JobEnd.SUSPENDED, JobEnd.COMPLETIONS)
 
 
-@dataclass(frozen=True, slots=True)
-class JobState:
+class JobState(msgspec.Struct, frozen=True):
     """What a Job counts."""
 
     failed: int = 0

@@ -7,7 +7,8 @@ over or must wait for pods. The Deployment controller asks again whenever a Repl
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from sully.domain.workloads.percentages import scaled
 from sully.domain.workloads.revisions import DESIRED, MAXIMUM, by_age, noted
@@ -16,8 +17,7 @@ from sully.domain.workloads.workloads import Deployment, ReplicaSet
 Sizes = dict[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """How many pods there may be above the wanted number, and how many may be missing."""
 
     surge: int = 0

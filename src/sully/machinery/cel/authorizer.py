@@ -7,11 +7,11 @@ that this package knows no server.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from sully.machinery.cel import types
 from sully.machinery.cel.declarations import Library, library
@@ -24,8 +24,7 @@ RESOURCE_CHECK: Final = types.opaque("kubernetes.authorization.ResourceCheck")
 DECISION: Final = types.opaque("kubernetes.authorization.Decision")
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(msgspec.Struct, frozen=True):
     """A question for the authorizer; `account` is (namespace, name) of another user."""
 
     verb: str = ""
@@ -38,8 +37,7 @@ class Check:
     account: tuple[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True):
     """The answer."""
 
     allowed: bool
@@ -49,8 +47,7 @@ class Decision:
 Authorize = Callable[[Check], Decision]
 
 
-@dataclass(frozen=True, slots=True)
-class Authorizer:
+class Authorizer(msgspec.Struct, frozen=True):
     """The value of `authorizer`."""
 
     authorize: Authorize

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
@@ -32,8 +31,7 @@ class Overload(msgspec.Struct, frozen=True, eq=False):
     generic: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(msgspec.Struct, frozen=True):
     """How large a value can get, for the estimate of the worst case.
 
     `named` says that every element may also be selected by name and has the same size.
@@ -42,7 +40,7 @@ class Shape:
     size: int
     key: Shape | None = None
     element: Shape | None = None
-    fields: Mapping[str, Shape] = field(default_factory=dict)
+    fields: Mapping[str, Shape] = msgspec.field(default_factory=dict)
     named: bool = False
 
 

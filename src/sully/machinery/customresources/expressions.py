@@ -8,8 +8,9 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from sully.machinery.cel import types
 from sully.machinery.cel.declarations import Shape
@@ -50,8 +51,7 @@ _TEXTS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class Declared(msgspec.Struct, frozen=True):
     """The type of a value, the fields of all objects in it, and its sizes."""
 
     type: types.Type

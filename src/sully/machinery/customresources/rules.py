@@ -6,7 +6,7 @@ asked for: `DeferredWorkError` has the work, which the server does in a thread, 
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
@@ -90,19 +90,18 @@ def compile_rule(schema: Schema, rule: Schema, *, is_root: bool) -> Rule:
     return Rule(rule, program, message, uses_old)
 
 
-@dataclass(slots=True)
-class Rules:
+class Rules(msgspec.Struct):
     """The rules of a schema and of what is inside of it; compiled on first use."""
 
     schema: Schema
     is_root: bool
-    fields: Mapping[str, "Rules"] = field(default_factory=dict)
+    fields: Mapping[str, "Rules"] = msgspec.field(default_factory=dict)
     values: "Rules | None" = None
     items: "Rules | None" = None
     _compiled: list[Rule] | None = None
     _convert: Convert | None = None
     _ready: bool = False
-    _outcomes: dict[bytes, list[FieldError]] = field(default_factory=dict)
+    _outcomes: dict[bytes, list[FieldError]] = msgspec.field(default_factory=dict)
 
     @property
     def compiled(self) -> list[Rule]:
@@ -293,8 +292,9 @@ def _error(at: Path, value: Any, text: str, rule: Rule) -> FieldError:
             return at.forbidden(text)
         case "FieldValueDuplicate":
             # Without its text, as in Kubernetes.
-            shown = at.duplicate("" if value is _OMITTED else value)
-            return replace(shown, body="Duplicate value") if value is _OMITTED else shown
+            if value is _OMITTED:
+                return msgspec.structs.replace(at.duplicate(""), body="Duplicate value")
+            return at.duplicate(value)
         case _ if value is _OMITTED:
             return FieldError("FieldValueInvalid", str(at), f"Invalid value: {text}")
         case _:

@@ -6,9 +6,10 @@ a stricter schema does not block writes to other fields.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from sully.machinery.customresources.formats import KNOWN, NUMERIC, is_formatted
 from sully.machinery.customresources.pruning import EMBEDDED, HEAD

@@ -4,7 +4,6 @@ Here only the signature is verified. service_accounts.py checks times, audiences
 each time a token is used.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -37,8 +36,7 @@ class Bound(msgspec.Struct, frozen=True):
         return {"name": self.name, "uid": self.uid}
 
 
-@dataclass(frozen=True, slots=True)
-class Claims:
+class Claims(msgspec.Struct, frozen=True):
     """The claims of a token. Times are seconds since 1970."""
 
     namespace: str

@@ -9,12 +9,12 @@ See placement_bodies.py (requests), placement_responses.py (responses).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import unquote
 
 import msgspec
+from msgspec.structs import replace
 
 from sully.api.cluster.types import GROUP, Placement
 from sully.domain.placement.changes import NoSuchClusterError

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol
+
+import msgspec
 
 from sully.server.authentication.groups import MASTERS
 from sully.server.authentication.service_accounts import split_account
@@ -33,8 +34,7 @@ class Rank(IntEnum):
     MASTER = 3
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionLimits:
+class ConnectionLimits(msgspec.Struct, frozen=True):
     """The most connections; zero means no limit of this kind."""
 
     total: int = 0

@@ -9,13 +9,13 @@ import contextlib
 import errno
 import socket
 import ssl
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import uvicorn
+from msgspec.structs import replace
 
 from sully.runtime import descriptors
 from sully.runtime.log import Tally, get_logger

@@ -7,10 +7,11 @@ steps. What differs between kinds is in their Strategy.
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import islice
 from typing import TypeVar
+
+import msgspec
 
 from sully.machinery.compat import Compat
 from sully.machinery.errors import (
@@ -62,8 +63,17 @@ MAX_FIELD_ERRORS = 1000
 """Field errors per object. A body of 3 MiB can have half a million, of a KiB each."""
 
 
-@dataclass(slots=True)
-class Result:
+def _is_declarative(target: Target) -> bool:
+    """Report whether a kind has declarative validation, and so reports the same error once.
+
+    All kinds of Kubernetes have it but definitions and the resources that they define.
+    """
+    hub = target.resource.versions[0]
+    is_custom = hub.structural or hub.custom is not None
+    return not is_custom and target.resource.group != "apiextensions.k8s.io"
+
+
+class Result(msgspec.Struct):
     """What a write did: the object in the hub version, and warnings for the client."""
 
     obj: Obj
@@ -71,7 +81,7 @@ class Result:
     created: bool = False
     deleted: bool = False  # the write deleted the object
     accepted: bool = False  # a deletion of it and its dependents has only started
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[str] = msgspec.field(default_factory=list)
 
 
 class ObjectWriter:
@@ -227,8 +237,7 @@ class ObjectWriter:
         """Raise Invalid if there are field errors."""
         problems = list(islice(errors, MAX_FIELD_ERRORS))
         if problems:
-            if target.resource.group == "resource.k8s.io":
-                # Kinds with declarative validation report the same error once.
+            if _is_declarative(target):
                 problems = list(dict.fromkeys(problems))
             # Objects with two views are validated and named as they are stored.
             stored = self.objects.scheme.stored(target.resource.storage_key) or target.resource

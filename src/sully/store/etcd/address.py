@@ -10,13 +10,13 @@ newest write, deletions included, however busy other users of the same etcd are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from sys import intern
 
 import msgspec
 
-from sully.store.base import StoreKey
+from sully.store.base import Store, StoreKey
+from sully.store.errors import OpenError
 
 SCHEME = "etcd://"
 DEFAULT_PREFIX = "/sully"
@@ -38,8 +38,7 @@ class Tls(msgspec.Struct, frozen=True):
             raise ValueError("--etcd-certfile requires --etcd-cafile (TLS)")
 
 
-@dataclass(frozen=True, slots=True)
-class Login:
+class Login(msgspec.Struct, frozen=True):
     """The user and password for etcd; none without a name."""
 
     user: str = ""
@@ -52,14 +51,13 @@ class Login:
             raise ValueError("--etcd-username and --etcd-password-file only work together")
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(msgspec.Struct, frozen=True):
     """A cluster, and the prefix of a store in it."""
 
     endpoints: tuple[str, ...]
     prefix: str = DEFAULT_PREFIX
-    tls: Tls = field(default_factory=Tls)
-    login: Login = field(default_factory=Login)
+    tls: Tls = msgspec.field(default_factory=Tls)
+    login: Login = msgspec.field(default_factory=Login)
 
     def __str__(self) -> str:
         """Return the address as a URL."""
@@ -120,3 +118,16 @@ def _quote(text: str) -> str:
 
 def _unquote(text: str) -> str:
     return text.replace("%2F", "/").replace("%25", "%") if "%" in text else text
+
+
+async def open_etcd(address: Address) -> Store:
+    """Open a store in etcd, or raise an error that names the packages that it needs."""
+    try:
+        # Imported here: it needs packages that other stores do not.
+        from sully.store.etcd.store import EtcdStore
+    except ImportError as error:
+        raise OpenError(
+            f"{error}: a store in etcd needs more packages; in the checkout:"
+            " .venv/bin/pip install --editable '.[etcd]'"
+        ) from error
+    return await EtcdStore.open(address)

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import msgspec
+from msgspec.structs import replace
 
 from sully.api.resource.annotations import expiry, pause_reason
 from sully.api.resource.types import DeviceTaintSelector, DeviceToleration, ResourceSlicePatch
@@ -54,8 +54,7 @@ class TaintView(msgspec.Struct, frozen=True):
     """Why its evictions are paused; None: they are not."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimView:
+class ClaimView(msgspec.Struct, frozen=True):
     """A claim that is allocated the device, and the pods that use it."""
 
     claim: Key
@@ -70,12 +69,11 @@ class ClaimView:
     """The request that it is for; behind a slash, the alternative."""
     share: str | None = None
     """The share of the device that it has; None: all of it."""
-    consumed: Mapping[str, str] = field(default_factory=dict)
+    consumed: Mapping[str, str] = msgspec.field(default_factory=dict)
     """The capacity of its share."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceView:
+class DeviceView(msgspec.Struct, frozen=True):
     """One device with its taints and claims."""
 
     id: DeviceId
@@ -86,7 +84,7 @@ class DeviceView:
     claims: tuple[ClaimView, ...] = ()
     obstacle: Obstacle | None = None
     """Why it cannot be allocated, other than taints and claims."""
-    left: Mapping[str, Quantity] = field(default_factory=dict)
+    left: Mapping[str, Quantity] = msgspec.field(default_factory=dict)
     """If it can be shared: how much of each capacity is left."""
     conflict: DeviceConflict | None = None
     """Why its claims cannot all use it."""
@@ -138,6 +136,7 @@ class DeviceViews:
         self._plane = plane
         self._policy = plane.eviction
         self._sources: dict[tuple[str, str], tuple[datetime | None, str | None]] = {}
+        self._node_obstacles: dict[str, Obstacle | None] = {}
 
     def all(self, now: datetime) -> Iterator[DeviceView]:
         """Yield every device, by driver, pool and name."""
@@ -152,6 +151,7 @@ class DeviceViews:
     def pool(self, pool: PoolId, now: datetime) -> Iterator[DeviceView]:
         """Yield the devices of one pool, by name."""
         self._sources.clear()  # rules may have changed
+        self._node_obstacles.clear()
         ignored = [patch for patch in self._patches.values() if not self._has_effect(patch)]
         published = self._inventory.devices(pool)
         allocated: dict[str, list[AllocatedDevice]] = {}
@@ -175,8 +175,10 @@ class DeviceViews:
         """Add why its node gets no new pods."""
         if view.obstacle is not None or view.node in ("", ALL_NODES, SOME_NODES):
             return view
-        node = self._nodes.get(Key("", view.node)) if self._nodes is not None else None
-        why = node_obstacle(node)
+        if view.node not in self._node_obstacles:
+            node = self._nodes.get(Key("", view.node)) if self._nodes is not None else None
+            self._node_obstacles[view.node] = node_obstacle(node)
+        why = self._node_obstacles[view.node]
         return view if why is None else replace(view, obstacle=why)
 
     def _has_effect(self, patch: ResourceSlicePatch) -> bool:

@@ -199,6 +199,11 @@ class Usage:
             listener(pods)
 
 
+def allocated_devices(claims: Iterable[ResourceClaim]) -> set[DeviceId]:
+    """Return the devices that claims are allocated, published or not."""
+    return {_device(result) for claim in claims for result in _results(claim)}
+
+
 def _results(claim: ResourceClaim | None) -> tuple[DeviceRequestAllocationResult, ...]:
     if claim is None or claim.status.allocation is None:
         return ()

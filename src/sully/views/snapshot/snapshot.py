@@ -8,7 +8,6 @@ use, and are created on first use.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
@@ -45,8 +44,7 @@ class Gap(msgspec.Struct, frozen=True):
     """The only namespace whose objects it has; empty: it has none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Objects:
+class Objects(msgspec.Struct, frozen=True):
     """The objects of one kind, of the type they were read as."""
 
     kind: Kind[Any]
@@ -234,6 +232,7 @@ def features_of(control_plane: ControlPlane) -> Features:
         patches=control_plane.honors_patches,
         patch_attributes=control_plane.honors_patched_values,
         patch_evictions_only=control_plane.is_mixed,
+        suppression=control_plane.honors_suppressions,
         pool_owners=control_plane.scheduler == "Sully",
     )
 

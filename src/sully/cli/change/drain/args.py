@@ -1,12 +1,12 @@
 """The flags of `cordon`, `drain` and `uncordon`, and what they mean for the drain core."""
 
 import sys
-from dataclasses import replace
 from datetime import timedelta
 from shlex import join as shell_join
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
 
 from sully.cli.change.taint.args import read_rate
 from sully.cli.client.options import (

@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from sully.cli.client.session import Session
 from sully.cli.client.snapshots import read_bytes
@@ -24,8 +25,7 @@ _INSTEAD = {
 """What to use for kinds without plans."""
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(msgspec.Struct, frozen=True):
     """An object, and the file that has it."""
 
     body: Obj

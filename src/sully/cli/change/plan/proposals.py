@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from sully.cli.change.plan.manifests import Manifest, kind_of
 from sully.cli.client.formatting import number

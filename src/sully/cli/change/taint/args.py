@@ -1,12 +1,12 @@
 """The arguments and flags of `taint`, `untaint` and `plan`: what is tainted, and how."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from textwrap import indent
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
+from msgspec.structs import replace
 
 from sully.cli.client.options import choice_option, duration_option, seconds, whole_number
 from sully.cli.client.options import options as join

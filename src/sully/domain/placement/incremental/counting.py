@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 PlacementKey = tuple[str, str]
 """Namespace and name of a placement."""
@@ -12,8 +13,7 @@ PlacementKey = tuple[str, str]
 NOTHING: Mapping[str, int] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """The clusters of one PlacementDecision, and its placement; without a label it has none."""
 
     owner: PlacementKey | None

@@ -6,12 +6,12 @@ nothing (schedule.py), which explanations and trials of other placements use. Bo
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import islice
 
 import msgspec
+from msgspec.structs import replace
 
 from sully.api.cluster.types import Placement
 from sully.domain.placement.incremental.counting import PlacementKey

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from heapq import heappop, heappush, merge
 from itertools import islice
 from typing import Protocol
+
+import msgspec
 
 from sully.api.cluster.types import Taint
 from sully.domain.placement.candidates import Candidate
@@ -42,8 +43,7 @@ _REMEMBERED = 1000
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(msgspec.Struct, frozen=True):
     """What sets one placement of a shape apart: what it has, and what others have."""
 
     own: Mapping[str, int]

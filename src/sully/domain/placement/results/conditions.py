@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from sully.domain.placement.results.status import Status
 from sully.machinery.meta import Condition
@@ -15,8 +16,7 @@ REMOVALS_DELAYED = "sully.dev/RemovalsDelayed"
 """Lists the clusters that would be removed from a placement if there were budget."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """A condition without its time, which depends on the previous one."""
 
     type: str
@@ -25,8 +25,7 @@ class Finding:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(msgspec.Struct, frozen=True):
     """The numbers of a pass: sets it may use, clusters in them, clusters selected."""
 
     wanted_sets: Sequence[str]

@@ -7,7 +7,6 @@ Both ways to get there, from nothing (schedule.py) and kept up to date (fleet.py
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
@@ -46,8 +45,7 @@ class Reach(msgspec.Struct, frozen=True):
     available: int
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(msgspec.Struct, frozen=True):
     """What was chosen, in order of name, and how that went."""
 
     clusters: Sequence[str] = ()
@@ -58,8 +56,7 @@ class Selection:
     """Clusters that would be removed if there were budget."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """What to write for a placement, and when to requeue it."""
 
     selected: int

@@ -8,8 +8,6 @@ planner can run it without interpreting the expansion.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import msgspec
 
 
@@ -36,8 +34,7 @@ class Select(msgspec.Struct, eq=False):
     test_only: bool = False
 
 
-@dataclass(slots=True, eq=False)
-class Call:
+class Call(msgspec.Struct, eq=False):
     """A function or operator applied to arguments, perhaps on a target."""
 
     pos: int
@@ -54,8 +51,7 @@ class ListNode(msgspec.Struct, eq=False):
     optional: frozenset[int] = frozenset()
 
 
-@dataclass(slots=True, eq=False)
-class Entry:
+class Entry(msgspec.Struct, eq=False):
     """One entry of a map or one field of a message."""
 
     pos: int
