@@ -39,8 +39,11 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "changes/README.md").write_text("# Fragments\n")
     (tmp_path / "changes/+fan.feature.md").write_text("Fans turn ([guide](../docs/a.md)).\n")
     (tmp_path / "changes/+0.2.0.summary.md").write_text("Everything about fans.\n")
-    for name in ("pyproject.toml", "CHANGELOG.md"):
-        shutil.copy(ROOT / name, tmp_path)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    # Not ours: that has more releases with each one, this one among them some day.
+    (tmp_path / "CHANGELOG.md").write_text(
+        "# Changes\n\n<!-- towncrier release notes start -->\n\n## 0.1.0 (2026-01-01)\n"
+    )
     git(tmp_path, "init", "--quiet")
     git(tmp_path, "add", "--all")
     git(tmp_path, "commit", "--quiet", "--message", "Start")
