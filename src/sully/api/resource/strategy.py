@@ -105,8 +105,12 @@ class SliceStrategy(_Comparing):
         return EMPTY_DEVICES, EMPTY_COUNTERS
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
-        """Stamp taints."""
+        """Stamp taints; in v1beta1 an empty node and `allNodes: false` are the same as none."""
         default_taints(slice_taints(obj["spec"]), ctx.now)
+        if ctx.version == "v1beta1":
+            for name in ("nodeName", "allNodes"):
+                if not obj["spec"].get(name):
+                    obj["spec"].pop(name, None)
 
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
         """Start the generation, drop what is switched off."""
