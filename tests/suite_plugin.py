@@ -16,10 +16,16 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from property_examples import examples
+
 # On a busy machine every limit on time fails some day. Everything else is as Hypothesis has it, in
 # CI as in its profile for CI: `settings()` is the one that it loaded.
 settings.register_profile(
-    "suite", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "suite",
+    settings(),
+    deadline=None,
+    max_examples=examples(settings().max_examples),
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("suite")
 
@@ -81,6 +87,7 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+        gc.set_threshold(50_000, 20, 100)  # as in `sully up`
 
 
 # First: pytest then brings together again what shares a fixture with parameters.

@@ -1,7 +1,9 @@
-"""The long runs: hundreds of kills, lost machines, and hostile input. `make robust` runs it.
+"""The long runs: kills, lost machines, hostile input, all examples. `make robust` runs it.
 
-    python tools/fault_injection.py [crashes|controllers|replicas|inputs|hostile|all] [--kills 300]
-        [--pods 1000] [--faults 19] [--examples 30] [--seed N]
+    python tools/fault_injection.py [PART] [--kills 300] [--pods 1000] [--leak-pods 100000]
+        [--faults 19] [--examples 30] [--seed N]
+
+PART is crashes, controllers, replicas, inputs, hostile, leaks, properties, clients or all.
 
 A failure prints the seed; the same seed with the same number repeats the run.
 """
@@ -43,6 +45,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("what", nargs="?", default="all", choices=(*PARTS, "all"))
     parser.add_argument("--kills", type=int, default=300, help="how many (default: 300)")
     parser.add_argument("--pods", type=int, default=1000, help="how many (default: 1000)")
+    parser.add_argument(
+        "--leak-pods", type=int, default=100_000, help="created and deleted (default: 100000)"
+    )
     parser.add_argument("--faults", type=int, default=19, help="of machines (default: 19)")
     parser.add_argument("--figures", type=Path, help="file to write what replicas did to, as JSON")
     parser.add_argument("--examples", type=int, default=30, help="per operation (default: 30)")
@@ -90,6 +95,7 @@ def _report(figures: object) -> None:
     counts, ready = figures.counts, sorted(figures.ready) or [0.0]
     lost = sum("LOST" in text for text in figures.problems)
     print(f"  kills                           {figures.kills}, {figures.early_kills} at start")
+    print(f"  suspensions                     {figures.suspensions}")
     print(f"  writes acknowledged             {counts['acknowledged']}")
     print(f"  acknowledged and lost           {lost}")
     print(f"  in doubt when killed            {counts['in doubt']}")
@@ -161,15 +167,27 @@ def _replicas(options: argparse.Namespace, seed: int) -> int:
 
 def _inputs(options: argparse.Namespace, seed: int) -> int:
     """Run the tests of hostile input with more examples; pytest shows the progress."""
-    environment = os.environ | {
-        "SULLY_FUZZ_EXAMPLES": str(options.examples),
-        "SULLY_FUZZ_SEED": str(seed),
-    }
-    command = [sys.executable, "-m", "pytest", "-q", str(ROOT / "tests" / "robust" / "inputs")]
+    numbers = {"SULLY_FUZZ_EXAMPLES": str(options.examples), "SULLY_FUZZ_SEED": str(seed)}
+    return _tests("inputs", seed, numbers, str(ROOT / "tests" / "robust" / "inputs"))
+
+
+def _properties(options: argparse.Namespace, seed: int) -> int:  # noqa: ARG001 - every part is called alike
+    """Run every property with all its examples, of which `make test` tries some."""
+    return _tests("properties", seed, {"SULLY_EXAMPLES": "all"}, "-m", "hypothesis")
+
+
+def _clients(options: argparse.Namespace, seed: int) -> int:  # noqa: ARG001 - every part is called alike
+    """Run the sessions with every kubectl there is, of which `make test` takes some."""
+    sessions = str(ROOT / "tests" / "e2e" / "test_kubectl_sessions.py")
+    return _tests("clients", seed, {"SULLY_EXAMPLES": "all"}, sessions)
+
+
+def _tests(part: str, seed: int, environment: dict[str, str], *arguments: str) -> int:
+    command = [sys.executable, "-m", "pytest", "-q", *arguments]
     command += ["-p", "no:cacheprovider", f"--hypothesis-seed={seed}", "--durations=10"]
-    done = subprocess.run(command, cwd=ROOT, env=environment, check=False)
+    done = subprocess.run(command, cwd=ROOT, env=os.environ | environment, check=False)
     if done.returncode:
-        print(f"  again: {_PROGRAM} inputs --seed {seed}")
+        print(f"  again: {_PROGRAM} {part} --seed {seed}")
     return 1 if done.returncode else 0
 
 
@@ -179,12 +197,33 @@ def _hostile(options: argparse.Namespace, seed: int) -> int:  # noqa: ARG001 - e
     return run()
 
 
+def _leaks(options: argparse.Namespace, seed: int) -> int:  # noqa: ARG001 - every part is called alike
+    from leaks.rounds import Sample, leaks, run
+
+    def progress(sample: Sample) -> None:
+        print(
+            f"  {sample.pods:7} pods  {sample.memory:6.0f} MiB  {sample.descriptors:4} descriptors"
+            f"  {sample.threads:3} threads",
+            flush=True,
+        )
+
+    with tempfile.TemporaryDirectory(prefix="sully-robust-") as folder:
+        samples = asyncio.run(run(Path(folder) / "data", options.leak_pods, progress))
+    problems = list(leaks(samples))
+    for problem in problems:
+        print(f"  PROBLEM {problem}")
+    return 1 if problems else 0
+
+
 PARTS = {
     "crashes": _crashes,
     "controllers": _controllers,
     "replicas": _replicas,
     "inputs": _inputs,
     "hostile": _hostile,
+    "leaks": _leaks,
+    "properties": _properties,
+    "clients": _clients,
 }
 
 if __name__ == "__main__":

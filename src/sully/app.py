@@ -35,6 +35,7 @@ from sully.controllers.placement.settings import PlacementSettings, placement_op
 from sully.controllers.scheduling.wiring import USER_AGENT as SCHEDULER
 from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
 from sully.domain.clusters.rights import agent_user
+from sully.domain.devicepolicies.prometheus_servers import PrometheusServer
 from sully.domain.notifications.settings import Receiver
 from sully.domain.simulated.clusters import Members
 from sully.evictor.settings import EvictionSettings
@@ -78,7 +79,7 @@ from sully.store.base import Store
 from sully.store.compaction import Compactor
 from sully.store.directory import DataDirectory
 from sully.store.errors import OpenError
-from sully.store.etcd.address import Address
+from sully.store.etcd.address import Address, open_etcd
 from sully.store.memory import MemoryStore
 from sully.store.sqlite import SqliteStore
 
@@ -122,6 +123,7 @@ class Config(msgspec.Struct, frozen=True):
     # How long records of evictions and deleted rules are kept.
     history: timedelta = DEFAULT_RETENTION
     receivers: tuple[Receiver, ...] = ()  # who is notified of taints and evictions
+    prometheus_servers: tuple[PrometheusServer, ...] = ()  # which get credentials
     otlp_endpoint: str = ""  # where traces of evictions are sent
     event_ttl: timedelta = TTL  # how long events are kept; 0: indefinitely
     eviction: EvictionSettings = msgspec.field(default_factory=EvictionSettings)
@@ -215,20 +217,8 @@ async def _open_store(config: Config) -> Store:
     if config.store == "memory":
         return MemoryStore()
     if isinstance(config.store, Address):
-        return await _open_etcd(config.store)
+        return await open_etcd(config.store)
     return await SqliteStore.open(config.data_dir)
-
-
-async def _open_etcd(address: Address) -> Store:
-    try:
-        # Imported here: it needs packages that other stores do not.
-        from sully.store.etcd.store import EtcdStore
-    except ImportError as error:
-        raise OpenError(
-            f"{error}: a store in etcd needs more packages; in the checkout:"
-            " .venv/bin/pip install --editable '.[etcd]'"
-        ) from error
-    return await EtcdStore.open(address)
 
 
 async def _check_identity(
@@ -356,6 +346,7 @@ def _controllers(
         agent=partial(agent_access, api, guard=elector.time_left if elector else None),
         history=config.history,
         receivers=config.receivers,
+        prometheus_servers=config.prometheus_servers,
         otlp_endpoint=config.otlp_endpoint,
         eviction=config.eviction,
         placement=config.placement,

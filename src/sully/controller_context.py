@@ -28,6 +28,7 @@ from sully.controllers.notifications.sender import Notifier
 from sully.controllers.placement.settings import PlacementSettings
 from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
 from sully.controllers.workloads.kinds import PODS, Pods
+from sully.domain.devicepolicies.prometheus_servers import PrometheusServer
 from sully.domain.notifications.settings import Receiver
 from sully.domain.scheduling.objects import SCHEDULERS
 from sully.domain.simulated.clusters import Members
@@ -83,6 +84,8 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Gets what describes a rule that is about to be written; None if the server is elsewhere."""
     receivers: tuple[Receiver, ...] = ()
     """Who is notified of taints, evictions and storms."""
+    prometheus_servers: tuple[PrometheusServer, ...] = ()
+    """Which servers of queries get credentials."""
     otlp_endpoint: str = ""
     """Where traces of evictions are sent; empty: nowhere."""
     schedulers: frozenset[str] = SCHEDULERS
@@ -124,17 +127,23 @@ class ControllerContext:
         return notifier
 
     @cached_property
+    def features(self) -> Features:
+        """What changes devices here."""
+        enabled = features(self.config.gates, self.config.compat)
+        # Elsewhere kube-scheduler honors the taints of drivers, whatever rules say.
+        return replace(enabled, suppression=enabled.suppression and self.config.own_server)
+
+    @cached_property
     def inventory(self) -> Inventory:
         """The devices with their effective taints."""
-        return self._inventory(features(self.config.gates, self.config.compat))
+        return self._inventory(self.features)
 
     @cached_property
     def scheduling_inventory(self) -> Inventory:
         """The devices as the scheduler sees them; in Kubernetes it evaluates rules differently."""
         if self.config.compat.rules_need_selector:
             return self.inventory
-        enabled = features(self.config.gates, self.config.compat)
-        return self._inventory(replace(enabled, absent_selects_all=True))
+        return self._inventory(replace(self.features, absent_selects_all=True))
 
     @cached_property
     def eviction_options(self) -> EvictionOptions:

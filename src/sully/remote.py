@@ -38,6 +38,7 @@ from sully.domain.capabilities.duties import (
     schedulers,
 )
 from sully.domain.capabilities.offers import Offer, offer
+from sully.domain.devicepolicies.prometheus_servers import PrometheusServer
 from sully.domain.notifications.settings import Receiver
 from sully.evictor.settings import EvictionSettings
 from sully.machinery.compat import Compat
@@ -66,6 +67,7 @@ class RemoteConfig(msgspec.Struct, frozen=True, kw_only=True):
         DEFAULT_RETENTION  # how long records of evictions and deleted rules are kept
     )
     receivers: tuple[Receiver, ...] = ()  # who is notified
+    prometheus_servers: tuple[PrometheusServer, ...] = ()  # which get credentials
     otlp_endpoint: str = ""  # where traces of evictions are sent
     leader_elect: bool = True
     lease: Key = LEASE
@@ -170,6 +172,7 @@ class Remote:
             placement=config.placement,
             history=config.history,
             receivers=config.receivers,
+            prometheus_servers=config.prometheus_servers,
             otlp_endpoint=config.otlp_endpoint,
             chosen=self._chosen,
             own_server=server.own,

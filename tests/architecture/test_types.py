@@ -148,7 +148,7 @@ def test_a_type_of_several_kinds_says_what_their_tables_say(type_: type[Wire]) -
     assert comparison.problems == []
 
 
-BASES = {"HasController", "SharedContent", "Workload"}
+BASES = {"HasController", "ObjectIdentity", "SharedContent", "Workload"}
 WITHOUT_TABLE = (
     "sully.domain.scheduling.diagnosis",
     "sully.domain.devices.rules",

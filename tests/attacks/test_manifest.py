@@ -45,7 +45,6 @@ def mallory(target: Target) -> Caller:
 def test_keeps_others_waiting(bomb: Bomb, target: Target, mallory: Caller) -> None:
     caller = mallory if bomb.path.endswith("/roles") else target.admin
     body = bomb.body()
-    limit = max(LONGEST, RATIO * cost(target, USUAL))
 
     # A request that blocks the loop does so each time; what other programs of a busy machine
     # do to the measurement, it does once.
@@ -55,10 +54,12 @@ def test_keeps_others_waiting(bomb: Bomb, target: Target, mallory: Caller) -> No
             answer = send(caller, bomb, body)
             delays.await_answers(2)
         assert not delays.failures
-        if delays.most_work < limit:
+        # What is usual is measured only if it matters: it takes longer than most of these requests.
+        most = delays.most_work
+        if soon := most < LONGEST or most < RATIO * cost(target, USUAL):
             break
 
-    assert delays.most_work < limit
+    assert soon, most
     assert 200 <= answer.code < 500, answer.body[:500]
     if answer.code >= 400 and answer.body[:1] == b"{":
         status = answer.json

@@ -15,6 +15,7 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from property_examples import examples
 from sully.cli.main import main
 
 PLANS = Path(__file__).parent / "plans"
@@ -132,7 +133,7 @@ def test_the_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     assert said.startswith("error: -: Pod a/web-1: spec.containers[0]: ")
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     st.sampled_from(list(places(CLUSTER["items"]))),
     st.sampled_from(VALUES),

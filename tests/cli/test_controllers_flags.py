@@ -20,6 +20,8 @@ REFUSED = {
     ),
     "a lease without a namespace": (["--lease", "mine"], 2, "NAMESPACE/NAME"),
     "no port": (["--metrics-listen", "localhost"], 2, 'invalid address "localhost"'),
+    "no file of servers": (["--prometheus-servers", "absent"], 2, "cannot read absent"),
+    "a file without servers": (["--prometheus-servers", "empty.yaml"], 2, "empty.yaml: "),
     "no file of receivers": (["--notifications", "absent"], 2, "cannot read absent"),
     "a file without receivers": (["--notifications", "empty.yaml"], 2, "empty.yaml: "),
     "receivers without what observes": (

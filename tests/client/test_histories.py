@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from client.chronicle import ENDINGS, Chronicle
 from client.scripted import THINGS, ScriptedTransport, Thing, modified, thing
+from property_examples import examples
 from sully.client.informers.informer import Informer, own_key
 from sully.client.transport import Key
 from sully.runtime.backoff import Backoff
@@ -137,7 +138,7 @@ class Story:
     steps=[("a", 12), ("bookmarks", 12), ("end", 12), ("b", 12), ("c", 0)],
     slowness=0,
 )
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 def test_every_history_ends_in_the_state_of_the_server(steps: list[Step], slowness: int) -> None:
     async def run() -> None:
         await Story(slowness).play(steps)

@@ -200,13 +200,14 @@ BAD = {
         config(current=""), ["FILE: there is no current-context", "main", "--context"]
     ),
     "unknown context": Bad(
-        config(), ["FILE: there is no context 'dev'; there are: main"], context="dev"
+        config(), ['FILE: context "dev" not found (there are: main)'], context="dev"
     ),
     "unknown cluster": Bad(
-        config(context={"cluster": "lost"}), ["context 'main' in FILE", "no cluster 'lost'", "main"]
+        config(context={"cluster": "lost"}),
+        ["context 'main' in FILE", 'cluster "lost" not found', "main"],
     ),
     "unknown user": Bad(
-        config(context={"user": "lost"}), ["context 'main' in FILE", "no user 'lost'"]
+        config(context={"user": "lost"}), ["context 'main' in FILE", 'user "lost" not found']
     ),
     "context without cluster": Bad(config(context={"cluster": ""}), ["no cluster is named"]),
     "nameless entry": Bad({"users": [{"user": {}}]}, ["FILE: every item of users needs a name"]),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from client.candidates import LEASE, Contest, Host
 from controllers.world import World
+from property_examples import examples
 from sully.client.leases import LEASES, LeaseTiming, NotLeadingError
 
 A_DAY = 86400.0
@@ -331,6 +332,6 @@ async def contend(steps: list[tuple[str, Any]]) -> list[str]:
 @given(st.lists(STEPS, max_size=12))
 # Nobody is answered: who hangs on an old question must still ask again.
 @example([("mute", 0), ("mute", 1), ("mute", 2), ("pass", 3.0)])
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_never_two_and_in_the_end_one(steps: list[tuple[str, Any]]) -> None:
     assert len(asyncio.run(contend(steps))) == 1

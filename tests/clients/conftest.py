@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from e2e.beside import Planes
-from e2e.raw import Raw
+from e2e.raw import KeptRaw, Raw
 from sully.testing.cluster import Process
 
 _NUMBERS = itertools.count()
@@ -21,7 +21,7 @@ def plane(where: str, planes: Planes) -> Process:
 @pytest.fixture(scope="session")
 def raw(plane: Process, tmp_path_factory: pytest.TempPathFactory) -> Raw:
     """Return the admin's access without a library."""
-    return Raw.admin(plane.kubeconfig, tmp_path_factory.mktemp("admin"))
+    return KeptRaw.admin(plane.kubeconfig, tmp_path_factory.mktemp("admin"))
 
 
 @pytest.fixture

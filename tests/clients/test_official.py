@@ -3,6 +3,8 @@
 Typed objects, the dynamic client, watches and apply are in `e2e/test_python_client.py`.
 """
 
+from __future__ import annotations
+
 import threading
 from collections.abc import Iterator
 from pathlib import Path

@@ -25,6 +25,7 @@ from hypothesis.stateful import (
 from msgspec.structs import replace
 
 from etcds import Etcd
+from property_examples import examples
 from sully.store.base import (
     FIRST_REVISION,
     Check,
@@ -358,8 +359,8 @@ class EtcdMachine(ReopenedMachine):
 
 
 TestMemory = StoreMachine.TestCase
-TestMemory.settings = settings(max_examples=100, stateful_step_count=40)
+TestMemory.settings = settings(max_examples=examples(100), stateful_step_count=40)
 TestSqlite = SqliteMachine.TestCase
-TestSqlite.settings = settings(max_examples=25, stateful_step_count=30)
+TestSqlite.settings = settings(max_examples=examples(25), stateful_step_count=30)
 TestEtcd = pytest.mark.slow(EtcdMachine.TestCase)
 TestEtcd.settings = settings(max_examples=10, stateful_step_count=30)

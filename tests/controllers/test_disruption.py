@@ -261,7 +261,14 @@ async def test_a_pod_that_does_not_go_counts_again(world: World) -> None:
 async def test_what_others_wrote_into_its_status_does_no_harm(world: World) -> None:
     await pod(world, "one")
     await budget(world, minAvailable=0)
-    strange = {"conditions": [{"type": "Odd"}], "disruptedPods": {"one": None}}
+    odd = {
+        "type": "Odd",
+        "status": "True",
+        "reason": "Odd",
+        "message": "",
+        "lastTransitionTime": "2021-01-01T00:00:00Z",
+    }
+    strange = {"conditions": [odd], "disruptedPods": {"one": None}}
     await world.admin.patch(BUDGETS, WEB, {"status": strange}, subresource="status")
     async with world.controlled(budgets):
         await bring_up(world)

@@ -272,3 +272,77 @@ def test_events_in_any_pieces(front: Front) -> None:
         "hidden",
         "fleet",
     ]
+
+
+FRAMES = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+STATES = ("free", "used", "none", "noschedule", "noexecute", "evicting", "blocked", "unknown")
+
+
+def _rows(first: int) -> list[dict[str, Any]]:
+    """Return a row per state; the first device has the state with this number."""
+    rows: list[dict[str, Any]] = []
+    for at, _ in enumerate(STATES):
+        state = STATES[(first + at) % len(STATES)]
+        rows.append({"d": f"gpu.test/node-{at // 4}/gpu-{at}", "n": f"node-{at // 4}", "s": state})
+        if at % 2:
+            rows[-1] |= {"u": 1, "t": ["example.com/x:NoSchedule"]}
+    return rows
+
+
+def _picture(page: Page) -> str:
+    text = f"{FRAMES}.then(() => document.querySelector('.fleet canvas').toDataURL())"
+    return str(page.evaluate(text))
+
+
+def test_cells_that_are_drawn_again_look_as_all_drawn_at_once(front: Front) -> None:
+    page = front.page
+    front.open("fleet", attributes=[{"json": {"names": []}}], stream=[
+        stream(("pending", []), ("fleet", {"devices": _rows(0)})), None
+    ])  # fmt: skip
+    expect(page.get_by_role("button", name="Evicting 1")).to_be_visible()
+    front.until_asked("stream", 2)
+    before = _picture(page)
+    groups = "import('./store.js').then((m) => m.store.arrangement)"
+    arrangement = page.evaluate(groups)
+    for first in range(1, len(STATES)):
+        if first == 5:
+            page.get_by_role("button", name="Select all shown").click()
+        event = {"changed": _rows(first), "removed": []}
+        page.evaluate(
+            """(event) => import("./store.js").then(({ changes, notify }) => {
+              changes.devices(event);
+              notify();
+            })""",
+            event,
+        )
+        changed = _picture(page)
+        # Scrolling draws everything.
+        page.locator(".fleet").dispatch_event("scroll")
+        assert changed == _picture(page)
+        assert changed != before
+        before = changed
+
+    assert page.evaluate(groups) == arrangement
+    expect(page.get_by_role("button", name="Evicting 1")).to_be_visible()
+
+
+def test_a_device_that_changes_its_node_moves(front: Front) -> None:
+    page = front.page
+    front.open("fleet?group=node", attributes=[{"json": {"names": []}}], stream=[
+        stream(
+            ("pending", []),
+            ("fleet", {"devices": _rows(0)}),
+            ("devices", {"changed": [{**_rows(0)[0], "n": "node-9", "c": ["big"]}], "removed": []}),
+            ("devices", {"changed": [], "removed": ["gpu.test/node-0/gpu-1"]}),
+        ),
+        None,
+    ])  # fmt: skip
+    status = page.locator(".selection [role=status]")
+    expect(status).to_have_text("7 of 7 devices shown")
+    page.get_by_role("searchbox", name="Text").fill("node-9")
+    expect(status).to_have_text("1 of 7 devices shown")
+
+    expect(page.get_by_role("combobox", name="Class").locator("option")).to_have_text(
+        ["any", "big"]
+    )
+    expect(page.get_by_role("row", name="big 1")).to_be_visible()

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import socket
+from importlib.resources import files
+from pathlib import Path
 
 import aiohttp
 import pytest
@@ -61,3 +64,16 @@ def test_a_json_log_has_the_link_only_if_no_browser_is_opened(*, opens_browser: 
     logged = json.loads(out.getvalue())
     assert logged["server"] == "https://cluster"
     assert ("#code=x" in out.getvalue()) != opens_browser
+
+
+def test_the_page_asks_for_all_its_modules_at_once() -> None:
+    folder = Path(str(files("sully.dashboard") / "static"))
+    page = (folder / "index.html").read_text()
+
+    named = re.findall(r'<link rel="modulepreload" href="(.*)">', page)
+
+    assert named == sorted(
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*.js")
+        if path.name != "main.js"
+    )

@@ -308,3 +308,11 @@ def test_fields_of_a_workload_plan() -> None:
 
 def test_fields_of_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert set(answer(capsys, "version")) == told("sully version")
+
+
+def test_fields_of_a_diagnosis_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tmp_path.chmod(0o755)
+
+    found = answer(capsys, "doctor", "--data-dir", str(tmp_path))
+
+    assert set(paths(found)) == told("sully doctor")

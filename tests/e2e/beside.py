@@ -20,7 +20,7 @@ from pathlib import Path
 import yaml
 
 from e2e import trail
-from e2e.raw import Raw
+from e2e.raw import KeptRaw, Raw
 from sully.controller_setup import CONTROLLERS
 from sully.testing.cluster import Process, process
 from sully.testing.forkserver import run
@@ -145,7 +145,7 @@ def installed(
     """Install beside a server, and run what was installed as the installed account."""
     done = sully(up.kubeconfig, *APPLY, *flags)
     assert done.returncode == 0, done.stderr
-    admin = Raw.admin(up.kubeconfig, folder)
+    admin = KeptRaw.admin(up.kubeconfig, folder)
     for path in WORKLOAD:
         # Here a process stands for them: pods on simulated nodes would be seen and do nothing.
         assert admin.request("DELETE", path).code == 200

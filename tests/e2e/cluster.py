@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 
 import manifests
 from e2e import watching
-from e2e.raw import Answer, Raw
+from e2e.raw import Answer, KeptRaw, Raw
 from e2e.watching import Named
 from embedded import SCHEME
 from serving import APPLY, MERGE
@@ -43,7 +43,7 @@ class Cluster:
     _raw: Raw = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_raw", Raw.admin(self.kubeconfig, self.home))
+        object.__setattr__(self, "_raw", KeptRaw.admin(self.kubeconfig, self.home))
 
     # -- kubectl -----------------------------------------------------------------------------------
 

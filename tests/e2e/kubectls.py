@@ -1,7 +1,8 @@
 """Which kubectl programs there are to test with.
 
 `SULLY_KUBECTLS` (colon separated) names them outright. Otherwise: the old one that `make test`
-fetches, the one on PATH, and those that lie beside the latter as `kubectl.1.NN`.
+fetches, the one on PATH, and those that lie beside the latter as `kubectl.1.NN`: the oldest and the
+newest of them, and all in `make robust`.
 """
 
 import functools
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from property_examples import ALL
 from suite_plugin import DEBIAN_KUBECTL
 from sully.testing.patience import PATIENCE
 
@@ -52,9 +54,11 @@ def _candidates() -> Iterator[tuple[Path, bool]]:
         yield DEBIAN_KUBECTL, True
     if on_path := shutil.which("kubectl"):
         yield Path(on_path), True
-        for sibling in sorted(Path(on_path).resolve().parent.iterdir()):
-            if _SIBLING.fullmatch(sibling.name):
-                yield sibling, False
+        beside = Path(on_path).resolve().parent.iterdir()
+        siblings = sorted(path for path in beside if _SIBLING.fullmatch(path.name))
+        yield from (
+            (path, False) for path in (siblings if ALL else (*siblings[:1], *siblings[-1:]))
+        )
 
 
 def _minor(path: Path) -> int:

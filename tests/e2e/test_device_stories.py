@@ -148,6 +148,35 @@ def test_a_policy_evicts_from_a_faulty_device_and_gives_it_back(cluster: Cluster
     cluster.delete("devicetaintpolicies")
 
 
+def publish_taints(cluster: Cluster, *taints: Obj) -> None:
+    """Publish these taints of all devices, as a driver does that is wrong about them."""
+    for published in cluster.get("resourceslices")["items"]:
+        for each in published["spec"].get("devices", ()):
+            each["taints"] = list(taints)
+        cluster.replace(published)
+
+
+def test_a_false_positive_of_a_driver(cluster: Cluster) -> None:
+    """A policy suppresses it: pods are scheduled and stay, until the policy is deleted."""
+    (before,) = start(cluster, "app")
+    publish_taints(cluster, {"key": "gpu.sully.dev/false", "effect": "NoSchedule"})
+    waiting = pod("late", "late", resourceClaimTemplateName="late")
+    cluster.apply(template("late", devices(1)), waiting)
+    cluster.shows("False", "{.status.conditions[0].status}", "pod", "late")
+    false = {"key": "gpu.sully.dev/false", "until": "2031-01-01T00:00:00Z"}
+    spec = {"mode": "Enforce", "selector": {"driver": DRIVER}, "suppress": [false]}
+    cluster.apply({**policy(), "spec": spec})
+    cluster.wait("Ready", "pod/late")
+
+    publish_taints(cluster, {"key": "gpu.sully.dev/false", "effect": "NoExecute"})
+    lone(cluster, "later")
+    assert cluster.names("app") == [before]
+    cluster.run("delete", "devicetaintpolicies", "--all")
+    cluster.gone(before, "late", "later")
+    publish_taints(cluster)
+    cluster.rolled_out("app")
+
+
 def proven_by(exit_: str) -> Obj:
     """Return a proof by a Job whose pods end as simulated nodes are told."""
     spec = {"containers": [{"name": "test", "image": "gpu-test"}]}

@@ -1,23 +1,33 @@
 """Every session in `sessions/`, typed with every kubectl there is.
 
-With controllers beside the server the usual one is enough: what differs between it and the others
-is how kubectl asks, not what the controllers do.
+The usual one is used with controllers beside the server, the others with controllers inside: what
+differs between them is how kubectl asks, not what the controllers do. `make robust` runs the usual
+one with both.
 """
 
 import pytest
 
 from e2e import kubectls, session
-from e2e.beside import INSIDE, WHERE
+from e2e.beside import BESIDE, INSIDE, WHERE
 from e2e.kubectls import Kubectl
 from e2e.shell import Shell
+from property_examples import ALL
 
-_USUAL = [kubectl for kubectl in kubectls.find() if kubectl.main][-1]
+_MAIN = [kubectl for kubectl in kubectls.find() if kubectl.main]
+
+
+def _forms(kubectl: Kubectl) -> tuple[str, ...]:
+    if kubectl is not _MAIN[-1]:
+        return (INSIDE,)
+    return WHERE if ALL or len(_MAIN) == 1 else (BESIDE,)
+
+
 CASES = {
     f"{name}-{kubectl}-{where}": (name, kubectl, where)
     for kubectl in kubectls.find()
     for name in session.names()
     if kubectl.main or session.is_core(name)
-    for where in (WHERE if kubectl is _USUAL else (INSIDE,))
+    for where in _forms(kubectl)
 }
 
 

@@ -1,5 +1,7 @@
 """The official Python client: typed classes, dynamic client, watches, paging."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from typing import Any
 

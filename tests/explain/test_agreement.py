@@ -15,6 +15,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from controllers.world import NAMESPACES, PODS, SCHEME, Obj, World, running
+from property_examples import examples
 from sully.client.discovery.resources import of_scheme
 from sully.client.transport import Key, Kind
 from sully.controller_context import ControllerConfig
@@ -164,7 +165,7 @@ SCENES = st.integers(1, 2).flatmap(
 )
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(SCENES, st.integers(0, 2))
 def test_what_is_promised_is_what_happens(scene: Scene, choice: int) -> None:
     found = asyncio.run(happens(scene, choice))

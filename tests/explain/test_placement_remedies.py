@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from explain.test_fleet import FLEET, GROUP, cluster, decision, predicate, taint, wish
 from explain.worlds import NAMESPACE, Obj, snapshot
+from property_examples import examples
 from sully.client.transport import Key
 from sully.explain.explanation import Explanation
 from sully.explain.questions import explain_selection
@@ -129,7 +130,7 @@ def fewer(steps: Sequence[str]) -> Iterator[list[str]]:
             yield rest
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(worlds())
 def test_a_placement_gets_what_is_said(world: World) -> None:
     found, has = asked(world), selected(world)
@@ -151,7 +152,7 @@ def test_a_placement_gets_what_is_said(world: World) -> None:
             assert len(selected(follow(world, less))) < min(want, number), text
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(worlds(), st.sampled_from(NAMES))
 def test_a_placement_gets_the_cluster_that_is_asked_about(world: World, about: str) -> None:
     found = asked(world, about)

@@ -29,6 +29,7 @@ from explain.worlds import (
     slice_,
     taint,
 )
+from property_examples import examples
 
 NODES = ("n1", "n2", "n3")
 KEYS = ("example.com/a", "example.com/b")
@@ -214,7 +215,7 @@ def emptied(world: World) -> World:
     return found
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(worlds())
 def test_whoever_does_what_is_said_gets_the_pod_placed(world: World) -> None:
     cause, text, remedies = judged(world)

@@ -126,6 +126,21 @@ def test_notifications_are_configured_by_a_secret(helm: str) -> None:
     assert container["volumeMounts"][-1]["mountPath"] == "/etc/sully"
 
 
+def test_prometheus_servers_are_configured_by_a_secret(helm: str) -> None:
+    both = ("--set", "prometheus.secretName=prom", "--set", "notifications.secretName=notes")
+    found = rendered(helm, *both)
+    pod = found["Deployment", "sully-controllers"]["spec"]["template"]["spec"]
+    (mounted,) = (one for one in pod["volumes"] if one["name"] == "prometheus")
+    container = pod["containers"][0]
+
+    assert container["args"][-2:] == [
+        "--notifications=/etc/sully/config.yaml",
+        "--prometheus-servers=/etc/sully-prometheus/servers.yaml",
+    ]
+    assert mounted["secret"] == {"secretName": "prom"}
+    assert container["volumeMounts"][-1]["mountPath"] == "/etc/sully-prometheus"
+
+
 def test_a_priority_class_can_be_created(helm: str) -> None:
     flags = ["--set", "priorityClassName=sully", "--set", "priorityClass.create=true"]
     made = rendered(helm, *flags, "--set", "priorityClass.value=7")["PriorityClass", "sully"]

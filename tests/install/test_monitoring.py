@@ -57,6 +57,7 @@ def fleet() -> str:
     phases = ("HeldBack", "AwaitingApproval")
     devices.follow(names.POLICIES, lambda: {("p", phase): 1 for phase in phases})
     devices.follow(names.STORMS, lambda: {("p",): 1})
+    devices.follow(names.MAINTENANCES, lambda: {("m", "Failed"): 1})
     devices.follow(names.RULES, lambda: {("p", "NoExecute"): 2})
     devices.began(TAINT)
     devices.ended(TAINT, 500)

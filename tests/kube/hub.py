@@ -10,7 +10,7 @@ from typing import Any
 from sully.api import build_scheme
 from sully.api.apiextensions.custom import head_table, resource_of
 from sully.domain.capabilities.offers import HUB
-from sully.install.schemas import schema_of
+from sully.install.crds import schema_of
 from sully.machinery.gates import Gates
 from sully.machinery.scheme import Scheme
 from sully.machinery.strategy import ResourceType

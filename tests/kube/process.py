@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TextIO
 
-from e2e.raw import Raw
+from e2e.raw import KeptRaw, Raw
 from sully.testing.forkserver import run, start_module
 from sully.testing.patience import PATIENCE
 
@@ -41,7 +41,7 @@ class Foreign:
 
     def admin(self) -> Raw:
         """Return the admin's access without a client."""
-        return Raw.admin(self.kubeconfig, self.folder)
+        return KeptRaw.admin(self.kubeconfig, self.folder)
 
     def sully(
         self,

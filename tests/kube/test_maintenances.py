@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from e2e.beside import APPLY, LEASE, as_account
 from e2e.watching import until
 from kube.conftest import SERVERS
+from kube.crews import Crew
 from kube.process import Foreign
 from kube.scenes import MERGE
 from sully.testing.cluster import process
-from sully.testing.remote import controllers, simulated_nodes
+from sully.testing.remote import simulated_nodes
 
 Obj = dict[str, Any]
 OURS = "sully"
@@ -37,21 +36,14 @@ FAST = ("--start-seconds", "0", "--stop-seconds", "0.1")
 @pytest.fixture(scope="module", params=[pytest.param(OURS, marks=pytest.mark.e2e), *SERVERS])
 def server(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator[Foreign]:
     """Run each server, with the controller beside it."""
-    folder: Path = tmp_path_factory.mktemp("account")
     if request.param == OURS:
         with process() as up:
             yield Foreign(up.data_dir, up.url)
         return
     name = "kubernetes" if request.param == "kubernetes" else "stand_in"
     there: Foreign = request.getfixturevalue(name)
-    done = there.sully(*APPLY)
-    assert done.returncode == 0, done.stderr
-    config = as_account(there.admin(), there.kubeconfig, folder / "config")
-    with controllers(config, "--only", "devicemaintenances", "--lease", LEASE) as crew:
-        crew.wait_for("leading since")
+    with Crew(there, tmp_path_factory.mktemp("account"), "devicemaintenances").at_work():
         yield there
-        assert crew.stop() == 0
-    assert "forbidden" not in "".join(crew.output).lower()
 
 
 @pytest.fixture(scope="module")

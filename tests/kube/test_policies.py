@@ -14,15 +14,14 @@ from typing import Any
 
 import pytest
 
-from e2e.beside import APPLY, LEASE, as_account
 from e2e.raw import Raw
 from e2e.watching import until
 from kube.conftest import SERVERS
+from kube.crews import Crew
 from kube.process import Foreign
 from kube.scenes import MERGE
 from manifests import gpus, slice_
 from sully.testing.cluster import process
-from sully.testing.remote import controllers
 
 Obj = dict[str, Any]
 OURS = "sully"
@@ -54,10 +53,14 @@ class Cluster:
     server: Foreign
     admin: Raw
 
-    def publish(self, *faulty: int) -> None:
+    def supports_suppression(self) -> bool:
+        """Report whether Sully schedules and evicts there."""
+        return self.admin.request("GET", "/version").json()["gitVersion"].find("sully") >= 0
+
+    def publish(self, *faulty: int, fault: Obj = FAULT) -> None:
         """Publish devices as their driver does."""
         devices = [
-            device | ({"taints": [FAULT]} if number in faulty else {})
+            device | ({"taints": [fault]} if number in faulty else {})
             for number, device in enumerate(gpus(3))
         ]
         body = slice_("policy-gpus", NODE, *devices, driver=DRIVER, nodeName=NODE)
@@ -89,21 +92,14 @@ def _effects(rules: dict[str, Obj]) -> dict[str, str]:
 @pytest.fixture(scope="module", params=[pytest.param(OURS, marks=pytest.mark.e2e), *SERVERS])
 def server(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator[Foreign]:
     """Run each server, with the controllers beside it."""
-    folder: Path = tmp_path_factory.mktemp("account")
     if request.param == OURS:
         with process() as up:
             yield Foreign(up.data_dir, up.url)
         return
     name = "kubernetes" if request.param == "kubernetes" else "stand_in"
     there: Foreign = request.getfixturevalue(name)
-    done = there.sully(*APPLY)
-    assert done.returncode == 0, done.stderr
-    config = as_account(there.admin(), there.kubeconfig, folder / "config")
-    with controllers(config, "--only", "devicetaintpolicies", "--lease", LEASE) as crew:
-        crew.wait_for("leading since")
+    with Crew(there, tmp_path_factory.mktemp("account"), "devicetaintpolicies").at_work():
         yield there
-        assert crew.stop() == 0
-    assert "forbidden" not in "".join(crew.output).lower()
 
 
 @pytest.fixture
@@ -170,6 +166,40 @@ def test_a_plan_shows_it_first(cluster: Cluster, tmp_path: Path) -> None:
     assert (policy["selected"], device["device"]) == (3, f"{DRIVER}/{NODE}/gpu-0")
     assert [step["effect"] for step in device["steps"]] == ["None", "NoSchedule"]
     assert cluster.admin.request("GET", RULES).json()["items"] == []
+
+
+def test_a_false_positive_is_suppressed_where_sully_acts(cluster: Cluster, tmp_path: Path) -> None:
+    """Elsewhere the plan, the status and the list say that it cannot be."""
+    cluster.publish(0, fault=FAULT | {"effect": "NoSchedule"})
+    until_ = {"key": "example.com/ecc", "until": "2031-01-01T00:00:00Z"}
+    spec = {"mode": "Enforce", "selector": {"driver": DRIVER}, "suppress": [until_]}
+    policy = {**POLICY, "spec": spec}
+    file = tmp_path / "policy.json"
+    file.write_text(json.dumps(policy))
+    ours = cluster.supports_suppression()
+
+    planned = cluster.sully("plan", "-f", str(file))
+    told = "Suppressed on" if ours else "It would suppress nothing here: kube-scheduler"
+    assert told in planned
+    assert cluster.admin.request("POST", POLICIES, policy).code == 201
+    reason = "Suppressed" if ours else "NotSupported"
+    until(cluster.admin, POLICIES, lambda found: _reason(found, "sully.dev/Suppressed") == reason)
+    shown = json.loads(cluster.sully("devices", f"{DRIVER}/{NODE}/gpu-0", "-o", "json"))
+    taint = shown["devices"][0]["taints"][0]
+    if ours:
+        assert taint["effect"] == "None"
+        assert taint["suppressed"]["by"] == "policy faulty"
+        assert "suppressed by policy faulty" in cluster.sully("devices", DRIVER)
+        assert "1 Suppressed" in cluster.sully("policies")
+    else:
+        assert (taint["effect"], "suppressed" in taint) == ("NoSchedule", False)
+        assert "cannot suppress" in cluster.sully("policies")
+    assert cluster.admin.request("DELETE", f"{POLICIES}/faulty").code == 200
+
+
+def _reason(found: dict[str, Obj], type_: str) -> str:
+    conditions = found["faulty"].get("status", {}).get("conditions", ())
+    return next((one["reason"] for one in conditions if one["type"] == type_), "")
 
 
 def test_every_device_only_on_purpose(cluster: Cluster) -> None:

@@ -156,6 +156,7 @@ REFUSED = {
     "no token": ("/signals", "", b"{}", 401),
     "another token": ("/alertmanager", "guess", b"{}", 401),
     "no body": ("/signals", TOKEN, b"", 400),
+    "a body that is nested too deeply": ("/signals", TOKEN, b'{"x": ' + b"[" * 100_000, 400),
     "another body": ("/alertmanager", TOKEN, b'{"signals": []}', 400),
 }
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import manifests
 from controllers.world import NAMESPACES, PODS, SCHEME, Obj, World, running
+from property_examples import examples
 from sully.client.discovery.resources import of_scheme
 from sully.client.objects import from_body
 from sully.client.options import WriteOptions
@@ -262,7 +263,7 @@ SCENES = st.builds(
 )
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(SCENES)
 def test_what_was_planned_is_what_happens(scene: Scene) -> None:
     found = asyncio.run(compare(scene))

@@ -28,6 +28,7 @@ from planning.scenes import (
     controlled,
     fill,
 )
+from property_examples import examples
 from sully.domain.eviction.rates import MINUTE
 from sully.domain.planning.report import Plan, ReplacementOutcome
 from sully.planning.cluster_copy import PLAN_KINDS, SimulationOptions
@@ -261,7 +262,7 @@ SCENES = st.builds(
 ).map(apart)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(SCENES)
 @example(  # A rule follows what its class says: other pods leave, and those that wait get theirs.
     Scene(

@@ -23,6 +23,7 @@ from controllers.placement.placing import (
     SETS,
 )
 from controllers.world import NAMESPACES, SCHEME, Obj, World, running
+from property_examples import examples
 from sully.api.cluster.types import HEALTH_KEYS, PLACEMENT_LABEL, SET_LABEL, UNREACHABLE
 from sully.client.discovery.resources import of_scheme
 from sully.client.objects import from_body
@@ -450,7 +451,7 @@ TWO = (Member(health="False", age=3), Member("us"))
 PATIENT = ((UNREACHABLE, None), ("k", None))
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(SCENES)
 @example(  # The first makes room, and comes back because the second went the same way.
     Scene(

@@ -228,8 +228,7 @@ def plan_of(case: Case) -> Plan:
 
 def told(plan: Plan) -> tuple[str, ...]:
     return tuple(
-        f"{x.name} {x.replacement.outcome.value} "
-        + (x.replacement.message.partition(" preemption:")[0] or x.replacement.node)
+        f"{x.name} {x.replacement.outcome.value} " + (x.replacement.message or x.replacement.node)
         for x in plan.evictions
     )
 

@@ -75,7 +75,7 @@ def told(plan: Plan) -> list[str]:
         then, late = each.replacement, ""
         if then.scheduled_time is not None:
             late = f" +{(then.scheduled_time - each.eviction_time).total_seconds():g}"
-        text = then.message.partition(" preemption:")[0] or then.node
+        text = then.message or then.node
         lines.append(f"{each.name} {then.outcome.value}{late} {text}")
     lines += [f"{each.name} deleted {each.message}" for each in plan.deleted_pods]
     lines += [f"{each.name} scheduled {each.node}" for each in plan.scheduled_pods]

@@ -219,7 +219,7 @@ def told(plan: Plan) -> tuple[str, ...]:
         " ".join(
             [
                 f"{each.name} {each.after_seconds:g} {each.replacement.outcome.value}",
-                (each.replacement.message.partition(" preemption:")[0] or each.replacement.node),
+                (each.replacement.message or each.replacement.node),
                 *(["anyway"] if each.without_change else []),
                 *(_late(each)),
             ]

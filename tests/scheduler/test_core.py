@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from property_examples import examples
 from sully.api.resource.types import (
     AllocationResult,
     DeviceAttribute,
@@ -202,7 +203,7 @@ def test_a_pod_is_bound_whatever_comes_first(order: tuple[Object, ...]) -> None:
     assert not any(each.startswith("bind") for each in effects[:-1])
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.permutations([*WORLD, node("m"), slice_of("m", 2), claim("d"), pod("q", "d", age=9)]))
 def test_events_in_any_order_give_the_same_bindings(order: list[Object]) -> None:
     cluster = Cluster()

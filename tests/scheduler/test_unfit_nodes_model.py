@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from property_examples import examples
 from sully.api.resource.types import ResourceClaim, ResourceSlice
 from sully.domain.scheduling.cluster_events import ClusterEvent
 from sully.domain.scheduling.extended import Backings
@@ -115,7 +116,7 @@ class Scene:
         self._waiting = kept
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(
     st.lists(st.integers(0, 2), min_size=8, max_size=8),
     st.lists(ACTIONS, min_size=10, max_size=60),

@@ -13,7 +13,8 @@ from allocating import CLAIMS, Plane
 from sully.client.transport import Key
 from sully.domain.allocation.exclusion import IN_USE
 from sully.machinery.errors import Conflict, Invalid, ServiceUnavailable
-from sully.server.admission.devices import LOCKS, PULL_SECONDS
+from sully.server.admission.devices import LOCKS
+from sully.server.storage.informer import PULL_SECONDS
 from sully.store.base import RecordPage
 from sully.store.errors import UnavailableError
 from sully.store.memory import MemoryStore

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from manifests import TWO, pod, secret
+from property_examples import examples
 from serving import Asgi, Obj, local
 from sully.server.storage.continue_tokens import write_token
 
@@ -314,7 +315,7 @@ async def take(server: Asgi, step: Step) -> None:
         await server.patch(f"{SECRETS}/{name}", {"data": {"k": TWO}})
 
 
-@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(40), suppress_health_check=list(HealthCheck))
 @given(
     before=STEPS,
     during=STEPS,

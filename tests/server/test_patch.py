@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from manifests import ONE, RULES, TWO, pod, rule, secret
+from property_examples import examples
 from serving import APPLY, JSON, JSON_PATCH, MERGE, STRATEGIC, Asgi, Http, Obj, fresh, local
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -369,7 +370,7 @@ CONFIGS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=50, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(50), suppress_health_check=list(HealthCheck))
 @given(steps=st.lists(st.tuples(st.sampled_from(["m", "n"]), CONFIGS), min_size=1, max_size=4))
 async def test_applying_twice_is_applying_once(steps: list[tuple[str, Obj]]) -> None:
     async with local() as server:

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from manifests import budget, lease, pod, replica_set, rule, secret
+from property_examples import examples
 from serving import APPLY, JSON, JSON_PATCH, MERGE, STRATEGIC, YAML, Answer, Asgi, Obj, local
 from sully.machinery.serialization.codec import copy
 
@@ -80,7 +81,7 @@ KINDS: dict[str, Obj] = {
     f"/apis/policy/v1/{NAMESPACED}/poddisruptionbudgets": budget("pdb", 1, app="x"),
     f"/apis/coordination.k8s.io/v1/{NAMESPACED}/leases": lease("a"),
 }
-MANY = settings(max_examples=150, suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=examples(150), suppress_health_check=list(HealthCheck))
 
 LEAVES = (
     st.none()

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from manifests import secret
+from property_examples import examples
 from serving import Asgi, Obj, local
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -82,7 +83,7 @@ SELECTORS = [
 ]
 
 
-@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), suppress_health_check=list(HealthCheck))
 @given(steps=WRITES, split=st.integers(0, 12), selector=st.sampled_from(SELECTORS))
 async def test_list_and_watch_give_the_final_list(
     steps: list[str], split: int, selector: dict[str, str]

@@ -96,3 +96,27 @@ def test_a_clock_drifts_and_jumps(new_loop: NewLoop) -> None:
     assert clock.monotonic() == pytest.approx(3.0)
     assert (clock.now() - START).total_seconds() == pytest.approx(-7.0)
     assert clock.stepped_at == loop.time()
+
+
+def test_a_suspended_process_goes_on_later(new_loop: NewLoop) -> None:
+    loop = new_loop()
+    process = Process("one", loop, machine="one", clock=SimulatedClock(loop))
+    times: list[float] = []
+
+    async def work() -> None:
+        while True:
+            times.append(loop.time())
+            await asyncio.sleep(1.0)
+
+    async def main() -> None:
+        process.spawn(work())
+        await asyncio.sleep(1.5)
+        process.suspend()
+        await asyncio.sleep(60.0)
+        process.resume()
+        await asyncio.sleep(1.2)
+
+    loop.run_until_complete(main())
+
+    assert times == [0.0, 1.0, 61.5, 62.5]
+    assert process.resumed_at == 61.5

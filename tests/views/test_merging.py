@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from property_examples import examples
 from sully.api.resource.types import (
     DeviceClass,
     DeviceTaintRule,
@@ -286,7 +287,7 @@ def read(scene: Scene, what: tuple[str, ...]) -> None:
             scene.inventory.device(DeviceId(DRIVER, pool, name))
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(EVENTS, st.booleans())
 def test_after_any_events_devices_are_what_everything_says_about_them(
     events: list[tuple[bool, Any, tuple[str, ...]]], by_name: bool

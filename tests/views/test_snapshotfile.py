@@ -160,6 +160,7 @@ def test_everything_there_is_to_ask_about_is_saved() -> None:
         "deployments",
         "deviceclasses",
         "devicemaintenances",
+        "devicetaintpolicies",
         "devicetaintrules",
         "evictionrecords",
         "jobs",

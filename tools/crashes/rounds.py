@@ -28,6 +28,8 @@ TENANTS = 2
 _NUMBERS_PER_ROUND = 1_000_000
 _WRITES_PER_ROUND = 400
 """The most that are acknowledged before a kill, or little more."""
+_SUSPENDED = 0.3
+"""The share of servers that are suspended at work (SIGSTOP) and resumed before they are killed."""
 _SETTLE_SECONDS = 30.0
 _SENTINEL = "sentinel"
 _LIST = f"{EVERYWHERE}?labelSelector=robust%3Dload"
@@ -39,6 +41,7 @@ class Figures:
 
     kills: int = 0
     early_kills: int = 0
+    suspensions: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     ready: list[float] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -112,6 +115,9 @@ class Rounds:
             enough = tasks.create_task(journal.grown(self._rng.randint(1, _WRITES_PER_ROUND)))
             await asyncio.wait([enough, *at_work], return_when=asyncio.FIRST_COMPLETED)
             enough.cancel()
+            if self._rng.random() < _SUSPENDED:
+                await self._running().suspend(self._rng.uniform(0.05, 1.0))
+                self.figures.suspensions += 1
             await asyncio.sleep(self._rng.uniform(0, 0.02))
             await self._running().kill()
             self.figures.kills += 1

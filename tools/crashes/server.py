@@ -73,6 +73,14 @@ class Server:
             self.child.send_signal(signal.SIGKILL)
         await self.child.communicate()
 
+    async def suspend(self, seconds: float) -> None:
+        """Let it do nothing for a while; it only notices by its clock."""
+        self.child.send_signal(signal.SIGSTOP)
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self.child.send_signal(signal.SIGCONT)
+
     async def stop(self) -> int:
         """End it as a user would; return its exit code."""
         self.child.send_signal(signal.SIGINT)

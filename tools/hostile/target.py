@@ -179,7 +179,7 @@ def eventually(condition: Callable[[], T], what: str = "") -> T:
     end = time.monotonic() + _LONGEST
     while not (result := condition()):
         assert time.monotonic() < end, f"not after {_LONGEST} s: {what or condition}"
-        time.sleep(0.02)
+        time.sleep(0.1)  # each look is a request on a connection of its own
     return result
 
 

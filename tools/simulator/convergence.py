@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from simulator import fleet
-from simulator.invariants import PODS, RECORDS, Invariants
+from simulator.invariants import RECORDS, Invariants
 from simulator.judgement import BLOCKING, BUDGETED, CLAIMS, causes, held, taints, tolerates
+from simulator.knowledge import PODS
 from simulator.truth import Truth
 from sully.client.objects import key_of
 from sully.controllers.manager import Manager

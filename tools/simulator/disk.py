@@ -105,8 +105,13 @@ class SimulatedDisk:
         return {name: content.copy() for name, content in self._files.items()}
 
     def close(self) -> None:
-        """Unregister the VFS."""
+        """Unregister the VFS, and let everything be collected.
+
+        SQLite's connections refer to this disk in a way that the garbage collector cannot see.
+        """
         self._vfs.unregister()
+        self.on_power_cut = lambda: None
+        self.users.clear()
 
     # -- what the VFS calls -----------------------------------------------------------------------
 

@@ -15,19 +15,21 @@ from typing import Any
 from simulator import fleet
 from simulator.clock import SimulatedClock
 from simulator.judgement import BUDGETED, CLAIMS, RULES, SLICES, Cause, causes, claims_of
+from simulator.knowledge import EVICTOR, PODS
 from simulator.loop import Process, SimulatedLoop
 from simulator.storage import Actor
 from simulator.truth import Truth
+from sully.client.calls import Call
 from sully.store.base import Event
 
 Obj = dict[str, Any]
-PODS = "pods"
 LEASES = "coordination.k8s.io/leases"
 RECORDS = "sully.dev/evictionrecords"
 BUDGETS = "policy/poddisruptionbudgets"
-EVICTOR = "system:serviceaccount:kube-system:device-taint-eviction-controller"
 BURST = 10
 MINUTE = 60.0
+STALE_SLACK = 100.0
+"""For how long evictions may trust caches that get no events."""
 STATUS_SECONDS = 200.0
 """How long the status of a budget may lag: the controller may have to wait for the lease."""
 
@@ -68,7 +70,7 @@ class Invariants:
         """When pods were deleted without asking a budget, and their labels."""
         truth.listeners.append(self._changed)
 
-    def write_started(self, process: Process, user: str) -> None:
+    def write_started(self, process: Process, user: str, _: Call) -> None:
         """Check that only the holder of the lease starts to write."""
         lease = self._truth.objects[LEASES].get(("kube-system", "sully-controllers"))
         holder = ((lease or {}).get("spec") or {}).get("holderIdentity", "")
@@ -172,7 +174,11 @@ class Invariants:
         clock = actor.process.clock
         assert isinstance(clock, SimulatedClock), "every client has one"
         now = clock.now()
-        if self._loop.time() - clock.stepped_at < self.slack:
+        slack = self.slack
+        if self._loop.time() - actor.process.resumed_at < STALE_SLACK:
+            # What arrived while it was suspended is read later.
+            slack = STALE_SLACK
+        if self._loop.time() - clock.stepped_at < slack:
             # It was another time when this was decided.
             return [cause for cause in causes(self._truth.objects, pod) if not cause.paused] or [
                 Cause("unknown", "NoExecute", now)
@@ -180,7 +186,7 @@ class Invariants:
         view = {
             resource: dict(self._truth.objects[resource]) for resource in (CLAIMS, RULES, SLICES)
         }
-        oldest = self._loop.time() - self.slack
+        oldest = self._loop.time() - slack
         for at, resource, key, before in [
             (float("inf"), "", ("", ""), None),
             *reversed(self._changes),

@@ -13,7 +13,7 @@ import contextvars
 import itertools
 import random
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from heapq import heappop
 from typing import Any
 
@@ -39,6 +39,10 @@ class Process:
         self.fuse: int | None = None
         """After how many more steps it is killed."""
         self.on_fuse: Callable[[], None] = self.kill
+        self.resumed_at = float("-inf")
+        """When it last ran again after a suspension."""
+        self.held: list[asyncio.Handle] | None = None
+        """What it will run when it is resumed; None while it runs."""
         self._loop = loop
         self._context = contextvars.copy_context()
         self._context.run(PROCESS.set, self)
@@ -54,6 +58,17 @@ class Process:
     def kill(self) -> None:
         """End the process between two steps of its tasks."""
         self.alive = False
+
+    def suspend(self) -> None:
+        """Let the process do nothing, as SIGSTOP does; time goes on."""
+        if self.held is None:
+            self.held = []
+
+    def resume(self) -> None:
+        """Let the process go on where it was; it only notices by its clock."""
+        held, self.held = self.held or [], None
+        self.resumed_at = self._loop.time()
+        self._loop.add_ready(held)
 
 
 class _Task(asyncio.Task[Any]):
@@ -132,10 +147,16 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         """Call a function in a while, whatever happens to the process that asks for it."""
         self.call_later(seconds, work, *args, context=contextvars.Context())
 
+    def add_ready(self, handles: Iterable[asyncio.Handle]) -> None:
+        """Run these as soon as possible."""
+        self._ready.extend(handles)
+
     def forget(self) -> None:
         """Drop all tasks without a word; only after the last step."""
         for task in self._tasks:
             task._log_destroy_pending = False  # type: ignore[attr-defined]  # not in typeshed
+        # Nobody retrieves the errors of what was killed.
+        self.set_exception_handler(lambda *_: None)
         self._ready.clear()
         self._scheduled.clear()
         self.close()
@@ -172,6 +193,9 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             return
         process = handle._context.get(PROCESS)
         if process is not None and not process.alive:
+            return
+        if process is not None and process.held is not None:
+            process.held.append(handle)
             return
         self.steps += 1
         handle._run()

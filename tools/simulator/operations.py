@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from simulator import fleet
+from simulator.scenarios import CONTROLLERS, scenario
 
-CONTROLLERS = ("alpha", "beta")
 MACHINES = (*CONTROLLERS, "nodes", "admin")
 DRIVER_EFFECTS = ("NoExecute", "NoSchedule", "NoExecute")
 EFFECTS = ("NoExecute", "NoExecute", "NoExecute", "NoSchedule", "NoExecuteWithPodDisruptionBudget")
@@ -57,7 +57,8 @@ def plan(seed: int, *, scale: float = 1.0) -> Plan:
     nodes, devices = rng.randint(2, 3), rng.randint(3, 8)
     duration = rng.choice((300.0, 600.0, 1200.0)) * scale
     silent = rng.random() < 0.3
-    generator = _Generator(rng, nodes, devices, duration, silent=silent)
+    limit = rng.choice((None, None, 4))
+    generator = _Generator(rng, nodes, devices, duration, silent=silent, limited=limit is not None)
     return Plan(
         seed=seed,
         nodes=nodes,
@@ -67,7 +68,7 @@ def plan(seed: int, *, scale: float = 1.0) -> Plan:
         reorder=rng.choice((0.0, 0.2, 0.6)),
         history=rng.choice((30.0, 300.0)),
         drift={machine: 1.0 + rng.uniform(-0.002, 0.002) for machine in (*MACHINES, "server")},
-        max_per_minute=rng.choice((None, None, 4)),
+        max_per_minute=limit,
         silent=silent,
         operations=tuple(generator.operations(round(rng.randint(15, 35) * scale))),
     )
@@ -75,7 +76,14 @@ def plan(seed: int, *, scale: float = 1.0) -> Plan:
 
 class _Generator:
     def __init__(
-        self, rng: random.Random, nodes: int, devices: int, duration: float, *, silent: bool
+        self,
+        rng: random.Random,
+        nodes: int,
+        devices: int,
+        duration: float,
+        *,
+        silent: bool,
+        limited: bool,
     ) -> None:
         self._rng = rng
         self._nodes = nodes
@@ -83,6 +91,7 @@ class _Generator:
         self._duration = duration
         self._faults = rng.random() < 0.85
         self._silent = silent
+        self._limited = limited
         self._count = 0
 
     def operations(self, number: int) -> list[Operation]:
@@ -92,7 +101,14 @@ class _Generator:
             at = round(self._rng.uniform(5.0, self._duration), 3)
             fault = self._faults and self._rng.random() < 0.35
             found.append(Operation(at, *(self._fault() if fault else self._change())))
+        for _ in range(self._rng.randint(1, 2) if self._faults else 0):
+            found += self._scenario()
         return sorted(found, key=lambda operation: operation.at)
+
+    def _scenario(self) -> list[Operation]:
+        start = self._rng.uniform(20.0, self._duration)
+        steps = scenario(self._rng, self._name, limited=self._limited, silent=self._silent)
+        return [Operation(round(start + after, 3), name, args) for after, name, args in steps]
 
     def _name(self, prefix: str) -> str:
         self._count += 1
@@ -184,6 +200,7 @@ class _Generator:
             ("lose messages", {"share": rng.choice((0.02, 0.1, 0.3)), "seconds": seconds}),
             ("break watches", {"machine": machine, "share": rng.choice((0.3, 1.0))}),
             ("step clock", {"machine": rng.choice((leader, "server")), "seconds": jump}),
+            ("suspend", {"machine": leader, "seconds": seconds}),
         ]
         if self._silent:
             faults.append(("silence watches", {"machine": leader, "share": 0.5}))

@@ -16,7 +16,7 @@ import msgspec
 from simulator.network import Batch, Stream, query_selects
 from simulator.storage import Actor
 from sully.client.calls import Call
-from sully.client.transport import ResourceRef
+from sully.client.transport import Key, ResourceRef
 from sully.server.inprocess import Reply
 from sully.store.base import Event, StoreKey
 from sully.store.state import State
@@ -37,6 +37,7 @@ class Truth:
         self.listeners: list[Listener] = []
         self._report = report
         self._raw: dict[StoreKey, tuple[int, bytes]] = {}
+        self._history: dict[StoreKey, dict[int, Obj]] = defaultdict(dict)
         self._log: dict[str, list[tuple[int, str, StoreKey]]] = defaultdict(list)
         self._in_doubt: list[Transaction] = []
         self._actors: dict[int, Actor] = {}
@@ -45,6 +46,10 @@ class Truth:
     def versions(self, resource: str) -> dict[tuple[str, str], str]:
         """Return the resourceVersions of all objects of a resource."""
         return {key: str(self._raw[StoreKey(resource, *key)][0]) for key in self.objects[resource]}
+
+    def at(self, resource: str, key: Key, version: int) -> Obj | None:
+        """Return an object as it was in a version."""
+        return self._history[StoreKey(resource, key.namespace, key.name)].get(version)
 
     # -- the store --------------------------------------------------------------------------------
 
@@ -90,8 +95,9 @@ class Truth:
         self._known = True
         self._raw, self.revision = found, state.revision
         self.objects.clear()
-        for key, (_, value) in found.items():
-            self.objects[key.resource][key.namespace, key.name] = msgspec.json.decode(value)
+        for key, (revision, value) in found.items():
+            obj = self._history[key][revision] = msgspec.json.decode(value)
+            self.objects[key.resource][key.namespace, key.name] = obj
 
     def _apply(self, transaction: Transaction, actor: Actor) -> None:
         if transaction.revision <= self.revision:
@@ -107,7 +113,7 @@ class Truth:
                 objects.pop(name, None)
                 self._raw.pop(key, None)
             else:
-                objects[name] = obj
+                objects[name] = self._history[key][event.revision] = obj
                 self._raw[key] = (event.revision, event.record.value)
             for listener in self.listeners:
                 listener(event, obj, before, actor)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import random
+import sys
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -16,13 +18,17 @@ from simulator.clients import Controllers, Nodes, admin
 from simulator.clock import SimulatedClock
 from simulator.convergence import unsettled
 from simulator.disk import SimulatedDisk
-from simulator.invariants import Invariants
+from simulator.invariants import STALE_SLACK, Invariants
+from simulator.knowledge import Knowledge
 from simulator.loop import Process, SimulatedLoop
 from simulator.network import Conditions, Network
-from simulator.operations import CONTROLLERS, Plan
+from simulator.operations import Plan
+from simulator.scenarios import CONTROLLERS
 from simulator.server import start_server
 from simulator.template import template_image
 from simulator.truth import Truth
+from sully.client.calls import Call
+from sully.controllers.manager import Manager
 from sully.evictor.settings import EvictionSettings
 from sully.machinery.errors import ApiError
 from sully.runtime import backoff
@@ -64,6 +70,35 @@ class Outcome:
     """What processes logged, if that was asked for."""
 
 
+class _Logs:
+    """Passes what processes log to the world that runs.
+
+    Loggers keep their processors, so these must not be methods of a world: it would be kept, too.
+    """
+
+    def __init__(self) -> None:
+        self.world: Callable[[Any], None] | None = None
+        self._processors: dict[int, list[Any]] = {}
+        """By level: loggers notice a new one by the identity of the list."""
+
+    def to(self, world: Callable[[Any], None], level: int) -> None:
+        """Pass everything of a level on to a world."""
+        self.world = world
+        structlog.configure(
+            processors=self._processors.setdefault(level, [self._process]),
+            wrapper_class=structlog.make_filtering_bound_logger(level),
+            cache_logger_on_first_use=False,
+        )
+
+    def _process(self, _: Any, __: str, event: Any) -> Any:
+        if self.world is not None:
+            self.world(event)
+        raise structlog.DropEvent
+
+
+_LOGS = _Logs()
+
+
 class _ViolatedError(Exception):
     """The first violation ends a run."""
 
@@ -71,10 +106,27 @@ class _ViolatedError(Exception):
 def run(plan: Plan, *, trace: bool = False) -> Outcome:
     """Execute a plan."""
     gc.disable()
+    # What is there already is not looked at when the world is collected.
+    gc.freeze()
     try:
         return _World(plan, trace=trace).run()
     finally:
+        _collect()
+        gc.unfreeze()
         gc.enable()
+
+
+def _collect() -> None:
+    """Free the memory of a world: tasks that were killed in it end here, and fail."""
+    hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            # Twice: what the first one closes lets go of the rest.
+            gc.collect()
+            gc.collect()
+    finally:
+        sys.unraisablehook = hook
 
 
 class _World:
@@ -96,10 +148,11 @@ class _World:
             self._truth,
             self._loop,
             self._report,
-            slack=100.0 if plan.silent else 1.0 + 20 * max(plan.delays),
+            slack=STALE_SLACK if plan.silent else 1.0 + 20 * max(plan.delays),
             max_per_minute=plan.max_per_minute,
         )
-        tap = _Tap(self._truth, self._invariants)
+        self._knowledge = Knowledge(self._truth, self._loop, self._manager_of, self._report)
+        tap = _Tap(self._truth, self._invariants, self._knowledge)
         self._network = Network(self._loop, random.Random(seeds.random()), tap)
         self._network.conditions = Conditions(plan.delays)
         self._clocks = {
@@ -116,11 +169,7 @@ class _World:
     def run(self) -> Outcome:
         loop, outcome = self._loop, self._outcome
         loop.set_exception_handler(self._uncaught)
-        structlog.configure(
-            processors=[self._logged],
-            wrapper_class=structlog.make_filtering_bound_logger(self._level),
-            cache_logger_on_first_use=False,
-        )
+        _LOGS.to(self._logged, self._level)
         asyncio.set_event_loop(loop)
         try:
             loop.run_until_complete(self._main())
@@ -128,6 +177,7 @@ class _World:
             pass
         finally:
             asyncio.set_event_loop(None)
+            _LOGS.world = None
             outcome.steps, outcome.seconds = loop.steps, loop.time()
             outcome.revision = self._truth.revision
             outcome.evictions = len(self._invariants.evictions)
@@ -203,6 +253,9 @@ class _World:
         self._starts += 1
         name = f"{machine}-{self._starts}"
         return Process(name, self._loop, machine=machine, clock=self._clocks[machine])
+
+    def _manager_of(self, process: Process) -> Manager | None:
+        return self._clients[process.machine].manager
 
     def _start(self, machine: str) -> None:
         process = self._processes[machine] = self._process(machine)
@@ -294,6 +347,11 @@ class _World:
     def _lose_none(self) -> None:
         self._network.conditions = Conditions(self._plan.delays)
 
+    def _suspend(self, machine: str, seconds: float) -> None:
+        process = self._processes[machine]
+        process.suspend()
+        self._loop.later(seconds, process.resume)
+
     def _break(self, machine: str, share: float) -> None:
         self._network.break_streams(machine, share)
 
@@ -313,6 +371,7 @@ class _World:
         "break watches": _break,
         "silence watches": _silence,
         "step clock": _step_clock,
+        "suspend": _suspend,
     }
 
     # -- reports ----------------------------------------------------------------------------------
@@ -325,12 +384,11 @@ class _World:
         if error is not None:
             self._report("crash", f"{context.get('message')}: {error!r}")
 
-    def _logged(self, _: Any, __: str, event: Any) -> Any:
+    def _logged(self, event: Any) -> None:
         if self._outcome.log is not None:
             self._outcome.log.append(f"{self._loop.time():9.3f}  {event}")
         if event.get("event") == "reconcile failed unexpectedly":
             self._report("crash", f"{event.get('controller')}: {event.get('exc_info')!r}")
-        raise structlog.DropEvent
 
     def _record(self, event: Any, _: Obj, __: Obj | None, actor: Any) -> None:
         self._outcome.trace.append(
@@ -342,9 +400,14 @@ class _World:
 class _Tap:
     """Shows what happens on the network to those who check it."""
 
-    def __init__(self, truth: Truth, invariants: Invariants) -> None:
+    def __init__(self, truth: Truth, invariants: Invariants, knowledge: Knowledge) -> None:
+        self._writes = (invariants.write_started, knowledge.write_started)
         self.watch_opened = truth.watch_opened
         self.watch_sent = truth.watch_sent
         self.read_started = truth.read_started
         self.answered = truth.answered
-        self.write_started = invariants.write_started
+
+    def write_started(self, process: Process, user: str, call: Call) -> None:
+        """Show a write of a controller."""
+        for check in self._writes:
+            check(process, user, call)

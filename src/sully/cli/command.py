@@ -38,6 +38,7 @@ _ALTERNATIVES = {
     "--sort-by": _JQ,
     "--no-headers": _JSON,
     "--template": _JSON,
+    "-s": _KUBECONFIG,
     "--server": _KUBECONFIG,
     "--token": _KUBECONFIG,
     "--user": _KUBECONFIG,
@@ -94,7 +95,12 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse flags and arguments in any order; refuse what is left."""
         ctx.allow_extra_args = True
-        rest = super().parse_args(ctx, list(self.expanded(args)))
+        try:
+            rest = super().parse_args(ctx, list(self.expanded(args)))
+        except click.UsageError as error:
+            # click sets it for most errors, but not where a flag has no value, or one too many.
+            error.ctx = error.ctx or ctx
+            raise
         if rest and not ctx.resilient_parsing:
             raise click.UsageError(f"unexpected argument: {' '.join(rest)}", ctx)
         return rest
@@ -183,8 +189,8 @@ def _message(error: click.UsageError) -> str:
         case click.NoSuchOption(option_name=flag):
             return f"unknown flag: {flag}{_alternative(flag, error.ctx)}"
         case click.BadOptionUsage(option_name=flag):
-            takes = "does not take a value" in error.message
-            return f"flag takes no value: {flag}" if takes else f"flag needs an argument: {flag}"
+            takes = _takes_value(flag, error.ctx)
+            return f"flag needs an argument: {flag}" if takes else f"flag takes no value: {flag}"
         case click.MissingParameter(param=click.Option() as option):
             return f"required flag {option.opts[0]} not set"
         case click.MissingParameter(param=click.Parameter() as param):
@@ -194,6 +200,16 @@ def _message(error: click.UsageError) -> str:
         case _:
             # Texts of click are sentences.
             return error.message[:1].lower() + error.message[1:].removesuffix(".")
+
+
+def _takes_value(flag: str, ctx: click.Context | None) -> bool:
+    options = ctx.command.params if ctx is not None else ()
+    return not any(
+        isinstance(option, click.Option)
+        and (option.is_flag or option.count)
+        and flag in (*option.opts, *option.secondary_opts)
+        for option in options
+    )
 
 
 def _alternative(flag: str, ctx: click.Context | None) -> str:

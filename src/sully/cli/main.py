@@ -35,6 +35,7 @@ class Entry(NamedTuple):
 
 COMMANDS = {
     "devices": Entry("inspect.devices", "Inspect", "List devices with their taints and pods"),
+    "doctor": Entry("doctor.doctor", "Inspect", "Check an installation"),
     "evictions": Entry("inspect.evictions", "Inspect", "List, pause and resume evictions"),
     "explain": Entry("inspect.explain", "Inspect", "Explain the state of an object"),
     "history": Entry("inspect.history", "Inspect", "List past taints and evictions"),
@@ -74,6 +75,8 @@ COMMANDS = {
     "completion": Entry("completion", "Other", "Print a shell completion script"),
     "version": Entry("version", "Other", "Print the version"),
 }
+_KUBECTL = ("apply", "create", "delete", "edit", "exec", "get", "label", "logs", "patch", "rollout")
+"""Commands that only kubectl has."""
 _UNKNOWN = "sully.unknown-command"
 _HELP = "Sully manages taints and tolerations for devices and clusters."
 _EXAMPLES = """\
@@ -109,7 +112,7 @@ class Program(click.Group):
         """Return the command and its arguments, the flags before it included."""
         name, *rest = args
         if name not in COMMANDS and not ctx.resilient_parsing:
-            hint = did_you_mean(name, COMMANDS)
+            hint = did_you_mean(name, COMMANDS) or _instead_of_kubectl(name, rest)
             raise click.UsageError(f'unknown command "{name}"{hint}', ctx)
         if name not in COMMANDS:
             ctx.meta[_UNKNOWN] = name
@@ -154,6 +157,22 @@ def load(name: str) -> Command:
     module = importlib.import_module(f"sully.cli.{COMMANDS[name].module}")
     command: Command = getattr(module, name.replace("-", "_"))
     return command
+
+
+def _instead_of_kubectl(verb: str, rest: list[str]) -> str:
+    """Return what to type where kubectl has the command: `get` and `describe` of what we list."""
+    listed = next(iter(rest), "")
+    if verb == "get" and (name := _listing(listed)):
+        return f"; use 'sully {name}'"
+    if verb == "describe":
+        return "; use 'sully explain KIND NAME'"
+    return f"; use 'kubectl {verb}'" if verb in _KUBECTL else ""
+
+
+def _listing(word: str) -> str | None:
+    """Return the command that lists what a word names, in the singular or in the plural."""
+    plurals = (word, f"{word}s", word.removesuffix("y") + "ies")
+    return next((name for name in plurals if word and name in COMMANDS), None)
 
 
 def _early(ctx: click.Context) -> list[str]:

@@ -42,6 +42,10 @@ class UnreachableError(ConnectionError):
         self.why = why
 
 
+class UntrustedServerError(UnreachableError):
+    """The certificate of the server is not trusted: another server may have answered."""
+
+
 class WatchStalledError(UnreachableError):
     """A watch delivered nothing, not even a bookmark, for so long that it may be dead."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from sully.client.http.prometheus import query
 from sully.controller_context import ControllerContext
 from sully.controllers.devicemaintenances.controller import DeviceMaintenanceController
@@ -37,7 +39,8 @@ def add_devicetaintpolicies(context: ControllerContext) -> None:
         nodes=manager.informer(POLICY_NODES),
         health=manager.informer(DEVICE_HEALTH) if config.serves(DEVICE_HEALTH) else None,
     )
-    queries = PrometheusQueries(query, context.clock)
+    fetch = partial(query, servers=config.prometheus_servers)
+    queries = PrometheusQueries(fetch, context.clock)
     manager.add_runnable(queries.run)
     controller = DeviceTaintPolicyController(
         policies=manager.informer(DEVICE_POLICIES),

@@ -16,7 +16,7 @@ from sully.controllers.deviceconflicts import (
     ConflictMetrics,
     DeviceConflictController,
 )
-from sully.controllers.devicemetrics.wiring import add_device_metrics
+from sully.controllers.devicemetrics.wiring import Counted, add_device_metrics
 from sully.controllers.eviction.controller import BACKOFF as EVICTION_BACKOFF
 from sully.controllers.eviction.controller import WORKERS, EvictionController
 from sully.controllers.eviction.wiring import make_describer, make_eviction
@@ -206,12 +206,12 @@ def add_deviceconflicts(context: ControllerContext) -> None:
 def add_devicemetrics(context: ControllerContext) -> None:
     config, manager = context.config, context.manager
     policies = manager.informer(DEVICE_POLICIES) if config.serves(DEVICE_POLICIES) else None
+    maintenances = manager.informer(MAINTENANCES) if config.serves(MAINTENANCES) else None
     rules = manager.informer(RULES) if config.serves(RULES) else None
     add_device_metrics(
         manager,
         inventory=context.inventory,
-        policies=policies,
-        rules=rules,
+        counted=Counted(policies, maintenances, rules),
         metrics=context.metrics,
         clock=context.clock,
     )

@@ -12,16 +12,12 @@ import msgspec
 from sully.api.cluster.types import CLUSTER_NAME_LABEL
 from sully.client.informers.reflector import ObjectSelector
 from sully.client.transport import Kind
-from sully.machinery.meta import Wire
+from sully.machinery.meta import ObjectIdentity, Wire
 
 
-class Metadata(Wire, frozen=True, kw_only=True):
+class Metadata(ObjectIdentity, frozen=True, kw_only=True):
     """The metadata that identifies an object, and whether it is terminating."""
 
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
     deletion_timestamp: datetime | None = None
     finalizers: tuple[str, ...] = ()
 

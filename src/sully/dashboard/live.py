@@ -12,12 +12,13 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
-import msgspec
-
 from sully.client.discovery.adapting import AdaptingTransport
 from sully.client.informers.outages import Outages
 from sully.client.transport import Kind
+from sully.dashboard.events import Subscription, encode
 from sully.dashboard.rows import Row, row_of
+from sully.dashboard.slicing import in_slices
+from sully.dashboard.work import Work
 from sully.domain.capabilities.control_plane import ControlPlane
 from sully.domain.devices.pools import DeviceId, PoolId
 from sully.domain.planning.device_counts import DeviceCounter
@@ -41,8 +42,6 @@ SLOW_SECONDS = 1.0
 SAMPLE_SECONDS = 5.0
 SAMPLES = 2160
 """Three hours of samples, for the charts."""
-MAX_QUEUED = 256
-"""Events that a page may lag behind; then it has to begin again."""
 
 
 class ViewerOutages(Outages):
@@ -76,37 +75,15 @@ class ViewerOutages(Outages):
         self._changed()
 
 
-class Subscription:
-    """The events for one page."""
-
-    def __init__(self) -> None:
-        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue(MAX_QUEUED)
-        self.lagging = False
-
-    def put(self, event: bytes) -> None:
-        """Add an event, unless the page lags behind too far."""
-        if self._queue.full():
-            self.lagging = True
-        else:
-            self._queue.put_nowait(event)
-
-    async def next(self, seconds: float) -> bytes | None:
-        """Return the next event, or None after some seconds without one."""
-        try:
-            async with asyncio.timeout(seconds):
-                return await self._queue.get()
-        except TimeoutError:
-            return None
-
-
 class Live:
     """The current state of a cluster, as one viewer may see it."""
 
     def __init__(
-        self, transport: AdaptingTransport, clock: Clock, rejected: Callable[[], None]
+        self, transport: AdaptingTransport, clock: Clock, work: Work, rejected: Callable[[], None]
     ) -> None:
         self._transport = transport
         self._clock = clock
+        self._work = work
         self._rejected = rejected
         self._subscriptions: set[Subscription] = set()
         self._ready = asyncio.Event()
@@ -143,6 +120,10 @@ class Live:
         self.plane = await self._transport.control_plane()
         await self.caches.wait_synced()
         self._build()
+        self._rows = {}
+        async for pool in in_slices(self._views.pools(), self._clock):
+            self._rows[pool] = self._evaluate(pool)
+        self.pending = await self._pending_pods()
         self._ready.set()
         for subscription in self._subscriptions:
             self._put_all(subscription)
@@ -234,9 +215,6 @@ class Live:
             claims_visible=gap is None or gap.reason != "not allowed",
         )
         self._new_counter()
-        for pool in self._views.pools():
-            self._rows[pool] = self._evaluate(pool)
-        self.pending = self._pending_pods()
         on_pool_change(caches, inventory, usage, self._pools_changed, pods=SCHEDULABLE_PODS)
         begun = False
         for kind in KINDS:
@@ -273,14 +251,12 @@ class Live:
             pools, self._pools = self._pools, set()
             changed: list[Row] = []
             removed: list[str] = []
-            for pool in sorted(pools):
+            async for pool in in_slices(sorted(pools), self._clock):
                 before, after = self._rows.pop(pool, {}), self._evaluate(pool)
                 if after:
                     self._rows[pool] = after
                 changed += [row for name, row in after.items() if before.get(name) != row]
                 removed += [name for name in before if name not in after]
-                # Others can be served while a whole fleet changes.
-                await self._clock.sleep(0)
             if changed or removed:
                 self._publish("devices", {"changed": changed, "removed": removed})
 
@@ -300,7 +276,7 @@ class Live:
             changed, self._changed = self._changed, set()
             begun = self._clock.monotonic()
             if changed & {kind.plural for kind in _PENDING_KINDS}:
-                pending = self._pending_pods()
+                pending = await self._pending_pods()
                 if pending != self.pending:
                     self.pending = pending
                     self._publish("pending", pending)
@@ -312,8 +288,8 @@ class Live:
             spent = self._clock.monotonic() - begun
             await self._clock.sleep(max(SLOW_SECONDS, 4 * spent))
 
-    def _pending_pods(self) -> list[dict[str, Any]]:
-        pending = pending_pods(self.snapshot(_PENDING_KINDS))
+    async def _pending_pods(self) -> list[dict[str, Any]]:
+        pending = await self._work.run(pending_pods, self.snapshot(_PENDING_KINDS))
         return [
             {"namespace": key.namespace, "name": key.name, "classes": sorted(classes)}
             for key, classes in pending.items()
@@ -328,8 +304,3 @@ class Live:
         self.samples.append(
             {"time": self._clock.now(), "tainted": tainted, "pending": len(self.pending)}
         )
-
-
-def encode(event: str, value: Any) -> bytes:
-    """Return a server-sent event."""
-    return b"event: %s\ndata: %s\n\n" % (event.encode(), msgspec.json.encode(value))

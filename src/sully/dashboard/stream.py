@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from sully.dashboard.events import encode
 from sully.dashboard.http import NO_STORE, SECURITY_HEADERS, HttpError, Receive, Send, closed, start
-from sully.dashboard.live import encode
 from sully.dashboard.sessions import Session
 from sully.dashboard.viewers import Viewer
 

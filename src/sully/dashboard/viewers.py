@@ -196,7 +196,7 @@ class Viewers:
         def rejected() -> None:
             self._sessions.close_all(viewer)
 
-        live = Live(transport, self._clock, rejected)
+        live = Live(transport, self._clock, self._work, rejected)
         viewer = Viewer(access, transport, self._clock, live, self._work)
         return viewer
 

@@ -278,6 +278,12 @@ class DevicePolicyFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Devices that wait for approval."""
     held: int = 0
     """Devices that a limit holds back."""
+    proving: int = 0
+    """Recovered devices that wait for their proof."""
+    proof: str = ""
+    """What the proof of one of them waits for, or why it failed."""
+    manual: bool = False
+    """Whether people prove devices."""
     at: datetime | None = None
     """When it changes a taint next."""
 

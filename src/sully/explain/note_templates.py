@@ -174,6 +174,15 @@ StaleStatus: Its status is stale, nothing updates it: {condition}[ since {at}][,
 PartlyInactive: {why:sentence}
 RemoveTaints: To remove the taint: {steps:semicolon}.
 DeleteRule: delete rule {rule}
+SuppressedTaint: Its driver published taint {taint} with the effect {effect}, which {by}
+    suppresses[ until {until}].
+PolicyState: Policy {policy} ({phase}): {message}[; next change {at}].
+MaintenanceState: Maintenance {maintenance} ({phase}): {message}[; next change {at}].
+EndMaintenance: wait for maintenance {maintenance}, or end it with: sully maintenance cancel
+    {maintenance}
+RepairDevice: repair the device: policy {policy} removes the taint when the fault is over
+ProveDevice: repair the device: policy {policy} removes the taint when the fault is over and its Job
+    has succeeded
 ClearDevice: repair the device, then run: sully policies clear {policy} {device}
 ClearTaint: have {source} remove its taint
 UndecidedDevices: It cannot be determined whether it selects some devices: {device}: {error}[ (and

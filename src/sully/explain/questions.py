@@ -91,7 +91,13 @@ def _workload(kind: Kind[dict[str, Any]]) -> Question:
 QUESTIONS = {
     "pod": Question("Pod", find_pod, DEVICE_KINDS, _USED, namespaced=True, events=True),
     "claim": Question("ResourceClaim", find_claim, DEVICE_KINDS, _USED, namespaced=True),
-    "device": Question("Device", find_device, DEVICE_KINDS, (SLICES, *_USED), limited_device),
+    "device": Question(
+        "Device",
+        find_device,
+        (*DEVICE_KINDS, DEVICE_POLICIES, MAINTENANCES),
+        (SLICES, *_USED),
+        limited_device,
+    ),
     "rule": Question(
         RULES.kind, find_rule, DEVICE_KINDS, (RULES, SLICES, *_USED), limited_rule, events=True
     ),

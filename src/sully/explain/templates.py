@@ -421,6 +421,14 @@ ApprovalNeeded (Active): {subject} waits for the approval of {waiting:device}.
 LimitReached (Active): {subject} holds back {held:device}: more must not be unavailable.
   <policy-devices>
   > Repair a tainted device, or raise spec.limits.
+ProofFailed (Active): {subject} keeps the taint of recovered devices: {proof:sentence}
+  <policy-devices>
+  > Repair the device, or declare it healthy: sully policies clear {name} DEVICE
+ProofNeeded (Active): {subject} waits for proof that {proving:recovered device}
+    {proving:is/are} healthy[: {proof}].
+  <policy-devices>
+  > [{manual:?}Declare a device healthy with: sully policies clear {name} DEVICE|Wait for the Job,
+    or declare a device healthy with: sully policies clear {name} DEVICE]
 FaultsFound (Active): {subject} sets taint {taint}.
   <policy-devices>
 NoFault (Idle): {subject} is for {devices:device}, and none has a fault.

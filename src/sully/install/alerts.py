@@ -96,6 +96,13 @@ ALERTS: Final = (
         "{{ $value }} devices of DeviceTaintPolicy {{ $labels.policy }} wait for a decision.",
     ),
     Alert(
+        "SullyMaintenanceFailed",
+        'sum by (maintenance) (sully_devicemaintenance_units{phase="Failed"}) > 0',
+        5,
+        "warning",
+        "{{ $value }} units of DeviceMaintenance {{ $labels.maintenance }} failed and stay closed.",
+    ),
+    Alert(
         "SullyPodsBlocked",
         "sum by (source_kind, source_name) (sully_blocked_pods) > 0",
         30,

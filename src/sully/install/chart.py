@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import starmap
 from typing import Any
 
 from sully import __version__
@@ -34,12 +35,11 @@ _PLACE = "SULLY-PLACE"
 _REQUIRED = '{{ required "set image: there is no published image of Sully" .Values.image | quote }}'
 _MORE = "SULLY-MORE"
 _FOLDER = "/etc/sully"
-_NOTIFICATIONS = (
-    f"        - --notifications={_FOLDER}/config.yaml\n",
-    f"        - name: notifications\n          mountPath: {_FOLDER}\n          readOnly: true\n",
-    "      - name: notifications\n        secret:\n          secretName: {{ . | quote }}\n",
-)
-"""What the file of `--notifications` needs: an argument, a mount and a volume."""
+_FILES = {
+    "notifications": ("--notifications", _FOLDER, "config.yaml"),
+    "prometheus": ("--prometheus-servers", f"{_FOLDER}-prometheus", "servers.yaml"),
+}
+"""Files in Secrets, by their part of the values: the flag, the folder and the key."""
 _POD_FIELDS = ("priorityClassName", "nodeSelector", "tolerations", "affinity", "imagePullSecrets")
 _KEEP = {"helm.sh/resource-policy": "keep"}
 _NOTES = """\
@@ -133,14 +133,21 @@ def _deployment(settings: Settings) -> str:
     text = text.replace(_IMAGE, _REQUIRED)
     text = text.replace(f"--evictor={settings.evictor}", "--evictor={{ .Values.evictor }}")
     text = text.replace(f" {_RESOURCES}\n", " {{- toYaml .Values.resources | nindent 10 }}\n")
-    for manifest in _NOTIFICATIONS:
-        text = text.replace(f"- {_MORE}\n", _if_notified(manifest), 1)
+    for entries in zip(*starmap(_file, _FILES.items()), strict=True):
+        text = text.replace(f"- {_MORE}\n", "".join(entries), 1)
     return text.replace(f"      {_POD}: null\n", "".join(map(_optional, _POD_FIELDS)))
 
 
-def _if_notified(manifest: str) -> str:
-    """Return an entry of a list, where notifications are configured."""
-    return f"{{{{- with .Values.notifications.secretName }}}}\n{manifest}{{{{- end }}}}\n"
+def _file(value: str, file: tuple[str, str, str]) -> tuple[str, ...]:
+    """Return the argument, the mount and the volume of a file, where its Secret is configured."""
+    flag, folder, key = file
+    entries = (
+        f"        - {flag}={folder}/{key}\n",
+        f"        - name: {value}\n          mountPath: {folder}\n          readOnly: true\n",
+        f"      - name: {value}\n        secret:\n          secretName: {{{{ . | quote }}}}\n",
+    )
+    start = f"{{{{- with .Values.{value}.secretName }}}}\n"
+    return tuple(f"{start}{entry}{{{{- end }}}}\n" for entry in entries)
 
 
 def _optional(field: str) -> str:

@@ -55,6 +55,12 @@ VALUES = (
         {"type": "string"},
         "Secret with the configuration of notifications in its key config.yaml.",
     ),
+    Value(
+        "prometheus.secretName",
+        "",
+        {"type": "string"},
+        "Secret with the Prometheus servers of policies in its key servers.yaml, and their tokens.",
+    ),
     Value("crds.enabled", True, _SWITCH, "Install the CustomResourceDefinitions; they are kept."),
     Value("podDisruptionBudget.enabled", True, _SWITCH, "Keep all but one replica available."),
     Value(

@@ -15,8 +15,10 @@ from sully.api.sully.columns import COLUMNS as OWN_COLUMNS
 from sully.api.sully.columns import PathColumn
 from sully.domain.capabilities.duties import OWN_VERSION
 from sully.domain.capabilities.offers import OURS, OWN_KINDS
-from sully.install.schemas import schema_of
+from sully.install.limits import GATED, LIMITS
+from sully.machinery.customresources.documents import SchemaWriter, definition
 from sully.machinery.gates import Gates
+from sully.machinery.schema import ObjectType
 from sully.machinery.scheme import Scheme
 from sully.machinery.strategy import ResourceType
 
@@ -40,30 +42,8 @@ def definitions(gates: Gates | None = None) -> Iterator[Obj]:
     """Yield the definition of each of our kinds, for controllers with these feature gates."""
     scheme = build_scheme()
     resources = {resource.kind: resource for resource in scheme.resources()}
-    for kind in OWN_KINDS.values():
-        yield _definition(scheme, resources[kind], gates or Gates())
-
-
-def _definition(scheme: Scheme, resource: ResourceType, gates: Gates) -> Obj:
-    names: Obj = {
-        "kind": resource.kind,
-        "listKind": f"{resource.kind}List",
-        "plural": resource.plural,
-        "singular": resource.singular,
-    }
-    if resource.short_names:
-        names["shortNames"] = list(resource.short_names)
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{resource.plural}.{OURS}"},
-        "spec": {
-            "group": OURS,
-            "names": names,
-            "scope": "Namespaced" if resource.namespaced else "Cluster",
-            "versions": [_version(scheme, resource, gates)],
-        },
-    }
+    for resource in (resources[kind] for kind in OWN_KINDS.values()):
+        yield definition(resource, OURS, [_version(scheme, resource, gates or Gates())])
 
 
 def _version(scheme: Scheme, resource: ResourceType, gates: Gates) -> Obj:
@@ -81,3 +61,12 @@ def _version(scheme: Scheme, resource: ResourceType, gates: Gates) -> Obj:
     if resource.status is not None:
         version["subresources"] = {"status": {}}
     return version
+
+
+def schema_of(kind: ObjectType, gates: Gates) -> Obj:
+    """Return the schema of a whole kind, for controllers with these feature gates.
+
+    What our own server checks when it validates is in limits.py, as far as a schema can express it.
+    """
+    writer = SchemaWriter(LIMITS, lambda name: name not in GATED or gates[GATED[name]])
+    return writer.schema_of(kind)

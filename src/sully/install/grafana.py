@@ -60,6 +60,11 @@ PANELS: Final = (
         "{{policy}} {{phase}}",
     ),
     Panel(
+        "Units of maintenances",
+        "sum by (maintenance, phase) (sully_devicemaintenance_units)",
+        "{{maintenance}} {{phase}}",
+    ),
+    Panel(
         "Taint rules",
         "sum by (policy, taint_effect) (sully_devicetaintrules)",
         "{{policy}} {{taint_effect}}",

@@ -24,11 +24,14 @@ from sully.api.sully.device_policy_validation import (
     CRITERIA,
     FAULTS,
     IDENTITIES_MAX,
+    INCOMPLETE,
     KINDS_OF_SOURCES,
     LIMITS_MAX,
+    NO_APPROVAL,
     NO_CRITERIA,
     SOURCES_MAX,
     STEPS_MAX,
+    SUPPRESS_MAX,
     VALUES_MAX,
 )
 from sully.api.sully.durations import PATTERN as DURATION
@@ -138,6 +141,8 @@ _REPORT_NAME = (
     "has(self.spec.nodeName) ? self.metadata.name in [self.spec.nodeName, self.spec.nodeName + '.'"
     " + self.spec.reporter] : self.metadata.name == self.spec.reporter"
 )
+_TAINTS = "has(self.sources) && has(self.taint) && has(self.steps)"
+_SOME_TAINTS = _TAINTS.replace("&&", "||")
 _IMMUTABLE = _rule("self == oldSelf", "what happened cannot be changed")
 
 LIMITS: Mapping[str, Obj] = {
@@ -236,12 +241,22 @@ LIMITS: Mapping[str, Obj] = {
         "maximum": PARALLELISM_MAX,
     },
     # DeviceTaintPolicy
+    "DeviceTaintPolicySpec": _rules(
+        (f"has(self.suppress) || ({_TAINTS})", INCOMPLETE),
+        (f"!({_SOME_TAINTS}) || ({_TAINTS})", INCOMPLETE),
+        ("!(has(self.suppress) && self.mode == 'RequireApproval')", NO_APPROVAL),
+    ),
     "DeviceTaintPolicySpec.mode": {"default": "DryRun"},
     "DeviceTaintPolicySpec.identityAttribute": {"default": "uuid", **_LABEL_KEY},
     "DeviceTaintPolicySpec.onDelete": {"default": "Delete"},
     "DeviceTaintPolicySpec.partitions": {"default": "None"},
     "DeviceTaintPolicySpec.sources": {"minItems": 1, "maxItems": SOURCES_MAX},
     "DeviceTaintPolicySpec.steps": {"minItems": 1, "maxItems": STEPS_MAX},
+    "DeviceTaintPolicySpec.suppress": {"minItems": 1, "maxItems": SUPPRESS_MAX},
+    "DeviceTaintPolicySuppression.key": _LABEL_KEY,
+    "DeviceTaintPolicySuppression.value": _LABEL_VALUE,
+    "DeviceTaintPolicySuppression.expression": {"maxLength": EXPRESSION_MAX},
+    "DeviceTaintPolicySuppression.reason": _bytes(TEXT_MAX),
     "DeviceTaintPolicySpec.limits": {"maxItems": LIMITS_MAX},
     "DeviceTaintPolicySpec.holdFor": _DURATION,
     "DeviceTaintPolicySpec.clearAfter": _DURATION,

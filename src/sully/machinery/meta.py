@@ -4,7 +4,7 @@ The types are generated from the table of the meta package (api/meta/meta.fields
 """
 
 from collections.abc import Iterable
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from sully.machinery._generated.meta import (
     Condition,
@@ -20,11 +20,24 @@ __all__ = [
     "HasController",
     "LabelSelector",
     "LabelSelectorRequirement",
+    "ObjectIdentity",
     "ObjectMeta",
     "OwnerReference",
     "Wire",
     "find_condition",
+    "owner_in_order",
 ]
+
+_OWNER_FIELDS = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
+
+
+class ObjectIdentity(Wire, frozen=True, kw_only=True):
+    """The metadata that every reader of objects needs, as a base for more specific metadata."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
 
 
 class _Typed(Protocol):
@@ -38,3 +51,8 @@ ConditionT = TypeVar("ConditionT", bound=_Typed)
 def find_condition(conditions: Iterable[ConditionT], type_: str) -> ConditionT | None:
     """Return the condition of a type, or None."""
     return next((condition for condition in conditions if condition.type == type_), None)
+
+
+def owner_in_order(owner: dict[str, Any]) -> dict[str, Any]:
+    """Return an owner reference with its fields in the order in which error texts quote them."""
+    return {name: owner[name] for name in _OWNER_FIELDS if name in owner}

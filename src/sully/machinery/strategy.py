@@ -122,9 +122,20 @@ class Strategy:
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Carry over what this endpoint may not change; bump generation where due."""
 
+    def validate_before_metadata(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
+        """Yield what is wrong with a new object and listed before errors of its metadata."""
+        return iter(())
+
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Yield everything wrong with a new object; metadata is checked by the server."""
         return iter(())
+
+    def validates_metadata(self) -> bool:
+        """Report whether errors of the metadata of a new object are listed with its own.
+
+        Of a kind that does not, they are reported only when it has no errors of its own.
+        """
+        return True
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Yield everything wrong with a change."""

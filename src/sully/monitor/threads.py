@@ -1,7 +1,7 @@
-"""Calls that may block for ever, in threads that nobody waits for at the end.
+"""Calls that may block indefinitely, in threads that nobody waits for at the end.
 
 The threads of asyncio are joined when a program ends; one that hangs in a driver would keep the
-program, and its pod, for ever.
+program, and its pod, indefinitely.
 """
 
 from __future__ import annotations

@@ -19,7 +19,14 @@ from sully.domain.devicepolicies.decisions import PolicyContext, decide
 from sully.domain.devicepolicies.rules import decode_state, policy_name, wanted_rules
 from sully.domain.devicepolicies.settings import settings_of
 from sully.domain.devicepolicies.states import DeviceState
-from sully.domain.devices.device_rules import as_stored
+from sully.domain.devicepolicies.suppression import (
+    Suppressed,
+    active,
+    selects_as,
+    suppressing_policy,
+    suppression_rules,
+)
+from sully.domain.devices.device_rules import as_stored, is_current
 from sully.planning.changes import Change, Put, Remove
 from sully.views.devicepolicies.facts import FactsView
 from sully.views.devicepolicies.policy_devices import PolicyDevices
@@ -47,6 +54,10 @@ class PolicyForecast(msgspec.Struct, frozen=True, kw_only=True):
     steps: dict[str, tuple[PlannedStep, ...]]
     """What happens to each device, in order; the first may be true already."""
     problems: dict[str, str]
+    suppressed: dict[str, tuple[Suppressed, ...]]
+    """Taints of drivers that it would suppress, by device."""
+    suppresses: bool
+    """Whether that has an effect where these components act."""
 
 
 def forecast(policy: DeviceTaintPolicy, snapshot: Snapshot) -> PolicyForecast:
@@ -63,6 +74,8 @@ def forecast(policy: DeviceTaintPolicy, snapshot: Snapshot) -> PolicyForecast:
     settings = settings_of(policy)
     states = {state.device: state for state in map(decode_state, rules_of(policy, snapshot))}
     states = {device: one for device, one in states.items() if not devices.is_excluded(device)}
+    if policy.spec.taint is None:
+        states = {}
     steps: dict[str, list[PlannedStep]] = {}
     time, storm = now, policy.status.storm_since
     for _ in range(_MAX_DECISIONS):
@@ -84,6 +97,8 @@ def forecast(policy: DeviceTaintPolicy, snapshot: Snapshot) -> PolicyForecast:
         states=states,
         steps={device: tuple(found) for device, found in steps.items()},
         problems=dict(devices.problems),
+        suppressed=active(devices.suppressed, now),
+        suppresses=snapshot.control_plane.honors_suppressions,
     )
 
 
@@ -103,6 +118,7 @@ def rule_changes(planned: PolicyForecast, snapshot: Snapshot) -> list[Change]:
         for body in wanted.values()
         if not _is_same(body["spec"]["taint"], current.get(body["metadata"]["name"]))
     ]
+    changes.extend(_suppression_changes(planned, snapshot))
     names = {body["metadata"]["name"] for body in wanted.values()}
     changes.extend(
         Remove(RULES, Key("", rule.metadata.name))
@@ -110,6 +126,21 @@ def rule_changes(planned: PolicyForecast, snapshot: Snapshot) -> list[Change]:
         if rule.metadata.name not in names
     )
     return changes
+
+
+def _suppression_changes(planned: PolicyForecast, snapshot: Snapshot) -> Iterator[Change]:
+    policy = planned.policy
+    rules = {
+        rule.metadata.name: rule
+        for rule in snapshot.of(RULES).values()
+        if suppressing_policy(rule) == policy.metadata.name
+    }
+    bodies = suppression_rules(policy, planned.suppressed, snapshot.taken)
+    for wanted in bodies.values() if planned.suppresses else ():
+        rule = rules.pop(wanted["metadata"]["name"], None)
+        if rule is None or not (selects_as(rule, bodies) and is_current(rule, wanted)):
+            yield Put(RULES, as_stored(wanted, snapshot.taken))
+    yield from (Remove(RULES, Key("", name)) for name in rules)
 
 
 def _is_same(wanted: dict[str, Any], taint: DeviceTaint | None) -> bool:

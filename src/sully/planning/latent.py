@@ -170,10 +170,10 @@ def _unschedulable(simulation: Simulation, candidates: list[_Candidate]) -> list
         if not isinstance(result, Unschedulable):
             continue
         # Of equal pods only the first is evaluated on all nodes.
-        message = result.error.message if result.error.cause is not None else ""
+        message = result.error.short_message
         if result.equivalence:
             message = messages.setdefault(result.equivalence, message) or message
-        candidate.message = message.partition(" preemption:")[0]
+        candidate.message = message
         suspects.append(candidate)
     if not suspects:
         return []

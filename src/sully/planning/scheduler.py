@@ -94,8 +94,9 @@ class Pending(msgspec.Struct, frozen=True):
 
     @property
     def message(self) -> str:
-        """Return the message of the scheduler."""
-        return self.cause.message
+        """Return the message of the scheduler; preemption is not part of a plan."""
+        cause = self.cause
+        return cause.short_message if isinstance(cause, FitError) else cause.message
 
 
 class PlannedIds:
@@ -198,7 +199,7 @@ class PlannedScheduler:
             case ScheduleResult(node=node):
                 return Pending(DecidedElsewhere(pod, node=node))
             case Unschedulable(error=error, diagnosis=diagnosis):
-                return Pending(DecidedElsewhere(pod, problem=error.message), diagnosis)
+                return Pending(DecidedElsewhere(pod, problem=error.short_message), diagnosis)
             case ClaimsNotReady() as problem:
                 return Pending(DecidedElsewhere(pod, problem=problem.message))
 

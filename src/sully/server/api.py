@@ -4,7 +4,7 @@ HTTP (http/) and the in-process transport (inprocess.py) both call these, so the
 check and every error.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -35,7 +35,7 @@ from sully.server.authorization.reviews import Reviews
 from sully.server.customresources.definitions import ServedDefinitions
 from sully.server.registry.bodies import Body
 from sully.server.registry.creates import Creator
-from sully.server.registry.deletes import Deleter, delete_options
+from sully.server.registry.deletes import Deleter, delete_options, orphan_warnings
 from sully.server.registry.options import check_write_options
 from sully.server.registry.patches import Patcher
 from sully.server.registry.subresources import Connector
@@ -160,6 +160,11 @@ class Api:
         await compile_ahead(request, body.value, self.gates)
         await self.writer.catch_up()
         return await self._patcher.patch(replace(request, verb="patch"), patch_type, body)
+
+    def deletion_warnings(self, request: Request, body: Obj | None) -> Iterator[str]:
+        """Yield texts for Warning headers about what a deletion leaves behind."""
+        if request.target.resource.orphans_by_default:
+            yield from orphan_warnings(delete_options(request, body, self._delete_schema))
 
     async def delete(self, request: Request, body: Obj | None) -> Result:
         """Delete one object."""

@@ -136,33 +136,25 @@ class Database:
                 self._connection.close()
                 raise
         except apsw.Error as error:
-            raise _unusable(path, "cannot be opened", error) from error
+            raise unusable(path, "cannot be opened", error) from error
 
     def verify(self) -> None:
         """Check every page and every index, which takes longer than what `load` checks."""
         try:
             problem = self._connection.execute("PRAGMA integrity_check(1)").get
         except apsw.Error as error:
-            raise _unusable(self._path, "is damaged", error) from error
+            raise unusable(self._path, "is damaged", error) from error
         if problem != "ok":
-            raise _unusable(self._path, "is damaged", ReplayError(str(problem)))
+            raise unusable(self._path, "is damaged", ReplayError(str(problem)))
 
     def load(self) -> State:
         """Return everything in the file, ready to be read."""
-        try:
-            problem = self._connection.execute("PRAGMA quick_check(1)").get
-            if problem != "ok":
-                raise _unusable(self._path, "is damaged", ReplayError(str(problem)))
-            self._last = self._integer("SELECT coalesce(max(id), 0) FROM log")
-            compacted = self._integer("SELECT value FROM meta WHERE name = 'compacted'")
-            rows = self._connection.execute("SELECT * FROM log ORDER BY id")
-            state, leftover = replay(_verified(rows), compacted)
-        except (apsw.Error, ReplayError) as error:
-            raise _unusable(self._path, "is damaged", error) from error
+        state, leftover = read_state(self._connection, self._path)
+        self._last = _integer(self._connection, "SELECT coalesce(max(id), 0) FROM log")
         # A full disk must not prevent reading; the next compaction tries again.
         with contextlib.suppress(UnavailableError):
             if leftover:
-                self.trim(compacted, leftover)
+                self.trim(_compacted(self._connection), leftover)
         return state
 
     def write(self, transactions: Iterable[Iterable[Event]]) -> int:
@@ -223,18 +215,7 @@ class Database:
 
     def _prepare(self) -> None:
         connection = self._connection
-        application = self._integer("PRAGMA application_id")
-        version = self._integer("PRAGMA user_version")
-        empty = self._integer("SELECT count(*) FROM sqlite_schema") == 0
-        if not empty and application != _APPLICATION_ID:
-            raise OpenError(
-                f"{self._path} is not a store of Sully: give another --data-dir, or move it away"
-            )
-        if version > FORMAT:
-            raise OpenError(
-                f"{self._path} has format {version}, this program knows formats up to {FORMAT}:"
-                " use the newer program that wrote it"
-            )
+        version = format_of(connection, self._path)
         connection.pragma("locking_mode", "exclusive")
         connection.pragma("journal_mode", "wal")
         # Without a flush at every commit, a power failure can lose acknowledged writes.
@@ -243,11 +224,11 @@ class Database:
         # The writer thread does it when no write waits.
         connection.pragma("wal_autocheckpoint", 0)
         connection.pragma("cache_size", -16 * 1024)
-        if version == 1 and not empty:
+        if version == 1:
             with connection:
                 connection.execute("ALTER TABLE log ADD COLUMN sum INTEGER")
                 connection.pragma("user_version", FORMAT)
-        if empty:
+        if version is None:
             with connection:
                 for _ in connection.execute(_SCHEMA):
                     raise AssertionError("the schema yields no rows")
@@ -272,14 +253,49 @@ class Database:
         self._suspect = True
         return UnavailableError(f"cannot write {self._path}: {_reason(error)}")
 
-    def _integer(self, statement: str) -> int:
-        value = self._connection.execute(statement).get
-        if not isinstance(value, int):
-            raise ReplayError(f"no answer to {statement}")
-        return value
+
+def format_of(connection: apsw.Connection, path: Path) -> int | None:
+    """Return the format of a file, None if it is empty; raise if this program must not use it."""
+    if _integer(connection, "SELECT count(*) FROM sqlite_schema") == 0:
+        return None
+    if _integer(connection, "PRAGMA application_id") != _APPLICATION_ID:
+        raise OpenError(f"{path} is not a store of Sully: give another --data-dir, or move it away")
+    version = _integer(connection, "PRAGMA user_version")
+    if version > FORMAT:
+        raise OpenError(
+            f"{path} has format {version}, this program knows formats up to {FORMAT}:"
+            " use the newer program that wrote it"
+        )
+    return version
 
 
-def _unusable(path: Path, what: str, error: Exception) -> OpenError:
+def read_state(connection: apsw.Connection, path: Path) -> tuple[State, list[Version]]:
+    """Check and return everything in a file, with the rows that could be trimmed."""
+    try:
+        problem = connection.execute("PRAGMA quick_check(1)").get
+        if problem != "ok":
+            raise ReplayError(str(problem))
+        has_sums = _integer(connection, "PRAGMA user_version") > 1
+        columns = "*" if has_sums else "*, NULL"
+        rows = connection.execute(f"SELECT {columns} FROM log ORDER BY id")
+        return replay(_verified(rows), _compacted(connection))
+    except (apsw.Error, ReplayError) as error:
+        raise unusable(path, "is damaged", error) from error
+
+
+def _compacted(connection: apsw.Connection) -> int:
+    return _integer(connection, "SELECT value FROM meta WHERE name = 'compacted'")
+
+
+def _integer(connection: apsw.Connection, statement: str) -> int:
+    value = connection.execute(statement).get
+    if not isinstance(value, int):
+        raise ReplayError(f"no answer to {statement}")
+    return value
+
+
+def unusable(path: Path, what: str, error: Exception) -> OpenError:
+    """Return the error for a file that cannot be used, with what to do."""
     # SQLite writes its findings on lines of their own.
     reason = " ".join(_reason(error).split())
     if isinstance(error, apsw.FullError | apsw.IOError):

@@ -92,6 +92,26 @@ class DataDirectory:
             os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
 
 
+def is_locked(path: Path) -> bool:
+    """Report whether a process uses a data directory."""
+    try:
+        lock = os.open(path / LOCK_FILE, os.O_RDONLY | _OURS)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+def holder(path: Path) -> str:
+    """Return the id of the process that uses a data directory, or last did; empty if unknown."""
+    return (path / LOCK_FILE).read_text("ascii", "replace").strip()
+
+
 def _size(path: Path) -> int:
     return path.stat().st_size if path.is_file() else 0
 

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from api.core.writing import HERE, RESOURCES, TABLES, cells, create, hub_form, served, update
+from property_examples import examples
 from sully.machinery.errors import ApiError
 from sully.machinery.schema import ListOf, MapOf, ObjectType, Scalar, Type
 
@@ -57,7 +58,7 @@ def _body(key: tuple[str, str], seed: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("key", RESOURCES, ids="/".join)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(seeds=st.tuples(st.integers(0, 2**32), st.integers(0, 2**32)))
 def test_writes_do_not_crash(key: tuple[str, str], seeds: tuple[int, int]) -> None:
     group, plural = key

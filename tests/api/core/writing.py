@@ -143,7 +143,13 @@ def create(plural: str, body: Any, world: World = HERE, group: str = "") -> Writ
     resource.strategy.default(obj, ctx)
     resource.strategy.admit(obj, None, ctx)
     resource.strategy.prepare_create(obj, ctx)
-    problems = _deferring(lambda: list(resource.strategy.validate_create(obj, ctx)))
+    strategy = resource.strategy
+    problems = _deferring(
+        lambda: [
+            *strategy.validate_before_metadata(obj, ctx),
+            *strategy.validate_create(obj, ctx),
+        ]
+    )
     if not problems:
         resource.strategy.review(obj, None, ctx)
     return Written(obj, problems)

@@ -109,8 +109,9 @@ CASES = {
         devices={"constraints": [{"matchAttribute": "x"}]},
         want=(f'constraints[0].matchAttribute: Invalid value: "x": {QUALIFIED_TEXT}',),
     ),
-    "both attributes: the first counts": Case(
-        devices={"constraints": [{"matchAttribute": "d/x", "distinctAttribute": "nonsense"}]}
+    "both attributes: each has a format": Case(
+        devices={"constraints": [{"matchAttribute": "d/x", "distinctAttribute": "nonsense"}]},
+        want=(f'constraints[0].distinctAttribute: Invalid value: "nonsense": {QUALIFIED_TEXT}',),
     ),
     "references to nothing": Case(
         devices={

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from api.resource.writing import BY_KIND, TABLES, served
+from property_examples import examples
 from sully.api.resource import types
 from sully.machinery.schema import ListOf, MapOf, ObjectType, Scalar, Type
 from sully.machinery.serialization.decode import decode
@@ -120,7 +121,7 @@ def normal(kind: str, obj: dict[str, Any]) -> dict[str, Any]:
     return obj
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(objects())
 def test_any_object_survives_the_way_through_every_version(
     made: tuple[str, str, dict[str, Any]],
@@ -135,7 +136,7 @@ def test_any_object_survives_the_way_through_every_version(
         assert to_hub(kind, other.name, there) == hub
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(objects())
 def test_the_types_hold_everything_the_tables_do(made: tuple[str, str, dict[str, Any]]) -> None:
     kind, version, obj = made

@@ -82,7 +82,8 @@ class Writer:
         strategy, ctx = BY_KIND[body["kind"]].strategy, self.context()
         obj = self.read(body)
         strategy.prepare_create(obj, ctx)
-        errors = list(strategy.validate_create(obj, ctx))
+        errors = list(strategy.validate_before_metadata(obj, ctx))
+        errors += strategy.validate_create(obj, ctx)
         return Written(obj, errors, list(strategy.warnings(obj, None, ctx)))
 
     def update(self, body: Obj, old: Obj, *, status: bool = False) -> "Written":

@@ -20,6 +20,9 @@ SPEC: Obj = {
 }
 
 
+END = "2031-01-01T00:00:00Z"
+
+
 def _policy(**spec: Any) -> Obj:
     return {
         "apiVersion": "sully.dev/v1alpha1",
@@ -200,6 +203,28 @@ WRONG: dict[str, tuple[Obj, str]] = {
         "spec.proof.job.template.spec.template.spec.resourceClaims[0].name: Invalid value:"
         ' "device": is the name of the claim that the controller adds]',
     ),
+    "suppression without an end or a key": (
+        _policy(suppress=[{"key": "", "until": None}, {"key": "a b", "until": END}]),
+        "[spec.suppress[0].key: Required value, spec.suppress[0].until: Required value,"
+        ' spec.suppress[1].key: Invalid value: "a b"',
+    ),
+    "suppression by an expression that does not compile": (
+        _policy(suppress=[{"key": "a", "until": END, "expression": "data.("}]),
+        'spec.suppress[0].expression: Invalid value: "data.("',
+    ),
+    "suppression that waits for approval": (
+        _policy(mode="RequireApproval", suppress=[{"key": "a", "until": END}]),
+        "spec.suppress: Forbidden: suppressed taints cannot be approved one by one",
+    ),
+    "too many suppressions": (
+        _policy(suppress=[{"key": "a", "until": END}] * 17),
+        "spec.suppress: Too many: 17: must have at most 16 items",
+    ),
+    "a taint without steps beside a suppression": (
+        _policy(suppress=[{"key": "a", "until": END}], sources=None, steps=None),
+        "[spec.sources: Required value: a policy without sources does nothing, spec.steps:"
+        " Required value: a policy without steps does nothing]",
+    ),
     "a storm of nothing": (
         _policy(storm={"devices": 0, "within": "0s"}),
         "[spec.storm.devices: Invalid value: 0: must be greater than 0, spec.storm.within: Invalid"
@@ -233,6 +258,14 @@ async def test_what_is_left_out_of_a_proof_is_set() -> None:
 
     assert job is not None
     assert (job.timeout, job.attempts, job.retry_after, job.parallelism) == ("1h", 3, "5m", 1)
+
+
+async def test_a_policy_may_only_suppress() -> None:
+    spec = {"selector": SPEC["selector"], "suppress": [{"key": "a", "until": END}]}
+    got = await Hub().create(_policy() | {"spec": spec})
+
+    assert got.code == 201
+    assert "taint" not in got.obj["spec"]
 
 
 async def test_every_device_on_purpose() -> None:

@@ -10,7 +10,7 @@ from controllers.world import ACCOUNTS, NAMESPACES, PODS, Obj, World, running
 from manifests import DRIVER, claim_spec, gpus, pod_spec, rule, slice_
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind
-from sully.controllers.devicemetrics.wiring import add_device_metrics
+from sully.controllers.devicemetrics.wiring import Counted, add_device_metrics
 from sully.controllers.manager import Manager
 from sully.runtime.metrics import Metrics
 from sully.views import kinds
@@ -18,6 +18,7 @@ from sully.views.devices.inventory import Inventory
 
 CLAIMS: Kind[Obj] = kinds.CLAIMS.read_as(dict)
 CLASSES: Kind[Obj] = kinds.CLASSES.read_as(dict)
+MAINTENANCES: Kind[Obj] = kinds.MAINTENANCES.read_as(dict)
 POLICIES: Kind[Obj] = kinds.DEVICE_POLICIES.read_as(dict)
 RULES: Kind[Obj] = kinds.RULES.read_as(dict)
 SLICES: Kind[Obj] = kinds.SLICES.read_as(dict)
@@ -40,8 +41,11 @@ class Measured(World):
                 classes=manager.informer(kinds.CLASSES),
                 rules=manager.informer(kinds.RULES),
             ),
-            policies=manager.informer(kinds.DEVICE_POLICIES),
-            rules=manager.informer(kinds.RULES),
+            counted=Counted(
+                manager.informer(kinds.DEVICE_POLICIES),
+                manager.informer(kinds.MAINTENANCES),
+                manager.informer(kinds.RULES),
+            ),
             metrics=self.metrics,
             clock=self.clock,
         )
@@ -175,6 +179,21 @@ async def test_policies(world: Measured) -> None:
             '{phase="Tainted",policy="p"}': 2,
         }
         assert world.values("sully_devicetaintpolicy_storm") == {'{policy="p"}': 1}
+
+
+async def test_maintenances(world: Measured) -> None:
+    spec = {"selector": {"matchAll": True}, "start": "2030-01-01T00:00:00Z"}
+    async with running(world.manager()):
+        await world.admin.create(MAINTENANCES, {"metadata": {"name": "m"}, "spec": spec})
+        status = {"phases": {"Failed": 1, "Done": 3}}
+        await world.admin.patch(
+            MAINTENANCES, Key("", "m"), {"status": status}, subresource="status"
+        )
+        await world.settle()
+        assert world.values("sully_devicemaintenance_units") == {
+            '{maintenance="m",phase="Done"}': 3,
+            '{maintenance="m",phase="Failed"}': 1,
+        }
 
 
 async def test_evictions(world: Measured) -> None:

@@ -16,6 +16,7 @@ from sully.domain.devices.device_rules import rule_name
 from sully.machinery.timestamps import format_micro_time
 from sully.views import kinds
 from sully.views.devicepolicies.facts import FactsView
+from sully.views.devices.changes import Features
 from sully.views.devices.inventory import Inventory
 
 SLICES: Kind[Obj] = kinds.SLICES.read_as(dict)
@@ -42,7 +43,11 @@ SPEC: Obj = {
 
 
 def controller(
-    world: World, manager: Manager, queries: PrometheusQueries | None = None
+    world: World,
+    manager: Manager,
+    queries: PrometheusQueries | None = None,
+    *,
+    features: Features | None = None,
 ) -> Controller:
     """Return the controller, on caches of its own."""
     inventory = Inventory(
@@ -50,6 +55,7 @@ def controller(
         classes=manager.informer(kinds.CLASSES),
         rules=manager.informer(kinds.RULES),
         patches=manager.informer(kinds.PATCHES),
+        features=features,
     )
     access = world.transport(NAME)
     return DeviceTaintPolicyController(

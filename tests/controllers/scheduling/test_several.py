@@ -21,6 +21,7 @@ from controllers.scheduling.placing import (
     where,
 )
 from controllers.world import PODS, World
+from property_examples import examples
 from sully.client.calls import Call
 from sully.client.direct import Reply
 from sully.controllers.scheduling.wiring import USER_AGENT
@@ -84,7 +85,7 @@ async def play(seeds: list[int], *, pods: int, devices: int) -> World:
 
 
 @given(st.lists(st.integers(0, 1000), min_size=2, max_size=3, unique=True), st.integers(1, 3))
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 def test_never_a_device_twice(seeds: list[int], devices: int) -> None:
     async def run() -> None:
         world = await play(seeds, pods=6, devices=devices)

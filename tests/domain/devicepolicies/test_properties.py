@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from domain.devicepolicies.histories import History, name
+from property_examples import examples
 from sully.domain.devicepolicies.settings import (
     CRITICAL,
     ENFORCE,
@@ -237,7 +238,7 @@ class Witness:
             assert state.proof_failures < job.attempts
 
 
-@settings(max_examples=1000)
+@settings(max_examples=examples(1000))
 @given(policies, st.lists(events, max_size=30))
 def test_whatever_happens(
     policy: PolicySettings, happened: list[tuple[str, int, int, int]]
@@ -249,7 +250,7 @@ def test_whatever_happens(
             witness.happen(what, name(number), severity, seconds)
 
 
-@settings(max_examples=800)
+@settings(max_examples=examples(800))
 @given(policies, st.lists(events, max_size=30))
 def test_it_comes_to_rest_after_the_last_fault(
     policy: PolicySettings, happened: list[tuple[str, int, int, int]]
@@ -271,7 +272,7 @@ def test_it_comes_to_rest_after_the_last_fault(
     assert history.states == {}
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(manual, jobs, st.lists(events, max_size=20))
 def test_jobs_alone_give_all_devices_back(
     policy: PolicySettings, job: ProofSettings, happened: list[tuple[str, int, int, int]]
@@ -295,7 +296,7 @@ def test_jobs_alone_give_all_devices_back(
     assert history.states == {}
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(policies, st.lists(events, max_size=20), st.randoms())
 def test_the_order_of_devices_does_not_matter(
     policy: PolicySettings, happened: list[tuple[str, int, int, int]], random: object

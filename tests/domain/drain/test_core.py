@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from property_examples import examples
 from sully.api.resource.eviction_rate import EvictionRate
 from sully.domain.drain.core import Drain
 from sully.domain.drain.messages import (
@@ -445,7 +446,7 @@ def test_another_run_waits_for_replacements_of_the_first() -> None:
 # -- properties -----------------------------------------------------------------------------------
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     count=st.integers(1, 8),
     per_minute=st.integers(4, 240),

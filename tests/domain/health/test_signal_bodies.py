@@ -77,6 +77,7 @@ def test_what_is_wrong_is_refused_by_itself(item: Any, want: str) -> None:
 BODIES = {
     "nothing": b"",
     "no JSON": b"{",
+    "nested too deeply": b'{"signals": ' + b"[" * 100_000,
     "another object": b'{"alerts": []}',
     "too many": json.dumps({"signals": [signal()] * 1001}).encode(),
 }

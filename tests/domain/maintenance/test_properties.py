@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.maintenance.histories import HOUR, START, History, maintenance
+from property_examples import examples
 from sully.api.sully.types import DeviceMaintenanceStatus
 from sully.domain.drain.messages import Outcome
 from sully.domain.maintenance.settings import settings_of
@@ -123,7 +124,7 @@ def calm(told: History) -> None:
         told.decide()
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(specs, st.lists(events, max_size=40), st.booleans())
 def test_every_history(spec: dict[str, Any], history: list[Any], cancelled: bool) -> None:
     told = History(maintenance(**{key: value for key, value in spec.items() if value}))
@@ -144,7 +145,7 @@ def test_every_history(spec: dict[str, Any], history: list[Any], cancelled: bool
     assert told.status.phase in ("Completed", "Ended", "Cancelled")
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(specs, st.lists(events, max_size=40))
 def test_what_failed_at_work_stays_closed(spec: dict[str, Any], history: list[Any]) -> None:
     told = History(maintenance(**{key: value for key, value in spec.items() if value}))

@@ -26,6 +26,7 @@ from fleets import (
     score,
     scored,
 )
+from property_examples import examples
 from sully.api.cluster.types import (
     LabelSelector,
     ManagedCluster,
@@ -171,7 +172,7 @@ def identity(one: Any) -> tuple[str, str, str]:
     return type(one).__name__, one.metadata.namespace, one.metadata.name
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(EVENTS, st.sampled_from([OCM, PlacementOptions()]))
 def test_equal_to_a_pass_from_nothing(
     events: list[tuple[Any, bool, int]], options: PlacementOptions
@@ -194,7 +195,7 @@ def test_equal_to_a_pass_from_nothing(
             assert totals(fleet, key, later(at)) == trace(fresh).totals
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(EVENTS, st.integers(0, 60))
 def test_a_copy_is_independent(events: list[tuple[Any, bool, int]], at: int) -> None:
     fleet = fleet_of(BASE)

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from property_examples import examples
 from sully.machinery.cel import CompileError, Environment, EvaluationError
 from sully.machinery.cel import types as cel_types
 from sully.machinery.cel.library.catalogue import full_library
@@ -216,7 +217,7 @@ def expressions(draw: st.DrawFn, kind: str, depth: int) -> str:
     return template.format(*(draw(expressions(one, depth - 1)) for one in args))
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.data())
 def test_agrees_with_another_implementation(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(sorted(ROWS)))

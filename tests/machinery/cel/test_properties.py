@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from property_examples import examples
 from sully.machinery.cel import (
     CompileError,
     DeviceInput,
@@ -53,7 +54,7 @@ def _outcome(program: Program, limit: int | None) -> Any:
         return f"error: {error}"
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(TEXTS)
 def test_any_text_is_refused_or_evaluated(expression: str) -> None:
     for compile_ in (ENV.compile, ENV.compile_unchecked):
@@ -64,7 +65,7 @@ def test_any_text_is_refused_or_evaluated(expression: str) -> None:
             assert _outcome(program, None) == _outcome(program, 10**7)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.text(max_size=40))
 def test_any_characters_are_refused_or_evaluated(expression: str) -> None:
     program = _compiled(ENV.compile, expression)

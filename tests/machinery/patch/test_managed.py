@@ -20,6 +20,8 @@ from sully.machinery.patch.fieldset import FieldSet
 from sully.machinery.patch.managed import MAX_UPDATERS, track_update
 from sully.machinery.schema import ObjectType
 
+GROUP = V1.partition("/")[0]
+
 Obj = dict[str, Any]
 
 
@@ -201,7 +203,9 @@ def test_old_updaters_are_folded() -> None:
 
 def test_versions_are_folded_apart() -> None:
     record = [
-        entry({"f:spec": {f"f:x{number}": {}}}, f"m{number:02}", apiVersion=f"v{number % 2}")
+        entry(
+            {"f:spec": {f"f:x{number}": {}}}, f"m{number:02}", apiVersion=f"{GROUP}/v{number % 2}"
+        )
         for number in range(MAX_UPDATERS + 1)
     ]
     live = stored(widget({"replicas": 1}), record)
@@ -210,7 +214,17 @@ def test_versions_are_folded_apart() -> None:
 
     ancient = [e for e in got if e["manager"] == "ancient-changes"]
     assert len(got) == MAX_UPDATERS
-    assert [e["apiVersion"] for e in ancient] == ["v0", "v1"]
+    assert [e["apiVersion"] for e in ancient] == [f"{GROUP}/v0", f"{GROUP}/v1"]
+
+
+def test_owners_in_another_group_are_dropped() -> None:
+    kept = entry({"f:spec": {"f:paused": {}}}, "kept", apiVersion=f"{GROUP}/v0")
+    other = entry({"f:spec": {"f:paused": {}}}, "other", apiVersion="other/v1")
+    live = stored(widget({"replicas": 1, "paused": True}), [kept, other])
+
+    got = track_update(live, widget({"replicas": 2, "paused": True}), write("z", convert=None))
+
+    assert [e["manager"] for e in got] == ["kept", "z"]
 
 
 def other_version(obj: Obj, version: str) -> tuple[Obj, ObjectType] | None:

@@ -6,22 +6,16 @@ this one. Values are made by changing good ones, for what is wrong everywhere is
 
 import asyncio
 import json
-import os
 from collections.abc import Callable, Coroutine
-from copy import deepcopy
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from robust.inputs.changing import SETTINGS, changed, odd, places, values
 from serving import APPLY, JSON, JSON_PATCH, MERGE, STRATEGIC, YAML, Answer, Asgi, local
 
-EXAMPLES = int(os.environ.get("SULLY_FUZZ_EXAMPLES", "0")) * 20 or 60
-SETTINGS = settings(
-    max_examples=EXAMPLES,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
 RESOURCE = "/apis/resource.k8s.io/v1"
 CORE = "/api/v1/namespaces/default"
 
@@ -111,53 +105,6 @@ GOOD: dict[str, dict[str, Any]] = {
         "spec": {"holderIdentity": "h", "renewTime": "2026-01-01T00:00:00.000000Z"},
     },
 }
-
-odd = st.sampled_from(
-    ["", "m", "a/b", "1Gi", "-1", "50%", "NaN", "null", "2026-01-01T00:00:00Z", "é", "\0", "\ud800"]
-) | st.text(max_size=12)
-scalars = (
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**70), 2**70)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | odd
-)
-values = st.recursive(
-    scalars,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(odd, inner, max_size=3),
-    max_leaves=6,
-)
-
-
-def places(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
-    """Return the paths of everything inside a value."""
-    inner: list[tuple[str | int, Any]] = []
-    if isinstance(value, dict):
-        inner = list(value.items())
-    elif isinstance(value, list):
-        inner = list(enumerate(value))
-    found = [(*path, key) for key, _ in inner]
-    for key, item in inner:
-        found += places(item, (*path, key))
-    return found
-
-
-@st.composite
-def changed(draw: st.DrawFn, good: dict[str, Any]) -> dict[str, Any]:
-    """Change a good object in a few places."""
-    body = deepcopy(good)
-    for _ in range(draw(st.integers(1, 3))):
-        *above, last = draw(st.sampled_from(places(body)))
-        at: Any = body
-        for key in above:
-            at = at[key]
-        if isinstance(at, dict) and draw(st.booleans()):
-            at[draw(odd)] = draw(values)
-        else:
-            at[last] = draw(values)
-        if not places(body):
-            break
-    return body
 
 
 def encoded(value: Any) -> bytes:

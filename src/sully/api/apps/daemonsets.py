@@ -4,7 +4,14 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from sully.api.apps.workloads import APPS, selects
-from sully.api.core.checks import Errors, label_selector, not_negative, same, unchanged
+from sully.api.core.checks import (
+    Errors,
+    as_go,
+    label_selector,
+    not_negative,
+    same,
+    same_selector,
+)
 from sully.api.core.columns import AGE, NAME, POD_TEMPLATE, format_labels, plain
 from sully.api.core.fractions import at_most_all, count_or_percent, is_zero
 from sully.api.core.pods.defaults import default_spec
@@ -20,6 +27,7 @@ from sully.machinery.strategy import Column, ResourceType, Version, WriteContext
 
 Obj = dict[str, Any]
 
+_ROLLING = ("maxUnavailable", "maxSurge")
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 _HISTORY = 10
 _NUMBERS = (
@@ -46,6 +54,9 @@ class DaemonSetStrategy(WorkloadStrategy):
             rolling.setdefault("maxUnavailable", 1)
             rolling.setdefault("maxSurge", 0)
         spec.setdefault("revisionHistoryLimit", _HISTORY)
+        # Who writes the object owns the annotation, also one who does not send it.
+        if TEMPLATE_GENERATION not in (obj["metadata"].get("annotations") or {}):
+            _note_template(obj, 0)
 
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
         """Start with no pods seen, and the first generation of the template."""
@@ -60,8 +71,7 @@ class DaemonSetStrategy(WorkloadStrategy):
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check that the selector stays, and the new state."""
-        new, before = (daemon_set["spec"].get("selector") for daemon_set in (obj, old))
-        yield from unchanged(new, before, SPEC.child("selector"))
+        yield from same_selector(obj["spec"], old["spec"])
         yield from self.validate_create(obj, ctx)
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
@@ -95,16 +105,22 @@ def _update(update: Obj, at: Path) -> Errors:
     if update["type"] == "RollingUpdate":
         yield from _rolling(update["rollingUpdate"], at.child("rollingUpdate"))
     elif update["type"] != "OnDelete":
-        shown = {"Type": update["type"], "RollingUpdate": update.get("rollingUpdate")}
+        rolling = update.get("rollingUpdate")
+        shown = {
+            "Type": update["type"],
+            "RollingUpdate": rolling
+            and as_go(
+                {name: rolling.get(name, 0) for name in _ROLLING}, "MaxUnavailable", "MaxSurge"
+            ),
+        }
         yield at.not_supported(shown, ("RollingUpdate", "OnDelete"))
 
 
 def _rolling(rolling: Obj, at: Path) -> Errors:
-    names = ("maxUnavailable", "maxSurge")
     for check in (count_or_percent, at_most_all):
-        for name in names:
+        for name in _ROLLING:
             yield from check(rolling[name], at.child(name))
-    unavailable, surge = (not is_zero(rolling[name]) for name in names)
+    unavailable, surge = (not is_zero(rolling[name]) for name in _ROLLING)
     if unavailable and surge:
         text = "may not be set when maxUnavailable is non-zero"
         yield at.child("maxSurge").invalid(rolling["maxSurge"], text)

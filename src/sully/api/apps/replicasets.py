@@ -36,10 +36,6 @@ class ReplicaSetStatusStrategy(CountedStatusStrategy, ReplicaSetStrategy):
     """Writes to the status endpoint."""
 
 
-def _label(_group: str, version: str, kind: str, label: str) -> str:
-    return f"field label not supported for apps{version}.{kind}: {label}"
-
-
 REPLICA_SETS = ResourceType(
     group="apps",
     kind="ReplicaSet",
@@ -58,6 +54,4 @@ REPLICA_SETS = ResourceType(
         AGE,
         *POD_TEMPLATE,
     ),
-    selectable={"status.replicas": lambda obj: str(obj["status"].get("replicas", 0))},
-    unknown_label=_label,
 )

@@ -4,7 +4,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from sully.api.apps.workloads import APPS, READY, matching_selector
-from sully.api.core.checks import Errors, counts, dns_label, not_negative, same
+from sully.api.core.checks import (
+    Errors,
+    counts,
+    dns_label,
+    not_negative,
+    same,
+    selector_in_order,
+)
 from sully.api.core.columns import AGE, NAME, POD_TEMPLATE
 from sully.api.core.fractions import at_most_all, count_or_percent, is_zero
 from sully.api.core.persistentvolumeclaims import claim_spec, default_claim_spec
@@ -55,6 +62,15 @@ class StatefulSetStrategy(WorkloadStrategy):
             default_claim_spec(claim["spec"])
             claim["status"].setdefault("phase", "Pending")
 
+    def warnings(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterator[str]:
+        """Warn about the template, and of a history without an end."""
+        yield from super().warnings(obj, old, ctx)
+        if obj["spec"].get("revisionHistoryLimit", 0) < 0:
+            yield (
+                "spec.revisionHistoryLimit: a negative value retains all historical revisions;"
+                " a value >= 0 is recommended"
+            )
+
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check policies, claims, counts, selector and template."""
         spec = obj["spec"]
@@ -74,7 +90,9 @@ class StatefulSetStrategy(WorkloadStrategy):
         yield from _pods(obj["spec"])
         for name in _FIXED:
             if not same(obj["spec"].get(name), old["spec"].get(name)):
-                yield SPEC.child(name).invalid(obj["spec"].get(name), "field is immutable")
+                value = obj["spec"].get(name)
+                shown = selector_in_order(value) if name == "selector" else value
+                yield SPEC.child(name).invalid(shown, "field is immutable")
 
     def validate_name(self, name: str) -> Sequence[str]:
         """Require a DNS label: the name becomes a part of the pods' host names."""

@@ -3,7 +3,7 @@
 from collections.abc import Generator, Iterator
 from typing import Any
 
-from sully.api.core.checks import Errors, label_selector, unchanged
+from sully.api.core.checks import Errors, label_selector, same_selector, selector_in_order
 from sully.api.core.columns import plain
 from sully.api.core.pods.defaults import default_spec
 from sully.api.core.workloads import SPEC, WorkloadStrategy, template_errors
@@ -22,8 +22,7 @@ class AppsStrategy(WorkloadStrategy):
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check the new state, and that the selector stays."""
         yield from self.validate_create(obj, ctx)
-        new, before = obj["spec"].get("selector"), old["spec"].get("selector")
-        yield from unchanged(new, before, SPEC.child("selector"))
+        yield from same_selector(obj["spec"], old["spec"])
 
 
 def default_workload(obj: Obj) -> None:
@@ -46,7 +45,8 @@ def matching_selector(
     yield from required_selector(spec.get("selector"), kind)
     selected = selects(spec)
     if selected is None:
-        yield SPEC.child("selector").invalid(spec.get("selector"), unreadable)
+        shown = selector_in_order(spec.get("selector"))
+        yield SPEC.child("selector").invalid(shown, unreadable)
     return selected
 
 

@@ -111,4 +111,5 @@ def validate_metadata(review: Obj, *, namespaced: bool = False) -> Iterator[Fiel
     present = {key: value for key, value in review["metadata"].items() if key not in allowed}
     if present:
         text = "must be empty except for namespace" if namespaced else "must be empty"
-        yield Path("metadata").invalid(present, text)
+        managed = {name: review["metadata"][name] for name in allowed if name in review["metadata"]}
+        yield Path("metadata").invalid(present | managed, text)

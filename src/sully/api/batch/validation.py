@@ -5,12 +5,21 @@ from itertools import pairwise
 from typing import Any
 
 from sully.api.batch.indexes import IndexesError, count_indexes
-from sully.api.core.checks import Errors, label_key, label_selector, not_negative, same, unchanged
+from sully.api.core.checks import (
+    Errors,
+    label_key,
+    label_selector,
+    not_negative,
+    same,
+    same_selector,
+)
+from sully.api.core.gotypes import core_type
 from sully.api.core.pods.spec.validation import validate_template
 from sully.api.core.workloads import SPEC, TEMPLATE, template_labels
 from sully.machinery import labels
 from sully.machinery.fields import Path
 from sully.machinery.names import dns_label_problems, dns_subdomain_problems
+from sully.machinery.serialization.gostructs import internal
 from sully.machinery.serialization.gotext import quote
 
 Obj = dict[str, Any]
@@ -312,7 +321,7 @@ def update_errors(job: Obj, old: Obj) -> Errors:
     """Check what may change; a suspended Job may be steered to other nodes."""
     spec, before = job["spec"], old["spec"]
     yield from _completions(spec, before)
-    yield from unchanged(spec.get("selector"), before.get("selector"), SPEC.child("selector"))
+    yield from same_selector(spec, before)
     yield from _template(spec["template"], old)
     for name in _FIXED:
         if not same(spec.get(name), before.get(name)):
@@ -336,9 +345,12 @@ def _template(template: Obj, old: Obj) -> Errors:
         before = _steered(before, template)
         pod, expected = template["spec"], _with_resources(before["spec"], template["spec"])
         if not same(pod, expected):
-            yield at.child("spec").invalid(pod, "field is immutable")
+            shown = internal(pod, core_type("PodSpec"))
+            yield at.child("spec").invalid(shown, "field is immutable")
     elif not same(template, before):
-        yield at.invalid(template, "field is immutable")
+        # Error texts quote Go's struct, in which the metadata is embedded.
+        shown = {**template["metadata"], "Spec": internal(template["spec"], core_type("PodSpec"))}
+        yield at.invalid(shown, "field is immutable")
 
 
 def may_change_template(job: Obj) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from sully.api.cluster.columns import AGE, JSON_PATH
 from sully.api.cluster.types import GROUP
-from sully.machinery.customresources.documents import SchemaWriter
+from sully.machinery.customresources.documents import SchemaWriter, definition
 from sully.machinery.schema import Tables
 from sully.machinery.strategy import Column, ResourceType, Version
 
@@ -19,29 +19,8 @@ def definitions(resources: Iterable[ResourceType], tables: Tables) -> Iterator[O
     """Yield the definitions of the resources of the group among these."""
     for resource in resources:
         if resource.group == GROUP:
-            yield _definition(resource, tables)
-
-
-def _definition(resource: ResourceType, tables: Tables) -> Obj:
-    names: Obj = {
-        "kind": resource.kind,
-        "listKind": f"{resource.kind}List",
-        "plural": resource.plural,
-        "singular": resource.singular,
-    }
-    if resource.short_names:
-        names["shortNames"] = list(resource.short_names)
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{resource.plural}.{GROUP}"},
-        "spec": {
-            "group": GROUP,
-            "names": names,
-            "scope": "Namespaced" if resource.namespaced else "Cluster",
-            "versions": [_version(resource, version, tables) for version in resource.versions],
-        },
-    }
+            versions = [_version(resource, version, tables) for version in resource.versions]
+            yield definition(resource, GROUP, versions)
 
 
 def _version(resource: ResourceType, version: Version, tables: Tables) -> Obj:

@@ -144,6 +144,33 @@ def as_go(value: Obj, *names: str) -> Obj:
     return {name: value.get(name[0].lower() + name[1:]) for name in names}
 
 
+def selector_in_order(selector: Obj | None) -> Obj | None:
+    """Return a LabelSelector with its fields in the order in which error texts quote them."""
+    if selector is None:
+        return None
+    shown: Obj = {}
+    if selector.get("matchLabels"):
+        shown["matchLabels"] = dict(sorted(selector["matchLabels"].items()))
+    if expressions := selector.get("matchExpressions"):
+        # Key and operator are written also when they are empty.
+        shown["matchExpressions"] = [
+            {"key": "", "operator": ""} | _picked(one, ("key", "operator", "values"))
+            for one in expressions
+        ]
+    return shown
+
+
+def same_selector(spec: Obj, old: Obj) -> Errors:
+    """Check that a workload keeps the selector of its pods."""
+    new, before = spec.get("selector"), old.get("selector")
+    if not same(new, before):
+        yield Path("spec.selector").invalid(selector_in_order(new), IMMUTABLE)
+
+
+def _picked(value: Obj, names: Sequence[str]) -> Obj:
+    return {name: value[name] for name in names if name in value}
+
+
 def same(left: Any, right: Any) -> bool:
     """Compare as Kubernetes does: an empty list or map equals an absent one."""
     if isinstance(left, dict) and isinstance(right, dict):

@@ -12,7 +12,11 @@ from sully.api.core.checks import IMMUTABLE, dns_subdomain, label_key
 from sully.api.core.columns import plain, since
 from sully.api.core.namespaces import unsupported_label
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.names import path_segment_problems
+from sully.machinery.names import (
+    dns_subdomain_problems,
+    finalizer_problems,
+    path_segment_problems,
+)
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
 
 Obj = dict[str, Any]
@@ -39,7 +43,6 @@ _FIXED = (
     ("reportingComponent", "reportingController"),
     ("reportingInstance", "reportingInstance"),
 )
-_REFERENCES = ("involvedObject", "related")
 _REFERENCE_FIELDS = {
     "Kind": "kind",
     "Namespace": "namespace",
@@ -49,6 +52,12 @@ _REFERENCE_FIELDS = {
     "ResourceVersion": "resourceVersion",
     "FieldPath": "fieldPath",
 }
+_SHOWN = {
+    "involvedObject": _REFERENCE_FIELDS,
+    "related": _REFERENCE_FIELDS,
+    "source": {"Component": "component", "Host": "host"},
+}
+"""Which fields error texts quote under the names of Go, and how."""
 
 
 class EventStrategy(Strategy):
@@ -60,8 +69,19 @@ class EventStrategy(Strategy):
         """Accept everything that can be part of a path."""
         return path_segment_problems(name)
 
+    def validates_metadata(self) -> bool:
+        """Leave the metadata for later, as Kubernetes does in this view."""
+        return False
+
+    def validate_finalizer(self, name: str) -> Sequence[str]:
+        """Allow names without a domain, as Kubernetes does in this view."""
+        return ()
+
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check what both views demand."""
+        return self._common(obj)
+
+    def _common(self, obj: Obj) -> Iterator[FieldError]:
         namespace = obj["metadata"].get("namespace", "")
         if obj.get("eventTime"):
             yield from self._timed(obj, namespace)
@@ -95,9 +115,24 @@ class StrictEventStrategy(EventStrategy):
 
     reporter = "reportingController"
 
+    def validate_name(self, name: str) -> Sequence[str]:
+        """Require a DNS subdomain, as of most kinds."""
+        return dns_subdomain_problems(name)
+
+    def validates_metadata(self) -> bool:
+        """List errors of the metadata with the others."""
+        return True
+
+    def validate_finalizer(self, name: str) -> Sequence[str]:
+        """Require a domain, as of most kinds."""
+        return finalizer_problems(name)
+
+    def validate_before_metadata(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
+        """Check what both views demand."""
+        return self._common(obj)
+
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check that the event is of the newer kind and sets no field of the older one."""
-        yield from super().validate_create(obj, ctx)
         yield from _series(obj)
         if not obj.get("eventTime"):
             yield Path("eventTime").required()
@@ -109,18 +144,23 @@ class StrictEventStrategy(EventStrategy):
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check that nothing but the series changes."""
-        yield from super().validate_create(obj, ctx)
+        yield from self._common(obj)
         if obj.get("series") != old.get("series"):
             yield from _series(obj)
         for field, name in _FIXED:
-            if (new := obj.get(field) or None) != (old.get(field) or None):
-                shown = _reference(new) if new and field in _REFERENCES else obj.get(field)
-                yield Path(name).invalid(shown, IMMUTABLE)
+            if (obj.get(field) or None) != (old.get(field) or None):
+                yield Path(name).invalid(_quoted(field, obj.get(field)), IMMUTABLE)
 
 
-def _reference(reference: Obj) -> Obj:
-    """Return a reference under the names of Go's fields, which is how error texts quote it."""
-    return {shown: reference.get(name, "") for shown, name in _REFERENCE_FIELDS.items()}
+def _quoted(field: str, value: Any) -> Any:
+    if field not in _SHOWN or (not value and field == "related"):
+        return value
+    return _as_go(value or {}, _SHOWN[field])
+
+
+def _as_go(value: Obj, fields: dict[str, str]) -> Obj:
+    """Return an object under the names of Go's fields, which is how error texts quote it."""
+    return {shown: value.get(name, "") for shown, name in fields.items()}
 
 
 def _plain_namespace(obj: Obj, namespace: str) -> Iterator[FieldError]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sully.api.core.amounts import amounts, round_up
+from sully.api.core.avoided_pods import validate_avoided_pods
 from sully.api.core.checks import same
 from sully.api.core.columns import AGE, NAME, NONE, UNKNOWN, plain
 from sully.api.core.namespaces import unsupported_label
@@ -42,10 +43,12 @@ class NodeStrategy(Strategy):
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Keep the status."""
         obj["status"] = old["status"]
+        _drop_disabled(obj["spec"], old["spec"])
 
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
-        """Remove the configuration of kubelets, which Kubernetes no longer distributes."""
-        obj["spec"].pop("configSource", None)
+        """Remove what only older and newer servers have."""
+        _drop_disabled(obj["spec"], {})
+        obj["status"].pop("config", None)
 
     def warnings(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterator[str]:
         """Warn of fields that nothing reads."""
@@ -55,7 +58,8 @@ class NodeStrategy(Strategy):
             yield "spec.externalID: this field is deprecated, and is unused by Kubernetes"
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
-        """Check taints, amounts and addresses."""
+        """Check annotations, taints, amounts and addresses."""
+        yield from validate_avoided_pods(obj)
         # The path says metadata, and always has.
         yield from taints(obj["spec"].get("taints") or [], Path("metadata.taints"))
         yield from _resources(obj)
@@ -64,6 +68,7 @@ class NodeStrategy(Strategy):
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check the new state, and what may be set only once."""
+        yield from validate_avoided_pods(obj)
         yield from _resources(obj)
         yield from _declared_features(obj["status"].get("declaredFeatures") or ())
         yield from _addresses(obj)
@@ -75,12 +80,24 @@ class NodeStrategy(Strategy):
             yield Path("spec.externalID").forbidden("may not be updated")
 
 
+def _drop_disabled(spec: Obj, old: Obj) -> None:
+    """Remove the configuration of kubelets, which Kubernetes no longer distributes.
+
+    How pods are preempted for a resize is behind a gate that is off.
+    """
+    for name in ("configSource", "podPreemptionPolicy"):
+        if name not in old:
+            spec.pop(name, None)
+
+
 class NodeStatusStrategy(NodeStrategy):
     """Writes to the status endpoint."""
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Keep the spec."""
         obj["spec"] = old["spec"]
+        if "config" not in old["status"]:
+            obj["status"].pop("config", None)
 
 
 def _align_cidrs(spec: Obj) -> None:
@@ -163,6 +180,12 @@ def _address(kind: str) -> Any:
     return plain(read)
 
 
+def _kernel(obj: Obj) -> str:
+    info = obj["status"]["nodeInfo"]
+    version = info.get("kernelVersion") or UNKNOWN
+    return f"{version} ({info['architecture']})" if info.get("architecture") else str(version)
+
+
 def _info(name: str, otherwise: str = UNKNOWN) -> Any:
     return plain(lambda obj: obj["status"]["nodeInfo"].get(name) or otherwise)
 
@@ -191,7 +214,7 @@ NODES = ResourceType(
         Column("Internal-IP", _address("InternalIP"), priority=1, description="Inner address."),
         Column("External-IP", _address("ExternalIP"), priority=1, description="Outer address."),
         Column("OS-Image", _info("osImage"), priority=1, description="Operating system."),
-        Column("Kernel-Version", _info("kernelVersion"), priority=1, description="Its kernel."),
+        Column("Kernel-Version", plain(_kernel), priority=1, description="Its kernel."),
         Column(
             "Container-Runtime",
             _info("containerRuntimeVersion"),

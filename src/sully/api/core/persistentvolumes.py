@@ -15,8 +15,9 @@ from sully.api.core.persistentvolumeclaims import (
     class_cell,
     modes_cell,
 )
+from sully.api.core.pods.spec.paths import no_backsteps
 from sully.api.core.pods.spec.scheduling import node_selector
-from sully.api.core.pods.spec.volumes import MANY, no_backsteps
+from sully.api.core.pods.spec.volumes import MANY
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.quantity import parse_quantity
 from sully.machinery.schema import ObjectType

@@ -47,13 +47,11 @@ class ServiceStrategy(Strategy):
             spec.setdefault("internalTrafficPolicy", "Cluster")
         if kind == "LoadBalancer":
             spec.setdefault("allocateLoadBalancerNodePorts", True)
-        # Clients may set one of the two.
-        if spec.get("clusterIP") and not spec.get("clusterIPs"):
-            spec["clusterIPs"] = [spec["clusterIP"]]
 
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
         """Start without a load balancer, in the address family of a cluster with one."""
         obj["status"] = {"loadBalancer": {}}
+        _fill_addresses(obj["spec"])
         _fill_families(obj["spec"])
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
@@ -64,6 +62,10 @@ class ServiceStrategy(Strategy):
             for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
                 if name in spec and spec[name] == before.get(name):
                     del spec[name]
+        if spec.get("clusterIP") and spec.get("clusterIPs") == before.get("clusterIPs"):
+            # Clients may know only one of the two fields, and change that one.
+            spec["clusterIPs"] = [spec["clusterIP"], *(spec.get("clusterIPs") or ())[1:]]
+        _fill_addresses(spec)
         _fill_families(spec)
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
@@ -117,6 +119,12 @@ class ServiceStatusStrategy(ServiceStrategy):
             address = ingress.get("ip", "")
             if address and not is_address(address):
                 yield at.index(position).child("ip").invalid(address, NOT_AN_ADDRESS)
+
+
+def _fill_addresses(spec: Obj) -> None:
+    """Write the address under both names: clients may set one of the two."""
+    if spec.get("clusterIP") and not spec.get("clusterIPs"):
+        spec["clusterIPs"] = [spec["clusterIP"]]
 
 
 def _fill_families(spec: Obj) -> None:

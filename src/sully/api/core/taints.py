@@ -74,4 +74,6 @@ def _operator(toleration: Obj, operator: str, at: Path) -> Errors:
         if value:
             yield at.invalid(value, "value must be empty when `operator` is 'Exists'")
     else:
-        yield at.not_supported(operator, ("Equal", "Exists"))
+        # Kubernetes knows these two only behind a gate, and lists them all the same.
+        numeric = ("Lt", "Gt") if operator in ("Lt", "Gt") else ()
+        yield at.not_supported(operator, ("Equal", "Exists", *numeric))

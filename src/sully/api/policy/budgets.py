@@ -3,12 +3,22 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import msgspec
+
 from sully.api.core import generations
-from sully.api.core.checks import as_go, label_selector, not_negative, one_of
+from sully.api.core.checks import (
+    as_go,
+    label_selector,
+    not_negative,
+    one_of,
+    selector_in_order,
+)
 from sully.api.core.columns import AGE, NAME, plain
 from sully.api.core.fractions import at_most_all, count_or_percent
 from sully.api.policy import POLICY
+from sully.api.resource.validation.conditions import validate_conditions
 from sully.machinery.fields import FieldError, Path
+from sully.machinery.meta import Condition
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
 
 Obj = dict[str, Any]
@@ -50,6 +60,10 @@ class BudgetStrategy(Strategy):
             policy = spec["unhealthyPodEvictionPolicy"]
             yield from one_of(policy, _POLICIES, at.child("unhealthyPodEvictionPolicy"))
 
+    def validates_metadata(self) -> bool:
+        """Leave the metadata for later, as Kubernetes does for budgets."""
+        return False
+
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check the new state like a new budget."""
         return self.validate_create(obj, ctx)
@@ -57,7 +71,7 @@ class BudgetStrategy(Strategy):
 
 def _shown(spec: Obj) -> Obj:
     names = ("MinAvailable", "Selector", "MaxUnavailable", "UnhealthyPodEvictionPolicy")
-    return as_go(spec, *names)
+    return as_go(spec, *names) | {"Selector": selector_in_order(spec.get("selector"))}
 
 
 class BudgetStatusStrategy(BudgetStrategy):
@@ -69,7 +83,9 @@ class BudgetStatusStrategy(BudgetStrategy):
         generations.follow(obj, old, bump=False)
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
-        """Check the counts."""
+        """Check the conditions and the counts."""
+        conditions = msgspec.convert(obj["status"].get("conditions") or [], list[Condition])
+        yield from validate_conditions(conditions, Path("status.conditions"), len(conditions))
         for name in _COUNTS:
             yield from not_negative(obj["status"].get(name, 0), Path("status").child(name))
 

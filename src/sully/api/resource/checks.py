@@ -37,6 +37,8 @@ class Options(msgspec.Struct, frozen=True):
     stored: bool = False
     # Lists that were sent without items, where that counts as present.
     sent_empty: tuple[tuple[str, ...], ...] = ()
+    # Of the API that the client speaks: the schema-driven layer quotes values in its shape.
+    version: str = ""
 
     @property
     def effects(self) -> list[str]:
@@ -55,13 +57,18 @@ class Options(msgspec.Struct, frozen=True):
 
 def options(ctx: WriteContext) -> Options:
     """Return the options of a request."""
-    return Options(ctx.gates, ctx.compat, sent_empty=ctx.sent_empty)
+    return Options(ctx.gates, ctx.compat, sent_empty=ctx.sent_empty, version=ctx.version)
 
 
 def declared(errors: Iterable[FieldError]) -> Errors:
     """Yield errors as those of the schema-driven layer."""
     for error in errors:
         yield Declared(error.reason, error.field, error.body)
+
+
+def only_declared(errors: Iterable[FieldError]) -> Errors:
+    """Yield the errors of the schema-driven layer."""
+    return (error for error in errors if isinstance(error, Declared))
 
 
 def in_order(errors: Iterable[FieldError]) -> Errors:
@@ -105,7 +112,7 @@ def validate_items(
     collected = _items(items, check, at)
     if limit is not None and len(items) > limit:
         yield at.too_many(len(items), limit)
-        collected = (error for error in collected if isinstance(error, Declared))
+        collected = only_declared(collected)
     yield from collected
 
 
@@ -124,10 +131,20 @@ def _items(items: Sequence[T], check: Callable[[T, Path], Errors], at: Path) -> 
         yield from check(item, at.index(position))
 
 
-def unique(items: Sequence[T], key: Callable[[T], Hashable], at: Path) -> Errors:
+def shown(value: Any) -> Any:
+    """Return a value in the form in which error texts show it."""
+    return msgspec.to_builtins(value)
+
+
+def unique(
+    items: Sequence[T],
+    key: Callable[[T], Hashable],
+    at: Path,
+    show: Callable[[T], Any] = shown,
+) -> Errors:
     """Yield an error for items with a duplicate key; it shows the whole item."""
     for position, item in repeated(items, key):
-        yield at.index(position).duplicate(shown(item))
+        yield at.index(position).duplicate(show(item))
 
 
 def unique_keys(items: Sequence[T], key: Callable[[T], Hashable], at: Path) -> Errors:
@@ -143,11 +160,6 @@ def repeated(items: Sequence[T], key: Callable[[T], Hashable]) -> Iterator[tuple
         if key(item) in seen:
             yield position, item
         seen.add(key(item))
-
-
-def shown(value: Any) -> Any:
-    """Return a value in the form in which error texts show it."""
-    return msgspec.to_builtins(value)
 
 
 def shortened(key: str, limit: int) -> str:

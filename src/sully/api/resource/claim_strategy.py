@@ -27,10 +27,19 @@ from sully.api.resource.validation.claims import validate_claim_spec
 from sully.api.resource.validation.names import validate_label_key, validate_label_value
 from sully.api.resource.validation.slices import IMMUTABLE
 from sully.machinery.fields import FieldError, Path
+from sully.machinery.meta import owner_in_order
+from sully.machinery.names import label_key_problems
 from sully.machinery.strategy import Obj, Strategy, WriteContext
 
 ADMIN_LABEL = "resource.kubernetes.io/admin-access"
 ANNOTATIONS_MAX = 256 * 1024
+_REQUESTS = ("spec", "spec", "devices", "requests")
+METADATA_FIELDS = (
+    *("name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation"),
+    *("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "labels"),
+    *("annotations", "ownerReferences", "finalizers", "managedFields"),
+)
+"""All fields of an object's metadata, in their order in Go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +67,12 @@ class ClaimStrategy(Strategy):
         settle_claim_spec(obj["spec"])
         drop_disabled(CLAIM_SPEC_FEATURES, obj["spec"], old["spec"], ctx.gates)
 
+    def validate_before_metadata(self, obj: Obj, ctx: WriteContext) -> Errors:
+        """Check whether a new claim may request admin access."""
+        return _admin_requested(obj["spec"], obj, ctx)
+
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:
-        """Check a new claim, and whether it may request admin access."""
-        yield from _admin_requested(obj["spec"], obj, ctx)
+        """Check a new claim."""
         spec = msgspec.convert(obj["spec"], ResourceClaimSpec)
         yield from in_order(_named(ctx, validate_claim_spec(spec, SPEC, options(ctx))))
 
@@ -112,6 +124,10 @@ def _forget_returned(status: Obj, before: Obj) -> None:
 class TemplateStrategy(Strategy):
     """Templates never change; unlike a claim's, their spec is checked again on an update."""
 
+    def empties(self) -> tuple[tuple[str, ...], ...]:
+        """Errors about a change quote requests as they were sent."""
+        return (_REQUESTS,)
+
     def default(self, obj: Obj, ctx: WriteContext) -> None:
         """Fill in requests."""
         default_claim_spec(obj["spec"]["spec"], ctx.version)
@@ -127,15 +143,18 @@ class TemplateStrategy(Strategy):
         settle_claim_spec(obj["spec"]["spec"])
         drop_disabled(CLAIM_SPEC_FEATURES, obj["spec"]["spec"], before, ctx.gates)
 
+    def validate_before_metadata(self, obj: Obj, ctx: WriteContext) -> Errors:
+        """Check whether a new template may request admin access."""
+        return _admin_requested(obj["spec"]["spec"], obj, ctx)
+
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:
-        """Check a new template, and whether it may request admin access."""
-        yield from _admin_requested(obj["spec"]["spec"], obj, ctx)
+        """Check a new template."""
         yield from in_order(_named(ctx, _validate_template(obj, ctx, stored=False)))
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
         """Refuse any change of the spec."""
         stored = obj["spec"] == old["spec"]
-        errors = chain(_validate_template(obj, ctx, stored=stored), _same(obj, old))
+        errors = chain(_validate_template(obj, ctx, stored=stored), _same(obj, old, ctx))
         yield from in_order(_named(ctx, errors))
 
 
@@ -150,11 +169,13 @@ def _validate_template(obj: Obj, ctx: WriteContext, *, stored: bool) -> Errors:
     yield from validate_claim_spec(spec.spec, SPEC.child("spec"), rules)
 
 
-def _same(obj: Obj, old: Obj) -> Errors:
+def _same(obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
     if obj["spec"] != old["spec"]:
         spec = msgspec.convert(obj["spec"]["spec"], ResourceClaimSpec)
         # Kubernetes shows its own struct here, in which the metadata is embedded.
-        shown = {**obj["spec"].get("metadata", {}), "Spec": _go_struct(spec)}
+        shown = {**_in_order(obj["spec"].get("metadata", {})), "Spec": _go_struct(spec)}
+        if _REQUESTS in ctx.sent_empty:
+            shown["Spec"]["Devices"]["Requests"] = []
         yield SPEC.invalid(shown, IMMUTABLE)
 
 
@@ -183,17 +204,26 @@ def _go_name(field: msgspec.structs.FieldInfo) -> str:
     return "CEL" if name == "cel" else name[0].upper() + name[1:]
 
 
+def _in_order(meta: Obj) -> Obj:
+    """Return the metadata of a template in the order in which Go's struct has its fields."""
+    ordered = {name: meta[name] for name in METADATA_FIELDS if name in meta}
+    if "ownerReferences" in ordered:
+        ordered["ownerReferences"] = [owner_in_order(one) for one in ordered["ownerReferences"]]
+    return ordered
+
+
 def _template_metadata(meta: Obj, at: Path) -> Errors:
     annotations = meta.get("annotations", {})
     for key in annotations:
         # Annotation keys may be written in upper case.
-        yield from validate_label_key(key.lower(), at.child("annotations"))
+        for text in label_key_problems(key.lower()):
+            yield at.child("annotations").invalid(key, text)
     if sum(len(k.encode()) + len(v.encode()) for k, v in annotations.items()) > ANNOTATIONS_MAX:
         yield at.child("annotations").too_long(ANNOTATIONS_MAX)
     for key, value in meta.get("labels", {}).items():
         yield from validate_label_key(key, at.child("labels"))
         yield from validate_label_value(value, at.child("labels"))
-    for name in meta:
+    for name in _in_order(meta):
         if name not in ("annotations", "labels"):
             # Kubernetes derives the name from that of the Go field.
             yield at.child("uID" if name == "uid" else name).forbidden("cannot be set")

@@ -21,9 +21,18 @@ _EXACT = (
 )
 
 
+_NO_POINTERS = ("nodeName", "allNodes")
+
+
 def slice_to_hub(obj: Obj) -> Obj:
-    """Move the content of every device out of `basic`."""
-    return _with_devices(obj, lambda device: {"name": device["name"], **device.get("basic", {})})
+    """Move the content of every device out of `basic`.
+
+    In v1beta1 an empty node name and `allNodes: false` are the same as none.
+    """
+    kept = {name: v for name, v in obj["spec"].items() if v or name not in _NO_POINTERS}
+    return _with_devices(
+        obj | {"spec": kept}, lambda device: {"name": device["name"], **device.get("basic", {})}
+    )
 
 
 def slice_from_hub(obj: Obj) -> Obj:

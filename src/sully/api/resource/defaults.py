@@ -23,17 +23,17 @@ def default_taints(taints: Iterator[Obj], now: datetime) -> None:
 def default_claim_spec(spec: Obj, version: str = "") -> None:
     """Set the defaults of requests: count, mode and toleration operators.
 
-    In v1beta1 a request without a class is taken for one with alternatives, and gets none.
+    In v1beta1 a request without a class is taken for one with alternatives, which has no count.
     """
     for request in requests_of(spec):
         alternative = "name" in request
+        default_tolerations(request)
         if version == "v1beta1" and not alternative and not request.get("deviceClassName"):
             continue
         mode = request.get("allocationMode") or "ExactCount"
         request["allocationMode"] = mode
         if mode == "ExactCount" and not request.get("count"):
             request["count"] = 1
-        default_tolerations(request)
 
 
 def settle_claim_spec(spec: Obj) -> None:

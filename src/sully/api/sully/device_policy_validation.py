@@ -13,6 +13,8 @@ from sully.api.resource.validation.rules import validate_device_selector
 from sully.api.sully.checks import (
     CONDITION_STATUSES,
     key_and_value,
+    limited,
+    required,
     required_key,
     validate_amount,
     validate_flaps,
@@ -30,6 +32,7 @@ Obj = dict[str, Any]
 
 SOURCES_MAX = 16
 STEPS_MAX = 8
+SUPPRESS_MAX = 16
 LIMITS_MAX = 8
 IDENTITIES_MAX = 1024
 VALUES_MAX = 64
@@ -59,6 +62,10 @@ CRITERIA = (
     "identities",
     "nodeSelector",
 )
+NO_APPROVAL = "suppressed taints cannot be approved one by one: use the mode Enforce or DryRun"
+NO_SOURCES = "a policy without sources does nothing"
+NO_STEPS = "a policy without steps does nothing"
+INCOMPLETE = "sources, taint and steps must be set together, or none of them but suppress"
 NO_CRITERIA = "a selector without criteria selects every device: set matchAll to true to mean that"
 
 
@@ -69,9 +76,11 @@ def validate_policy(spec: Obj, at: Path, ctx: WriteContext) -> Errors:
     yield from one_of(spec["partitions"], PARTITIONS, at.child("partitions"))
     yield from validate_selector(spec["selector"], at.child("selector"), ctx)
     yield from label_key(spec["identityAttribute"], at.child("identityAttribute"))
-    yield from _sources(spec.get("sources") or [], at.child("sources"), ctx)
-    yield from key_and_value(spec["taint"], at.child("taint"))
-    yield from _steps(spec.get("steps") or [], at.child("steps"))
+    yield from _suppressions(spec, at)
+    if not spec.get("suppress") or any(spec.get(name) for name in ("sources", "taint", "steps")):
+        yield from _sources(spec.get("sources") or [], at.child("sources"), ctx)
+        yield from key_and_value(spec.get("taint") or {}, at.child("taint"))
+        yield from _steps(spec.get("steps") or [], at.child("steps"))
     for name in ("holdFor", "clearAfter"):
         yield from validate_duration(spec.get(name, ""), at.child(name))
     yield from validate_flaps(spec.get("flaps"), at.child("flaps"))
@@ -100,7 +109,7 @@ def validate_selector(selector: Obj, at: Path, ctx: WriteContext) -> Errors:
 
 def _sources(sources: list[Obj], at: Path, ctx: WriteContext) -> Errors:
     if not sources:
-        yield at.required("a policy without sources does nothing")
+        yield at.required(NO_SOURCES)
     if len(sources) > SOURCES_MAX:
         yield at.too_many(len(sources), SOURCES_MAX)
     names: set[str] = set()
@@ -140,6 +149,21 @@ def _source(source: Obj, at: Path, ctx: WriteContext) -> Errors:
                 pass  # notPublished has no fields
 
 
+def _suppressions(spec: Obj, at: Path) -> Errors:
+    """Check which taints of drivers have no effect: each ends at a time."""
+    where = at.child("suppress")
+    if spec.get("suppress") and spec["mode"] == "RequireApproval":
+        yield where.forbidden(NO_APPROVAL)
+    yield from validate_items(spec.get("suppress"), SUPPRESS_MAX, where, _suppression)
+
+
+def _suppression(taint: Obj, at: Path) -> Errors:
+    yield from key_and_value(taint, at)
+    yield from _data_expression(taint.get("expression", ""), at)
+    yield from required(taint, "until", at)
+    yield from limited(taint, "reason", at)
+
+
 def _data_expression(expression: str, at: Path) -> Errors:
     where = at.child("expression")
     if len(expression.encode()) > EXPRESSION_MAX:
@@ -166,7 +190,7 @@ def _health(health: Obj, at: Path) -> Errors:
 
 def _steps(steps: list[Obj], at: Path) -> Errors:
     if not steps:
-        yield at.required("a policy without steps does nothing")
+        yield at.required(NO_STEPS)
     if len(steps) > STEPS_MAX:
         yield at.too_many(len(steps), STEPS_MAX)
     for position, step in enumerate(steps[:STEPS_MAX]):

@@ -6,6 +6,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
+from sully.cli.client.certificates import validity
 from sully.cli.client.session import Session
 from sully.cli.client.snapshots import read_bytes
 from sully.cli.client.text import printable
@@ -44,28 +45,19 @@ def no_access_text(error: Exception) -> str:
 
 async def unreachable_text(error: Exception, access: "Access", now: datetime) -> str:
     """Return why the server did not answer, as far as the client can know."""
-    from sully.client.http.connection_errors import UNTRUSTED
+    from sully.client.transport import UntrustedServerError
 
     text = str(error)
-    expiry = _expiry((await access.credentials.current()).certificate)
-    if expiry is not None and expiry < now:
+    valid = validity((await access.credentials.current()).certificate)
+    if valid is not None and valid[1] < now:
         # Servers just close the connection then.
         return (
             f"{text}\n  the client certificate in the kubeconfig expired at"
-            f" {expiry:%Y-%m-%dT%H:%M:%SZ}; renew it"
+            f" {valid[1]:%Y-%m-%dT%H:%M:%SZ}; renew it"
         )
-    if UNTRUSTED in text:
+    if isinstance(error, UntrustedServerError):
         return f"{text}\n  check that this is the right server, and the right kubeconfig for it"
     return f"{text}\n  check that the server is running, and that this is the right kubeconfig"
-
-
-def _expiry(certificate: bytes) -> datetime | None:
-    from cryptography import x509
-
-    try:
-        return x509.load_pem_x509_certificate(certificate).not_valid_after_utc
-    except ValueError:
-        return None
 
 
 # -- files ----------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ Names may be globs where several objects can be meant.
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -17,6 +16,7 @@ from sully.cli.command import CommandError
 if TYPE_CHECKING:
     from sully.cli.client.tables import Cell, Column
     from sully.client.transport import Kind
+    from sully.views.snapshot.snapshot import Snapshot
 
 T = TypeVar("T")
 
@@ -24,38 +24,88 @@ T = TypeVar("T")
 class Printer(NamedTuple):
     """How objects of one kind are printed: in a table, and for programs."""
 
+    kind: "Kind[Any]"
+    noun: str
+    """What several are called in a document."""
     columns: "Sequence[Column]"
-    row: "Callable[[Any, datetime], Sequence[Cell | str]]"
-    document: "Callable[[Any], dict[str, Any]]"
+    row: "Callable[[Any, Snapshot], Sequence[Cell | str]]"
+    document: "Callable[[Any, Snapshot], dict[str, Any]]"
 
 
-async def list_objects(session: Session, kind: "Kind[Any]", printer: Printer, noun: str) -> int:
-    """Print the objects with the given names, or all; `noun` is what several are called."""
-    from sully.cli.client.printers import print_document
-    from sully.cli.client.tables import Table
+async def list_objects(
+    session: Session, *printers: Printer, reads: "Sequence[Kind[Any]]" = ()
+) -> int:
+    """Print the objects with the given names, or all, of one kind after the other.
+
+    The server must have the first kind. `reads` are kinds that are only read.
+    """
     from sully.cli.client.text import did_you_mean
 
-    snapshot = await take_snapshot(session, (kind,), needed=(kind,))
-    known = {obj.metadata.name: obj for obj in snapshot.of(kind).values()}
+    first = printers[0]
+    kinds = tuple(printer.kind for printer in printers)
+    snapshot = await take_snapshot(session, (*kinds, *reads), needed=(first.kind,))
     patterns, output = session.options.args, session.options.output
-    shown = [known[name] for name in sorted(known) if not patterns or _fits(name, patterns)]
+    known = {printer.noun: _by_name(snapshot, printer.kind) for printer in printers}
+    shown = [
+        (printer, [obj for name, obj in known[printer.noun].items() if _fits(name, patterns)])
+        for printer in printers
+    ]
     if output == NAMES:
-        sys.stdout.writelines(f"{full_name(kind, obj.metadata.name)}\n" for obj in shown)
+        for printer, objects in shown:
+            lines = (full_name(printer.kind, obj.metadata.name) for obj in objects)
+            sys.stdout.writelines(f"{line}\n" for line in lines)
     elif output not in TABLES:
-        print_document({noun: [printer.document(obj) for obj in shown]}, output)
-    elif shown:
-        table = Table(printer.columns, titled=not session.options.no_headers)
-        table.show([printer.row(obj, snapshot.taken) for obj in shown])
+        _print_documents(shown, snapshot, output)
+    elif any(objects for _, objects in shown):
+        _print_tables(session, shown, snapshot)
     elif not patterns:
-        session.warn(f"No {noun} found.")
-    missing = [text for text in patterns if not any(fnmatchcase(name, text) for name in known)]
+        session.warn(f"No {first.noun} found.")
+    names = {name for objects in known.values() for name in objects}
+    missing = [text for text in patterns if not any(fnmatchcase(name, text) for name in names)]
     for text in missing:
-        session.warn(f'error: {singular(kind)} "{text}" not found{did_you_mean(text, known)}')
+        session.warn(f'error: {singular(first.kind)} "{text}" not found{did_you_mean(text, names)}')
     return 1 if missing else 0
 
 
-def _fits(name: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
+def _by_name(snapshot: "Snapshot", kind: "Kind[Any]") -> dict[str, Any]:
+    objects = {obj.metadata.name: obj for obj in snapshot.of(kind).values()}
+    return {name: objects[name] for name in sorted(objects)}
+
+
+def _print_documents(
+    shown: Sequence[tuple[Printer, Sequence[Any]]], snapshot: "Snapshot", output: str
+) -> None:
+    from sully.cli.client.printers import print_document
+
+    documents = {
+        printer.noun: [printer.document(obj, snapshot) for obj in objects]
+        for printer, objects in shown
+    }
+    first, *others = documents
+    # Programs expect the first list, also an empty one.
+    print_document(
+        {noun: documents[noun] for noun in (first, *(one for one in others if documents[one]))},
+        output,
+    )
+
+
+def _print_tables(
+    session: Session, shown: Sequence[tuple[Printer, Sequence[Any]]], snapshot: "Snapshot"
+) -> None:
+    from sully.cli.client.tables import Table
+
+    separator = ""
+    for printer, objects in shown:
+        if objects:
+            sys.stdout.write(separator)
+            table = Table(printer.columns, titled=not session.options.no_headers)
+            table.show([printer.row(obj, snapshot) for obj in objects])
+            separator = "\n"
+
+
+def _fits(name: str, patterns: Sequence[str]) -> bool:
+    """Report whether a name is wanted; without patterns all are."""
+    return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 async def find_objects(

@@ -25,6 +25,14 @@ if TYPE_CHECKING:
     from sully.client.discovery.adapting import AdaptingTransport
     from sully.runtime.clock import Clock
 
+Run = Callable[..., Awaitable[Any]]
+"""Calls a function that takes long and needs no event loop, and returns its result."""
+
+
+async def run_here(work: Callable[..., Any], *args: Any) -> Any:
+    """Call it at once: a command has nothing else to do."""
+    return work(*args)
+
 
 class Session(msgspec.Struct, frozen=True):
     """What a command works with."""

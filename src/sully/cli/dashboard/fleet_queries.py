@@ -1,8 +1,8 @@
 """What the pages ask about clusters and placements, and the samples for charts."""
 
 from collections import Counter
-from collections.abc import Iterable
-from datetime import datetime
+from contextlib import suppress
+from operator import itemgetter
 from typing import Any
 
 from sully.api.cluster.types import ManagedCluster, Placement
@@ -16,7 +16,10 @@ from sully.dashboard.viewers import Viewer
 from sully.machinery.meta import find_condition
 from sully.views.fleet_kinds import CLUSTERS, DECISIONS, PLACEMENTS
 from sully.views.kinds import EVICTION_RECORDS, TAINT_RECORDS
+from sully.views.snapshot.snapshot import Snapshot
 
+MAX_MINUTES = 24 * 60
+MAX_REPAIRS = 1000
 _AVAILABLE = "ManagedClusterConditionAvailable"
 _PLACEMENT = "cluster.open-cluster-management.io/placement"
 
@@ -79,29 +82,28 @@ def _placement(placement: Placement, decided: dict[Key, list[str]]) -> dict[str,
 async def charts(viewer: Viewer, _: Query) -> Any:
     """Return curves: samples of this dashboard, and what records tell about the past."""
     session = session_of(viewer, "history", {}, ())
-    minutes: Counter[int] = Counter()
-    repairs: list[dict[str, Any]] = []
-    recorded = True
-    try:
+    past: dict[str, Any] = {"recorded": False, "evictions": [], "repairs": []}
+    with suppress(CommandError):
         snapshot = await take_snapshot(session, (EVICTION_RECORDS, TAINT_RECORDS))
-    except CommandError:
-        recorded = False
-    else:
-        recorded = snapshot.gap(EVICTION_RECORDS) is None
-        minutes = _minutes(x.spec.evicted_time for x in snapshot.of(EVICTION_RECORDS).values())
-        for record in snapshot.of(TAINT_RECORDS).values():
-            end = record.status.deleted_time
-            if end is not None:
-                seconds = (end - record.spec.added_time).total_seconds()
-                repairs.append({"time": end, "seconds": seconds, "rule": record.spec.rule.name})
-    repairs.sort(key=lambda repair: repair["time"])
+        past = await viewer.work.run(_past, snapshot)
+    return {"samples": list(viewer.live.samples), **past}
+
+
+def _past(snapshot: Snapshot) -> dict[str, Any]:
+    """Return the newest evictions by minute, and the newest repairs."""
+    evicted = (x.spec.evicted_time for x in snapshot.of(EVICTION_RECORDS).values())
+    minutes = Counter(int(time.timestamp()) // 60 * 60 for time in evicted)
+    ended = (
+        (record.status.deleted_time, record.spec)
+        for record in snapshot.of(TAINT_RECORDS).values()
+        if record.status.deleted_time is not None
+    )
+    repairs = [
+        {"time": end, "seconds": (end - spec.added_time).total_seconds(), "rule": spec.rule.name}
+        for end, spec in sorted(ended, key=itemgetter(0))[-MAX_REPAIRS:]
+    ]
     return {
-        "samples": list(viewer.live.samples),
-        "recorded": recorded,
-        "evictions": sorted(minutes.items()),
-        "repairs": repairs[-1000:],
+        "recorded": snapshot.gap(EVICTION_RECORDS) is None,
+        "evictions": sorted(minutes.items())[-MAX_MINUTES:],
+        "repairs": repairs,
     }
-
-
-def _minutes(times: Iterable[datetime]) -> Counter[int]:
-    return Counter(int(time.timestamp()) // 60 * 60 for time in times)

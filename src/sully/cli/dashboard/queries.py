@@ -125,7 +125,7 @@ async def history(viewer: Viewer, query: Query) -> Any:
         kinds = kinds_for(session)
         snapshot = await take_snapshot(session, kinds)
         refuse_missing_records(session, snapshot.gap, kinds)
-        entries = await entries_in(session, snapshot)
+        entries = await entries_in(session, snapshot, viewer.work.run)
     except CommandError as error:
         return {"history": [], "message": str(error).partition("\n")[0]}
     most = 500

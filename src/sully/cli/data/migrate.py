@@ -8,7 +8,7 @@ import click
 
 from sully.cli.command import USAGE_ERROR, CommandError, Options, command
 from sully.cli.data.etcd_options import etcd_address, etcd_options
-from sully.store.etcd.address import SCHEME, Address
+from sully.store.etcd.address import SCHEME, Address, open_etcd
 
 if TYPE_CHECKING:
     from sully.store.base import Store
@@ -91,7 +91,7 @@ async def _open_source(location: Location) -> "Store":
     from sully.store.sqlite import SqliteStore
 
     if isinstance(location, Address):
-        return await _etcd(location)
+        return await open_etcd(location)
     if not (location / DATABASE_FILE).is_file():
         raise OpenError(f"{location} has no {DATABASE_FILE}: there is nothing to copy")
     return await SqliteStore.open(location)
@@ -105,22 +105,9 @@ async def _open_target(location: Location, revision: int) -> "Store":
     if isinstance(location, Path):
         begin_sqlite(location, revision)
         return await SqliteStore.open(location)
-    async with await _etcd(location) as empty:
+    async with await open_etcd(location) as empty:
         await check_empty(empty)
     from sully.store.etcd.store import begin_at
 
     await begin_at(location, revision)
-    return await _etcd(location)
-
-
-async def _etcd(address: Address) -> "Store":
-    from sully.store.errors import OpenError
-
-    try:
-        from sully.store.etcd.store import EtcdStore
-    except ImportError as error:
-        raise OpenError(
-            f"{error}: a store in etcd needs more packages; in the checkout:"
-            " .venv/bin/pip install --editable '.[etcd]'"
-        ) from error
-    return await EtcdStore.open(address)
+    return await open_etcd(location)

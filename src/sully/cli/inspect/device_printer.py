@@ -17,7 +17,8 @@ from sully.cli.client.printers import time_text, without_empty
 from sully.cli.client.tables import Cell, Column
 from sully.domain.allocation.conflicts import DeviceConflict
 from sully.domain.devices.device import EffectiveDevice
-from sully.domain.devices.taints import Origin, strongest_effect
+from sully.domain.devices.suppression import suppression_text
+from sully.domain.devices.taints import Origin, Suppression, strongest_effect
 from sully.domain.tolerations import taint_text
 from sully.views.devices.device_views import ClaimView, DeviceView, TaintView
 
@@ -77,6 +78,8 @@ def _taint(taint_view: TaintView, now: datetime, *, wide: bool) -> str:
         facts.append(expiry_text(taint_view.expiry, now))
     if taint_view.paused is not None:
         facts.append("paused")
+    if taint_view.sourced.suppression is not None:
+        facts.append(suppression_text(taint_view.sourced.suppression))
     return f"{taint_text(taint)} ({', '.join(facts)})"
 
 
@@ -226,6 +229,18 @@ def _taint_document(taint_view: TaintView) -> dict[str, Any]:
         origin=_origin_document(taint_view.sourced.origin),
         endTime=time_text(taint_view.expiry),
         paused=taint_view.paused,
+        suppressed=_suppression(taint_view.sourced.suppression),
+    )
+
+
+def _suppression(suppression: Suppression | None) -> dict[str, Any] | None:
+    if suppression is None:
+        return None
+    return without_empty(
+        effect=suppression.effect,
+        by=suppression.by,
+        rule=suppression.rule,
+        endTime=time_text(suppression.until),
     )
 
 

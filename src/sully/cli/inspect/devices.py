@@ -36,10 +36,11 @@ match any name. NODE, NODE/DEVICE, DEVICE, a UUID and a unique prefix are accept
 pattern, all devices are listed. With --watch, short names, --cel, -l, --uuid and --pci select the
 devices that exist when the command starts.
 
-TAINTS shows each taint with its source (rule/NAME, patch/NAME or driver), its age, and when it
-expires, if that is known. USED BY shows the pods, how much capacity they use of a shared device,
-and when they will be evicted because of a taint. In parentheses: why an unused device cannot be
-allocated, or that it was allocated to claims that cannot all use it (red).
+TAINTS shows each taint with its source (rule/NAME, patch/NAME or driver), its age, when it expires,
+if that is known, and which policy suppresses it, so that its effect is None. USED BY shows the
+pods, how much capacity they use of a shared device, and when they will be evicted because of a
+taint. In parentheses: why an unused device cannot be allocated, or that it was allocated to claims
+that cannot all use it (red).
 """
 _EXAMPLES = """\
 # List all devices

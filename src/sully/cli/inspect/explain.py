@@ -9,14 +9,13 @@ import click
 
 from sully.cli.client.options import client_options, snapshot_option
 from sully.cli.client.selectors import ALIASES, named
-from sully.cli.client.session import Session, call
+from sully.cli.client.session import Run, Session, call, run_here
 from sully.cli.client.snapshots import missing_kind, take_snapshot
 from sully.cli.command import CommandError, Options, command
 from sully.cli.names import complete_clusters, complete_names, kind_completer
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Sequence
-    from typing import Any
+    from collections.abc import Iterator, Sequence
 
     from sully.client.transport import Key
     from sully.explain.explanation import Explanation
@@ -112,17 +111,8 @@ async def _explain(session: Session) -> int:
     return 0
 
 
-async def _run_here(work: "Callable[..., Any]", *args: "Any") -> "Any":
-    return work(*args)
-
-
-async def explanation_of(
-    session: Session, run: "Callable[..., Awaitable[Any]]" = _run_here
-) -> "Explanation":
-    """Return the explanation of the object that a command line names.
-
-    `run` calls what takes long, which needs no event loop.
-    """
+async def explanation_of(session: Session, run: Run = run_here) -> "Explanation":
+    """Return the explanation of the object that a command line names."""
     from sully.explain.facts.devices import AmbiguousNameError
     from sully.explain.questions import QUESTIONS
 

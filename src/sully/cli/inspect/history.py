@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
@@ -14,7 +15,7 @@ from sully.cli.client.options import (
     watch_option,
 )
 from sully.cli.client.selectors import fits, named
-from sully.cli.client.session import Session, call
+from sully.cli.client.session import Run, Session, call, run_here
 from sully.cli.client.snapshots import take_snapshot
 from sully.cli.client.text import did_you_mean, printable
 from sully.cli.command import CommandError, Options, command
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from sully.views.history import HistoryEntry
     from sully.views.snapshot.snapshot import Gap, Snapshot
 
-    Select: TypeAlias = Callable[[Snapshot, list[HistoryEntry]], Awaitable[list[HistoryEntry]]]
+    Select: TypeAlias = Callable[[Snapshot, list[HistoryEntry], Run], Awaitable[list[HistoryEntry]]]
 
 _SUBJECTS = ("device", "rule", "pod", "node", "cluster")
 _HELP = """\
@@ -105,7 +106,9 @@ def kinds_for(session: Session) -> "tuple[Kind[Any], ...]":
     return (EVICTION_RECORDS,) if session.namespace else (*HISTORY, CLUSTERS)
 
 
-async def entries_in(session: Session, snapshot: "Snapshot") -> "list[HistoryEntry]":
+async def entries_in(
+    session: Session, snapshot: "Snapshot", run: Run = run_here
+) -> "list[HistoryEntry]":
     """Return the entries that the command line selects, the oldest first."""
     from sully.views.fleet_kinds import CLUSTERS
     from sully.views.history import history_entries
@@ -113,13 +116,14 @@ async def entries_in(session: Session, snapshot: "Snapshot") -> "list[HistoryEnt
 
     select = _selection(session)
     evictions = snapshot.of(EVICTION_RECORDS).values()
-    records = history_entries(
+    listed = partial(
+        history_entries,
         () if session.namespace else snapshot.of(TAINT_RECORDS).values(),
         [x for x in evictions if session.namespace in ("", x.metadata.namespace)],
         () if session.namespace else snapshot.of(CLUSTERS).values(),
         complete=snapshot.records_evictions,
     )
-    records = await select(snapshot, records)
+    records = await select(snapshot, await run(listed), run)
     since = session.options.since
     begin = snapshot.taken - timedelta(seconds=since) if since is not None else None
     return [record for record in records if begin is None or record.time >= begin]
@@ -174,8 +178,11 @@ def _selection(session: Session) -> "Select":
             return any(fits(name, rule) for rule in (entry.rule, *_rules(entry)) if rule)
         return not subject or any(fits(name, pod) for pod in _pod_names(entry))
 
-    async def select(_: "Snapshot", records: "list[HistoryEntry]") -> "list[HistoryEntry]":
-        return list(filter(matches, records))
+    async def select(
+        _: "Snapshot", records: "list[HistoryEntry]", run: Run
+    ) -> "list[HistoryEntry]":
+        found: list[HistoryEntry] = await run(lambda: list(filter(matches, records)))
+        return found
 
     return select
 
@@ -185,14 +192,20 @@ def _about_devices(session: Session, name: str) -> "Select":
 
     pattern = parse_pattern(name)
 
-    async def select(snapshot: "Snapshot", records: "list[HistoryEntry]") -> "list[HistoryEntry]":
+    async def select(
+        snapshot: "Snapshot", records: "list[HistoryEntry]", run: Run
+    ) -> "list[HistoryEntry]":
         from sully.views.history import entries_about, needs_inventory
         from sully.views.kinds import CLASSES, PATCHES, SLICES
 
         # Devices are listed only where names are not enough; a file was read whole.
         if needs_inventory(records, pattern) and not session.options.snapshot:
             snapshot = await take_snapshot(session, (SLICES, CLASSES, PATCHES))
-        return list(entries_about(records, pattern, snapshot.inventory))
+        taken = snapshot
+        found: list[HistoryEntry] = await run(
+            lambda: list(entries_about(records, pattern, taken.inventory))
+        )
+        return found
 
     return select
 
@@ -200,13 +213,10 @@ def _about_devices(session: Session, name: str) -> "Select":
 def _about_node(session: Session, name: str) -> "Select":
     from sully.cli.client.selectors import Pattern, Patterns
 
-    async def select(snapshot: "Snapshot", records: "list[HistoryEntry]") -> "list[HistoryEntry]":
+    def about(snapshot: "Snapshot", records: "list[HistoryEntry]") -> "list[HistoryEntry]":
         from sully.views.devices.device_views import node_of
         from sully.views.history import entries_about_node
-        from sully.views.kinds import CLASSES, PATCHES, SLICES
 
-        if not session.options.snapshot:
-            snapshot = await take_snapshot(session, (SLICES, CLASSES, PATCHES))
         inventory = snapshot.inventory
         devices = [
             Pattern(*device.id)
@@ -217,6 +227,16 @@ def _about_node(session: Session, name: str) -> "Select":
         # Most drivers name the pool of a node that is gone like the node.
         filter_ = Patterns(tuple(devices) or (Pattern(pool=name),))
         return entries_about_node(records, name, filter_, inventory)
+
+    async def select(
+        snapshot: "Snapshot", records: "list[HistoryEntry]", run: Run
+    ) -> "list[HistoryEntry]":
+        from sully.views.kinds import CLASSES, PATCHES, SLICES
+
+        if not session.options.snapshot:
+            snapshot = await take_snapshot(session, (SLICES, CLASSES, PATCHES))
+        found: list[HistoryEntry] = await run(about, snapshot, records)
+        return found
 
     return select
 

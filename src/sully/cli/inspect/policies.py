@@ -1,6 +1,5 @@
 """`sully policies`: what device policies do, and what they wait for from people."""
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 _ACTIONS = ("list", "approve", "clear", "resume")
 _HELP = """\
-List DeviceTaintPolicies and what they do, or decide what they wait for.
+List DeviceTaintPolicies and ClusterTaintPolicies and what they do, or decide what they wait for.
 
 approve lets a policy of the mode RequireApproval taint a device. clear declares a device healthy:
 it removes the taint of a recovered device whose policy requires a manual proof, or that is
@@ -73,12 +72,30 @@ def policies(options: Options) -> int:
 
 
 async def _show(session: Session) -> int:
-    from sully.cli.inspect.policies_printer import columns, document, row
+    from sully.cli.inspect import cluster_policies_printer as clusters
+    from sully.cli.inspect import policies_printer as devices
+    from sully.views.fleet_kinds import CLUSTERS, POLICIES
     from sully.views.kinds import DEVICE_POLICIES
 
     wide = session.options.output == "wide"
-    printer = Printer(columns(wide=wide), partial(row, wide=wide), document)
-    return await list_objects(session, DEVICE_POLICIES, printer, "policies")
+    return await list_objects(
+        session,
+        Printer(
+            DEVICE_POLICIES,
+            "policies",
+            devices.columns(wide=wide),
+            lambda policy, snapshot: devices.row(policy, snapshot.taken, wide=wide),
+            lambda policy, _: devices.document(policy),
+        ),
+        Printer(
+            POLICIES,
+            "clusterPolicies",
+            clusters.columns(wide=wide),
+            lambda policy, snapshot: clusters.row(policy, snapshot, wide=wide),
+            clusters.document,
+        ),
+        reads=(CLUSTERS,),
+    )
 
 
 async def _resume(session: Session) -> int:

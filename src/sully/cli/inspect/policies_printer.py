@@ -9,6 +9,7 @@ from sully.cli.client.formatting import age, until
 from sully.cli.client.printers import time_text, without_empty
 from sully.cli.client.tables import Cell, Column
 from sully.domain.devicepolicies.status import PROBLEM, encode
+from sully.domain.devicepolicies.suppression import SUPPRESSED
 from sully.machinery.meta import find_condition
 
 _COLUMNS = (
@@ -31,7 +32,7 @@ def columns(*, wide: bool) -> Sequence[Column]:
 
 def row(policy: DeviceTaintPolicy, now: datetime, *, wide: bool) -> Sequence[Cell | str]:
     spec, status = policy.spec, policy.status
-    taint = f"{spec.taint.key}={spec.taint.value}" if spec.taint.value else spec.taint.key
+    taint = taint_text(policy)
     next_ = status.next_action_time
     cells: list[Cell | str] = [
         policy.metadata.name,
@@ -48,6 +49,14 @@ def row(policy: DeviceTaintPolicy, now: datetime, *, wide: bool) -> Sequence[Cel
     return cells
 
 
+def taint_text(policy: DeviceTaintPolicy) -> str:
+    """Return the taint that a policy sets; one that only suppresses sets none."""
+    taint = policy.spec.taint
+    if taint is None:
+        return _NONE
+    return f"{taint.key}={taint.value}" if taint.value else taint.key
+
+
 def _state(policy: DeviceTaintPolicy) -> Cell | str:
     """Return what needs attention first."""
     status = policy.status
@@ -60,6 +69,11 @@ def _state(policy: DeviceTaintPolicy) -> Cell | str:
         return Cell("source problem", "yellow")
     waiting = ("AwaitingApproval", "AwaitingProof", "Flapping", "HeldBack")
     texts = [f"{status.phases[phase]} {phase}" for phase in waiting if status.phases.get(phase)]
+    suppressed = find_condition(status.conditions, SUPPRESSED)
+    if status.suppressed:
+        texts.append(f"{status.suppressed} Suppressed")
+    elif suppressed is not None and suppressed.reason == "NotSupported":
+        texts.append("cannot suppress")
     return Cell(", ".join(texts), "yellow") if texts else "ok"
 
 
@@ -75,6 +89,7 @@ def document(policy: DeviceTaintPolicy) -> dict[str, Any]:
         selected=status.selected,
         faulty=status.faulty,
         unavailable=status.unavailable,
+        suppressed=status.suppressed or None,
         phases=dict(status.phases),
         nextActionTime=time_text(status.next_action_time),
         stormSince=time_text(status.storm_since),

@@ -16,6 +16,7 @@ from sully.machinery.compat import Compat
 if TYPE_CHECKING:
     from sully.client.leases import LeaseTiming
     from sully.controllers.placement.settings import PlacementSettings
+    from sully.domain.devicepolicies.prometheus_servers import PrometheusServer
     from sully.domain.notifications.settings import Receiver
     from sully.evictor.settings import EvictionSettings
 
@@ -94,6 +95,12 @@ notification_options = join(
         help="Send traces of evictions to this OpenTelemetry collector, as OTLP over HTTP.",
     ),
 )
+prometheus_options = click.option(
+    "--prometheus-servers",
+    default="",
+    metavar="FILE",
+    help="Authenticate queries of DeviceTaintPolicies to the Prometheus servers in this file.",
+)
 event_options = duration_option(
     "--event-ttl", default="1h", help="How long to keep events. 0s means indefinitely."
 )
@@ -165,6 +172,24 @@ def notification_receivers(options: Options) -> "tuple[Receiver, ...]":
         raise ValueError(f"--notifications: cannot read {path}: {error.strerror}") from error
     except (yaml.YAMLError, SettingsError, UnicodeDecodeError) as error:
         raise ValueError(f"--notifications: {path}: {error}") from error
+
+
+def prometheus_servers(options: Options) -> "tuple[PrometheusServer, ...]":
+    """Read the file of --prometheus-servers; raise ValueError if it cannot be used."""
+    path = options.prometheus_servers
+    if not path:
+        return ()
+    import yaml
+
+    from sully.domain.devicepolicies.prometheus_servers import ServersError, parse_servers
+
+    try:
+        with open(path, encoding="utf-8") as file:
+            return parse_servers(yaml.safe_load(file))
+    except OSError as error:
+        raise ValueError(f"--prometheus-servers: cannot read {path}: {error.strerror}") from error
+    except (yaml.YAMLError, ServersError, UnicodeDecodeError) as error:
+        raise ValueError(f"--prometheus-servers: {path}: {error}") from error
 
 
 def eviction_settings(options: Options) -> "EvictionSettings":

@@ -31,6 +31,8 @@ from sully.cli.run.controller_options import (
     notification_receivers,
     placement_options,
     placement_settings,
+    prometheus_options,
+    prometheus_servers,
     warn_of_placement,
 )
 from sully.machinery.compat import Compat
@@ -77,6 +79,7 @@ sully controllers --kubeconfig K --only eviction,scheduling \\
 @eviction_options
 @history_options
 @notification_options
+@prometheus_options
 @placement_options
 @choice_option(
     "--leader-elect",
@@ -140,6 +143,7 @@ def _config(options: Options, gates: Gates) -> "RemoteConfig":
         placement=placement_settings(options),
         history=history_retention(options),
         receivers=receivers,
+        prometheus_servers=prometheus_servers(options),
         otlp_endpoint=options.otlp_endpoint or "",
         leader_elect=options.leader_elect == "true",
         lease=lease_of(options.lease, chosen),

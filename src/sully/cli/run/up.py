@@ -28,6 +28,8 @@ from sully.cli.run.controller_options import (
     notification_receivers,
     placement_options,
     placement_settings,
+    prometheus_options,
+    prometheus_servers,
     warn_of_placement,
 )
 from sully.cli.run.simulated import (
@@ -101,6 +103,7 @@ sully up --demo
 @eviction_options
 @history_options
 @notification_options
+@prometheus_options
 @event_options
 @placement_options
 @simulation_options
@@ -117,6 +120,7 @@ def up(options: Options) -> int:
         etcd_address(options.store, options)
         lease_timing(options)
         notification_receivers(options)
+        prometheus_servers(options)
         gates = parse_gates(options.feature_gates, Compat.named(options.compat))
         _check_versions(options)
     except (GateError, ValueError) as error:
@@ -206,6 +210,7 @@ def _config(options: Options, host: str, port: int, gates: Gates) -> "Config":
         controllers=_controllers(options),
         history=history_retention(options),
         receivers=notification_receivers(options),
+        prometheus_servers=prometheus_servers(options),
         otlp_endpoint=options.otlp_endpoint or "",
         event_ttl=event_retention(options),
         simulated_nodes=simulated_nodes(options),

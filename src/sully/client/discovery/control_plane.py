@@ -67,17 +67,23 @@ async def installation(transport: HttpTransport, server: Offer) -> Installation 
     """Return what `sully install` installed; None if it did not, or the user may not know."""
     if server.own:
         return None
-    try:
-        page = await transport.list(_DEPLOYMENTS, "", ListOptions(label_selector=_OURS))
-    except (Forbidden, NotFound):
-        page = None
-    for deployment in page.items if page is not None else ():
+    deployment = await installed_deployment(transport)
+    if deployment is not None:
         containers = deployment["spec"]["template"]["spec"]["containers"]
         return read_arguments(containers[0].get("args") or ())
     # The controllers may run elsewhere, with the permissions that were installed.
     if await has_role(transport, OUR_EVICTOR_ROLE):
         return Installation(evictor="sully")
     return None
+
+
+async def installed_deployment(transport: HttpTransport) -> dict[str, Any] | None:
+    """Return the Deployment of the installed controllers; None if there is none to be seen."""
+    try:
+        page = await transport.list(_DEPLOYMENTS, "", ListOptions(label_selector=_OURS))
+    except (Forbidden, NotFound):
+        return None
+    return next(iter(page.items), None)
 
 
 async def _serves_own_kinds(transport: HttpTransport) -> bool:

@@ -10,9 +10,18 @@ import os
 import ssl
 
 from sully.client.http.resolver import RefusedAddressError
+from sully.client.transport import UnreachableError, UntrustedServerError
 
-UNTRUSTED = "its certificate is not trusted"
-"""The start of the text where another server may have answered."""
+_UNTRUSTED = "its certificate is not trusted"
+
+
+def unreachable(error: Exception, url: str) -> UnreachableError:
+    """Return the error that callers get."""
+    import aiohttp
+
+    untrusted = isinstance(error, aiohttp.ClientConnectorCertificateError)
+    kind = UntrustedServerError if untrusted else UnreachableError
+    return kind(describe_connection_error(error), url)
 
 
 def describe_connection_error(error: Exception) -> str:
@@ -39,8 +48,8 @@ def describe_connection_error(error: Exception) -> str:
 
 def _untrusted(error: Exception) -> str:
     if isinstance(error, ssl.SSLCertVerificationError) and error.verify_message:
-        return f"{UNTRUSTED}: {error.verify_message}"
-    return UNTRUSTED
+        return f"{_UNTRUSTED}: {error.verify_message}"
+    return _UNTRUSTED
 
 
 def _system(error: Exception) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-from sully.client.http.connection_errors import describe_connection_error
+from sully.client.http.connection_errors import unreachable
 from sully.client.kubeconfig.access import Access, tls_context
 from sully.client.kubeconfig.credentials import AccessError
 from sully.client.transport import UnreachableError
@@ -44,7 +44,7 @@ async def download(access: Access, path: str, target: BinaryIO) -> None:
     except AccessError as error:
         raise UnreachableError(str(error)) from error
     except (aiohttp.ClientError, TimeoutError) as error:
-        raise UnreachableError(describe_connection_error(error), url) from error
+        raise unreachable(error, url) from error
 
 
 def _text(code: int, body: bytes) -> str:

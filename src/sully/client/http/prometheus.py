@@ -1,33 +1,45 @@
 """Sends a query to a Prometheus server.
 
-The URL comes from a policy, so the server is not trusted: redirects are not followed, no
-credentials or cookies are sent, proxies of the environment are not used, link-local addresses are
-refused, the response is limited in size and time, and nothing of it but samples is ever shown.
+The URL comes from a policy, so the server is not trusted: redirects are not followed, no cookies
+are sent, and credentials only where the administrator configured them for the URL; proxies of the
+environment are not used, link-local addresses are refused, the response is limited in size and
+time, and nothing of it but samples is ever shown.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import ssl
+from collections.abc import Sequence
+from pathlib import Path
 
 from sully.api.sully.prometheus_validation import url_problem
 from sully.api.sully.types import DeviceTaintPolicyPrometheus
 from sully.client.http.connection_errors import describe_connection_error
 from sully.client.http.resolver import guarded_resolver
 from sully.domain.devicepolicies.prometheus import BODY_MAX, QueryError, timeout_of
+from sully.domain.devicepolicies.prometheus_servers import PrometheusServer, server_of
 
 _PATH = "/api/v1/query"
 _CHUNK = 1 << 16
 
 
-async def query(source: DeviceTaintPolicyPrometheus) -> bytes:
+async def query(
+    source: DeviceTaintPolicyPrometheus, servers: Sequence[PrometheusServer] = ()
+) -> bytes:
     """Return the body of a successful response; raise QueryError with the reason otherwise."""
     import aiohttp
 
     if problem := url_problem(source.url):
         # Another server may have stored it.
         raise QueryError(f"the url {problem}")
-    seconds, tls = timeout_of(source).total_seconds(), _tls(source)
+    seconds, server = timeout_of(source).total_seconds(), server_of(servers, source.url)
+    tls = await asyncio.to_thread(_tls, source, server)
+    headers = {"Accept-Encoding": "identity"}
+    if server is not None and server.bearer_token_file:
+        token = (await asyncio.to_thread(_read, server.bearer_token_file)).strip()
+        headers["Authorization"] = f"Bearer {token}"
     try:
         async with (
             aiohttp.ClientSession(
@@ -40,7 +52,7 @@ async def query(source: DeviceTaintPolicyPrometheus) -> bytes:
             session.get(
                 source.url.rstrip("/") + _PATH,
                 params={"query": source.query, "timeout": f"{seconds:g}s"},
-                headers={"Accept-Encoding": "identity"},
+                headers=headers,
                 allow_redirects=False,
             ) as answer,
         ):
@@ -62,12 +74,36 @@ async def _body(answer: object) -> bytes:
     return bytes(body)
 
 
-def _tls(source: DeviceTaintPolicyPrometheus) -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    if source.ca_bundle:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+def _read(path: str) -> str:
+    """Read a file of the configuration; it may change while the controller runs."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        # People who see the status of a policy need not know paths.
+        raise QueryError("a file of the configured credentials cannot be read") from None
+
+
+def _tls(source: DeviceTaintPolicyPrometheus, server: PrometheusServer | None) -> ssl.SSLContext:
+    """Return whom to trust; what the administrator configured counts more than the policy.
+
+    Otherwise a policy could name a CA of its own for a server that gets a token.
+    """
+    if server is not None and server.ca_file:
+        return _trusting(_read(server.ca_file), "the configured caFile")
+    has_token = server is not None and server.bearer_token_file
+    if source.ca_bundle and not has_token:
         try:
-            context.load_verify_locations(cadata=base64.b64decode(source.ca_bundle).decode())
-        except (ValueError, ssl.SSLError):
-            raise QueryError("caBundle has no valid certificates") from None
+            text = base64.b64decode(source.ca_bundle).decode()
+        except ValueError:
+            text = ""
+        return _trusting(text, "caBundle")
+    return ssl.create_default_context()
+
+
+def _trusting(certificates: str, name: str) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        context.load_verify_locations(cadata=certificates)
+    except (ValueError, ssl.SSLError):
+        raise QueryError(f"{name} has no valid certificates") from None
     return context

@@ -11,12 +11,14 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote, urlencode
 
 from sully import __version__
 from sully.client.calls import READS, Call, Calls, WriteGuard
-from sully.client.http.connection_errors import describe_connection_error
+from sully.client.http.connection_errors import unreachable
 from sully.client.http.json_answers import (
     Lines,
     read_event,
@@ -131,6 +133,23 @@ class HttpTransport(Calls):
         """Return a page of text, such as metrics."""
         return (await self._read(path, "text/plain")).decode(errors="replace")
 
+    async def credential(self) -> Credential:
+        """Return what the user authenticates with."""
+        return await self._access.credentials.current()
+
+    async def server_time(self) -> datetime | None:
+        """Return what time it is for the server, None if it does not tell."""
+        call = Call("get", ResourceRef("", "", ""))
+        async with (
+            self._connections.slots,
+            self._open(call, self._request_timeout(call), path="/version") as response,
+        ):
+            await response.read()
+        try:
+            return parsedate_to_datetime(response.headers.get("Date", "")).astimezone(UTC)
+        except ValueError:
+            return None
+
     async def _read(self, path: str, accept: str) -> bytes:
         call = Call("get", ResourceRef("", "", ""))
         async with (
@@ -206,7 +225,7 @@ class HttpTransport(Calls):
         except UnreachableError:
             raise
         except (aiohttp.ClientError, OSError) as error:
-            raise UnreachableError(describe_connection_error(error), url) from error
+            raise unreachable(error, url) from error
         except AccessError as error:
             raise UnreachableError(str(error)) from error
 

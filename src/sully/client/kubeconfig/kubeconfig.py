@@ -199,7 +199,7 @@ def _pick(entries: Mapping[str, Entry], what: str, name: Any, where: str) -> Ent
         raise AccessError(f"{where}: no {what} is named")
     entry = entries.get(str(name))
     if entry is None:
-        raise AccessError(f"{where}: there is no {what} {name!r}; there are: {_names(entries)}")
+        raise AccessError(f'{where}: {what} "{name}" not found (there are: {_names(entries)})')
     return entry
 
 

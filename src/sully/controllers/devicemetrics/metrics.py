@@ -20,6 +20,7 @@ CLASSES: Final = "sully_deviceclass_devices"
 BLOCKED: Final = "sully_blocked_pods"
 POLICIES: Final = "sully_devicetaintpolicy_devices"
 STORMS: Final = "sully_devicetaintpolicy_storm"
+MAINTENANCES: Final = "sully_devicemaintenance_units"
 RULES: Final = "sully_devicetaintrules"
 _GAUGES: Final = {
     POOLS: (
@@ -45,6 +46,10 @@ _GAUGES: Final = {
         ("policy", "phase"),
     ),
     STORMS: ("1 while a storm stops the steps of a DeviceTaintPolicy.", ("policy",)),
+    MAINTENANCES: (
+        "Number of units, devices or nodes, of a DeviceMaintenance by phase.",
+        ("maintenance", "phase"),
+    ),
     RULES: (
         "Number of DeviceTaintRules, by the DeviceTaintPolicy that they are of (empty: none) and"
         " their effect.",

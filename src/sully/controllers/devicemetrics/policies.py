@@ -1,14 +1,21 @@
-"""Counts devices under policies and the rules of policies: when they change, not when scraped."""
+"""Counts devices under policies and maintenances, and rules: when they change, not when scraped."""
 
 from __future__ import annotations
 
 from collections import Counter
 
 from sully.api.resource.types import DeviceTaintRule
-from sully.api.sully.types import DeviceTaintPolicy
+from sully.api.sully.types import DeviceMaintenance, DeviceTaintPolicy
 from sully.client.informers.informer import Informer
-from sully.controllers.devicemetrics.metrics import POLICIES, RULES, STORMS, DeviceMetrics
+from sully.controllers.devicemetrics.metrics import (
+    MAINTENANCES,
+    POLICIES,
+    RULES,
+    STORMS,
+    DeviceMetrics,
+)
 from sully.domain.devicepolicies.rules import policy_name
+from sully.domain.devicepolicies.suppression import suppressing_policy
 from sully.runtime.metrics import Values
 
 
@@ -34,6 +41,21 @@ class PolicyCounts:
         }
 
 
+class MaintenanceCounts:
+    """The counts of maintenances, from their status."""
+
+    def __init__(self, maintenances: Informer[DeviceMaintenance], metrics: DeviceMetrics) -> None:
+        self._maintenances = maintenances
+        metrics.follow(MAINTENANCES, self._phases)
+
+    def _phases(self) -> Values:
+        return {
+            (maintenance.metadata.name, phase): count
+            for maintenance in self._maintenances.values()
+            for phase, count in maintenance.status.phases.items()
+        }
+
+
 class RuleCounts:
     """The counts of rules."""
 
@@ -45,7 +67,8 @@ class RuleCounts:
     def _changed(self, old: DeviceTaintRule | None, new: DeviceTaintRule | None) -> None:
         for rule, change in ((old, -1), (new, 1)):
             if rule is not None:
-                labels = policy_name(rule), rule.spec.taint.effect
+                policy = policy_name(rule) or suppressing_policy(rule)
+                labels = policy, rule.spec.taint.effect
                 self._counts[labels] += change
                 if not self._counts[labels]:
                     del self._counts[labels]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from typing import NamedTuple
 
 from sully.api.resource.types import DeviceTaintRule
-from sully.api.sully.types import DeviceTaintPolicy
+from sully.api.sully.types import DeviceMaintenance, DeviceTaintPolicy
 from sully.client.informers.informer import Informer
 from sully.controllers.devicemetrics.metrics import DeviceMetrics
 from sully.controllers.devicemetrics.pods import EvictionMetricsHandler, PendingPodsController
-from sully.controllers.devicemetrics.policies import PolicyCounts, RuleCounts
+from sully.controllers.devicemetrics.policies import MaintenanceCounts, PolicyCounts, RuleCounts
 from sully.controllers.devicemetrics.pools import PoolMetricsController
 from sully.controllers.manager import Manager
 from sully.controllers.workloads.kinds import PODS
@@ -19,16 +20,23 @@ from sully.views.devices.inventory import Inventory
 from sully.views.kinds import CLAIMS, CLASSES
 
 
+class Counted(NamedTuple):
+    """Objects to count; None where the server has no such kind."""
+
+    policies: Informer[DeviceTaintPolicy] | None
+    maintenances: Informer[DeviceMaintenance] | None
+    rules: Informer[DeviceTaintRule] | None
+
+
 def add_device_metrics(
     manager: Manager,
     *,
     inventory: Inventory,
-    policies: Informer[DeviceTaintPolicy] | None,
-    rules: Informer[DeviceTaintRule] | None,
+    counted: Counted,
     metrics: Metrics,
     clock: Clock,
 ) -> None:
-    """Measure devices, pending pods and evictions; policies and rules where the server has them."""
+    """Measure devices, pending pods and evictions, and count objects."""
     exported = DeviceMetrics(metrics)
     pods, claims = manager.informer(PODS), manager.informer(CLAIMS)
     pools = PoolMetricsController(
@@ -44,10 +52,12 @@ def add_device_metrics(
     )
     manager.add(pending, workers=1)
     EvictionMetricsHandler(pods, exported, clock)
-    if policies is not None:
-        PolicyCounts(policies, exported)
-    if rules is not None:
-        RuleCounts(rules, exported)
+    if counted.policies is not None:
+        PolicyCounts(counted.policies, exported)
+    if counted.maintenances is not None:
+        MaintenanceCounts(counted.maintenances, exported)
+    if counted.rules is not None:
+        RuleCounts(counted.rules, exported)
 
     async def until_stopped() -> None:
         try:

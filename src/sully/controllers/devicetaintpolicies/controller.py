@@ -41,14 +41,28 @@ from sully.domain.devicepolicies.rules import (
 from sully.domain.devicepolicies.settings import DRY_RUN, settings_of
 from sully.domain.devicepolicies.states import DeviceState, Notice, Observation, has_rule
 from sully.domain.devicepolicies.status import findings, proof_finding, status_fields
+from sully.domain.devicepolicies.suppression import (
+    SUPPRESSED,
+    Suppressed,
+    active,
+    is_enforced,
+    next_end,
+    selects_as,
+    suppressing_policy,
+    suppression_finding,
+    suppression_rules,
+)
+from sully.domain.devicepolicies.suppression_notices import changes
 from sully.domain.devices.pools import PoolId
 from sully.domain.proofs.outcomes import ProofOutcome
+from sully.machinery.meta import find_condition
 from sully.views.devicepolicies.facts import FactsView
 from sully.views.devicepolicies.policy_devices import PolicyDevices
 from sully.views.kinds import DEVICE_POLICIES
 
 NAME: Final = "device-taint-policy-controller"
 BY_POLICY: Final = "policy"
+BY_SUPPRESSION: Final = "suppression"
 INTERVAL: Final = timedelta(seconds=1)
 """The least time between two reports on a policy: many devices change together."""
 SHARE: Final = 10
@@ -66,6 +80,8 @@ class _Tracked(msgspec.Struct):
     report_due: datetime | None = None
     decide_due: datetime | None = None
     proof_problems: dict[str, str] = msgspec.field(default_factory=dict)
+    suppressed: dict[str, tuple[Suppressed, ...]] | None = None
+    """What it suppressed when it was last decided; None: not decided yet."""
 
 
 class DeviceTaintPolicyController:
@@ -84,11 +100,13 @@ class DeviceTaintPolicyController:
         queries: PrometheusQueries | None = None,
     ) -> None:
         self._policies = policies
+        self._features = facts.inventory.features
         self._jobs = jobs
         self._proofs = PolicyProofs(jobs)
         self._rules = rules
         self._rules.add_index(BY_POLICY, lambda rule: (policy_name(rule),))
         self._facts = facts
+        self._rules.add_index(BY_SUPPRESSION, lambda rule: (suppressing_policy(rule),))
         self._transport, self._recorder, self._clock = env
         self._writer = DeviceRuleWriter(env.transport, NAME)
         self._tracked: dict[Key, _Tracked] = {}
@@ -135,12 +153,13 @@ class DeviceTaintPolicyController:
         if settings_of(policy).mode != DRY_RUN:
             wanted = wanted_rules(policy, decision.states)
             await self._writer.write(wanted, self._rules_of(policy))
+        suppression_ends = await self._suppress(tracked, now)
         tracked.proof_problems = await self._proofs.run(policy, tracked.devices, decision)
         later = await self._report(tracked, decision, now)
         retry = now + RETRY if decision.proofs else None
         stale = self._queries.expires_in(key) if self._queries is not None else None
         requeue = now + stale if stale is not None else None
-        found = (decision.look_at, expires, later, retry, requeue)
+        found = (decision.look_at, expires, later, retry, requeue, suppression_ends)
         times = [time for time in found if time is not None]
         return Result(requeue_after=max(timedelta(0), min(times) - now)) if times else DONE
 
@@ -179,7 +198,9 @@ class DeviceTaintPolicyController:
         policy, devices = tracked.policy, tracked.devices
         devices.update(now)
         old, notices = tracked.states, {}
-        excluded = [device for device in old if devices.is_excluded(device)]
+        # Without a taint it only suppresses those of drivers.
+        no_taint = policy.spec.taint is None
+        excluded = [device for device in old if no_taint or devices.is_excluded(device)]
         states = {device: state for device, state in old.items() if device not in excluded}
         for device in excluded:
             notices[device] = Notice(
@@ -214,6 +235,29 @@ class DeviceTaintPolicyController:
         tracked.states, tracked.storm_since = dict(decision.states), decision.storm_since
         return decision
 
+    async def _suppress(self, tracked: _Tracked, now: datetime) -> datetime | None:
+        """Suppress taints of drivers as the policy specifies; return when that ends next."""
+        policy = tracked.policy
+        may_suppress = self._features.suppression and is_enforced(policy)
+        current = active(tracked.devices.suppressed, now) if may_suppress else {}
+        selectors = self._features.rule_selectors
+        wanted = (
+            suppression_rules(policy, current, now, rule_selectors=selectors)
+            if may_suppress
+            else {}
+        )
+        rules = self._rules.by_index(BY_SUPPRESSION, policy.metadata.name)
+        current_rules = [rule for rule in rules if selects_as(rule, wanted)]
+        # A write changes no selector.
+        await self._writer.write({}, [rule for rule in rules if rule not in current_rules])
+        await self._writer.write(wanted, current_rules)
+        before, tracked.suppressed = tracked.suppressed, current
+        # Who restarts does not tell again what the status has.
+        if before is not None or not policy.status.suppressed:
+            for device, notice in changes(before or {}, current):
+                self._announce(policy, device, notice)
+        return next_end(policy, now)
+
     def _announce(self, policy: DeviceTaintPolicy, device: str, notice: Notice) -> None:
         text, about = f"{device}: {notice.message}", reference(DEVICE_POLICIES, policy)
         self._recorder.event(about, "Warning" if notice.warning else "Normal", notice.reason, text)
@@ -241,6 +285,12 @@ class DeviceTaintPolicyController:
         fields = status_fields(policy, decision, groups)
         conditions = findings(policy, decision, groups, tracked.devices.problems)
         conditions.append(proof_finding(decision, tracked.proof_problems))
+        if policy.spec.suppress or find_condition(policy.status.conditions, SUPPRESSED):
+            found = tracked.devices.suppressed
+            conditions.append(
+                suppression_finding(policy, found, now, supported=self._features.suppression)
+            )
+            fields["suppressed"] = len(tracked.suppressed or ()) or None
         wanted = {**fields, "findings": conditions}
         if wanted == tracked.reported:
             return None
@@ -260,6 +310,6 @@ class DeviceTaintPolicyController:
 
 
 def _policy_key(rule: DeviceTaintRule) -> Iterable[Key]:
-    name = policy_name(rule)
+    name = policy_name(rule) or suppressing_policy(rule)
     if name:
         yield Key("", name)

@@ -6,10 +6,12 @@ import uPlot from "./vendor/uplot.js";
 
 const STROKES = ["--line-1", "--line-2", "--line-3", "--line-4", "--line-5"];
 const DASHES = [[], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4]];
+/** How often the server takes a sample. */
+const SAMPLES_MS = 5000;
 const seconds = (time) => new Date(time).getTime() / 1000;
 
 export function ChartsPage() {
-  const state = useData("charts", {}, ["devicetaintrules", "pods", "taintrecords"]);
+  const state = useData("charts", {}, ["devicetaintrules", "pods", "taintrecords"], SAMPLES_MS);
   return html`<h1>Charts</h1><${Loaded} state=${state}>${(data) => html`
     <${Chart} title="Tainted devices by class" ...${tainted(data.samples)} />
     <${Chart} title="Pending pods" times=${data.samples.map((s) => seconds(s.time))} series=${{ "pending pods": data.samples.map((s) => s.pending) }} />

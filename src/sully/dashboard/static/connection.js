@@ -30,6 +30,11 @@ export function connect() {
   closeWhenHidden();
 }
 
+/** Connect again if the connection was closed meanwhile. */
+export function stayConnected() {
+  if (!wanted) connect();
+}
+
 /** Close the connection. */
 export function disconnect() {
   wanted = false;

@@ -3,9 +3,11 @@ import { backoff, get } from "./api.js";
 import { useEffect, useRef, useState } from "./dom.js";
 import { useStore } from "./store.js";
 
-/** Data of the server, loaded again when one of the kinds changes.
+const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
+
+/** Data of the server, loaded again when one of the kinds changes, with `rest` ms in between.
  * @returns {{data: any, error: string, reload: () => void}} */
-export function useData(path, params = {}, kinds = []) {
+export function useData(path, params = {}, kinds = [], rest = 0) {
   const [state, set] = useState({ data: null, error: "" });
   const version = useStore((s) => [s.restarts, ...kinds.map((kind) => s.kinds[kind] ?? 0)].join());
   const key = JSON.stringify([path, params]);
@@ -13,7 +15,7 @@ export function useData(path, params = {}, kinds = []) {
   useEffect(() => {
     // Nothing of one object is shown as another one's.
     set((old) => (old.data || old.error ? { data: null, error: "" } : old));
-    const own = (loader.current = loading(() => get(path, params), set));
+    const own = (loader.current = loading(() => get(path, params), set, rest));
     return own.stop;
   }, [key]);
   useEffect(() => loader.current.load(), [key, version]);
@@ -22,8 +24,8 @@ export function useData(path, params = {}, kinds = []) {
 
 /** One request at a time. Changes that come meanwhile cause one more after it, so that an answer that
  * takes longer than the time between two changes is shown too.
- * @param {() => Promise<any>} ask @param {(state: any) => void} set */
-function loading(ask, set) {
+ * @param {() => Promise<any>} ask @param {(state: any) => void} set @param {number} rest */
+function loading(ask, set, rest) {
   let alive = true, running = false, again = false, failures = 0;
   /** @type {number | undefined} */
   let waiting;
@@ -35,6 +37,7 @@ function loading(ask, set) {
     while (again && alive) {
       again = false;
       await once();
+      if (rest) await sleep(rest);
     }
     running = false;
   };

@@ -10,12 +10,13 @@ const origin = (item) => (item.origin ? `${item.origin.kind} ${item.origin.name}
 
 export function DevicePage({ rights }) {
   const id = useAddress().params.get("id") || "";
-  const row = useStore((s) => s.devices.get(id));
+  const shown = useStore((s) => s.devices.get(id)?.s);
+  const node = useStore((s) => s.devices.get(id)?.n);
   const state = useData("device", { id }, ["resourceslices", "devicetaintrules", "resourceclaims", "pods", "resourceslicepatches"]);
   return html`
     <p><a href="#/fleet">Fleet</a></p>
     <h1 class="name">${id}</h1>
-    <p class="facts">${row && html`<${State} state=${row.s} />`} ${row?.n && html`node <a href=${link("fleet", { text: row.n })}>${row.n}</a>`}</p>
+    <p class="facts">${shown && html`<${State} state=${shown} />`} ${node && html`node <a href=${link("fleet", { text: node })}>${node}</a>`}</p>
     <div class="toolbar"><${ActButtons} devices=${[id]} rights=${rights} /></div>
     <${Loaded} state=${state}>${(device) => html`
       <${Taints} device=${device} />

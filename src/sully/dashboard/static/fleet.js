@@ -12,20 +12,24 @@ import { useStore } from "./store.js";
 
 const FILTERS = ["class", "cel", "label", "uuid"];
 const PAGE = 200;
+const NO_CLASS = ["(no class)"];
 
 export function FleetPage({ rights }) {
   const { params } = useAddress();
   const devices = useStore((s) => s.devices);
-  const revision = useStore((s) => s.revision);
+  const arrangement = useStore((s) => s.arrangement);
   const loaded = useStore((s) => s.loaded);
   const by = params.get("group") || "node";
-  const values = useAttribute(by, revision);
-  const matching = useFilter(params, revision);
-  const shown = useMemo(() => filtered(devices.values(), params, matching.ids), [devices, revision, params, matching.ids]);
+  const values = useAttribute(by);
+  const matching = useFilter(params);
+  // Most changes leave every cell where it is. Then only the cells themselves are drawn again.
+  const changing = params.get("text") || params.get("state") || by === "state" || params.get("view") === "table";
+  const revision = useStore((s) => (changing ? s.revision : 0));
+  const shown = useMemo(() => filtered(devices.values(), params, matching.ids), [devices, arrangement, revision, params, matching.ids]);
   const groups = useMemo(() => grouped(shown, by, values), [shown, by, values]);
   const text = params.get("select") || "";
   const selected = useMemo(() => decodeSelection(text), [text, loaded]);
-  const select = (ids) => change({ select: encodeSelection(ids) });
+  const canvas = useMemo(() => html`<${FleetCanvas} groups=${groups} selected=${selected} onSelect=${select} onOpen=${(id) => (location.hash = link("device", { id }))} />`, [groups, selected]);
   if (!loaded) return html`<${Reading} />`;
   return html`
     <h1>Fleet</h1>
@@ -33,16 +37,16 @@ export function FleetPage({ rights }) {
     <${Filters} params=${params} by=${by} message=${matching.message} />
     <${Legend} rows=${shown} params=${params} />
     <${SelectionBar} selected=${selected} shown=${shown} total=${devices.size} rights=${rights} select=${select} />
-    ${params.get("view") === "table"
-      ? html`<${DeviceTable} rows=${shown} selected=${selected} select=${select} />`
-      : html`<${FleetCanvas} groups=${groups} selected=${selected} onSelect=${select} onOpen=${(id) => (location.hash = link("device", { id }))} />`}`;
+    ${params.get("view") === "table" ? html`<${DeviceTable} rows=${shown} selected=${selected} select=${select} />` : canvas}`;
 }
 
+const select = (ids) => change({ select: encodeSelection(ids) });
+
 /** The value of the attribute by which devices are grouped. */
-function useAttribute(by, revision) {
+function useAttribute(by) {
   const [values, set] = useState({});
   const name = by.startsWith("attribute:") ? by.slice(10) : "";
-  const turn = Math.floor(revision / 50);
+  const turn = useStore((s) => (name ? Math.floor(s.revision / 50) : 0));
   useEffect(() => {
     if (!name) return set({});
     get("attributes", { name }).then((data) => set(data.values), () => set({}));
@@ -51,13 +55,14 @@ function useAttribute(by, revision) {
 }
 
 /** The devices that the server selects by class, CEL, label and UUID: the same as the commands. */
-function useFilter(params, revision) {
+function useFilter(params) {
   const [state, set] = useState({ ids: null, message: "" });
   const query = Object.fromEntries(FILTERS.map((name) => [name, params.get(name) || ""]));
   const key = JSON.stringify(query);
-  const turn = Math.floor(revision / 20);
+  const used = Object.values(query).some(Boolean);
+  const turn = useStore((s) => (used ? Math.floor(s.revision / 20) : 0));
   useEffect(() => {
-    if (!Object.values(query).some(Boolean)) return set({ ids: null, message: "" });
+    if (!used) return set({ ids: null, message: "" });
     let alive = true;
     const timer = setTimeout(() => get("select", query).then(
       (data) => alive && set({ ids: new Set(data.devices), message: data.message || "" }),
@@ -90,7 +95,7 @@ function Summary() {
   const pending = useStore((s) => s.pending);
   const classes = useMemo(() => tallies(devices.values(), pending), [devices, revision, pending]);
   const rows = classes.map(([name, tally]) => html`<tr>
-    <th scope="row">${name === "" ? "All devices" : name === "(no class)" ? name : html`<a href=${link("fleet", { class: name })}>${name}</a>`}</th>
+    <th scope="row">${name === "" ? "All devices" : name === NO_CLASS[0] ? name : html`<a href=${link("fleet", { class: name })}>${name}</a>`}</th>
     <td>${tally.total}</td><td>${tally.used}</td><td>${tally.tainted}</td><td>${tally.free}</td>
     <td>${tally.pending ? html`<a href="#/pending">${tally.pending}</a>` : 0}</td></tr>`);
   return html`<div class="summary"><${Table} caption="Devices by class" columns=${["Class", "Total", "In use", "Tainted", "Free", "Pending pods"]} rows=${rows} /></div>`;
@@ -102,14 +107,16 @@ function tallies(rows, pending) {
     if (!classes.has(name)) classes.set(name, { total: 0, used: 0, tainted: 0, free: 0, pending: 0 });
     return classes.get(name);
   };
+  const add = (count, row) => {
+    count.total++;
+    if (row.u) count.used++;
+    if (row.t) count.tainted++;
+    if (row.f) count.free++;
+  };
+  const all = tally("");
   for (const row of rows) {
-    for (const name of ["", ...(row.c || ["(no class)"])]) {
-      const count = tally(name);
-      count.total++;
-      if (row.u) count.used++;
-      if (row.t) count.tainted++;
-      if (row.f) count.free++;
-    }
+    add(all, row);
+    for (const name of row.c || NO_CLASS) add(tally(name), row);
   }
   for (const pod of pending) for (const name of pod.classes) tally(name).pending++;
   return [...classes].sort((a, b) => compare(a[0], b[0]));
@@ -120,14 +127,16 @@ function Filters({ params, by, message }) {
   useEffect(() => {
     get("attributes").then((data) => setNames(data.names), () => {});
   }, []);
-  const classes = useStore((s) => s.revision && [...new Set([...s.devices.values()].flatMap((row) => row.c || []))].sort(compare).join("\n"));
+  const devices = useStore((s) => s.devices);
+  const arrangement = useStore((s) => s.arrangement);
+  const classes = useMemo(() => classesOf(devices.values()), [devices, arrangement]);
   const field = (name, label, hint) => html`<${FilterField} name=${name} label=${label} hint=${hint} value=${params.get(name) || ""} />`;
   return html`
     <form class="filters" role="search" aria-label="Filter devices" onSubmit=${(event) => event.preventDefault()}>
       ${field("text", "Text", "name, node, taint, pod")}
       <label>Class <select name="class" value=${params.get("class") || ""} onChange=${(event) => change({ class: event.target.value })}>
         <option value="">any</option>
-        ${(classes || "").split("\n").filter(Boolean).map((name) => html`<option value=${name} selected=${name === params.get("class")}>${name}</option>`)}</select></label>
+        ${classes.map((name) => html`<option value=${name} selected=${name === params.get("class")}>${name}</option>`)}</select></label>
       ${field("cel", "CEL", 'device.driver == "gpu.example.com"')}
       ${field("label", "Node labels", "zone=a")}
       ${field("uuid", "UUID", "GPU-")}
@@ -139,6 +148,12 @@ function Filters({ params, by, message }) {
       <button type="button" onClick=${() => change({ text: "", class: "", cel: "", label: "", uuid: "", state: "" })}>Clear filters</button>
     </form>
     ${message && html`<p class="problem" role="alert">${message}</p>`}`;
+}
+
+function classesOf(rows) {
+  const names = new Set();
+  for (const row of rows) for (const name of row.c || []) names.add(name);
+  return [...names].sort(compare);
 }
 
 /** A filter that is typed. What is typed is kept while other things change; Enter applies it. */
@@ -155,6 +170,7 @@ function FilterField({ name, label, hint, value }) {
 }
 
 function Legend({ rows, params }) {
+  useStore((s) => s.revision);
   const counts = {};
   for (const row of rows) counts[row.s] = (counts[row.s] || 0) + 1;
   const chosen = params.get("state") || "";

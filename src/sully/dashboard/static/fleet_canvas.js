@@ -1,7 +1,8 @@
 // The fleet as a canvas: draws what is visible, and turns pointer and keys into selections.
-import { html, useEffect, useLayoutEffect, useRef, useState } from "./dom.js";
-import { LABEL, arrange, cellAt, cellSize, cellsIn, neighbor, position } from "./fleet_layout.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./dom.js";
+import { LABEL, arrange, cellAt, cellSize, cellsIn, neighbor, placeOf, position } from "./fleet_layout.js";
 import { STATES, drawShape, palette } from "./states.js";
+import { store, subscribe } from "./store.js";
 
 const MOVES = ["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "Home", "End"];
 
@@ -25,10 +26,11 @@ export function FleetCanvas({ groups, selected, onSelect, onOpen }) {
   const frame = useRef(0);
   const colors = useRef(palette());
   const count = groups.reduce((sum, [, rows]) => sum + rows.length, 0);
-  const layout = arrange(groups, Math.max(width, 60), cellSize(count));
+  const layout = useMemo(() => arrange(groups, Math.max(width, 60), cellSize(count)), [groups, width]);
   const view = useRef(null);
   view.current = { layout, selected, focus, drag: drag.current };
 
+  const [, redescribe] = useState(0);
   const redraw = () => {
     if (!frame.current) frame.current = requestAnimationFrame(() => {
       frame.current = 0;
@@ -44,7 +46,16 @@ export function FleetCanvas({ groups, selected, onSelect, onOpen }) {
       redraw();
     };
     scheme.addEventListener("change", recolor);
+    const leave = subscribe(() => {
+      if (store.touched.has(view.current.described)) redescribe((n) => n + 1);
+      // A frame that draws everything draws these, too.
+      if (frame.current || !canvas.current || !box.current || !store.touched.size) return;
+      // Rings reach into the cells beside them.
+      if (view.current.selected.size || view.current.focus) redraw();
+      else drawCells(canvas.current, box.current, view.current, colors.current, store.touched);
+    });
     return () => {
+      leave();
       observer.disconnect();
       scheme.removeEventListener("change", recolor);
     };
@@ -113,6 +124,7 @@ export function FleetCanvas({ groups, selected, onSelect, onOpen }) {
     event.preventDefault();
   };
   const focused = focus && groups.flatMap(([, rows]) => rows).find((row) => row.d === focus);
+  view.current.described = focused;
   return html`
     <div class="fleet" ref=${box} tabindex="0" role="application" aria-label="Fleet: ${count} devices. Arrow keys move, Space selects, Enter opens a device. The table has the same devices."
         onScroll=${redraw} onKeyDown=${key} onPointerDown=${down} onPointerMove=${move} onPointerUp=${up}
@@ -137,7 +149,16 @@ function reveal(box, layout, id) {
   }
 }
 
-function draw(canvas, box, { layout, selected, focus, drag }, colors) {
+/** Prepare drawing in the coordinates of the layout. */
+function scrolled(canvas, box) {
+  const scale = devicePixelRatio || 1;
+  const ctx = canvas.getContext("2d");
+  ctx.setTransform(scale, 0, 0, scale, 4 * scale, -box.scrollTop * scale);
+  return ctx;
+}
+
+function draw(canvas, box, view, colors) {
+  const { layout, drag } = view;
   const scale = devicePixelRatio || 1;
   const width = box.clientWidth, height = box.clientHeight, top = box.scrollTop;
   if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
@@ -146,31 +167,19 @@ function draw(canvas, box, { layout, selected, focus, drag }, colors) {
     canvas.style.width = `${width}px`;
     canvas.style.height = `${height}px`;
   }
-  const ctx = canvas.getContext("2d");
-  ctx.setTransform(scale, 0, 0, scale, 4 * scale, -top * scale);
+  const ctx = scrolled(canvas, box);
   ctx.clearRect(-4, top, width + 4, height);
   ctx.font = "12px system-ui, sans-serif";
   ctx.textBaseline = "top";
+  const isFocused = document.activeElement === box;
   for (const group of layout.groups) {
     if (group.y + group.height < top || group.y > top + height) continue;
     ctx.fillStyle = colors.ink;
     ctx.fillText(fitted(ctx, group.label, group.width - 8), group.x, group.y + 1);
     for (let at = 0; at < group.rows.length; at++) {
-      const row = group.rows[at];
       const { x, y } = position(layout, group, at);
       if (y + layout.cell < top || y > top + height) continue;
-      const state = STATES[row.s] ? row.s : "unknown";
-      drawShape(ctx, STATES[state].shape, x, y, layout.cell, colors[state], colors.paper);
-      if (row.u && state !== "used") {
-        // In use as well as tainted.
-        const dot = Math.max(3, layout.cell / 3.2);
-        ctx.fillStyle = colors.paper;
-        ctx.fillRect(x + layout.cell - dot - 1, y + layout.cell - dot - 1, dot + 1, dot + 1);
-        ctx.fillStyle = colors.used;
-        ctx.fillRect(x + layout.cell - dot, y + layout.cell - dot, dot, dot);
-      }
-      if (selected.has(row.d)) ring(ctx, x, y, layout.cell, colors.selected, 2);
-      if (row.d === focus && document.activeElement === box) ring(ctx, x, y, layout.cell, colors.focus, 2, [3, 2]);
+      drawCell(ctx, group.rows[at], x, y, view, colors, isFocused);
     }
   }
   if (drag?.moved) {
@@ -180,6 +189,34 @@ function draw(canvas, box, { layout, selected, focus, drag }, colors) {
     ctx.strokeRect(Math.min(from.x, to.x), Math.min(from.y, to.y), Math.abs(to.x - from.x), Math.abs(to.y - from.y));
     ctx.setLineDash([]);
   }
+}
+
+/** Draw some cells again, none of which has a ring; everything around them stays. */
+function drawCells(canvas, box, view, colors, rows) {
+  const { layout } = view;
+  const ctx = scrolled(canvas, box);
+  const top = box.scrollTop, bottom = top + box.clientHeight;
+  for (const row of rows) {
+    const cell = placeOf(layout, row);
+    if (!cell || cell.y + layout.cell < top || cell.y > bottom) continue;
+    ctx.clearRect(cell.x - 1, cell.y - 1, layout.cell + 2, layout.cell + 2);
+    drawCell(ctx, row, cell.x, cell.y, view, colors, false);
+  }
+}
+
+function drawCell(ctx, row, x, y, { layout, selected, focus }, colors, isFocused) {
+  const state = STATES[row.s] ? row.s : "unknown";
+  drawShape(ctx, STATES[state].shape, x, y, layout.cell, colors[state], colors.paper);
+  if (row.u && state !== "used") {
+    // In use as well as tainted.
+    const dot = Math.max(3, layout.cell / 3.2);
+    ctx.fillStyle = colors.paper;
+    ctx.fillRect(x + layout.cell - dot - 1, y + layout.cell - dot - 1, dot + 1, dot + 1);
+    ctx.fillStyle = colors.used;
+    ctx.fillRect(x + layout.cell - dot, y + layout.cell - dot, dot, dot);
+  }
+  if (selected.has(row.d)) ring(ctx, x, y, layout.cell, colors.selected, 2);
+  if (row.d === focus && isFocused) ring(ctx, x, y, layout.cell, colors.focus, 2, [3, 2]);
 }
 
 function ring(ctx, x, y, size, color, width, dash = []) {

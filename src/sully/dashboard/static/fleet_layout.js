@@ -76,6 +76,20 @@ export function position(layout, group, at) {
   };
 }
 
+/** @type {WeakMap<Layout, Map<Row, [Group, number]>>} */
+const places = new WeakMap();
+/** Where the cell of a row is, or null if it is not shown. @param {Layout} layout @param {Row} row */
+export function placeOf(layout, row) {
+  let found = places.get(layout);
+  if (!found) {
+    found = new Map();
+    for (const group of layout.groups) group.rows.forEach((each, at) => found.set(each, [group, at]));
+    places.set(layout, found);
+  }
+  const place = found.get(row);
+  return place ? position(layout, ...place) : null;
+}
+
 /** The cell at a point. @param {Layout} layout */
 export function cellAt(layout, x, y) {
   for (const group of layout.groups) {

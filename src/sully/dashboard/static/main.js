@@ -2,7 +2,7 @@
 import { useAddress } from "./address.js";
 import { backoff, get, post, whenSessionEnds } from "./api.js";
 import { When } from "./components.js";
-import { connect, disconnect } from "./connection.js";
+import { connect, disconnect, stayConnected } from "./connection.js";
 import { html, render, useEffect, useState } from "./dom.js";
 import { ChartsPage } from "./charts.js";
 import { ClustersPage } from "./clusters.js";
@@ -45,10 +45,13 @@ function App() {
   const [known, setKnown] = useState(false);
   const enter = async (message, failures = 0) => {
     try {
+      // Both at the same time: the first picture waits for the stream.
+      connect();
       setSession(await get("session"));
       setProblem("");
-      connect();
+      stayConnected();
     } catch (error) {
+      disconnect();
       setSession(null);
       setProblem(message || (error.status === 401 ? "" : error.message));
       if (error.transient) {

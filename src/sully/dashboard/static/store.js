@@ -4,7 +4,7 @@ import { useLayoutEffect, useRef, useState } from "./dom.js";
 /** @typedef {{d: string, n: string, s: string, u?: 1, f?: 1, c?: string[], t?: string[], p?: string[]}} Row */
 
 export const store = {
-  /** @type {Map<string, Row>} */
+  /** A row that changes stays the same object: who has it sees the change. @type {Map<string, Row>} */
   devices: new Map(),
   /** @type {{namespace: string, name: string, classes: string[]}[]} */
   pending: [],
@@ -24,6 +24,10 @@ export const store = {
   lastHeard: 0,
   /** Raised with every change of devices. */
   revision: 0,
+  /** Raised when devices come, go, or change their node or their classes: then groups change. */
+  arrangement: 0,
+  /** Rows that changed since the last frame. @type {Set<Row>} */
+  touched: new Set(),
   /** How often each kind changed. @type {Record<string, number>} */
   kinds: {},
 };
@@ -39,6 +43,7 @@ export function notify() {
   requestAnimationFrame(() => {
     scheduled = false;
     for (const listener of [...listeners]) listener();
+    store.touched.clear();
   });
 }
 
@@ -66,6 +71,19 @@ export function useStore(select) {
   return value;
 }
 
+/** Add or change a row; report whether it belongs to other groups now. @param {Row} row */
+function put(row) {
+  const old = store.devices.get(row.d);
+  if (!old) {
+    store.devices.set(row.d, row);
+    return true;
+  }
+  const moved = old.n !== row.n || String(old.c) !== String(row.c);
+  for (const name of ["n", "s", "u", "f", "c", "t", "p"]) old[name] = row[name];
+  store.touched.add(old);
+  return moved;
+}
+
 /** What each event of the stream changes. @type {Record<string, (data: any) => void>} */
 export const changes = {
   fleet: (data) => {
@@ -74,10 +92,13 @@ export const changes = {
     store.loaded = true;
     store.problem = "";
     store.revision++;
+    store.arrangement++;
   },
   devices: (data) => {
-    for (const row of data.changed) store.devices.set(row.d, row);
+    let moved = data.removed.length > 0;
     for (const name of data.removed) store.devices.delete(name);
+    for (const row of data.changed) moved = put(row) || moved;
+    if (moved) store.arrangement++;
     store.revision++;
   },
   pending: (data) => (store.pending = data),

@@ -67,20 +67,23 @@ def _evaluate(
     value = _values.get((program, content))
     if value is None:
         value = budget.run(partial(_run, program, content))
-    if isinstance(value, str):
-        raise DerivedError(derived.name, "runtime", value)
+    if isinstance(value, EvaluationError):
+        raise DerivedError(derived.name, "runtime", str(value))
     return value
 
 
-_values: Memo[tuple[Program, Content], DeviceAttribute | str] = Memo(_MOST_VALUES)
+_values: Memo[tuple[Program, Content], DeviceAttribute | EvaluationError] = Memo(_MOST_VALUES)
 
 
-def _run(program: Program, content: Content, spending: Spending) -> DeviceAttribute | str:
-    value: DeviceAttribute | str
+def _run(
+    program: Program, content: Content, spending: Spending
+) -> DeviceAttribute | EvaluationError:
+    value: DeviceAttribute | EvaluationError
     try:
         value = attribute_of(spending.evaluate(program, content.input(), program.limit)[0])
     except EvaluationError as error:
-        value = str(error)
+        # Without the frames, which would keep alive what they evaluated.
+        value = error.with_traceback(None)
     return _values.keep((program, content), value)
 
 

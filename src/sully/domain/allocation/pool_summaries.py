@@ -34,6 +34,10 @@ SUMMARY_MAX = 32
 """Types of partitions, and capacities, that one pool may have."""
 
 
+class _InvalidPartitionsError(Exception):
+    """Why the partitions of a pool cannot be counted."""
+
+
 class _Type(msgspec.Struct):
     """The devices of one type of partition."""
 
@@ -65,9 +69,10 @@ def partition_summary(
     if not any(slice_.spec.shared_counters for slice_ in slices):
         text = "declares partitionTypeAttribute but publishes no sharedCounters"
         return (), f"PartitionTypeMissing: pool {pool} {text}"
-    types = _types(pool, devices, attributes, used)
-    if isinstance(types, str):
-        return (), types
+    try:
+        types = _types(pool, devices, attributes, used)
+    except _InvalidPartitionsError as error:
+        return (), str(error)
     if len(types) > SUMMARY_MAX:
         text = f"has {len(types)} partition types, exceeding the maximum of {SUMMARY_MAX}"
         return (), f"PartitionSummaryOverCap: pool {pool} {text}"
@@ -91,7 +96,7 @@ def _types(
     devices: Iterable[EffectiveDevice],
     attributes: Mapping[str, str | None],
     used: Set[str],
-) -> dict[tuple[str, str], _Type] | str:
+) -> dict[tuple[str, str], _Type]:
     types: dict[tuple[str, str], _Type] = {}
     for device in devices:
         name, attribute, draws = device.id.device, attributes[device.id.device], _draws(device)
@@ -99,13 +104,13 @@ def _types(
             continue
         value = _string_attribute(device, attribute)
         if value is None:
-            return (
+            raise _InvalidPartitionsError(
                 f'PartitionTypeMissing: device "{name}" in pool {pool} does not carry partition'
                 f' type attribute "{attribute}"'
             )
         type_ = types.setdefault((attribute, value), _Type(draws))
         if draws != type_.draws:
-            return (
+            raise _InvalidPartitionsError(
                 f'PartitionCostMismatch: devices of partition type "{value}" in pool {pool}'
                 " consume different counters"
             )

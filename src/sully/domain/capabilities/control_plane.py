@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
+from sully.api.resource.annotations import GUARDS
 from sully.domain.devices.taints import EVICTING_EFFECTS
 from sully.domain.eviction.judge import EvictionPolicy
 from sully.machinery.compat import Compat
@@ -96,6 +97,11 @@ class ControlPlane(msgspec.Struct, frozen=True, kw_only=True):
         """Report whether attributes and capacity of a ResourceSlicePatch have any effect."""
         # Only a scheduler reads them.
         return self.scheduler == "Sully" and self.is_enabled(PATCHES_GATE)
+
+    @property
+    def honors_suppressions(self) -> bool:
+        """Report whether policies can suppress taints of drivers: Kubernetes honors them."""
+        return (self.scheduler, self.evictor) == ("Sully", "Sully") and self.is_enabled(GUARDS)
 
     def is_enabled(self, gate: str) -> bool:
         """Report whether a feature gate is on, or not known to be off."""

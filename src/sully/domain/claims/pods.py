@@ -11,18 +11,14 @@ from typing import Final, NamedTuple
 
 from msgspec import field
 
-from sully.machinery.meta import HasController, OwnerReference, Wire
+from sully.machinery.meta import HasController, ObjectIdentity, OwnerReference, Wire
 
 FINISHED: Final = frozenset(("Succeeded", "Failed"))
 
 
-class PodMetadata(HasController, frozen=True, kw_only=True):
+class PodMetadata(ObjectIdentity, HasController, frozen=True, kw_only=True):
     """The metadata of a pod."""
 
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
     deletion_timestamp: datetime | None = None
     owner_references: tuple[OwnerReference, ...] = ()
 

@@ -77,14 +77,27 @@ def policy_finding(policy: ClusterTaintPolicy, clusters: Iterable[ManagedCluster
         selector = select_labels(policy.spec.cluster_selector)
     except MisconfiguredError as error:
         return Finding(APPLIED, "False", "InvalidSelector", str(error))
-    selected, tainted = _count(policy, selector, clusters)
+    selected, tainted = _count_selected(policy, selector, clusters)
     text = f"{selected} clusters selected, {tainted} tainted."
     if not selected:
         return Finding(APPLIED, "False", "NoCluster", text)
     return Finding(APPLIED, "True", "Applied", text)
 
 
-def _count(
+def count_clusters(
+    policy: ClusterTaintPolicy, clusters: Iterable[ManagedCluster]
+) -> tuple[int, int]:
+    """Return how many clusters a policy selects, and how many of them have a taint of it."""
+    if policy.spec.cluster_selector is None:
+        return 0, 0
+    try:
+        selector = select_labels(policy.spec.cluster_selector)
+    except MisconfiguredError:
+        return 0, 0
+    return _count_selected(policy, selector, clusters)
+
+
+def _count_selected(
     policy: ClusterTaintPolicy, selector: Selector, clusters: Iterable[ManagedCluster]
 ) -> tuple[int, int]:
     ids = policy_ids(policy)

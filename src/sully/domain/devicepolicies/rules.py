@@ -46,6 +46,8 @@ def policy_name(rule: DeviceTaintRule) -> str:
 def build_rule(policy: DeviceTaintPolicy, state: DeviceState) -> Obj:
     """Return the rule of a device."""
     name, taint = policy.metadata.name, policy.spec.taint
+    # Only steps give a device an effect, and steps need a taint.
+    assert taint is not None
     annotations = {POLICY_NAME: name, STATE: encode_state(state)}
     if state.phase == TAINTED:
         # Why the device has the taint; what it waits for is no reason for that.

@@ -21,6 +21,7 @@ from sully.api.sully.types import (
     DeviceTaintPolicyHealth,
     DeviceTaintPolicyNodeTaint,
     DeviceTaintPolicySource,
+    DeviceTaintPolicySuppression,
 )
 from sully.domain.devicepolicies.nodes import NodeCondition, PolicyNode
 from sully.domain.devicepolicies.prometheus import QueryError, QueryResult, sample_of
@@ -47,6 +48,8 @@ class DeviceFacts(msgspec.Struct, frozen=True, kw_only=True):
     content: Content | None = None
     """None: no slice has the device."""
     taints: tuple[DeviceTaint, ...] = ()
+    """Those that its driver publishes, or that patches set."""
+    slice_taints: tuple[DeviceTaint, ...] = ()
     """Those that its driver publishes."""
     allocated: bool = False
     conditions: tuple[Condition, ...] = ()
@@ -137,14 +140,22 @@ def _node_taint(wanted: DeviceTaintPolicyNodeTaint, node: PolicyNode) -> str:
 
 
 def _driver_taint(wanted: DeviceTaintPolicyDriverTaint, taints: Iterable[DeviceTaint]) -> str:
-    for taint in taints:
-        if _is_wanted(wanted, taint) and _data_matches(wanted.expression, taint.data):
-            return f"driver taint {_text(taint)}"
-    return ""
+    found = (taint for taint in taints if taint_matches(wanted, taint))
+    return next((f"driver taint {_text(taint)}" for taint in found), "")
+
+
+def taint_matches(
+    wanted: DeviceTaintPolicyDriverTaint | DeviceTaintPolicySuppression, taint: DeviceTaint
+) -> bool:
+    """Report whether a taint of a driver has what is wanted; raise SourceProblem if unknown."""
+    return _is_wanted(wanted, taint) and _data_matches(wanted.expression, taint.data)
 
 
 def _is_wanted(
-    wanted: DeviceTaintPolicyDriverTaint | DeviceTaintPolicyNodeTaint, taint: Any
+    wanted: DeviceTaintPolicyDriverTaint
+    | DeviceTaintPolicyNodeTaint
+    | DeviceTaintPolicySuppression,
+    taint: Any,
 ) -> bool:
     return (
         taint.key == wanted.key

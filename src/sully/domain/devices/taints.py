@@ -9,6 +9,7 @@ toleration with `tolerationSeconds` expires is decided in `domain/eviction/judge
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Final, Literal
 
 import msgspec
@@ -102,6 +103,18 @@ class Origin(msgspec.Struct, frozen=True):
         return f"{self.kind}/{self.name}"
 
 
+class Suppression(msgspec.Struct, frozen=True):
+    """Why a taint of a driver has no effect: suppression.py."""
+
+    effect: str
+    """The effect that the driver published."""
+    by: str
+    """Who decided that: `policy NAME`."""
+    rule: str
+    """The name of the rule that has it."""
+    until: datetime | None = None
+
+
 class SourcedTaint(msgspec.Struct, frozen=True):
     """A taint, and the object that sets it."""
 
@@ -111,6 +124,8 @@ class SourcedTaint(msgspec.Struct, frozen=True):
     """Taints of one group share an eviction rate: those of rules that were created together."""
     annotated_rate: EvictionRate | None = None
     """The rate of its rule, if annotations set more than `evictionsPerSecond`."""
+    suppression: Suppression | None = None
+    """Set if the taint has no effect although its driver publishes one: its effect is None."""
 
     @property
     def rate(self) -> EvictionRate | None:

@@ -9,7 +9,7 @@ from datetime import datetime
 
 import msgspec
 
-from sully.machinery.meta import Wire
+from sully.machinery.meta import ObjectIdentity, Wire
 
 
 class Cause(Wire, frozen=True, kw_only=True):
@@ -23,13 +23,8 @@ class Cause(Wire, frozen=True, kw_only=True):
     effect: str = ""
 
 
-class PastEvictionMetadata(Wire, frozen=True, kw_only=True):
+class PastEvictionMetadata(ObjectIdentity, frozen=True, kw_only=True):
     """The metadata of a record; its name is the uid of the pod."""
-
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
 
 
 class _PodName(Wire, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ from msgspec import field
 
 from sully.api.sully.types import EvictionRecord
 from sully.domain.claims.pods import Pod
-from sully.machinery.meta import Wire
+from sully.machinery.meta import ObjectIdentity, Wire
 
 EVENT_REASON: Final = "DeviceTaintManagerEviction"
 """The reason of the Events of both eviction controllers, also when they cancel an eviction."""
@@ -33,13 +33,9 @@ Owner = tuple[str, str]
 """Namespace, and kind and name of a controller."""
 
 
-class EventMetadata(Wire, frozen=True, kw_only=True):
+class EventMetadata(ObjectIdentity, frozen=True, kw_only=True):
     """The metadata of an Event."""
 
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
     creation_timestamp: datetime | None = None
 
 

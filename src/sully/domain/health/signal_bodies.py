@@ -113,6 +113,8 @@ def _decoded(body: bytes, type_: type[T]) -> T:
         return msgspec.json.decode(body, type=type_)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BodyError(str(error)) from error
+    except RecursionError:
+        raise BodyError("JSON is nested too deeply") from None
 
 
 def _few(items: tuple[msgspec.Raw, ...]) -> tuple[msgspec.Raw, ...]:

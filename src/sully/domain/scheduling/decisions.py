@@ -26,7 +26,7 @@ from sully.domain.scheduling.causes import (
 )
 from sully.domain.scheduling.cluster_events import ANY_EVENT, ClusterEvent
 from sully.domain.scheduling.filters import NodeInfo, PodConstraints, Rejection, rejects
-from sully.domain.scheduling.messages import message
+from sully.domain.scheduling.messages import message, short_message
 from sully.domain.scheduling.objects import Pod
 from sully.domain.scheduling.resources import Amounts
 
@@ -52,6 +52,11 @@ class FitError(msgspec.Struct, frozen=True):
     def message(self) -> str:
         """Return the message of the condition PodScheduled."""
         return message(self.cause) if self.cause is not None else ""
+
+    @property
+    def short_message(self) -> str:
+        """Return the message without what it says about preemption."""
+        return short_message(self.cause) if self.cause is not None else ""
 
 
 class Fit(msgspec.Struct, frozen=True):

@@ -31,21 +31,37 @@ _NEVER: Final = "preemption: not eligible due to preemptionPolicy=Never."
 
 def message(cause: Cause) -> str:
     """Return the message of the condition PodScheduled and of the event FailedScheduling."""
+    text = short_message(cause)
+    match cause:
+        case NodesRejected():
+            about = _preemption(cause.nodes, cause.preemptible, never=cause.never_preempts)
+        case PodRejected(reason=VolumeProblem()):
+            return text
+        case PodRejected(nodes=nodes, never_preempts=never):
+            about = _preemption(nodes, 0, never=never)
+        case LeftoverClaim(nodes, never):
+            about = _preemption(nodes, 0, never=never)
+        case _:
+            return text
+    return f"{text} {about}" if text.endswith(".") else f"{text}, {about}"
+
+
+def short_message(cause: Cause) -> str:
+    """Return the message without what kube-scheduler adds about preemption."""
     match cause:
         case NoNodes():
             return "no nodes available to schedule pods"
-        case NodesRejected():
-            return _nodes_rejected(cause)
+        case NodesRejected(nodes=nodes, reasons=reasons):
+            done = " deallocation of ResourceClaim completed" if cause.deallocates else ""
+            return f"{_head(nodes)}{_histogram(reasons)}{done}"
         case PodRejected(nodes, VolumeProblem() as reason):
             # kube-scheduler looks for devices after that, and finds no state of an attempt.
             return f"{_head(nodes)}{pre_filter_reason(reason)}. not found"
-        case PodRejected(nodes, reason, never):
-            preemption = _preemption(nodes, 0, never=never)
-            return f"{_head(nodes)}{pre_filter_reason(reason)}. {preemption}"
-        case LeftoverClaim(nodes, never):
-            reasons = _histogram({"cannot schedule extended resource claim": nodes})
-            preemption = _preemption(nodes, 0, never=never)
-            return f"{_head(nodes)}{reasons} deletion of ResourceClaim completed, {preemption}"
+        case PodRejected(nodes, reason):
+            return f"{_head(nodes)}{pre_filter_reason(reason)}."
+        case LeftoverClaim(nodes):
+            rejected = _histogram({"cannot schedule extended resource claim": nodes})
+            return f"{_head(nodes)}{rejected} deletion of ResourceClaim completed"
         case FilterFailed(error):
             return in_filter(error)
         case PreBindFailed(error):
@@ -108,12 +124,6 @@ def unknown(what: Unknown) -> str:
 def in_filter(error: str) -> str:
     """Return the message for a request, a class or a pool that is invalid."""
     return f'running "DynamicResources" filter plugin: {error}'
-
-
-def _nodes_rejected(cause: NodesRejected) -> str:
-    done = "deallocation of ResourceClaim completed, " if cause.deallocates else ""
-    preemption = _preemption(cause.nodes, cause.preemptible, never=cause.never_preempts)
-    return f"{_head(cause.nodes)}{_histogram(cause.reasons)} {done}{preemption}"
 
 
 def _preemption(nodes: int, preemptible: int, *, never: bool) -> str:

@@ -13,7 +13,7 @@ from msgspec import field
 from sully.api.resource.types import NodeSelector
 from sully.domain.claims import pods
 from sully.domain.workloads.revisions import HASH_LABEL
-from sully.machinery.meta import OwnerReference, Wire, find_condition
+from sully.machinery.meta import ObjectIdentity, OwnerReference, Wire, find_condition
 
 SCHEDULERS: Final = frozenset(("default-scheduler", "sully"))
 """The values of `schedulerName` whose pods are ours."""
@@ -258,13 +258,9 @@ class Pod(pods.Pod, frozen=True, kw_only=True):
         return at is not None and at <= now
 
 
-class NamespaceMetadata(Wire, frozen=True, kw_only=True):
+class NamespaceMetadata(ObjectIdentity, frozen=True, kw_only=True):
     """The metadata of a namespace."""
 
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
     labels: dict[str, str] = field(default_factory=dict)
 
 
@@ -287,13 +283,9 @@ class NodeStatus(Wire, frozen=True, kw_only=True):
     allocatable: dict[str, str] = field(default_factory=dict)
 
 
-class NodeMetadata(Wire, frozen=True, kw_only=True):
+class NodeMetadata(ObjectIdentity, frozen=True, kw_only=True):
     """The metadata of a node."""
 
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
     labels: dict[str, str] = field(default_factory=dict)
 
 

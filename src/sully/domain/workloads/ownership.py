@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from sully.machinery.meta import OwnerReference, Wire
+from sully.machinery.meta import ObjectIdentity, OwnerReference, Wire
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
@@ -49,13 +49,9 @@ def _asked_policy(options: Mapping[str, Any]) -> str:
     return options.get("propagationPolicy") or ""
 
 
-class OwnedMetadata(Wire, frozen=True, kw_only=True):
+class OwnedMetadata(ObjectIdentity, frozen=True, kw_only=True):
     """The part of metadata that matters for garbage collection."""
 
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
     deletion_timestamp: datetime | None = None
     owner_references: tuple[OwnerReference, ...] = ()
     finalizers: tuple[str, ...] = ()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 
 from sully.api.sully.types import DeviceTaintPolicy, DeviceTaintPolicyDevice
 from sully.client.transport import Key
 from sully.domain.devicepolicies.decisions import AWAITING_APPROVAL, HELD_BACK
+from sully.domain.devicepolicies.proofs import AWAITING_PROOF
 from sully.domain.devicepolicies.settings import DRY_RUN
-from sully.domain.devicepolicies.status import PROBLEM
-from sully.explain.causes import DevicePolicyFacts, Finding, note
+from sully.domain.devicepolicies.status import PROBLEM, PROOF
+from sully.domain.devicepolicies.suppression import SUPPRESSED
+from sully.explain.causes import DevicePolicyFacts, Finding, Note, note
 from sully.explain.explanation import Table, tables
 from sully.explain.reader import Reader
 from sully.explain.text import time_text
@@ -22,8 +25,7 @@ def find_device_policy(reader: Reader, key: Key) -> Finding | None:
     policy = reader.snapshot.get(DEVICE_POLICIES, key)
     if policy is None:
         return None
-    status, problem = policy.status, find_condition(policy.status.conditions, PROBLEM)
-    failing = problem is not None and problem.status == "True"
+    status = policy.status
     return Finding(
         kind=DEVICE_POLICIES.kind,
         name=key.name,
@@ -31,21 +33,32 @@ def find_device_policy(reader: Reader, key: Key) -> Finding | None:
         facts=DevicePolicyFacts(
             name=key.name,
             mode=policy.spec.mode,
-            taint=policy.spec.taint.key,
+            taint=policy.spec.taint.key if policy.spec.taint is not None else "",
             devices=status.selected,
             faulty=status.faulty,
             unavailable=status.unavailable,
             waiting=status.phases.get(AWAITING_APPROVAL, 0),
             held=status.phases.get(HELD_BACK, 0),
+            proving=status.phases.get(AWAITING_PROOF, 0),
+            proof=_proof(policy),
+            manual=policy.spec.proof is not None and policy.spec.proof.type == "Manual",
             at=status.next_action_time,
         ),
         since=status.storm_since,
-        also=(note("PolicyProblem", message=problem.message),)
-        if failing and problem is not None
-        else (),
+        also=tuple(_notes(policy)),
         because=tuple(f"Device/{device.device}" for device in status.devices if device.effect),
         details=tables(_steps(policy), _devices(policy, reader.now)),
     )
+
+
+def _notes(policy: DeviceTaintPolicy) -> Iterator[Note]:
+    """Yield what does not work, and which taints of drivers have no effect."""
+    for type_ in (PROBLEM, SUPPRESSED):
+        condition = find_condition(policy.status.conditions, type_)
+        if condition is None:
+            continue
+        if condition.status == "True" or condition.reason == "NotSupported":
+            yield note("PolicyProblem", message=condition.message)
 
 
 def _cause(policy: DeviceTaintPolicy) -> str:
@@ -62,7 +75,30 @@ def _cause(policy: DeviceTaintPolicy) -> str:
         return "ApprovalNeeded"
     if status.phases.get(HELD_BACK):
         return "LimitReached"
+    return _cause_of_proofs(policy)
+
+
+def _cause_of_proofs(policy: DeviceTaintPolicy) -> str:
+    status = policy.status
+    if _is_true(policy, PROOF):
+        return "ProofFailed"
+    if status.phases.get(AWAITING_PROOF):
+        return "ProofNeeded"
     return "FaultsFound" if status.faulty or status.unavailable else "NoFault"
+
+
+def _is_true(policy: DeviceTaintPolicy, type_: str) -> bool:
+    condition = find_condition(policy.status.conditions, type_)
+    return condition is not None and condition.status == "True"
+
+
+def _proof(policy: DeviceTaintPolicy) -> str:
+    """Return why proofs fail, or what the first of them waits for."""
+    failed = find_condition(policy.status.conditions, PROOF)
+    if failed is not None and failed.status == "True":
+        return failed.message
+    waiting = (one for one in policy.status.devices if one.phase == AWAITING_PROOF and one.message)
+    return next((f"{one.device}: {one.message}" for one in waiting), "")
 
 
 def _steps(policy: DeviceTaintPolicy) -> Table:

@@ -24,6 +24,11 @@ from sully.explain.facts.allocations import (
     record_table,
     unused_text,
 )
+from sully.explain.facts.device_controllers import (
+    controller_notes,
+    removal_step,
+    suppression_notes,
+)
 from sully.explain.facts.inactive import inactive_notes
 from sully.explain.reader import Reader
 from sully.explain.sources import origins_of
@@ -224,16 +229,9 @@ class _Device:
     def _removal_remedy(self, taints: Iterable[SourcedTaint]) -> Note:
         sources = self.reader.sources.of_all(origins_of(taints))
         rules = [x for x in sources if x.origin.startswith(f"{RULES.kind}/")]
-        steps = [self._removal_step(x) for x in rules]
+        steps = [removal_step(self.reader, x, str(self.id)) for x in rules]
         steps += [note("ClearTaint", source=_author(x)) for x in sources if x not in rules]
         return note("RemoveTaints", steps=steps)
-
-    def _removal_step(self, rule: Source) -> Note:
-        noun, _, policy = rule.by.partition(" ")
-        if noun == "policy":
-            # It would create the rule again.
-            return note("ClearDevice", policy=policy, device=str(self.id))
-        return note("DeleteRule", rule=rule.origin.partition("/")[2])
 
     # -- further notes ----------------------------------------------------------------------------
 
@@ -249,6 +247,8 @@ class _Device:
             yield note("NotAllocatable", text=self.obstacle.text)
         if claims := [x.claim for x in self.allocated if x.admin_access]:
             yield note("AdminAccess", claims=claims)
+        yield from suppression_notes(self.taints)
+        yield from controller_notes(self.reader, str(self.id))
         yield from self._pool_notes()
         yield from self._patch_notes()
         yield from inactive_notes(self.reader, (self.id,), named=False)

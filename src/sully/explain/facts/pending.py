@@ -164,7 +164,7 @@ class _PendingPod:
         if attempt is not None and attempt.node:
             yield note("WouldFit", node=attempt.node)
         elif attempt is not None and attempt.message:
-            yield note("WouldNotFit", message=attempt.message.partition(" preemption:")[0])
+            yield note("WouldNotFit", message=attempt.message)
 
     # -- the scheduler ----------------------------------------------------------------------------
 

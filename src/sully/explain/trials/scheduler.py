@@ -118,7 +118,7 @@ class Attempt:
     """Nodes that do not fit the pod, devices aside, those first that are the most."""
     nodes: int = 0
     message: str = ""
-    """What the scheduler would report."""
+    """What the scheduler would report, apart from preemption."""
     unsupported: str = ""
     """A field that this scheduler does not evaluate."""
     volumes: str = ""
@@ -227,7 +227,7 @@ class SchedulerCopy:
         failed = reason if isinstance(reason, FilterFailed) else None
         rejected = reason.reason if isinstance(reason, PodRejected) else None
         return Attempt(
-            message=verdict.error.message,
+            message=verdict.error.short_message,
             unsupported=rejected.field if isinstance(rejected, UnsupportedField) else "",
             volumes=pre_filter_reason(rejected) if isinstance(rejected, VolumeProblem) else "",
             preemptions=verdict.preemptions,

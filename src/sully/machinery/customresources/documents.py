@@ -1,10 +1,10 @@
-"""Field tables as the schemas that CustomResourceDefinitions take.
+"""Kinds with field tables as CustomResourceDefinitions, with the schemas that those take.
 
-Those are OpenAPI version 3 without references: every type is written out where it is used, and
+Schemas are OpenAPI version 3 without references: every type is written out where it is used, and
 every value has a type. `server.openapi` writes the same tables for clients.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -19,6 +19,7 @@ from sully.machinery.schema import (
     Scalar,
     Type,
 )
+from sully.machinery.strategy import ResourceType
 from sully.machinery.structural import default_of
 
 Obj = dict[str, Any]
@@ -124,3 +125,26 @@ def _limits(field: Field) -> Obj:
     if field.default is not None:
         schema["default"] = default_of(field)
     return schema
+
+
+def definition(resource: ResourceType, group: str, versions: Sequence[Obj]) -> Obj:
+    """Return the definition of a kind in a group, which may be another than on our own server."""
+    names: Obj = {
+        "kind": resource.kind,
+        "listKind": f"{resource.kind}List",
+        "plural": resource.plural,
+        "singular": resource.singular,
+    }
+    if resource.short_names:
+        names["shortNames"] = list(resource.short_names)
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{resource.plural}.{group}"},
+        "spec": {
+            "group": group,
+            "names": names,
+            "scope": "Namespaced" if resource.namespaced else "Cluster",
+            "versions": list(versions),
+        },
+    }

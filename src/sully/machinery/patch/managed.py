@@ -187,6 +187,9 @@ def changes_in(
     """Return what a write changed as another version of the API shows it."""
     if version not in seen:
         if write.convert is None:
+            if version.rpartition("/")[0] != write.api_version.rpartition("/")[0]:
+                # Another group's view of the object: only events have one.
+                return None
             seen[version] = seen[write.api_version]
         else:
             here = (write.schema, write.api_version)

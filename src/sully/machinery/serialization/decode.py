@@ -215,7 +215,8 @@ def _bytes(value: Any, kind: Scalar, at: Trail, go_field: _GoField) -> Any:
     try:
         raw = base64.b64decode(value.replace("\n", "").replace("\r", ""), validate=True)
     except (binascii.Error, ValueError):
-        raise DecodeError(f"illegal base64 data at input byte {_bad_base64(value)}") from None
+        text = f"illegal base64 data at input byte {_bad_base64(value)}"
+        raise DecodeError(text, f"error decoding from json: {text}") from None
     return base64.b64encode(raw).decode()
 
 

@@ -14,7 +14,6 @@ Kubernetes has no such check.
 """
 
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from typing import Any
 from zlib import crc32
 
@@ -24,15 +23,12 @@ from sully.machinery.compat import Compat
 from sully.machinery.errors import Conflict, ServiceUnavailable, conflict
 from sully.runtime.clock import Clock
 from sully.server.admission.plugins import AdmissionAttributes
-from sully.server.storage.informer import StoreInformer
+from sully.server.storage.informer import StoreInformer, keep_current
 from sully.server.storage.objects import Objects
 from sully.store.base import Put, Store, StoreKey
-from sully.store.errors import ClosedError
 
 Obj = dict[str, Any]
 
-PULL_SECONDS = 1.0
-"""How often the watch is read while nothing is allocated."""
 GROUP = "resource.k8s.io"
 CLAIMS = f"{GROUP}/resourceclaims"
 LOCKS = "sully.dev/allocation-locks"
@@ -59,10 +55,8 @@ class DeviceAdmission:
 
     async def run(self, clock: Clock) -> None:
         """Keep the indexes current until the server stops."""
-        with suppress(ClosedError):
-            while self._enabled:
-                await self._informer.catch_up()
-                await clock.sleep(PULL_SECONDS)
+        if self._enabled:
+            await keep_current(clock, self._informer)
 
     def validate(self, attributes: AdmissionAttributes) -> None:
         """Reject a device that another claim holds."""

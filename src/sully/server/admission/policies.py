@@ -7,7 +7,6 @@ effect with the write after the one that created them. Without policies a write 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -36,16 +35,13 @@ from sully.server.authentication.tokens import PREFIX
 from sully.server.authorization.attributes import Attributes, Authorizer
 from sully.server.registry.writes import is_dry_run
 from sully.server.requests import Request, User
-from sully.server.storage.informer import StoreInformer
+from sully.server.storage.informer import StoreInformer, keep_current
 from sully.server.storage.objects import Objects
 from sully.store.base import Store
-from sully.store.errors import ClosedError
 
 Obj = dict[str, Any]
 POLICIES = f"{GROUP}/validatingadmissionpolicies"
 BINDINGS = f"{GROUP}/validatingadmissionpolicybindings"
-PULL_SECONDS = 1.0
-"""How often the watch is read while nothing is written."""
 FAILURE_ANNOTATION = "validation.policy.admission.k8s.io/validation_failure"
 MAX_FAILURES = 50
 _ERRORS: Mapping[str, type[ApiError]] = {
@@ -107,10 +103,7 @@ class PolicyAdmission:
 
     async def run(self, clock: Clock) -> None:
         """Keep the policies current until the server stops."""
-        with suppress(ClosedError):
-            while True:
-                await self._informer.catch_up()
-                await clock.sleep(PULL_SECONDS)
+        await keep_current(clock, self._informer)
 
     def validate(self, attributes: AdmissionAttributes) -> None:
         """Reject parameters that the author of a policy or binding may not read.

@@ -11,7 +11,7 @@ each counts. A namespace without quotas costs a write one lookup.
 """
 
 from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from sully.domain.quota.decisions import Charge, Refusal, account, decide, uncounted
@@ -24,15 +24,12 @@ from sully.machinery.serialization.codec import to_json
 from sully.runtime.clock import Clock
 from sully.server.requests import Target
 from sully.server.storage.index import StoreIndex
-from sully.server.storage.informer import StoreInformer
+from sully.server.storage.informer import StoreInformer, keep_current
 from sully.server.storage.objects import Objects
 from sully.store.base import Op, Put, Record, Store, StoreKey
-from sully.store.errors import ClosedError
 
 Obj = dict[str, Any]
 
-PULL_SECONDS = 1.0
-"""How often watches are read while nothing is created."""
 QUOTAS = "resourcequotas"
 CLASSES = "resource.k8s.io/deviceclasses"
 CLAIMS = "resource.k8s.io/resourceclaims"
@@ -64,11 +61,7 @@ class QuotaAdmission:
 
     async def run(self, clock: Clock) -> None:
         """Keep the indexes current until the server stops."""
-        with suppress(ClosedError):
-            while True:
-                await self._informer.catch_up()
-                await self._dependencies.catch_up()
-                await clock.sleep(PULL_SECONDS)
+        await keep_current(clock, self._informer, self._dependencies)
 
     def awaits_usage(self, target: Target) -> bool:
         """Report whether a quota limits objects of a kind and was not yet counted for it.

@@ -4,7 +4,6 @@ Each may allow; none can deny. A request that none of them allows is forbidden, 
 joined. See index.py (roles and bindings), nodes.py (node identities).
 """
 
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -18,17 +17,14 @@ from sully.server.authorization.index import BINDINGS, ROLES, Index
 from sully.server.authorization.nodes import Nodes, node_name
 from sully.server.authorization.relations import Relations
 from sully.server.requests import User
-from sully.server.storage.informer import ObjectHandler, StoreInformer
+from sully.server.storage.informer import ObjectHandler, StoreInformer, keep_current
 from sully.server.storage.objects import Objects
 from sully.store.base import Store, StoreKey
-from sully.store.errors import ClosedError
 
 Obj = dict[str, Any]
 
 MASTERS = "system:masters"
 ALLOWED = Decision(allowed=True)
-PULL_SECONDS = 1.0
-"""How often watches are read while there are no requests."""
 _UNRESOLVED = "node authorizer does not support user rule resolution"
 
 
@@ -80,10 +76,7 @@ class RbacAuthorizer:
 
     async def run(self, clock: Clock) -> None:
         """Keep the indexes current until the server stops."""
-        with suppress(ClosedError):
-            while True:
-                await self.catch_up()
-                await clock.sleep(PULL_SECONDS)
+        await keep_current(clock, self._informer, self._pods)
 
     async def catch_up(self) -> None:
         """Apply events now, and list again what expired."""

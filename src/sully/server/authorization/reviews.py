@@ -20,10 +20,13 @@ from sully.machinery.fields import FieldError
 from sully.machinery.labels import SelectorError
 from sully.server.authorization.attributes import Attributes, selected_fields
 from sully.server.authorization.authorizer import RbacAuthorizer
+from sully.server.registry.metadata import check_namespace
 from sully.server.registry.virtual import VirtualResources
 from sully.server.requests import Request, User
 
 Obj = dict[str, Any]
+
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
 class Reviews:
@@ -53,11 +56,8 @@ class Reviews:
     def local(self, request: Request, review: Obj) -> Obj:
         """Handle a LocalSubjectAccessReview."""
         spec, namespace = review["spec"], request.target.namespace
-        if review["metadata"].setdefault("namespace", namespace) != namespace:
-            raise BadRequest(
-                "the namespace of the provided object does not match the namespace sent on the"
-                " request"
-            )
+        check_namespace(request.target, review)
+        review["metadata"]["namespace"] = namespace
         _check(
             *validate_attributes(spec),
             *validate_subject(spec),
@@ -95,10 +95,17 @@ def _ignored_selectors(spec: Obj) -> Iterator[str]:
     """Yield which selectors of a review cannot be parsed."""
     attributes = spec.get("resourceAttributes") or {}
     for name, parse in (("fieldSelector", fieldselectors.parse), ("labelSelector", labels.parse)):
+        selector = attributes.get(name) or {}
+        requirements = selector.get("requirements") or []
+        wrong = [one for one in requirements if one.get("operator") not in _OPERATORS]
+        part = "partially " if len(wrong) < len(requirements) else ""
         try:
-            parse((attributes.get(name) or {}).get("rawSelector") or "")
+            parse(selector.get("rawSelector") or "")
         except SelectorError:
             yield f"spec.resourceAttributes.{name} ignored due to parse error"
+        else:
+            if wrong:
+                yield f"spec.resourceAttributes.{name} {part}ignored due to parse error"
 
 
 def attributes_of(spec: Obj) -> Attributes:

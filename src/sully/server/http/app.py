@@ -151,7 +151,7 @@ class HttpApp:
         if http_request.path.rstrip("/") == "/version":
             if http_request.method not in ("GET", "HEAD"):
                 raise method_not_allowed()
-            await pages.version(http_request)
+            await pages.version(http_request, self._clock.now())
         elif http_request.path.startswith("/version/"):
             raise route_not_found()
         else:

@@ -10,6 +10,7 @@ from sully.machinery.errors import (
     NotAcceptable,
     UnsupportedMediaType,
     method_not_allowed,
+    route_not_found,
 )
 from sully.machinery.serialization import codec
 from sully.machinery.strategy import Obj
@@ -71,6 +72,11 @@ def verb_of(http_request: HttpRequest, target: Target) -> str:
     return "get" if target.name else "list"
 
 
+_ONLY_CREATED = ("create",)
+_POSTED = ("binding", "eviction", "token")
+"""Subresources that are only created."""
+
+
 class ObjectRoutes:
     """Turns HTTP requests on objects into verbs."""
 
@@ -118,8 +124,18 @@ class ObjectRoutes:
 
     def _check_method(self, http_request: HttpRequest, target: Target) -> None:
         method = http_request.method
-        allowed = ("GET", "PUT", "PATCH", "DELETE") if target.name else ("GET", "POST", "DELETE")
-        if method not in allowed and not (target.subresource and method == "POST"):
+        if target.name and target.resource.verbs == _ONLY_CREATED:
+            raise route_not_found()
+        if target.subresource in _POSTED:
+            allowed: tuple[str, ...] = ("POST",)
+        elif target.name:
+            allowed = ("GET", "PUT", "PATCH", "DELETE")
+        else:
+            allowed = ("GET", "POST", "DELETE")
+        connects = (
+            target.subresource in target.resource.connect and target.subresource != "finalize"
+        )
+        if method not in allowed and not (connects and method == "POST"):
             raise method_not_allowed()
         if method == "POST" and target.resource.namespaced and not target.namespace:
             raise method_not_allowed()
@@ -299,6 +315,7 @@ class ObjectRoutes:
         if raw.strip():
             media = content_type(http_request)
             body = (await self._bodies.read_options(media, raw, request.target)).value
+        http_request.warnings += self._api.deletion_warnings(request, body)
         if not request.target.name:
             listing = await self._api.delete_collection(request, body)
             await self._send_list(http_request, request, listing, form)

@@ -1,5 +1,8 @@
 """Pages that are not objects and never change: version, documents."""
 
+from datetime import datetime
+from email.utils import format_datetime
+
 import msgspec
 
 from sully import __version__
@@ -42,6 +45,7 @@ def is_public(path: str) -> bool:
     return any(path == page or path.startswith(page + "/") for page in PUBLIC)
 
 
-async def version(http_request: HttpRequest) -> None:
-    """Serve `/version`."""
-    await http_request.respond(200, to_pretty_json(VERSION))
+async def version(http_request: HttpRequest, now: datetime) -> None:
+    """Serve `/version`, with the time, so that clients can compare their clock."""
+    date = {"date": format_datetime(now.replace(microsecond=0), usegmt=True)}
+    await http_request.respond(200, to_pretty_json(VERSION), headers=date)

@@ -25,7 +25,7 @@ _STEPS = re.compile(r"[.\[]")
 NO_KIND = "couldn't get version/kind; json parse error"
 _MAX_QUOTED = 30  # bytes of an undecodable body in an error text
 # Every group and version knows these.
-_COMMON_KINDS = frozenset(
+COMMON_KINDS = frozenset(
     (
         *("APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "Status", "WatchEvent"),
         *("CreateOptions", "DeleteOptions", "GetOptions", "ListOptions"),
@@ -193,7 +193,7 @@ def decode_object(
     elif _clears_managed_fields(value):
         decoded["metadata"]["managedFields"] = [{}]
     if patch is not None and patch.is_strategic:
-        unknown = [getattr(name, "converting", name) for name in unknown]
+        unknown = sorted(getattr(name, "converting", name) for name in unknown)
     warnings = _validate_strict(request, kind, repeated, unknown, patch)
     decoded.pop("kind", None)
     decoded.pop("apiVersion", None)
@@ -267,8 +267,10 @@ def _in_document_order(found: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _within(path: str, unknown: set[str]) -> bool:
-    """Report whether a field is inside of an unknown one, which is not checked."""
-    return bool(unknown) and any(path[: end.start()] in unknown for end in _STEPS.finditer(path))
+    """Report whether a field is unknown or inside of an unknown one, which is not checked."""
+    return path in unknown or (
+        bool(unknown) and any(path[: end.start()] in unknown for end in _STEPS.finditer(path))
+    )
 
 
 def _without(managed_fields: Sequence[Obj], value: Obj) -> Obj | None:
@@ -448,7 +450,7 @@ class SentKind(msgspec.Struct, frozen=True):
     def is_known(self, objects: Objects) -> bool:
         """Report whether Kubernetes has the kind in this version, served or not."""
         scheme, where = objects.scheme, (self.group, self.version)
-        if self.kind in _COMMON_KINDS and scheme.serves(*where):
+        if self.kind in COMMON_KINDS and scheme.serves(*where):
             return True
         if where in _NOT_SERVED.get(self.kind, ()):
             return True

@@ -1,16 +1,17 @@
 """Creates: name, namespace, admission, validation, and one insert."""
 
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import chain
 
 from sully.machinery.errors import (
     ApiError,
-    BadRequest,
     already_exists,
     client_error,
     forbidden,
     not_found,
 )
+from sully.machinery.fields import FieldError
 from sully.machinery.strategy import Obj, Strategy, WriteContext
 from sully.machinery.timestamps import format_time
 from sully.server.registry import metadata as meta
@@ -118,11 +119,7 @@ class Creator:
         if not target.resource.namespaced:
             metadata.pop("namespace", None)
             return
-        if metadata.get("namespace", target.namespace) != target.namespace:
-            raise BadRequest(
-                "the namespace of the provided object does not match the namespace sent on the"
-                " request"
-            )
+        meta.check_namespace(target, obj)
         metadata["namespace"] = target.namespace
 
     def _check_namespace(self, target: Target, obj: Obj) -> None:
@@ -156,11 +153,8 @@ class Creator:
         obj["metadata"]["creationTimestamp"] = format_time(ctx.now)
         obj["metadata"]["uid"] = self._writer.ids.uid()
         strategy.prepare_create(obj, ctx)
-        problems = chain(
-            meta.validate_metadata(obj, strategy, namespaced=target.resource.namespaced),
-            strategy.validate_create(obj, ctx),
-        )
-        self._writer.reject_invalid(target, obj["metadata"]["name"], problems)
+        for problems in _validated(obj, strategy, target, ctx):
+            self._writer.reject_invalid(target, obj["metadata"]["name"], problems)
         strategy.review(obj, None, ctx)
 
     async def _insert(self, request: Request, obj: Obj, ctx: WriteContext) -> Result:
@@ -196,3 +190,16 @@ class Creator:
         if record and "deletionTimestamp" in self._writer.objects.live(record)["metadata"]:
             error.message = f"object is being deleted: {error.message}"
         return error
+
+
+def _validated(
+    obj: Obj, strategy: Strategy, target: Target, ctx: WriteContext
+) -> Iterator[Iterable[FieldError]]:
+    """Yield the errors of a new object that are reported together."""
+    metadata = meta.validate_metadata(obj, strategy, namespaced=target.resource.namespaced)
+    own = strategy.validate_create(obj, ctx)
+    if strategy.validates_metadata():
+        yield chain(strategy.validate_before_metadata(obj, ctx), metadata, own)
+    else:
+        yield own
+        yield metadata

@@ -1,5 +1,6 @@
 """Deletes: immediately, after a grace period, or when the last finalizer is removed."""
 
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,7 +15,7 @@ from sully.machinery.serialization.decode import DecodeError, decode
 from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import Obj
 from sully.machinery.timestamps import format_time, parse_time
-from sully.server.registry.bodies import no_kind_problem
+from sully.server.registry.bodies import COMMON_KINDS, no_kind_problem
 from sully.server.registry.writes import ObjectWriter, Result, is_dry_run, without_version
 from sully.server.requests import Request, Target
 from sully.server.storage.reads import Listing, Reader, parse_int
@@ -22,6 +23,17 @@ from sully.store.base import Check, Commit, Delete, Record
 from sully.store.errors import ConflictError
 
 MAX_GRACE_SECONDS = 1000 * 365 * 86400
+_UNSAFE = "ignoreStoreReadErrorWithClusterBreakingPotential"
+"""The option that deletes an object which cannot be read from the store."""
+_READABLE = (
+    "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg:"
+    " unsafe deletion is not allowed because the object is decodable from storage"
+)
+_NOT_IN_COLLECTIONS = "is not allowed with DELETECOLLECTION, try again after removing the option"
+_ORPHANS = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to"
+    " remove them or set propagationPolicy=Orphan to suppress this warning"
+)
 _META_SCHEME = "pkg/apis/meta/internalversion/scheme/register.go:27"
 POLICIES = ("Background", "Foreground", "Orphan")
 
@@ -44,6 +56,8 @@ class Deleter:
             live = self._writer.objects.live(record)
             warnings = self._writer.review(request, "DELETE", None, live)
             self._check_preconditions(target, record, options)
+            if options.get(_UNSAFE):
+                raise conflict(*target.names, _READABLE.format(_registry_key(target)))
             try:
                 result = await self._delete_state(request, record, options)
                 result.warnings[:0] = warnings
@@ -55,6 +69,9 @@ class Deleter:
 
     async def delete_collection(self, request: Request, options: Obj, reader: Reader) -> Listing:
         """Delete all objects that the request selects; return them as they were."""
+        if options.get(_UNSAFE):
+            problem = Path(_UNSAFE).invalid(True, _NOT_IN_COLLECTIONS)
+            raise invalid("DeleteOptions", "meta.k8s.io", "", [problem])
         check_options(options)
         listing = await reader.listing(request)
         target = request.target
@@ -219,12 +236,19 @@ def delete_options(request: Request, body: Any, schema: ObjectType) -> Obj:
             options[name] = [value] if name == "dryRun" else value
     if request.options.get("orphanDependents") is not None:
         options["orphanDependents"] = request.flag("orphanDependents")
+    if request.options.get(_UNSAFE) is not None:
+        options[_UNSAFE] = request.flag(_UNSAFE)
+    preconditions = {n: request.option(n) for n in ("uid", "resourceVersion") if request.option(n)}
+    if preconditions:
+        options["preconditions"] = preconditions
     return options
 
 
 def _read_options(body: Any, schema: ObjectType) -> Obj:
     kind = (body.get("kind") if isinstance(body, dict) else "") or "DeleteOptions"
     if kind != "DeleteOptions":
+        if isinstance(kind, str) and kind in COMMON_KINDS:
+            raise BadRequest(f"converting (v1.{kind}) to (v1.DeleteOptions): unknown conversion")
         version = quote(str(body.get("apiVersion") or "v1"))
         text = f"no kind {quote(str(kind))} is registered for version {version} in scheme"
         raise BadRequest(f'{text} "{_META_SCHEME}"')
@@ -234,6 +258,19 @@ def _read_options(body: Any, schema: ObjectType) -> Obj:
         return decode(body, schema, [])
     except DecodeError as error:
         raise BadRequest(str(error)) from None
+
+
+def orphan_warnings(options: Obj) -> Iterator[str]:
+    """Warn that dependents stay, unless a client says what becomes of them."""
+    if "propagationPolicy" not in options and "orphanDependents" not in options:
+        yield _ORPHANS
+
+
+def _registry_key(target: Target) -> str:
+    """Return where etcd would have the object."""
+    group = f"/{target.resource.group}" if target.resource.group else ""
+    place = f"{target.namespace}/{target.name}" if target.namespace else target.name
+    return f"/registry{group}/{target.resource.plural}/{place}"
 
 
 def _precondition_failed(target: Target, field: str, expected: str, actual: str) -> Conflict:

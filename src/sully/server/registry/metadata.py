@@ -5,7 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from sully.machinery.errors import BadRequest
 from sully.machinery.fields import FieldError, Path
+from sully.machinery.meta import owner_in_order
 from sully.machinery.names import (
     dns_label_problems,
     label_key_problems,
@@ -14,6 +16,7 @@ from sully.machinery.names import (
 )
 from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import Obj, Strategy
+from sully.server.requests import Target
 
 META = Path("metadata")
 _REPEATED_OWNERS = (
@@ -36,6 +39,14 @@ _SYSTEM_FIELDS = (
 def generated_name(base: str, suffix: str) -> str:
     """Make a name from generateName."""
     return base[:MAX_GENERATED_BASE] + suffix
+
+
+def check_namespace(target: Target, obj: Obj) -> None:
+    """Reject a body whose namespace is not the one in the URL."""
+    if obj["metadata"].get("namespace") not in (None, "", target.namespace):
+        raise BadRequest(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
 
 
 def clear_system_fields(obj: Obj) -> None:
@@ -71,6 +82,8 @@ def validate_metadata(obj: Obj, strategy: Strategy, *, namespaced: bool) -> Iter
             yield META.child("generateName").invalid(generate, problem)
     yield from _validate_name(metadata, strategy)
     yield from _validate_namespace(metadata, namespaced=namespaced)
+    if (generation := metadata.get("generation", 0)) < 0:
+        yield META.child("generation").invalid(generation, "must be greater than or equal to 0")
     yield from validate_common(metadata, strategy)
 
 
@@ -147,11 +160,13 @@ def _validate_owners(owners: Sequence[Obj]) -> Iterator[FieldError]:
                 )
         if (owner.get("apiVersion"), owner.get("kind")) == ("v1", "Event"):
             # Events expire, and their dependents would be deleted.
-            yield here.invalid(owner, "/v1, Kind=Event is disallowed from being an owner")
+            yield here.invalid(
+                owner_in_order(owner), "/v1, Kind=Event is disallowed from being an owner"
+            )
         if owner.get("controller"):
             if controller:
                 yield at.invalid(
-                    list(owners),
+                    [owner_in_order(one) for one in owners],
                     "Only one reference can have Controller set to true. Found"
                     f' "true" in references for {controller} and {owner["kind"]}/{owner["name"]}',
                 )

@@ -20,11 +20,12 @@ from sully.machinery.serialization.codec import copy
 from sully.machinery.strategy import Obj
 from sully.server.registry.bodies import Body, Decoded, check_part_kind, decode_part
 from sully.server.registry.deletes import Deleter, check_options
+from sully.server.registry.metadata import check_namespace
 from sully.server.registry.options import check_write_options
 from sully.server.registry.replies import ConnectReply, parent_request
 from sully.server.registry.scale import Scaling
 from sully.server.registry.updates import Updater, check_name
-from sully.server.registry.writes import ObjectWriter, is_dry_run
+from sully.server.registry.writes import ObjectWriter, added_warnings, is_dry_run
 from sully.server.requests import Request, Target
 from sully.server.storage.reads import Reader
 from sully.store.base import StoreKey
@@ -85,12 +86,16 @@ class Connector:
                 check_write_options(request, "CreateOptions")
                 decoded = self._decoded(request, content, "core", "Binding")
                 decoded.warnings.extend(self._writer.review(request, "CREATE", decoded.obj))
-                reply = await self._bind(request, decoded.obj)
+                check_namespace(request.target, decoded.obj)
+                with added_warnings(decoded.warnings):
+                    reply = await self._bind(request, decoded.obj)
             case "eviction", "POST":
                 check_write_options(request, "CreateOptions")
                 decoded = self._decoded(request, content, "policy", "Eviction")
                 decoded.warnings.extend(self._writer.review(request, "CREATE", decoded.obj))
-                reply = await self._evict(request, decoded.obj)
+                check_namespace(request.target, decoded.obj)
+                with added_warnings(decoded.warnings):
+                    reply = await self._evict(request, decoded.obj)
             case "finalize", "PUT":
                 decoded = self._decoded(request, content, "core", "Namespace")
                 reply = await self._finalize(request, decoded.obj)

@@ -252,11 +252,7 @@ def check_name(target: Target, obj: Obj) -> None:
     """Reject a body whose name or namespace is not the one in the URL."""
     metadata = obj["metadata"]
     if target.resource.namespaced:
-        if metadata.get("namespace") not in (None, "", target.namespace):
-            raise BadRequest(
-                "the namespace of the provided object does not match the namespace sent on the"
-                " request"
-            )
+        meta.check_namespace(target, obj)
         metadata["namespace"] = target.namespace
     else:
         metadata.pop("namespace", None)

@@ -63,6 +63,16 @@ MAX_FIELD_ERRORS = 1000
 """Field errors per object. A body of 3 MiB can have half a million, of a KiB each."""
 
 
+def _is_declarative(target: Target) -> bool:
+    """Report whether a kind has declarative validation, and so reports the same error once.
+
+    All kinds of Kubernetes have it but definitions and the resources that they define.
+    """
+    hub = target.resource.versions[0]
+    is_custom = hub.structural or hub.custom is not None
+    return not is_custom and target.resource.group != "apiextensions.k8s.io"
+
+
 class Result(msgspec.Struct):
     """What a write did: the object in the hub version, and warnings for the client."""
 
@@ -227,8 +237,7 @@ class ObjectWriter:
         """Raise Invalid if there are field errors."""
         problems = list(islice(errors, MAX_FIELD_ERRORS))
         if problems:
-            if target.resource.group == "resource.k8s.io":
-                # Kinds with declarative validation report the same error once.
+            if _is_declarative(target):
                 problems = list(dict.fromkeys(problems))
             # Objects with two views are validated and named as they are stored.
             stored = self.objects.scheme.stored(target.resource.storage_key) or target.resource

@@ -6,8 +6,10 @@ that no watch falls behind the compaction of the store.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Protocol
 
+from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger
 from sully.server.storage.objects import Objects
 from sully.store.base import Event, Store, StoreKey, Subscription
@@ -15,6 +17,9 @@ from sully.store.errors import ClosedError, CompactedError, UnavailableError
 
 Obj = dict[str, Any]
 _log = get_logger("server")
+
+PULL_SECONDS = 1.0
+"""How often events are applied that no reader asked for."""
 
 
 class ObjectHandler(Protocol):
@@ -101,3 +106,12 @@ class StoreInformer:
             except UnavailableError as error:
                 # Retried with the next call.
                 _log.warning("failed to relist", error=str(error))
+
+
+async def keep_current(clock: Clock, *informers: StoreInformer) -> None:
+    """Apply events from time to time until the store is closed."""
+    with suppress(ClosedError):
+        while True:
+            for informer in informers:
+                await informer.catch_up()
+            await clock.sleep(PULL_SECONDS)

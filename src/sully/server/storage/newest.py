@@ -5,19 +5,15 @@ that was acknowledged is never missed.
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 from sully.runtime.clock import Clock
 from sully.server.storage.index import StoreIndex
-from sully.server.storage.informer import StoreInformer
+from sully.server.storage.informer import StoreInformer, keep_current
 from sully.server.storage.objects import Objects
 from sully.store.base import Store
-from sully.store.errors import ClosedError
 
 Obj = dict[str, Any]
-
-_PULL_SECONDS = 1.0
 
 
 class NewestObjects:
@@ -37,10 +33,7 @@ class NewestObjects:
 
     async def run(self, clock: Clock) -> None:
         """Keep the index current until the server stops."""
-        with suppress(ClosedError):
-            while True:
-                await self._informer.catch_up()
-                await clock.sleep(_PULL_SECONDS)
+        await keep_current(clock, self._informer)
 
     def of(self, value: str) -> list[Obj]:
         """Return the objects with a value, by name."""

@@ -15,7 +15,8 @@ from sys import intern
 
 import msgspec
 
-from sully.store.base import StoreKey
+from sully.store.base import Store, StoreKey
+from sully.store.errors import OpenError
 
 SCHEME = "etcd://"
 DEFAULT_PREFIX = "/sully"
@@ -117,3 +118,16 @@ def _quote(text: str) -> str:
 
 def _unquote(text: str) -> str:
     return text.replace("%2F", "/").replace("%25", "%") if "%" in text else text
+
+
+async def open_etcd(address: Address) -> Store:
+    """Open a store in etcd, or raise an error that names the packages that it needs."""
+    try:
+        # Imported here: it needs packages that other stores do not.
+        from sully.store.etcd.store import EtcdStore
+    except ImportError as error:
+        raise OpenError(
+            f"{error}: a store in etcd needs more packages; in the checkout:"
+            " .venv/bin/pip install --editable '.[etcd]'"
+        ) from error
+    return await EtcdStore.open(address)

@@ -21,6 +21,7 @@ from sully.domain.devicepolicies.nodes import PolicyNode
 from sully.domain.devicepolicies.sources import DeviceFacts
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import DeviceId, PoolId
+from sully.domain.devices.suppression import published_taint
 from sully.domain.health.matching import HealthIndex, identity_of
 from sully.domain.health.reports import next_change
 from sully.machinery.meta import Condition
@@ -95,7 +96,14 @@ class FactsView:
         return DeviceFacts(
             content=device.content,
             taints=tuple(
-                taint.taint for taint in device.taints if taint.origin.kind != "DeviceTaintRule"
+                published_taint(taint)
+                for taint in device.taints
+                if taint.origin.kind != "DeviceTaintRule"
+            ),
+            slice_taints=tuple(
+                published_taint(taint)
+                for taint in device.taints
+                if taint.origin.kind == "ResourceSlice"
             ),
             allocated=bool(claims),
             conditions=conditions,

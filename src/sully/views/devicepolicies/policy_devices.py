@@ -12,6 +12,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from sully.api.resource.types import DeviceTaint
 from sully.api.sully.types import DeviceTaintPolicy
 from sully.domain.devicepolicies.limits import Group, Groups
 from sully.domain.devicepolicies.partitions import (
@@ -26,6 +27,7 @@ from sully.domain.devicepolicies.selection import PolicySelector, groups_of
 from sully.domain.devicepolicies.settings import settings_of
 from sully.domain.devicepolicies.sources import active_faults
 from sully.domain.devicepolicies.states import Observation
+from sully.domain.devicepolicies.suppression import Suppressed, find_suppressed
 from sully.domain.devices.pools import DeviceId, PoolId, device_id
 from sully.domain.devices.rules import names_match
 from sully.views.devicepolicies.facts import FactsView, node_name
@@ -47,6 +49,8 @@ class PolicyDevices:
         """Those that are not simply healthy."""
         self.problems: dict[str, str] = {}
         """Why a device cannot be judged."""
+        self.suppressed: dict[str, tuple[Suppressed, ...]] = {}
+        """Taints of drivers that the policy suppresses, by device; some may be over."""
         self._noted: dict[PoolId, set[str]] = {}
         """The devices of each pool that are in one of these."""
         self._sizes: Counter[Group] = Counter()
@@ -103,6 +107,7 @@ class PolicyDevices:
         for device in self._noted.pop(pool, ()):
             self._observed.pop(device, None)
             self.problems.pop(device, None)
+            self.suppressed.pop(device, None)
 
     def _note(self, id_: DeviceId, seen: Observation, problem: str = "") -> None:
         """Remember a device that is not simply healthy."""
@@ -125,13 +130,27 @@ class PolicyDevices:
         if not choice.selected:
             return None
         faults, problems = active_faults(self._policy.spec.sources, facts, self._queries)
+        problem = "; ".join((*problems, *self._suppress(id_, facts.slice_taints)))
         if faults or problems:
             identity = self._selector.identity(facts.content)
             seen = Observation(faults=faults, known=not problems, identity=identity)
-            self._note(id_, seen, "; ".join(problems))
+            self._note(id_, seen, problem)
+        elif problem:
+            self.problems[str(id_)] = problem
+            self._noted.setdefault(id_.pool_id, set()).add(str(id_))
         return groups_of(
             self._limits, id_, facts.content, node_name(device), self._facts.inventory.class_
         )
+
+    def _suppress(self, id_: DeviceId, taints: Iterable[DeviceTaint]) -> tuple[str, ...]:
+        """Remember which taints of a device are suppressed; return what could not be judged."""
+        if not self._policy.spec.suppress:
+            return ()
+        found, problems = find_suppressed(self._policy.spec.suppress, taints)
+        if found:
+            self.suppressed[str(id_)] = found
+            self._noted.setdefault(id_.pool_id, set()).add(str(id_))
+        return problems
 
     def _unpublished(self, id_: DeviceId, now: datetime) -> None:
         """Evaluate a device that is allocated, but not published: only names can be compared."""

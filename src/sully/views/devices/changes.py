@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from sully.api.resource.annotations import GUARDS
 from sully.api.resource.types import DeviceTaintRule
 from sully.domain.devices.pools import PoolId
 from sully.machinery.compat import Compat
@@ -28,6 +29,9 @@ class Features(msgspec.Struct, frozen=True, kw_only=True):
     patch_evictions_only: bool = False
     """Whether only those taints of patches count that evict: kube-scheduler does not read patches,
     Sully's evictor does. Has no gate."""
+    suppression: bool = True
+    """Whether policies can suppress taints of drivers: not where Kubernetes schedules or evicts.
+    Has the gate of pauses and expiry, because a suppression expires."""
     absent_selects_all: bool = False
     """Whether a rule without a selector selects every device, as in the scheduler of Kubernetes
     1.37, against its documentation and its own eviction. Has no gate."""
@@ -44,6 +48,7 @@ def features(gates: Gates, compat: Compat = Compat.SULLY) -> Features:
         rule_selectors=gates["SullyRuleSelectors"],
         taint_slices=gates["SullyTaintSlices"],
         patch_attributes=gates["DRAAdminControlledDeviceAttributes"],
+        suppression=gates[GUARDS],
         pool_owners=compat.enforces_pool_owners,
     )
 

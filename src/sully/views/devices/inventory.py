@@ -27,6 +27,7 @@ from sully.domain.devices.device import EffectiveDevice, Published
 from sully.domain.devices.pools import DeviceId, PoolId, pool_of
 from sully.domain.devices.rules import NO, Choice, choose, group_of, names_match, needs_content
 from sully.domain.devices.selectors import Content
+from sully.domain.devices.suppression import suppression_of
 from sully.views.devices.changes import ChangedPools, Features, InventoryChange, RuleChange
 from sully.views.devices.choices import Choices, Owner
 from sully.views.devices.merging import MergedPool, Merger
@@ -51,20 +52,21 @@ class Inventory:
         features: Features | None = None,
         defer: bool = False,
     ) -> None:
-        self._features = features or Features()
+        self.features = features or Features()
+        """What changes devices."""
         self._pools: dict[PoolId, Pool] = {}
         self._by_driver: dict[str, set[PoolId]] = {}
         self._node_pools = NodePools()
         self.choices = Choices(self.class_, defer=defer)
         """What expressions select; with `defer`, some of them are evaluated later."""
-        self._merger = Merger(self._features, self.choices)
+        self._merger = Merger(self.features, self.choices)
         self._merged: dict[tuple[str, str], MergedPool] = {}
         """The same pools. A PoolId equals the tuple of its parts, which is faster to create."""
         self._content_rules: set[str] = set()
         self._listeners: list[Listener] = []
         self._classes = classes
-        self._rule_cache = rules if self._features.taints and self._features.rules else None
-        self._patch_cache = patches if self._features.patches else None
+        self._rule_cache = rules if self.features.taints and self.features.rules else None
+        self._patch_cache = patches if self.features.patches else None
         self._slice_cache = slices
         self.taint_times = TaintTimes()
         """When the taints were added that evict pods."""
@@ -136,7 +138,7 @@ class Inventory:
         """Decide whether a rule selects a device, with this content if it is not published."""
         selector = rule.spec.device_selector
         if needs_content(selector):
-            if not self._features.rule_selectors:
+            if not self.features.rule_selectors:
                 # Without its criteria the rule would select far too much.
                 return NO
             effective = self.device(device) if self.published(device) else None
@@ -162,7 +164,7 @@ class Inventory:
     def selector_of(self, rule: DeviceTaintRule) -> DeviceTaintSelector | None:
         """Return the selector of a rule; None: it selects no device."""
         selector = rule.spec.device_selector
-        if selector is None and self._features.absent_selects_all:
+        if selector is None and self.features.absent_selects_all:
             return DeviceTaintSelector()
         return selector
 
@@ -255,8 +257,8 @@ class Inventory:
         if pool is None:
             pool = self._pools[id_] = Pool(
                 id_,
-                taint_slices=self._features.taint_slices,
-                has_owner=self._features.pool_owners,
+                taint_slices=self.features.taint_slices,
+                has_owner=self.features.pool_owners,
             )
             self._merged[id_] = MergedPool(self._merger, pool)
             self._by_driver.setdefault(id_.driver, set()).add(id_)
@@ -285,6 +287,9 @@ class Inventory:
         if old is not None and new is not None and _same(old, new):
             return
         changed = self._pools_of(names for rule in states for names in self._names_of(rule))
+        if self.features.suppression and any(map(suppression_of, states)):
+            # Unlike other rules, they may also make devices available.
+            self._notify(changed)
         self._notify(changed, (RuleChange(old, new),))
 
     def _patch_changed(
@@ -365,7 +370,9 @@ class Inventory:
 def _same(old: DeviceTaintRule, new: DeviceTaintRule) -> bool:
     """Report whether two states of a rule have the same effect on devices and pods."""
     paused = pause_reason(old.metadata.annotations), pause_reason(new.metadata.annotations)
-    return old.spec == new.spec and paused[0] == paused[1] and group_of(old) == group_of(new)
+    suppresses = suppression_of(old) == suppression_of(new)
+    same = old.spec == new.spec and paused[0] == paused[1] and group_of(old) == group_of(new)
+    return same and suppresses
 
 
 def _owner(rule_or_patch: DeviceTaintRule | ResourceSlicePatch) -> Owner:

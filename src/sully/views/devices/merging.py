@@ -26,6 +26,7 @@ from sully.domain.devices.rules import (
     with_taints,
 )
 from sully.domain.devices.selectors import Content
+from sully.domain.devices.suppression import RuleSuppression, suppressed, suppression_of
 from sully.domain.devices.taints import SourcedTaint
 from sully.machinery.memo import Memo
 from sully.views.devices.changes import Features
@@ -46,11 +47,14 @@ class PreparedRule(msgspec.Struct, frozen=True):
     alone: Stack
     """Its taint, as devices have it that no other rule selects."""
     by_name: bool
+    suppression: RuleSuppression | None = None
+    """What it suppresses."""
 
     @classmethod
     def of(cls, rule: DeviceTaintRule) -> PreparedRule:
         """Prepare a rule."""
-        return cls(rule, (sourced(rule),), not needs_content(rule.spec.device_selector))
+        by_name = not needs_content(rule.spec.device_selector)
+        return cls(rule, (sourced(rule),), by_name, suppression_of(rule))
 
 
 class Layer(NamedTuple):
@@ -71,6 +75,8 @@ class Merger:
     def __init__(self, features: Features, choices: Choices) -> None:
         self.patches: NameIndex[ResourceSlicePatch] = NameIndex()
         self.rules: NameIndex[PreparedRule] = NameIndex()
+        self._suppressing: NameIndex[PreparedRule] = NameIndex()
+        """The rules that suppress taints of drivers; their own taints only carry that."""
         self._features = features
         self._choices = choices
         self._stacks: dict[tuple[str, ...], Stack] = {}
@@ -80,12 +86,16 @@ class Merger:
     def put_rule(self, rule: DeviceTaintRule, names: Names) -> None:
         """Add or update a rule."""
         self.forget()
-        self.rules.put(rule.metadata.name, names, PreparedRule.of(rule))
+        prepared = PreparedRule.of(rule)
+        suppresses = self._features.suppression and prepared.suppression is not None
+        index = self._suppressing if suppresses else self.rules
+        index.put(rule.metadata.name, names, prepared)
 
     def remove_rule(self, name: str) -> None:
         """Remove a rule if it exists."""
         self.forget()
         self.rules.remove(name)
+        self._suppressing.remove(name)
 
     def forget(self) -> None:
         """Drop cached taints, because a rule or a class changed."""
@@ -134,7 +144,19 @@ class Merger:
             evictions_only=self._features.patch_evictions_only,
         )
         rules = self.rules.for_device(id_)
+        if self._suppressing and device.taints:
+            device = self._without_effects(id_, device)
         return with_taints(device, self._selecting(rules, device))
+
+    def _without_effects(self, id_: DeviceId, device: EffectiveDevice) -> EffectiveDevice:
+        """Suppress taints of the driver, as rules that select the device say."""
+        suppressions = [
+            rule.suppression
+            for rule in self._suppressing.for_device(id_)
+            if rule.suppression is not None and (rule.by_name or self._selects(rule, device))
+        ]
+        taints = suppressed(device.taints, suppressions)
+        return msgspec.structs.replace(device, taints=taints)
 
     def _selecting(
         self, rules: Sequence[PreparedRule], device: Published | EffectiveDevice

@@ -30,6 +30,7 @@ from sully.views.fleet_kinds import (
 from sully.views.kinds import (
     CLAIMS,
     CLASSES,
+    DEVICE_POLICIES,
     EVICTION_RECORDS,
     MAINTENANCES,
     PATCHES,
@@ -100,6 +101,7 @@ _OWNERS = (*WORKLOADS, _untyped("policy", "v1", "poddisruptionbudgets", "PodDisr
 EVERYTHING: tuple[Kind[dict[str, Any]], ...] = (
     *(kind.read_as(dict[str, Any]) for kind in (*SCHEDULING, *CONSTRAINT_KINDS, *FLEET, *HISTORY)),
     *_OWNERS,
+    DEVICE_POLICIES.read_as(dict[str, Any]),
     MAINTENANCES.read_as(dict[str, Any]),
 )
 """What `sully snapshot` saves: enough for all commands that read files."""

@@ -232,6 +232,7 @@ def features_of(control_plane: ControlPlane) -> Features:
         patches=control_plane.honors_patches,
         patch_attributes=control_plane.honors_patched_values,
         patch_evictions_only=control_plane.is_mixed,
+        suppression=control_plane.honors_suppressions,
         pool_owners=control_plane.scheduler == "Sully",
     )
 

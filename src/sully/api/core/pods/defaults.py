@@ -7,7 +7,6 @@ What depends on the rest of the cluster (service account, priority) is in admiss
 from typing import Any
 
 from sully.api.core.amounts import round_up
-from sully.api.core.pods.aggregate import POD_LEVEL, container_requests
 from sully.api.core.pods.images import pull_policy
 
 Obj = dict[str, Any]
@@ -81,7 +80,10 @@ def default_container(container: Obj) -> None:
         if not port.get("protocol"):
             port["protocol"] = "TCP"
     for variable in container.get("env") or ():
-        default_field_ref((variable.get("valueFrom") or {}).get("fieldRef"))
+        source = variable.get("valueFrom") or {}
+        default_field_ref(source.get("fieldRef"))
+        if "fileKeyRef" in source:
+            source["fileKeyRef"].setdefault("optional", False)
     for name in ("limits", "requests"):
         round_up(container["resources"].get(name) or {})
     _default_checks(container)
@@ -117,7 +119,6 @@ def default_pod(spec: Obj) -> None:
             _request_limits(container["resources"])
             if spec.get("hostNetwork"):
                 _use_host_ports(container)
-    _default_pod_level(spec)
     spec.setdefault("enableServiceLinks", True)
     if spec["terminationGracePeriodSeconds"] < 0:
         spec["terminationGracePeriodSeconds"] = 1
@@ -133,19 +134,6 @@ def _use_host_ports(container: Obj) -> None:
     for port in container.get("ports") or ():
         if not port.get("hostPort"):
             port["hostPort"] = port["containerPort"]
-
-
-def _default_pod_level(spec: Obj) -> None:
-    resources = spec.get("resources")
-    if not resources or not resources.get("limits"):
-        return
-    requests = dict(resources.get("requests") or {})
-    for source in (container_requests(spec), resources["limits"]):
-        for name, amount in source.items():
-            if name in POD_LEVEL:
-                requests.setdefault(name, amount)
-    if requests:
-        resources["requests"] = requests
 
 
 def default_volume(volume: Obj) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from sully.api.core.checks import Errors, same
 from sully.api.core.pods.aggregate import quality_of_service
 from sully.api.core.pods.mirrors import is_mirror
+from sully.api.core.pods.pod_level import default_pod_level
 from sully.api.core.pods.spec.validation import SPEC, validate_pod
 from sully.api.core.pods.update import type_of
 from sully.machinery.fields import Path
@@ -87,6 +88,7 @@ def with_resources(spec: Obj, old: Obj) -> Obj:
             result[sort] = _resized(spec[sort], old[sort])
     if "resources" in spec:
         result["resources"] = spec["resources"]
+    default_pod_level(result)
     return result
 
 

@@ -12,6 +12,7 @@ from sully.api.core.pods.aggregate import quality_of_service
 from sully.api.core.pods.columns import COLUMNS, row_conditions
 from sully.api.core.pods.conditions import with_condition
 from sully.api.core.pods.defaults import GRACE_SECONDS, default_pod, default_spec
+from sully.api.core.pods.features import drop_disabled
 from sully.api.core.pods.label_keys import merge_label_keys
 from sully.api.core.pods.parts import (
     keep_metadata,
@@ -20,6 +21,7 @@ from sully.api.core.pods.parts import (
     with_ephemeral_containers,
     with_resources,
 )
+from sully.api.core.pods.pod_level import default_pod_level
 from sully.api.core.pods.spec.validation import SPEC, validate_new_pod
 from sully.api.core.pods.status import align_addresses, keep_generations, validate_status
 from sully.api.core.pods.update import validate_change
@@ -80,6 +82,8 @@ class PodStrategy(Strategy):
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
         """Start pending; the quality of service class never changes."""
         generations.start(obj)
+        drop_disabled(obj["spec"])
+        default_pod_level(obj["spec"])
         status = {"phase": "Pending", "qosClass": quality_of_service(obj["spec"])}
         obj["status"] = status
         if obj["spec"].get("schedulingGates"):
@@ -90,6 +94,10 @@ class PodStrategy(Strategy):
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Keep the status; count the change."""
         obj["status"] = old["status"]
+        if "resources" in old["spec"]:
+            # Kept for clients that do not know the field.
+            obj["spec"].setdefault("resources", old["spec"]["resources"])
+        drop_disabled(obj["spec"], old["spec"])
         generations.follow(obj, old, bump=generations.spec_changed(obj, old))
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:

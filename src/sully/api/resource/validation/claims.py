@@ -1,11 +1,14 @@
 """Validation of the requests of a claim or a template."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from sully.api.resource.checks import (
     Errors,
     Options,
     declared,
+    only_declared,
+    shown,
     unique,
     unique_keys,
     validate_declared_items,
@@ -46,6 +49,11 @@ CONSTRAINTS_MAX = 32
 CONFIG_MAX = 32
 DERIVED_MAX = 32
 _MODES = ("All", "ExactCount")
+_V1BETA1_FIELDS = (
+    *("name", "deviceClassName", "selectors", "allocationMode", "count", "adminAccess"),
+    *("firstAvailable", "tolerations", "capacity", "derivedAttributes"),
+)
+"""Fields of a request in v1beta1, in their order in Go."""
 
 Names = dict[str, frozenset[str]]
 
@@ -63,14 +71,15 @@ def validate_claim_spec(spec: ResourceClaimSpec, at: Path, rules: Options) -> Er
     claim, at = spec.devices, at.child("devices")
     names = request_names(claim)
     requests = claim.requests or ()
+    if len(requests) <= REQUESTS_MAX:
+        show = _flat if rules.version == "v1beta1" else shown
+        yield from declared(unique(requests, lambda one: one.name, at.child("requests"), show))
     yield from validate_declared_items(
         requests,
         REQUESTS_MAX,
         lambda request, at: _request(request, at, rules, claim.constraints),
         at.child("requests"),
     )
-    if len(requests) <= REQUESTS_MAX:
-        yield from declared(unique(requests, lambda one: one.name, at.child("requests")))
     yield from validate_declared_items(
         claim.constraints,
         CONSTRAINTS_MAX,
@@ -90,6 +99,13 @@ def validate_claim_spec(spec: ResourceClaimSpec, at: Path, rules: Options) -> Er
         )
 
 
+def _flat(request: DeviceRequest) -> dict[str, Any]:
+    """Return a request as v1beta1 has it, with the fields of `exactly` in it."""
+    fields = shown(request)
+    flat = {"deviceClassName": "", **fields, **fields.pop("exactly", {})}
+    return {name: flat[name] for name in _V1BETA1_FIELDS if name in flat}
+
+
 def _derived_costs(claim: DeviceClaim, rules: Options) -> Iterable[int]:
     for request in claim.requests or ():
         exact = (request.exactly,) if request.exactly is not None else ()
@@ -103,18 +119,29 @@ def _request(
 ) -> Errors:
     yield from validate_dns_label(request.name, at.child("name"))
     text = "exactly one of `exactly` or `firstAvailable` is required"
+    exactly = _exactly(request, at.child("exactly"), rules, constraints)
+    alternatives = _alternatives(request, at.child("firstAvailable"), rules, constraints)
     if request.exactly is not None and request.first_available:
         yield at.invalid(None, f"{text}, but multiple fields are set")
+        # What the schema declares holds for both.
+        yield from only_declared(exactly)
+        yield from only_declared(alternatives)
     elif request.exactly is not None:
-        yield from validate_class_name(
-            request.exactly.device_class_name, at.child("exactly", "deviceClassName")
-        )
-        yield from _alternative(request.exactly, at.child("exactly"), rules)
-        yield from _derived(request.exactly, request.name, at.child("exactly"), rules, constraints)
+        yield from exactly
     elif request.first_available:
-        yield from _alternatives(request, at.child("firstAvailable"), rules, constraints)
+        yield from alternatives
     else:
         yield at.required(text)
+
+
+def _exactly(
+    request: DeviceRequest, at: Path, rules: Options, constraints: Sequence[DeviceConstraint]
+) -> Errors:
+    if (exactly := request.exactly) is None:
+        return
+    yield from validate_class_name(exactly.device_class_name, at.child("deviceClassName"))
+    yield from _alternative(exactly, at, rules)
+    yield from _derived(exactly, request.name, at, rules, constraints)
 
 
 def _alternatives(
@@ -126,9 +153,9 @@ def _alternatives(
         yield from _alternative(sub, at, rules)
         yield from _derived(sub, f"{request.name}/{sub.name}", at, rules, constraints)
 
-    yield from validate_declared_items(request.first_available, SUBREQUESTS_MAX, check, at)
     if len(request.first_available) <= SUBREQUESTS_MAX:
         yield from declared(unique(request.first_available, lambda one: one.name, at))
+    yield from validate_declared_items(request.first_available, SUBREQUESTS_MAX, check, at)
 
 
 def _alternative(
@@ -207,7 +234,8 @@ def _constraint(constraint: DeviceConstraint, at: Path, names: Names, rules: Opt
     ):
         if name is not None:
             yield from declared(validate_fully_qualified_name(name, at.child(field), rules.compat))
-            return
+    if constraint.match_attribute is not None or constraint.distinct_attribute is not None:
+        return
     if rules.gates["DRAConsumableCapacity"]:
         # The odd wording is Kubernetes', and clients may look for it.
         yield at.required(

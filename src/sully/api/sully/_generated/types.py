@@ -44,6 +44,7 @@ __all__ = [
     "DeviceTaintPolicyStatus",
     "DeviceTaintPolicyStep",
     "DeviceTaintPolicyStorm",
+    "DeviceTaintPolicySuppression",
     "DeviceTaintPolicyTaint",
     "EvictedPod",
     "EvictedPodOwner",
@@ -309,6 +310,17 @@ class DeviceTaintPolicyStep(Wire, frozen=True, kw_only=True):
     min_severity: str = ""
 
 
+class DeviceTaintPolicySuppression(Wire, frozen=True, kw_only=True):
+    """Selects taints of drivers that have no effect."""
+
+    key: str
+    value: str | None = None
+    effect: str = ""
+    expression: str = ""
+    until: datetime
+    reason: str = ""
+
+
 class DeviceTaintPolicyFlaps(Wire, frozen=True, kw_only=True):
     """When a device counts as flapping."""
 
@@ -359,8 +371,9 @@ class DeviceTaintPolicySpec(Wire, frozen=True, kw_only=True):
     selector: DeviceTaintPolicySelector
     identity_attribute: str = ""
     sources: tuple[DeviceTaintPolicySource, ...] = ()
-    taint: DeviceTaintPolicyTaint
+    taint: DeviceTaintPolicyTaint | None = None
     steps: tuple[DeviceTaintPolicyStep, ...] = ()
+    suppress: tuple[DeviceTaintPolicySuppression, ...] = ()
     hold_for: str = ""
     clear_after: str = ""
     flaps: DeviceTaintPolicyFlaps | None = None
@@ -400,6 +413,7 @@ class DeviceTaintPolicyStatus(Wire, frozen=True, kw_only=True):
     selected: int = 0
     faulty: int = 0
     unavailable: int = 0
+    suppressed: int = 0
     phases: dict[str, int] = field(default_factory=dict)
     devices: tuple[DeviceTaintPolicyDevice, ...] = ()
     next_action_time: datetime | None = None

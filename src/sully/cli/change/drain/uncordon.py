@@ -79,7 +79,8 @@ async def _run(session: Session) -> int:
         if names and not await _confirmed(session, snapshot, selection, names):
             return 1
     if is_dry_run(session):
-        report(session, "\n".join(f"devicetaintrule {name} would be deleted" for name in names))
+        for name in names:
+            report(session, f"devicetaintrule {name} would be deleted")
     else:
         await delete_rules(session, [Remove(RULES, Key("", name)) for name in names])
     _report_devices(session, snapshot, devices, names)

@@ -95,9 +95,14 @@ async def _show(session: Session) -> int:
     from sully.cli.change.maintenance.printer import COLUMNS, document, row
     from sully.views.kinds import MAINTENANCES
 
-    return await list_objects(
-        session, MAINTENANCES, Printer(COLUMNS, row, document), "maintenances"
+    printer = Printer(
+        MAINTENANCES,
+        "maintenances",
+        COLUMNS,
+        lambda maintenance, snapshot: row(maintenance, snapshot.taken),
+        lambda maintenance, _: document(maintenance),
     )
+    return await list_objects(session, printer)
 
 
 def _key(name: str) -> "Key":

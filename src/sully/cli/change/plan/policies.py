@@ -56,8 +56,9 @@ def _show(planned: "PolicyForecast", snapshot: "Snapshot") -> None:
         f"Policy {policy.metadata.name} ({policy.spec.mode}):"
         f" {number(planned.selected, 'device')} selected, {faulty}."
     )
-    if policy.spec.mode == "DryRun" and states:
+    if policy.spec.mode == "DryRun" and (states or planned.suppressed):
         print("Its mode is DryRun: it would only report the following.")
+    _show_suppressed(planned)
     for device in sorted(planned.problems)[:3]:
         print(f"Cannot be evaluated: {device}: {planned.problems[device]}")
     if not states:
@@ -78,6 +79,17 @@ def _show(planned: "PolicyForecast", snapshot: "Snapshot") -> None:
     table.show(rows)
 
 
+def _show_suppressed(planned: "PolicyForecast") -> None:
+    from sully.domain.devicepolicies.suppression import UNSUPPORTED
+
+    if planned.policy.spec.suppress and not planned.suppresses:
+        print(f"It would suppress nothing here: {UNSUPPORTED}.")
+        return
+    for device, found in sorted(planned.suppressed.items()):
+        texts = ", ".join(sorted({str(one.taint) for one in found}))
+        print(f"Suppressed on {device}: {texts} would have no effect.")
+
+
 def _document(planned: "PolicyForecast") -> dict[str, Any]:
     from sully.cli.client.printers import time_text, without_empty
     from sully.domain.devicepolicies.status import encode
@@ -87,6 +99,11 @@ def _document(planned: "PolicyForecast") -> dict[str, Any]:
         mode=planned.policy.spec.mode,
         selected=planned.selected,
         problems=planned.problems,
+        suppressed={
+            device: [str(one.taint) for one in found]
+            for device, found in sorted(planned.suppressed.items())
+        },
+        suppresses=planned.suppresses if planned.policy.spec.suppress else None,
         devices=[
             {
                 **encode(state),

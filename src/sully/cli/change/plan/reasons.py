@@ -24,8 +24,7 @@ def group_by_message(
 
 def reasons(message: str, diagnosis: "Diagnosis | None", limit: int | None) -> tuple[str, ...]:
     """Return the message of the scheduler, and why devices were not available."""
-    # Preemption is not part of a plan.
-    return message.partition(" preemption:")[0], *_requests(diagnosis, limit)
+    return message, *_requests(diagnosis, limit)
 
 
 def shorten(names: Sequence[str], limit: int | None) -> str:

@@ -1,6 +1,6 @@
 """What is wrong with the containers of a pod."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -8,11 +8,17 @@ import msgspec
 from sully.api.core.checks import Errors, dns_label, one_of
 from sully.api.core.pods.defaults import PROBES
 from sully.api.core.pods.spec import environment
+from sully.api.core.pods.spec.mounts import devices, mounts
 from sully.api.core.pods.spec.ports import host_ports, ports
 from sully.api.core.pods.spec.probes import lifecycle, probe
 from sully.api.core.pods.spec.resources import requirements
+from sully.api.core.pods.spec.restarts import (
+    only_sidecars_restart,
+    resize,
+    restart,
+    restart_first,
+)
 from sully.api.core.pods.spec.security import container_security
-from sully.api.core.pods.spec.volumes import mounts
 from sully.machinery.fields import Path
 
 Obj = dict[str, Any]
@@ -35,12 +41,14 @@ _ONLY_SIDECARS = "may not be set for init containers without restartPolicy=Alway
 
 
 class PodNames(msgspec.Struct, frozen=True):
-    """The names of volumes and claims that containers of a pod can use."""
+    """What containers of a pod can use, by name, and what holds for all of them."""
 
-    volumes: Collection[str]
+    volumes: Mapping[str, Obj]
     claims: Collection[str]
     privileged: bool = True
     """Whether containers may have all rights on their node."""
+    restart_policy: str = ""
+    host_users: bool = True
 
 
 def containers(values: list[Obj], pod_names: PodNames, at: Path) -> Errors:
@@ -54,7 +62,7 @@ def containers(values: list[Obj], pod_names: PodNames, at: Path) -> Errors:
         yield from _common(container, pod_names, here)
         yield from _unique_name(container, names, here)
         yield from _life(container, here)
-        yield from _restart(container, ("Always", "Never", "OnFailure"), here)
+        yield from restart(container, here)
     yield from host_ports(values, at)
 
 
@@ -64,7 +72,7 @@ def init_containers(values: list[Obj], taken: set[str], pod_names: PodNames, at:
     for position, container in enumerate(values):
         here = at.index(position)
         yield from _common(container, pod_names, here)
-        yield from _restart(container, ("Always", "Never", "OnFailure"), here)
+        yield from restart_first(container, here)
         yield from _unique_name(container, names, here)
         if container.get("restartPolicy") == "Always":
             yield from _life(container, here)
@@ -72,6 +80,7 @@ def init_containers(values: list[Obj], taken: set[str], pod_names: PodNames, at:
             for name in ("lifecycle", *PROBES):
                 if name in container:
                     yield here.child(name).forbidden(_ONLY_SIDECARS)
+            yield from only_sidecars_restart(container, here)
     yield from host_ports(values, at)
 
 
@@ -124,15 +133,17 @@ def _common(container: Obj, pod_names: PodNames, at: Path) -> Errors:
     yield from environment.variables(container.get("env") or [], at.child("env"))
     yield from environment.sources(container.get("envFrom") or [], at.child("envFrom"))
     yield from mounts(container, pod_names.volumes, at.child("volumeMounts"))
+    yield from devices(container, pod_names.volumes, at.child("volumeDevices"))
     pull = ("Always", "IfNotPresent", "Never")
     policy = container.get("imagePullPolicy", "")
     yield from one_of(policy, pull, at.child("imagePullPolicy"), required=True)
     yield from requirements(container["resources"], pod_names.claims, at.child("resources"))
-    yield from _resize(container.get("resizePolicy") or [], at.child("resizePolicy"))
+    policies = container.get("resizePolicy") or []
+    yield from resize(policies, pod_names.restart_policy, at.child("resizePolicy"))
     context, here = container.get("securityContext"), at.child("securityContext")
     if not pod_names.privileged and context is not None and context.get("privileged"):
         yield here.child("privileged").forbidden("disallowed by cluster policy")
-    yield from container_security(context, here)
+    yield from container_security(context, here, host_users=pod_names.host_users)
 
 
 def _unique_name(container: Obj, names: set[str], at: Path) -> Errors:
@@ -148,21 +159,3 @@ def _life(container: Obj, at: Path) -> Errors:
     for name in PROBES:
         if name in container:
             yield from probe(container[name], name, at.child(name))
-
-
-def _restart(container: Obj, allowed: Collection[str], at: Path) -> Errors:
-    policy = container.get("restartPolicy")
-    if policy is not None:
-        yield from one_of(policy, [*allowed], at.child("restartPolicy"))
-
-
-def _resize(policies: list[Obj], at: Path) -> Errors:
-    seen: set[str] = set()
-    for policy in policies:
-        resource = policy.get("resourceName", "")
-        if resource in seen:
-            yield at.duplicate(resource)
-        seen.add(resource)
-        yield from one_of(resource, ("cpu", "memory"), at, required=True)
-        allowed = ("NotRequired", "RestartContainer")
-        yield from one_of(policy.get("restartPolicy", ""), allowed, at, required=True)

@@ -4,11 +4,12 @@ Volumes that show a pod to itself (volumes.py) refer to its fields in the same w
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from sully.api.core.checks import Errors, dns_subdomain, formatted, label_key
+from sully.api.core.checks import Errors, dns_label, dns_subdomain, formatted, label_key
 from sully.api.core.objects import key_problems
+from sully.api.core.pods.spec.paths import no_backsteps
 from sully.machinery.fields import Path
 from sully.machinery.names import dns_subdomain_problems
 
@@ -88,12 +89,51 @@ def _value_from(variable: Obj, at: Path) -> Errors:
     for name in ("configMapKeyRef", "secretKeyRef"):
         if name in source:
             yield from _key_ref(source[name], at.child(name))
+    if "fileKeyRef" in source:
+        yield from _file_ref(source["fileKeyRef"], at.child("fileKeyRef"))
     if not given:
         yield at.invalid("", _ONE_SOURCE)
     elif variable.get("value"):
         yield at.invalid("", "may not be specified when `value` is not empty")
     elif len(given) > 1:
         yield at.invalid("", "may not have more than one field specified at a time")
+
+
+def _file_ref(reference: Obj, at: Path) -> Errors:
+    """Check the reference to a key of a file in a volume."""
+    checks: tuple[tuple[str, Callable[[str, Path], Errors]], ...] = (
+        ("key", lambda value, here: formatted(value, name_problems, here)),
+        ("volumeName", dns_label),
+        ("path", no_backsteps),
+    )
+    for name, check in checks:
+        if not reference.get(name):
+            yield at.child(name).required()
+        else:
+            yield from check(reference[name], at.child(name))
+
+
+def file_volumes(spec: Obj, at: Path) -> Errors:
+    """Check that variables are read from files of volumes that pods can write."""
+    known = {volume.get("name", ""): volume for volume in spec.get("volumes") or ()}
+    for part in ("initContainers", "containers", "ephemeralContainers"):
+        for position, container in enumerate(spec.get(part) or ()):
+            for number, variable in enumerate(container.get("env") or ()):
+                reference = variable.get("valueFrom", {}).get("fileKeyRef")
+                here = at.child(part).index(position).child("env").index(number)
+                if reference is not None:
+                    yield from _file_volume(
+                        reference.get("volumeName", ""),
+                        known,
+                        here.child("valueFrom", "fileKeyRef", "volumeName"),
+                    )
+
+
+def _file_volume(name: str, known: dict[str, Obj], at: Path) -> Errors:
+    if name not in known:
+        yield at.not_found(name)
+    elif "emptyDir" not in known[name]:
+        yield at.invalid(name, "referenced volume must be of type emptyDir")
 
 
 def field_ref(reference: Obj, known: Sequence[str], at: Path) -> Errors:
@@ -104,6 +144,9 @@ def field_ref(reference: Obj, known: Sequence[str], at: Path) -> Errors:
         yield at.child("apiVersion").required()
     elif not path:
         yield at.child("fieldPath").required()
+    elif reference["apiVersion"] != "v1":
+        text = f"error converting fieldPath: unsupported pod version: {reference['apiVersion']}"
+        yield at.child("fieldPath").invalid(path, text)
     elif match:
         # Case does not matter in keys of annotations.
         key = match[2] if match[1] == "labels" else match[2].lower()

@@ -105,9 +105,41 @@ def _pod_term(term: Obj, at: Path) -> Errors:
     yield from label_selector(term.get("namespaceSelector"), at.child("namespaceSelector"))
     for name in term.get("namespaces") or ():
         yield from dns_label(name, at.child("namespace"))
+    yield from _label_keys(term, at)
     if not term.get("topologyKey"):
         yield at.child("topologyKey").required("can not be empty")
     yield from label_key(term.get("topologyKey", ""), at.child("topologyKey"))
+
+
+def _label_keys(holder: Obj, at: Path) -> Errors:
+    """Check the keys of labels whose values pods compare with those of others."""
+    wanted, unwanted = (holder.get(n) or [] for n in ("matchLabelKeys", "mismatchLabelKeys"))
+    selector = holder.get("labelSelector")
+    for name, keys in (("matchLabelKeys", wanted), ("mismatchLabelKeys", unwanted)):
+        if keys and selector is None:
+            text = "must not be specified when labelSelector is not set"
+            yield at.child(name).forbidden(text)
+        elif selector is not None:
+            for position, key in enumerate(keys):
+                yield from label_key(key, at.child(name).index(position))
+    yield from _selected_keys(wanted, selector or {}, at)
+    for position, key in enumerate(wanted):
+        if key in unwanted:
+            text = "exists in both matchLabelKeys and mismatchLabelKeys"
+            yield at.child("matchLabelKeys").index(position).invalid(key, text)
+
+
+def _selected_keys(keys: list[str], selector: Obj, at: Path) -> Errors:
+    # The selector already has an expression for each key, so its own is the second one.
+    seen = set(selector.get("matchLabels") or {})
+    for expression in selector.get("matchExpressions") or ():
+        key = expression.get("key", "")
+        if key in keys and key in seen:
+            # Kubernetes leaves the field out of this path.
+            last = len(keys) - 1 - keys[::-1].index(key)
+            text = "exists in both matchLabelKeys and labelSelector"
+            yield at.index(last).invalid(key, text)
+        seen.add(key)
 
 
 def spread(constraints: list[Obj], at: Path) -> Errors:
@@ -121,6 +153,7 @@ def spread(constraints: list[Obj], at: Path) -> Errors:
         yield from _constraint(constraint, here)
         if pairs[position] in pairs[position + 1 :]:
             yield here.child("{topologyKey, whenUnsatisfiable}").duplicate(pairs[position])
+        yield from _domains(constraint, here)
 
 
 def _constraint(constraint: Obj, at: Path) -> Errors:
@@ -128,17 +161,23 @@ def _constraint(constraint: Obj, at: Path) -> Errors:
         yield at.child("maxSkew").invalid(constraint.get("maxSkew", 0), _POSITIVE)
     if not constraint.get("topologyKey"):
         yield at.child("topologyKey").required("can not be empty")
-    else:
-        yield from label_key(constraint["topologyKey"], at.child("topologyKey"))
     action = constraint.get("whenUnsatisfiable", "")
     actions = ("DoNotSchedule", "ScheduleAnyway")
     yield from one_of(action, actions, at.child("whenUnsatisfiable"))
+
+
+def _domains(constraint: Obj, at: Path) -> Errors:
+    action = constraint.get("whenUnsatisfiable", "")
     least = constraint.get("minDomains")
     if least is not None and least <= 0:
         yield at.child("minDomains").invalid(least, _POSITIVE)
     if least is not None and action != "DoNotSchedule":
         text = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
         yield at.child("minDomains").invalid(least, text)
+    for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
+        if name in constraint:
+            yield from one_of(constraint[name], ("Honor", "Ignore"), at.child(name))
+    yield from _label_keys(constraint, at)
     yield from label_selector(constraint.get("labelSelector"), at.child("labelSelector"))
 
 

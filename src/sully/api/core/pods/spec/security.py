@@ -7,7 +7,8 @@ import re
 from typing import Any
 
 from sully.api.core.checks import Errors, as_go, between, one_of
-from sully.api.core.pods.spec.volumes import descending
+from sully.api.core.pods.spec import windows
+from sully.api.core.pods.spec.paths import descending
 from sully.machinery.fields import Path
 
 Obj = dict[str, Any]
@@ -30,15 +31,19 @@ _GO_FIELDS = (
 )
 
 
-def container_security(context: Obj | None, at: Path) -> Errors:
+def container_security(context: Obj | None, at: Path, *, host_users: bool) -> Errors:
     """Check identity and rights of a container."""
     if context is None:
         return
     yield from _identities(context, at)
     if "procMount" in context:
         yield from one_of(context["procMount"], ("Default", "Unmasked"), at.child("procMount"))
+        if host_users and context["procMount"] == "Unmasked":
+            text = "`hostUsers` must be false to use `Unmasked`"
+            yield at.child("procMount").invalid("Unmasked", text)
     yield from _seccomp(context.get("seccompProfile"), at.child("seccompProfile"))
     yield from _escalation(context, at)
+    yield from windows.options(context.get("windowsOptions"), at.child("windowsOptions"))
     yield from _app_armor(context.get("appArmorProfile"), at.child("appArmorProfile"))
 
 
@@ -47,14 +52,15 @@ def pod_security(spec: Obj, at: Path) -> Errors:
     context, parent = spec.get("securityContext") or {}, at
     at = at.child("securityContext")
     yield from _identities(context, at)
-    if spec.get("shareProcessNamespace") and spec.get("hostPID"):
-        yield parent.child("shareProcessNamespace").invalid(True, _BOTH_NAMESPACES)
     yield from _sysctls(context.get("sysctls") or [], at.child("sysctls"))
     yield from _choice(context, "fsGroupChangePolicy", ("Always", "OnRootMismatch"), at)
     yield from _seccomp(context.get("seccompProfile"), at.child("seccompProfile"))
+    yield from windows.options(context.get("windowsOptions"), at.child("windowsOptions"))
     yield from _app_armor(context.get("appArmorProfile"), at.child("appArmorProfile"))
     yield from _choice(context, "supplementalGroupsPolicy", ("Merge", "Strict"), at)
     yield from _choice(context, "seLinuxChangePolicy", ("MountOption", "Recursive"), at)
+    if spec.get("shareProcessNamespace") and spec.get("hostPID"):
+        yield parent.child("shareProcessNamespace").invalid(True, _BOTH_NAMESPACES)
 
 
 def _choice(context: Obj, name: str, allowed: tuple[str, ...], at: Path) -> Errors:

@@ -6,7 +6,6 @@ beside this one. What a change may touch is in update.py.
 
 from typing import Any
 
-from sully.api.core.amounts import amounts
 from sully.api.core.checks import (
     Errors,
     between,
@@ -14,10 +13,9 @@ from sully.api.core.checks import (
     dns_subdomain,
     label_key,
     labels,
-    one_of,
 )
 from sully.api.core.pods.mirrors import validate_new_mirror
-from sully.api.core.pods.spec import resources, scheduling
+from sully.api.core.pods.spec import resources, scheduling, windows
 from sully.api.core.pods.spec.containers import (
     PodNames,
     containers,
@@ -26,6 +24,7 @@ from sully.api.core.pods.spec.containers import (
     init_containers,
 )
 from sully.api.core.pods.spec.dns import NOT_AN_ADDRESS, dns_config, is_address
+from sully.api.core.pods.spec.environment import file_volumes
 from sully.api.core.pods.spec.ports import host_network_ports
 from sully.api.core.pods.spec.security import pod_security
 from sully.api.core.pods.spec.volumes import volumes
@@ -36,6 +35,7 @@ Obj = dict[str, Any]
 
 SPEC = Path("spec")
 _MAX_SECONDS = 2**31 - 1
+_HOST_NAME_MAX = 64
 _RESTART = ("Always", "OnFailure", "Never")
 _DNS = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _PREEMPTION = ("PreemptLowerPriority", "Never")
@@ -67,7 +67,13 @@ def validate_spec(spec: Obj, pod_name: str | None, at: Path, *, privileged: bool
     yield from problems
     claims = spec.get("resourceClaims") or []
     yield from resources.claims(claims, pod_name, at.child("resourceClaims"))
-    pod_names = PodNames(known, {claim.get("name", "") for claim in claims} - {""}, privileged)
+    pod_names = PodNames(
+        known,
+        {claim.get("name", "") for claim in claims} - {""},
+        privileged,
+        spec.get("restartPolicy", ""),
+        spec.get("hostUsers", True),
+    )
     yield from containers(spec.get("containers") or [], pod_names, at.child("containers"))
     taken = {container.get("name", "") for container in spec.get("containers") or ()}
     first = spec.get("initContainers") or []
@@ -75,10 +81,30 @@ def validate_spec(spec: Obj, pod_name: str | None, at: Path, *, privileged: bool
     debuggers = spec.get("ephemeralContainers") or []
     taken |= {container.get("name", "") for container in first}
     yield from ephemeral_containers(debuggers, taken, pod_names, at.child("ephemeralContainers"))
+    yield from resources.pod_requirements(spec, pod_names.claims, at)
     yield from _policies(spec, at)
     yield from _placement(spec, at)
+    yield from windows.host_process(spec, at, privileged=privileged)
+    yield from _host_users(spec, at)
     yield from _names(spec, at)
     yield from _rest(spec, at)
+    yield from file_volumes(spec, at)
+
+
+def _host_users(spec: Obj, at: Path) -> Errors:
+    """Check that a pod with users of its own shares nothing with its node."""
+    if spec.get("hostUsers", True):
+        return
+    text = "when `hostUsers` is false"
+    if spec.get("hostNetwork"):
+        yield at.child("hostNetwork").forbidden(text)
+    # Kubernetes writes these two in upper case.
+    for name in ("hostPID", "hostIPC"):
+        if spec.get(name):
+            yield at.child(f"H{name[1:]}").forbidden(text)
+    for container, here in windows.containers_of(spec, at):
+        if container.get("volumeDevices"):
+            yield here.child("volumeDevices").forbidden(text)
 
 
 def _policies(spec: Obj, at: Path) -> Errors:
@@ -110,6 +136,8 @@ def _placement(spec: Obj, at: Path) -> Errors:
 
 
 def _names(spec: Obj, at: Path) -> Errors:
+    if "hostnameOverride" in spec:
+        yield from _host_name(spec, at.child("hostnameOverride"))
     for name in ("serviceAccountName", "nodeName"):
         if spec.get(name):
             yield from dns_subdomain(spec[name], at.child(name))
@@ -121,6 +149,16 @@ def _names(spec: Obj, at: Path) -> Errors:
             yield from dns_label(spec[name], at.child(name))
 
 
+def _host_name(spec: Obj, at: Path) -> Errors:
+    name, text = spec["hostnameOverride"], "may not be specified when"
+    for other in ("setHostnameAsFQDN", "hostNetwork"):
+        if spec.get(other):
+            yield at.forbidden(f"{text} {other} is true")
+    if len(name.encode()) > _HOST_NAME_MAX:
+        yield at.too_long(_HOST_NAME_MAX)
+    yield from dns_subdomain(name, at)
+
+
 def _rest(spec: Obj, at: Path) -> Errors:
     yield from tolerations(spec.get("tolerations") or [], at.child("tolerations"))
     yield from _host_aliases(spec.get("hostAliases") or [], at.child("hostAliases"))
@@ -129,11 +167,22 @@ def _rest(spec: Obj, at: Path) -> Errors:
             yield from dns_subdomain(spec[name], at.child(name))
     if "preemptionPolicy" in spec:
         yield from _listed(spec["preemptionPolicy"], _PREEMPTION, at.child("preemptionPolicy"))
-    yield from amounts(spec.get("overhead") or {}, at.child("overhead"))
+    overhead = {"limits": spec.get("overhead") or {}}
+    yield from resources.requirements(overhead, (), at.child("overhead"))
     if "os" in spec:
-        name = spec["os"].get("name", "")
-        here = at.child("os") if name else at.child("os", "name")
-        yield from one_of(name, ("linux", "windows"), here, required=True)
+        yield from _system(spec, at)
+
+
+def _system(spec: Obj, at: Path) -> Errors:
+    match spec["os"].get("name", ""):
+        case "linux":
+            yield from windows.only_of_linux(spec, at)
+        case "windows":
+            yield from windows.only_of_windows(spec, at)
+        case "":
+            yield at.child("os", "name").required()
+        case unknown:
+            yield at.child("os").not_supported(unknown, ("linux", "windows"))
 
 
 def _host_aliases(aliases: list[Obj], at: Path) -> Errors:

@@ -1,4 +1,4 @@
-"""Volumes of pods and how containers mount them.
+"""Volumes of pods; how containers mount them is in mounts.py.
 
 Only the sources that pods name directly are looked into; whether what they point at exists is
 for the node to find out.
@@ -9,6 +9,7 @@ from typing import Any
 
 from sully.api.core.checks import Errors, dns_label, one_of
 from sully.api.core.pods.spec.environment import amount_ref, field_ref
+from sully.api.core.pods.spec.paths import descending, no_backsteps
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.quantity import parse_quantity
 
@@ -25,6 +26,14 @@ _HOST_PATH_TYPES = (
     "FileOrCreate",
     "Socket",
 )
+_SOURCES = (
+    *("emptyDir", "hostPath", "gitRepo", "gcePersistentDisk", "awsElasticBlockStore", "secret"),
+    *("nfs", "iscsi", "glusterfs", "flocker", "persistentVolumeClaim", "rbd", "cinder"),
+    *("cephfs", "quobyte", "downwardAPI", "fc", "flexVolume", "configMap", "azureFile"),
+    *("vsphereVolume", "photonPersistentDisk", "portworxVolume", "azureDisk", "storageos"),
+    *("projected", "scaleIO", "csi", "ephemeral", "image"),
+)
+"""All sources, in the order in which they are checked; a volume has one."""
 # Required fields of a source.
 _REQUIRED = {
     "awsElasticBlockStore": ("volumeID",),
@@ -51,24 +60,27 @@ _SHORTEST_TOKEN = 600
 _LONGEST_TOKEN = 2**32
 
 
-def volumes(values: list[Obj], at: Path) -> tuple[set[str], list[FieldError]]:
-    """Check the volumes; return the names of those that are fine, and what is wrong."""
-    names: set[str] = set()
+def volumes(values: list[Obj], at: Path) -> tuple[dict[str, Obj], list[FieldError]]:
+    """Check the volumes; return those that are fine, by name, and what is wrong."""
+    known: dict[str, Obj] = {}
     problems: list[FieldError] = []
     for position, volume in enumerate(values):
-        errors = [*_volume(volume, names, at.index(position))]
+        errors = [*_volume(volume, known, at.index(position))]
         problems += errors
         if not errors:
-            names.add(volume["name"])
-    return names, problems
+            known[volume["name"]] = volume
+    return known, problems
 
 
 def _volume(volume: Obj, names: Collection[str], at: Path) -> Errors:
-    sources = [name for name in volume if name != "name"]
-    for name in sources[1:]:
-        yield at.child(name).forbidden(MANY)
+    sources = sorted(volume.keys() - {"name"}, key=_SOURCES.index)
     for name in sources[:1]:
-        yield from _source(name, volume[name], at.child(name))
+        # Kubernetes has another name for this source here.
+        shown = "persistentDisk" if name == "gcePersistentDisk" else name
+        yield from _source(name, volume[name], at.child(shown))
+    for name in sources[1:]:
+        # Kubernetes writes this one in another way here.
+        yield at.child("cephFS" if name == "cephfs" else name).forbidden(MANY)
     if not sources:
         yield at.required("must specify a volume type")
     name = volume.get("name", "")
@@ -102,8 +114,9 @@ def _host_path(source: Obj, at: Path) -> Errors:
 
 
 def _nfs(source: Obj, at: Path) -> Errors:
-    if source.get("path") and not source["path"].startswith("/"):
-        yield at.child("path").invalid(source["path"], "must be an absolute path")
+    path = source.get("path", "")
+    if not path.startswith("/"):
+        yield at.child("path").invalid(path, "must be an absolute path")
 
 
 def _files(source: Obj, at: Path) -> Errors:
@@ -113,11 +126,14 @@ def _files(source: Obj, at: Path) -> Errors:
 
 def _items(source: Obj, at: Path) -> Errors:
     for position, item in enumerate(source.get("items") or ()):
-        here = at.child("items").index(position)
-        if not item.get("key"):
-            yield here.child("key").required()
-        yield from _item_path(item, here)
-        yield from _mode(item.get("mode"), here.child("mode"))
+        yield from _item(item, at.child("items").index(position))
+
+
+def _item(item: Obj, at: Path) -> Errors:
+    if not item.get("key"):
+        yield at.child("key").required()
+    yield from _item_path(item, at)
+    yield from _mode(item.get("mode"), at.child("mode"))
 
 
 def _item_path(item: Obj, at: Path) -> Errors:
@@ -132,35 +148,62 @@ def _item_path(item: Obj, at: Path) -> Errors:
 
 def _downward(source: Obj, at: Path) -> Errors:
     yield from _mode(source.get("defaultMode"), at.child("defaultMode"))
-    # Kubernetes leaves the items out of the paths here.
     for item in source.get("items") or ():
-        yield from _item_path(item, at)
-        if "fieldRef" in item:
-            yield from field_ref(item["fieldRef"], _SHOWN_FIELDS, at.child("fieldRef"))
-        elif "resourceFieldRef" in item:
-            yield from amount_ref(item["resourceFieldRef"], at.child("resourceFieldRef"))
-        else:
-            yield at.required("one of fieldRef and resourceFieldRef is required")
-        yield from _mode(item.get("mode"), at.child("mode"))
+        yield from _downward_item(item, at)
+
+
+def _downward_item(item: Obj, at: Path) -> Errors:
+    # Kubernetes leaves the items out of the paths here.
+    yield from _item_path(item, at)
+    if "fieldRef" in item:
+        yield from field_ref(item["fieldRef"], _SHOWN_FIELDS, at.child("fieldRef"))
+        if "resourceFieldRef" in item:
+            text = "fieldRef and resourceFieldRef can not be specified simultaneously"
+            yield at.invalid("resource", text)
+    elif "resourceFieldRef" in item:
+        yield from amount_ref(item["resourceFieldRef"], at.child("resourceFieldRef"))
+    else:
+        yield at.required("one of fieldRef and resourceFieldRef is required")
+    yield from _mode(item.get("mode"), at.child("mode"))
 
 
 def _projected(source: Obj, at: Path) -> Errors:
     yield from _mode(source.get("defaultMode"), at.child("defaultMode"))
+    paths: set[str] = set()
     for position, one in enumerate(source.get("sources") or ()):
         here = at.child("sources").index(position)
-        for _ in [*one][1:]:
-            yield here.forbidden(f"{MANY} per source")
         for name in ("secret", "configMap"):
             if name in one:
-                if not one[name].get("name"):
-                    yield here.child(name, "name").required()
-                yield from _items(one[name], here.child(name))
+                yield from _projected_files(one[name], paths, at, here.child(name))
         if "downwardAPI" in one:
-            yield from _downward(one["downwardAPI"], here.child("downwardAPI"))
+            yield from _projected_fields(one["downwardAPI"], paths, at, here.child("downwardAPI"))
         if "serviceAccountToken" in one:
             yield from _token(one["serviceAccountToken"], here.child("serviceAccountToken"))
             # Kubernetes leaves the source out of this path.
             yield from _item_path(one["serviceAccountToken"], at)
+        if len(one) > 1:
+            yield here.forbidden(f"{MANY} per source")
+
+
+def _projected_files(source: Obj, paths: set[str], volume: Path, at: Path) -> Errors:
+    if not source.get("name"):
+        yield at.child("name").required()
+    for position, item in enumerate(source.get("items") or ()):
+        yield from _item(item, at.child("items").index(position))
+        yield from _free_path(item, paths, volume, source.get("name", ""))
+
+
+def _projected_fields(source: Obj, paths: set[str], volume: Path, at: Path) -> Errors:
+    for item in source.get("items") or ():
+        yield from _downward_item(item, at)
+        yield from _free_path(item, paths, volume, item.get("path", ""))
+
+
+def _free_path(item: Obj, paths: set[str], at: Path, shown: str) -> Errors:
+    path = item.get("path", "")
+    if path and path in paths:
+        yield at.invalid(shown, "conflicting duplicate paths")
+    paths.add(path)
 
 
 def _token(source: Obj, at: Path) -> Errors:
@@ -187,64 +230,3 @@ _CHECKS: dict[str, Callable[[Obj, Path], Errors]] = {
 def _mode(mode: int | None, at: Path) -> Errors:
     if mode is not None and not 0 <= mode <= 0o777:
         yield at.invalid(mode, _MODE)
-
-
-def no_backsteps(path: str, at: Path) -> Errors:
-    """Check that a path has no `..`."""
-    if ".." in path.split("/"):
-        yield at.invalid(path, "must not contain '..'")
-
-
-def descending(path: str, at: Path) -> Errors:
-    """Check that a path is relative and has no `..`."""
-    if path.startswith("/"):
-        yield at.invalid(path, "must be a relative path")
-    yield from no_backsteps(path, at)
-
-
-def mounts(container: Obj, known: Collection[str], at: Path) -> Errors:
-    """Check the mounts of one container against the volumes of its pod."""
-    devices = container.get("volumeDevices") or []
-    paths: set[str] = set()
-    for position, mount in enumerate(container.get("volumeMounts") or ()):
-        yield from _mount(mount, known, paths, devices, at.index(position))
-        paths.add(mount.get("mountPath", ""))
-        # Kubernetes leaves the index out here.
-        if mount.get("subPath"):
-            yield from descending(mount["subPath"], at.child("subPath"))
-        if mount.get("subPathExpr"):
-            if mount.get("subPath"):
-                text = "subPathExpr and subPath are mutually exclusive"
-                yield at.index(position).child("subPathExpr").invalid(mount["subPathExpr"], text)
-            yield from descending(mount["subPathExpr"], at.child("subPathExpr"))
-        if "mountPropagation" in mount:
-            yield from _propagation(mount["mountPropagation"], container, at)
-
-
-def _propagation(way: str, container: Obj, at: Path) -> Errors:
-    at = at.child("mountPropagation")
-    yield from one_of(way, ("Bidirectional", "HostToContainer", "None"), at)
-    if way == "Bidirectional" and not (container.get("securityContext") or {}).get("privileged"):
-        yield at.forbidden(
-            "Bidirectional mount propagation is available only to privileged containers"
-        )
-
-
-def _mount(
-    mount: Obj, known: Collection[str], paths: Collection[str], devices: list[Obj], at: Path
-) -> Errors:
-    name, path = mount.get("name", ""), mount.get("mountPath", "")
-    if not name:
-        yield at.child("name").required()
-    if name not in known:
-        yield at.child("name").not_found(name)
-    if not path:
-        yield at.child("mountPath").required()
-    if path in paths:
-        yield at.child("mountPath").invalid(path, "must be unique")
-    if any(device.get("name") == name for device in devices):
-        yield at.child("name").invalid(name, "must not already exist in volumeDevices")
-    if any(device.get("devicePath") == path for device in devices):
-        yield at.child("mountPath").invalid(
-            path, "must not already exist as a path in volumeDevices"
-        )

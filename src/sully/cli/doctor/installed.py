@@ -1,0 +1,76 @@
+"""Asks a server that is not Sully's about the controllers that `sully install` has installed."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from sully.cli.doctor.leases import lease_finding
+from sully.client.discovery.control_plane import installed_deployment
+from sully.client.metrics_authorizer import ACCESS_REVIEWS
+from sully.client.transport import Key
+from sully.domain.capabilities.installation import read_arguments
+from sully.domain.diagnosis.findings import Finding, warning
+from sully.domain.diagnosis.rights import RIGHTS, AccessQuestion, check_rights, questions
+from sully.domain.diagnosis.servers import check_kinds
+from sully.install.rbac import lease_rules, rules_of
+from sully.install.workload import DEFAULT, NAME, Settings
+from sully.machinery.errors import Forbidden
+from sully.machinery.gates import Gates, parse_gates
+
+if TYPE_CHECKING:
+    from sully.cli.client.session import Session
+    from sully.domain.capabilities.offers import Offer
+
+Obj = dict[str, Any]
+
+
+async def check_installed(session: "Session", offered: "Offer") -> Iterable[Finding]:
+    """Return the findings about installed controllers."""
+    deployment = await installed_deployment(session.transport)
+    kinds = check_kinds(offered.own_kinds, installed=deployment is not None)
+    if deployment is None:
+        return (
+            kinds,
+            warning("controllers", "not installed, or not readable", "run 'sully install --apply'"),
+        )
+    namespace = deployment["metadata"]["namespace"]
+    lease = await lease_finding(session, Key(namespace, NAME), needed=True)
+    return (kinds, lease, *await _rights(session, deployment, namespace))
+
+
+async def _rights(session: "Session", deployment: Obj, namespace: str) -> list[Finding]:
+    arguments = deployment["spec"]["template"]["spec"]["containers"][0].get("args") or ()
+    installation, gates = read_arguments(arguments), _gates(arguments)
+    settings = Settings(
+        namespace=namespace,
+        evictor=installation.evictor,
+        controllers=tuple(sorted(installation.only)) if installation.only else DEFAULT,
+    )
+    needed = {"leader election": list(questions(lease_rules(NAME), namespace))}
+    for name in settings.running:
+        needed[name] = list(questions(rules_of(name, gates)))
+    user = f"system:serviceaccount:{namespace}:{NAME}"
+    asked = sorted({question for listed in needed.values() for question in listed})
+    try:
+        answers = await asyncio.gather(*(_may(session, user, question) for question in asked))
+    except Forbidden as error:
+        remedy = "use a user who may create SubjectAccessReviews"
+        return [warning(RIGHTS, f"not checked: {error.message}", remedy)]
+    allowed = dict(zip(asked, answers, strict=True))
+    return [
+        check_rights(name, [question for question in listed if not allowed[question]])
+        for name, listed in needed.items()
+    ]
+
+
+def _gates(arguments: Iterable[str]) -> Gates:
+    flag = "--feature-gates="
+    text = next((each[len(flag) :] for each in arguments if each.startswith(flag)), "")
+    return parse_gates(text)
+
+
+async def _may(session: "Session", user: str, question: AccessQuestion) -> bool:
+    groups = ["system:serviceaccounts", "system:authenticated"]
+    spec = {"user": user, "groups": groups, "resourceAttributes": question.attributes()}
+    review = await session.transport.create(ACCESS_REVIEWS, {"spec": spec})
+    return bool((review.get("status") or {}).get("allowed"))

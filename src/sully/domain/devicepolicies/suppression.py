@@ -1,0 +1,221 @@
+"""Which taints of drivers a policy suppresses, as rules.
+
+One rule for all devices of the policy, if a rule can select them: so a taint never has an effect,
+not even before the controller has seen it. For what a rule cannot express (identities, labels of
+nodes, details of taints) one rule for each device that has such a taint.
+
+The rules have a label of their own, because they are not the taints of the policy. They always have
+the policy as their owner, and expire: what nobody maintains any more must not hide faults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from sully.api.resource.annotations import (
+    DESCRIPTION,
+    EXPIRES_AT,
+    POLICY_NAME,
+    SUPPRESSES,
+)
+from sully.api.resource.types import DeviceTaint, DeviceTaintRule, DeviceTaintSelector
+from sully.api.sully.types import (
+    DEVICE_POLICY_KIND,
+    DeviceTaintPolicy,
+    DeviceTaintPolicySuppression,
+)
+from sully.domain.devicepolicies.selection import names_of
+from sully.domain.devicepolicies.settings import DRY_RUN, ENFORCE, settings_of
+from sully.domain.devicepolicies.sources import SourceProblem, taint_matches
+from sully.domain.devices.device_rules import (
+    build_device_rule,
+    device_of,
+    label_value,
+    owner_reference,
+    rule_name,
+    shortened_description,
+)
+from sully.domain.devices.pools import device_id
+from sully.domain.devices.suppression import SuppressedTaint, encode, named
+from sully.domain.devices.taints import NONE
+from sully.domain.placement.results.conditions import Finding
+from sully.machinery.timestamps import format_time
+
+Obj = dict[str, Any]
+
+SUPPRESSION: Final = "sully.dev/suppression"
+"""The label of rules that suppress taints of drivers, with the name of their policy."""
+SUPPRESSED: Final = "sully.dev/Suppressed"
+TAINT_KEY: Final = "sully.dev/suppressed"
+UNSUPPORTED: Final = (
+    "kube-scheduler and Kubernetes' evictor honor taints of drivers whatever a policy says:"
+    " suppression works only where Sully schedules and evicts"
+)
+
+
+class Suppressed(msgspec.Struct, frozen=True):
+    """A taint of a device that a policy suppresses, until when and why."""
+
+    taint: SuppressedTaint
+    until: datetime
+    reason: str = ""
+    pattern: SuppressedTaint | None = None
+    """By what the policy selects it; None if by details."""
+
+
+def find_suppressed(
+    suppressions: Iterable[DeviceTaintPolicySuppression], taints: Iterable[DeviceTaint]
+) -> tuple[tuple[Suppressed, ...], tuple[str, ...]]:
+    """Return the taints of a device to suppress, and why some could not be judged."""
+    found: list[Suppressed] = []
+    problems: list[str] = []
+    wanted = tuple(suppressions)
+    for taint in taints:
+        for suppression in wanted if taint.effect != NONE else ():
+            try:
+                if taint_matches(suppression, taint):
+                    pattern = None if suppression.expression else _pattern(suppression)
+                    one = Suppressed(named(taint), suppression.until, suppression.reason, pattern)
+                    found.append(one)
+            except SourceProblem as problem:
+                # It may be a fault: it keeps its effect.
+                problems.append(f"suppress {suppression.key}: {problem}")
+    return tuple(found), tuple(problems)
+
+
+def is_enforced(policy: DeviceTaintPolicy) -> bool:
+    """Report whether a policy may suppress taints, as far as its mode decides that."""
+    return settings_of(policy).mode == ENFORCE
+
+
+def active(
+    found: Mapping[str, tuple[Suppressed, ...]], now: datetime
+) -> dict[str, tuple[Suppressed, ...]]:
+    """Return what is suppressed now, by device."""
+    current = {
+        device: tuple(one for one in each if one.until > now) for device, each in found.items()
+    }
+    return {device: each for device, each in current.items() if each}
+
+
+def next_end(policy: DeviceTaintPolicy, now: datetime) -> datetime | None:
+    """Return when a suppression ends next."""
+    times = (one.until for one in policy.spec.suppress)
+    return min((time for time in times if time > now), default=None)
+
+
+def suppression_rules(
+    policy: DeviceTaintPolicy,
+    found: Mapping[str, tuple[Suppressed, ...]],
+    now: datetime,
+    *,
+    rule_selectors: bool = True,
+) -> dict[str, Obj]:
+    """Return the rules that suppress taints now, by device; a name that is left out is empty.
+
+    `rule_selectors`: whether rules may select by classes and expressions.
+    """
+    wanted: dict[str, tuple[Obj, tuple[Suppressed, ...]]] = {}
+    general: tuple[Suppressed, ...] = ()
+    if _can_be_selected(policy, rule_selectors=rule_selectors):
+        general = tuple(
+            Suppressed(_pattern(one), one.until, one.reason)
+            for one in policy.spec.suppress
+            if one.until > now and not one.expression
+        )
+    if general:
+        selector = _selector(policy)
+        names = (selector.get(name, "") for name in ("driver", "pool", "device"))
+        wanted["/".join(names)] = selector, general
+    patterns = {one.taint for one in general}
+    for device, each in sorted(active(found, now).items()):
+        # Those of the rule for all devices are there already.
+        rest = tuple(one for one in each if one.pattern not in patterns)
+        if rest:
+            _, before = wanted.get(device, ({}, ()))
+            wanted[device] = device_id(device)._asdict(), (*before, *rest)
+    return {device: _rule(policy, device, *one) for device, one in wanted.items()}
+
+
+def _can_be_selected(policy: DeviceTaintPolicy, *, rule_selectors: bool) -> bool:
+    """Report whether one rule can select the devices of a policy."""
+    selector = policy.spec.selector
+    if selector.identities or selector.node_selector is not None:
+        return False
+    return rule_selectors or not (selector.selectors or selector.device_class_name)
+
+
+def _selector(policy: DeviceTaintPolicy) -> Obj:
+    names = msgspec.to_builtins(names_of(policy.spec.selector))
+    return {name: value for name, value in names.items() if value}
+
+
+def _pattern(suppression: DeviceTaintPolicySuppression) -> SuppressedTaint:
+    return SuppressedTaint(suppression.key, suppression.value, suppression.effect)
+
+
+def _rule(
+    policy: DeviceTaintPolicy, device: str, selector: Obj, found: tuple[Suppressed, ...]
+) -> Obj:
+    name = policy.metadata.name
+    rule = build_device_rule(
+        device,
+        {"key": TAINT_KEY, "effect": NONE},
+        name=rule_name(f"{name}-suppress", device),
+        labels={SUPPRESSION: label_value(name)},
+        annotations={
+            POLICY_NAME: name,
+            SUPPRESSES: encode(one.taint for one in found),
+            EXPIRES_AT: format_time(max(one.until for one in found)),
+            DESCRIPTION: _description(found),
+        },
+        owners=[owner_reference(DEVICE_POLICY_KIND, policy.metadata)],
+    )
+    rule["spec"]["deviceSelector"] = selector
+    return rule
+
+
+def _description(found: tuple[Suppressed, ...]) -> str:
+    reasons = "; ".join(dict.fromkeys(one.reason for one in found if one.reason))
+    text = reasons or "suppresses " + ", ".join(sorted({str(one.taint) for one in found}))
+    return shortened_description(text)
+
+
+def suppressing_policy(rule: DeviceTaintRule) -> str:
+    """Return the policy that suppresses taints with a rule; empty if none does."""
+    metadata = rule.metadata
+    return metadata.annotations.get(POLICY_NAME, "") if SUPPRESSION in metadata.labels else ""
+
+
+def selects_as(rule: DeviceTaintRule, wanted: Mapping[str, Obj]) -> bool:
+    """Report whether a rule selects what one of the wanted rules does."""
+    body = wanted.get(device_of(rule))
+    return body is not None and rule.spec.device_selector == msgspec.convert(
+        body["spec"]["deviceSelector"], DeviceTaintSelector
+    )
+
+
+def suppression_finding(
+    policy: DeviceTaintPolicy,
+    found: Mapping[str, tuple[Suppressed, ...]],
+    now: datetime,
+    *,
+    supported: bool,
+) -> Finding:
+    """Return the condition about suppressed taints."""
+    if not supported:
+        return Finding(SUPPRESSED, "False", "NotSupported", f"{UNSUPPORTED}.")
+    current = active(found, now)
+    if settings_of(policy).mode == DRY_RUN:
+        text = f"Taints of {len(current)} devices would be suppressed."
+        return Finding(SUPPRESSED, "False", "DryRun", text)
+    if current:
+        text = f"Taints of {len(current)} devices have no effect, for instance {min(current)}."
+        return Finding(SUPPRESSED, "True", "Suppressed", text)
+    if found or all(one.until <= now for one in policy.spec.suppress):
+        return Finding(SUPPRESSED, "False", "Expired", "The taints have their effect again.")
+    return Finding(SUPPRESSED, "False", "NoTaint", "No driver publishes such a taint.")

@@ -1,0 +1,171 @@
+"""What policies and maintenances do with a device: what they wait for, and what helps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from explain.worlds import Obj, ask, at, class_, device, node, rule, slice_, taint
+from manifests import DRIVER
+
+DEVICE = f"{DRIVER}/n1/gpu-0"
+EXACT: Obj = {"driver": DRIVER, "pool": "n1", "device": "gpu-0"}
+FLEET = (node(), class_(), slice_(device("gpu-0"), device("gpu-1")))
+OF_POLICY = {"sully.dev/policy-name": "faulty"}
+OF_MAINTENANCE = {"sully.dev/maintenance-name": "firmware"}
+
+
+def policy(proof: str = "", **state: Any) -> Obj:
+    job = {"job": {"namespace": "t", "deviceClassName": "c", "template": {}}}
+    proofs = {"type": proof, **(job if proof == "Job" else {})} if proof else None
+    return {
+        "kind": "DeviceTaintPolicy",
+        "metadata": {"name": "faulty", "generation": 1},
+        "spec": {"selector": {"driver": DRIVER}, **({"proof": proofs} if proofs else {})},
+        "status": {"observedGeneration": 1, "devices": [{"device": DEVICE, **state}]},
+    }
+
+
+def maintenance(**unit: Any) -> Obj:
+    return {
+        "kind": "DeviceMaintenance",
+        "metadata": {"name": "firmware", "generation": 1},
+        "spec": {"selector": {"driver": DRIVER}, "start": at(0)},
+        "status": {"units": [{"name": DEVICE, "devices": [DEVICE], **unit}]},
+    }
+
+
+WAITING = {
+    "its Job runs": (
+        policy("Job", phase="AwaitingProof", message="Job t/faulty-1 is running"),
+        "Policy faulty (AwaitingProof): Job t/faulty-1 is running.",
+        "policy faulty removes the taint when the fault is over and its Job has succeeded",
+    ),
+    "its Job failed": (
+        policy(
+            "Job",
+            phase="AwaitingProof",
+            message="Job t/faulty-1 failed: exit code 1 (attempt 1 of 3); it is retried",
+            nextActionTime=at(60),
+        ),
+        "Job t/faulty-1 failed: exit code 1 (attempt 1 of 3); it is retried; next change",
+        "its Job has succeeded",
+    ),
+    "people have to decide": (
+        policy("Manual", phase="AwaitingProof", message="needs 'sully policies clear'"),
+        "Policy faulty (AwaitingProof): needs 'sully policies clear'.",
+        f"run: sully policies clear faulty {DEVICE}",
+    ),
+    "it is flapping": (
+        policy("Job", phase="Flapping", message="failed 3 times", flapping=True),
+        "Policy faulty (Flapping): failed 3 times.",
+        f"run: sully policies clear faulty {DEVICE}",
+    ),
+    "the fault lasts": (
+        policy(phase="Tainted", message="driver taint xid"),
+        "Policy faulty (Tainted): driver taint xid.",
+        "policy faulty removes the taint when the fault is over",
+    ),
+}
+
+
+@pytest.mark.parametrize(("found", "says", "helps"), WAITING.values(), ids=WAITING.keys())
+def test_a_rule_of_a_policy(found: Obj, says: str, helps: str) -> None:
+    got = ask("device", DEVICE, *FLEET, found, rule("r", select=EXACT, annotations=OF_POLICY))
+
+    assert says in "\n".join(got.summary)
+    assert helps in "\n".join(got.remedies)
+    assert "delete rule" not in "\n".join(got.remedies)
+
+
+def test_a_policy_that_cannot_be_read() -> None:
+    tainting = rule("r", select=EXACT, annotations=OF_POLICY)
+    got = ask("device", DEVICE, *FLEET, tainting, missing=("DeviceTaintPolicy",))
+
+    assert f"sully policies clear faulty {DEVICE}" in "\n".join(got.remedies)
+
+
+def test_a_rule_of_a_maintenance() -> None:
+    unit = {"phase": "AwaitingApproval", "message": "drained: work on it may begin"}
+    tainting = rule("r", select=EXACT, annotations=OF_MAINTENANCE)
+    got = ask("device", DEVICE, *FLEET, maintenance(**unit), tainting)
+
+    text, remedies = "\n".join(got.summary), "\n".join(got.remedies)
+    assert "Maintenance firmware (AwaitingApproval): drained: work on it may begin." in text
+    assert "sully maintenance cancel firmware" in remedies
+    assert "delete rule" not in remedies
+
+
+def test_a_suppressed_taint() -> None:
+    suppresses = '[{"key":"example.com/fw","effect":"NoSchedule"}]'
+    annotations = {
+        **OF_POLICY,
+        "sully.dev/suppresses": suppresses,
+        "sully.dev/expires-at": at(3600),
+    }
+    fleet = (node(), class_(), slice_(device("gpu-0", taint())))
+    suppressing = rule("s", "None", select=EXACT, annotations=annotations)
+    got = ask("device", DEVICE, *fleet, suppressing)
+
+    assert got.state == "Free"
+    text = "\n".join(got.summary)
+    assert "example.com/fw:None with the effect NoSchedule, which policy faulty suppresses" in text
+
+
+PROOFS: dict[str, tuple[Obj, str, str, str]] = {
+    "a Job runs": (
+        policy("Job", phase="AwaitingProof", message="Job t/faulty-1 is running"),
+        "ProofNeeded",
+        "Job t/faulty-1 is running",
+        "Wait for the Job",
+    ),
+    "people prove": (
+        policy("Manual", phase="AwaitingProof", message="needs 'sully policies clear'"),
+        "ProofNeeded",
+        "waits for proof that 1 recovered device is healthy",
+        "Declare a device healthy with: sully policies clear faulty DEVICE",
+    ),
+}
+
+
+@pytest.mark.parametrize(("found", "cause", "says", "helps"), PROOFS.values(), ids=PROOFS.keys())
+def test_a_policy_that_waits_for_proof(found: Obj, cause: str, says: str, helps: str) -> None:
+    found["status"] |= {"selected": 1, "unavailable": 1, "phases": {"AwaitingProof": 1}}
+    found["spec"]["mode"] = "Enforce"
+    got = ask("policy", "faulty", found)
+
+    assert got.cause == cause
+    assert says in "\n".join(got.summary)
+    assert helps in "\n".join(got.remedies)
+
+
+def test_a_proof_that_failed() -> None:
+    found = policy("Job", phase="AwaitingProof", message="it is retried")
+    failed = {
+        "type": "sully.dev/ProofFailed",
+        "status": "True",
+        "reason": "JobFailed",
+        "message": "1 devices failed, for instance a/b/c: Job t/x failed: exit code 1",
+    }
+    found["status"] |= {"selected": 1, "phases": {"AwaitingProof": 1}, "conditions": [failed]}
+    found["spec"]["mode"] = "Enforce"
+    got = ask("policy", "faulty", found)
+
+    assert got.cause == "ProofFailed"
+    assert "Job t/x failed: exit code 1" in got.summary[0]
+
+
+def test_a_policy_that_cannot_suppress() -> None:
+    found = policy()
+    cannot = {
+        "type": "sully.dev/Suppressed",
+        "status": "False",
+        "reason": "NotSupported",
+        "message": "kube-scheduler honors taints of drivers.",
+    }
+    found["status"] |= {"selected": 1, "conditions": [cannot]}
+    found["spec"]["mode"] = "Enforce"
+    got = ask("policy", "faulty", found)
+
+    assert "kube-scheduler honors taints of drivers." in "\n".join(got.summary)

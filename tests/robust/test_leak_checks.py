@@ -1,0 +1,23 @@
+"""What `make robust` calls a leak: growth after the warm-up, not noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from leaks.rounds import SAMPLES, Sample, leaks
+
+Shape = Callable[[int], Sample]
+CASES: dict[str, tuple[Shape, list[str]]] = {
+    "flat": (lambda n: Sample(n, 200.0, 40, 9), []),
+    "noise": (lambda n: Sample(n, 200.0 + n % 2 * 15, 40 + n % 5, 9 + n % 3), []),
+    "memory": (lambda n: Sample(n, 200.0 + 10 * n, 40, 9), ["memory grew from 200 to 280 MiB"]),
+    "descriptors": (lambda n: Sample(n, 200.0, 40 + 2 * n, 9), ["descriptors grew from 40 to 56"]),
+    "threads": (lambda n: Sample(n, 200.0, 40, 9 + 2 * n), ["threads grew from 9 to 25"]),
+}
+
+
+@pytest.mark.parametrize(("shape", "want"), CASES.values(), ids=CASES)
+def test_leaks(shape: Shape, want: list[str]) -> None:
+    assert list(leaks([shape(number) for number in range(SAMPLES)])) == want
