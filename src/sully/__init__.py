@@ -3,4 +3,4 @@
 Start at docs/architecture.md: the packages, and the life of one write.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
