@@ -162,7 +162,7 @@ def test_a_false_positive_of_a_driver(cluster: Cluster) -> None:
     publish_taints(cluster, {"key": "gpu.sully.dev/false", "effect": "NoSchedule"})
     waiting = pod("late", "late", resourceClaimTemplateName="late")
     cluster.apply(template("late", devices(1)), waiting)
-    cluster.shows("False", "{.status.conditions[0].status}", "pod", "late")
+    cluster.wait("PodScheduled=false", "pod/late")
     false = {"key": "gpu.sully.dev/false", "until": "2031-01-01T00:00:00Z"}
     spec = {"mode": "Enforce", "selector": {"driver": DRIVER}, "suppress": [false]}
     cluster.apply({**policy(), "spec": spec})
