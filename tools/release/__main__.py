@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from release import audit, bom, build, image, krew, lock, matrix, publish, site
+from release.debian import PackageUnavailable
 from release.project import ROOT, ReleaseError, run
 
 
@@ -24,7 +25,7 @@ def main() -> int:
         return STEPS[options.step](*rest) or 0
     except ReleaseError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 1
+        return 3 if isinstance(error, PackageUnavailable) else 1
 
 
 def dist() -> None:
@@ -36,6 +37,7 @@ def dist() -> None:
         describe(Path(name) / "bom")
         matrix.check(wheel, Path(name))
         matrix.check_extras(wheel, Path(name) / "bom")
+        matrix.check_launchers(wheel, Path(name) / "pipx")
     print(f"dist/{bom.write_checksums().name}")
 
 

@@ -24,6 +24,10 @@ BUILDAH = ("buildah", "libsubid4", "libgpgme11", "libassuan0", "libdevmapper1.02
 _RELEASE = Path("/etc/os-release")
 
 
+class PackageUnavailable(ReleaseError):
+    """A pinned version that Debian no longer has, or a mirror that cannot be reached."""
+
+
 def is_debian_12() -> bool:
     """Say whether this machine can download and unpack the packages."""
     lines = _RELEASE.read_text().splitlines() if _RELEASE.exists() else []
@@ -47,7 +51,7 @@ def unpack(packages: tuple[str, ...], scratch: Path, to: Path) -> None:
     try:
         files = _download(asked, scratch)
     except ReleaseError as error:
-        raise ReleaseError(
+        raise PackageUnavailable(
             f"{error}  a pinned package cannot be had: if Debian has a newer one, run make lock"
         ) from error
     for path in files:

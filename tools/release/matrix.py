@@ -16,6 +16,7 @@ from release.project import ROOT, ReleaseError, run
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 _READY = re.compile(r"ready after +([\d.]+) s")
 _PATIENCE = 120
+_PIPX = "pipx==1.18.4"
 _EXTRAS = {
     "etcd": "import grpc, google.protobuf",
     "monitor": "import pynvml",
@@ -123,5 +124,17 @@ def check_extras(wheel: Path, folder: Path) -> None:
         install(folder, "--constraint", "requirements/dev.txt", f"{wheel}[{extra}]")
         run(folder / "bin/python", "-c", imports)
         print(f"extra {extra}: installed")
+
+
+def check_launchers(wheel: Path, scratch: Path) -> None:
+    """Run the wheel as the README does, with uvx and pipx."""
     said = run("uvx", "--quiet", "--from", wheel, "sully", "version").split()[1]
     print(f"uvx: sully {said}")
+    home = {"PIPX_HOME": str(scratch), "PIPX_BIN_DIR": str(scratch / "bin")}
+    pipx = ("--quiet", "--from", _PIPX, "pipx")
+    run("uvx", *pipx, "install", wheel, env=home)
+    said = run(scratch / "bin/sully", "version").split()[1]
+    once = run("uvx", *pipx, "run", "--spec", wheel, "sully", "version", env=home)
+    if f"sully {said} " not in once:
+        raise ReleaseError(f"pipx run does not run sully {said}")
+    print(f"pipx: sully {said}")
