@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from release import audit, bom, build, image, krew, lock, matrix, publish, site
-from release.debian import PackageUnavailable
+from release.debian import PackageUnavailableError
 from release.project import ROOT, ReleaseError, run
 
 
@@ -25,7 +25,7 @@ def main() -> int:
         return STEPS[options.step](*rest) or 0
     except ReleaseError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 3 if isinstance(error, PackageUnavailable) else 1
+        return 3 if isinstance(error, PackageUnavailableError) else 1
 
 
 def dist() -> None:

@@ -24,7 +24,7 @@ BUILDAH = ("buildah", "libsubid4", "libgpgme11", "libassuan0", "libdevmapper1.02
 _RELEASE = Path("/etc/os-release")
 
 
-class PackageUnavailable(ReleaseError):
+class PackageUnavailableError(ReleaseError):
     """A pinned version that Debian no longer has, or a mirror that cannot be reached."""
 
 
@@ -51,7 +51,7 @@ def unpack(packages: tuple[str, ...], scratch: Path, to: Path) -> None:
     try:
         files = _download(asked, scratch)
     except ReleaseError as error:
-        raise PackageUnavailable(
+        raise PackageUnavailableError(
             f"{error}  a pinned package cannot be had: if Debian has a newer one, run make lock"
         ) from error
     for path in files:

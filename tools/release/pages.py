@@ -37,7 +37,14 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "security-policy.md",
         "changelog.md",
     ),
-    "Contributing": ("contributing.md", "contributing/", "architecture.md", "releases.md", "adr/"),
+    "Contributing": (
+        "contributing.md",
+        "contributing/",
+        "architecture.md",
+        "simulation.md",
+        "releases.md",
+        "adr/",
+    ),
 }
 """The sections of the site. A folder stands for its pages that no section names."""
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^)\s]+)\)")
