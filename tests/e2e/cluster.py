@@ -183,6 +183,12 @@ class Cluster:
         only = f"metadata.name={name}"
         watching.until(self._raw, path, lambda all_: _every(right, all_), fieldSelector=only)
 
+    def listed(
+        self, right: Callable[[Named], bool], kind: str, namespace: str = "", **selectors: str
+    ) -> None:
+        """Wait until the objects of a kind, by name, are right."""
+        watching.until(self._raw, self._path(kind, namespace=namespace), right, **selectors)
+
     def _without(self, path: str, objects: list[Obj], name: str = "") -> None:
         uids = {each["metadata"]["uid"] for each in objects}
         selected = {"fieldSelector": f"metadata.name={name}"} if name else {}

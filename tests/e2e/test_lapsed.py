@@ -33,6 +33,7 @@ def test_its_pods_do_not_come_back_to_leave_again(
 
         cluster.apply(rule("sick", "NoExecute"))
         cluster.gone(first)
+        cluster.listed(bool, "pods", labelSelector="app=web")
         (second,) = cluster.names("web")
         cluster.wait("PodScheduled=false", f"pod/{second}")
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -86,10 +87,12 @@ def test_the_demo_has_a_pod_that_waits_and_says_why(teams: Cluster) -> None:
 def test_those_who_tolerate_the_maintenance_stay_for_a_while(teams: Cluster) -> None:
     for app in ("chat", "chat-training"):
         teams.rolled_out(app, "team-chat")
-    found = teams.get("pods", namespace="team-chat", labelSelector="app=chat")["items"]
-    staying = [each for each in found if "deletionTimestamp" not in each["metadata"]]
 
-    assert "worker-0003" not in {each["spec"]["nodeName"] for each in staying}
+    def left(pods: Mapping[str, Any]) -> bool:
+        staying = [x for x in pods.values() if "deletionTimestamp" not in x["metadata"]]
+        return "worker-0003" not in {each["spec"].get("nodeName") for each in staying}
+
+    teams.listed(left, "pods", "team-chat", labelSelector="app=chat")
     teams.wait("EvictionInProgress=true", "devicetaintrule/worker-0003-maintenance")
 
 
