@@ -570,8 +570,8 @@ def test_a_cluster_is_tainted_and_untainted(server: Server) -> None:
     first, second = server.history("cluster", "eu-1")
     assert (first["by"], first["reason"]) == (second["by"], "new switch")
     assert (first["endTime"], second["reason"]) == (second["endTime"], "newer switch")
-    (line,) = server.sully("history", "--no-headers").stdout.splitlines()[-1:]
-    assert "cluster/eu-1" in line
+    # Others may be recorded in the same second.
+    assert "cluster/eu-1" in server.sully("history", "--no-headers").stdout
 
     done = server.sully("untaint", "cluster", "eu-1", "maintenance", "--yes")
     assert server.history("cluster/eu-1")[-1]["event"] == "untainted"
