@@ -1,7 +1,7 @@
 """The packages of Debian 12 that the image is made of, pinned by version and SHA-256.
 
 There is no base image: these files are the base, and requirements/image.sha256 lists them, as
-`sha256sum --check` reads them. `make lock` writes it anew from what Debian offers.
+`sha256sum --check` reads them. `make lock` writes it again from what Debian offers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Values that are wrong in few places: what is wrong everywhere is refused at once."""
+"""Values that are wrong in few places: what is wrong everywhere is refused immediately."""
 
 from __future__ import annotations
 

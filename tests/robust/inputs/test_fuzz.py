@@ -1,7 +1,7 @@
 """Bodies, patches, selectors and expressions that nobody would write: no answer is a 5xx.
 
 Without a socket, so that there is time for many; what a server does over TLS is in the files beside
-this one. Values are made by changing good ones, for what is wrong everywhere is refused at once.
+this one. Values are made by changing good ones: what is wrong everywhere is refused immediately.
 """
 
 import asyncio

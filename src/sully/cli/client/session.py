@@ -30,7 +30,7 @@ Run = Callable[..., Awaitable[Any]]
 
 
 async def run_here(work: Callable[..., Any], *args: Any) -> Any:
-    """Call it at once: a command has nothing else to do."""
+    """Call it immediately: a command has nothing else to do."""
     return work(*args)
 
 

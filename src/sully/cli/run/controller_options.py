@@ -3,8 +3,9 @@
 Each group of flags has a function that returns the settings they stand for.
 """
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from sully.domain.devicepolicies.prometheus_servers import PrometheusServer
     from sully.domain.notifications.settings import Receiver
     from sully.evictor.settings import EvictionSettings
+
+T = TypeVar("T")
 
 _MOST = 10**9 - 1
 """Thirty years in seconds."""
@@ -158,38 +161,30 @@ lease_options = join(
 
 def notification_receivers(options: Options) -> "tuple[Receiver, ...]":
     """Read the file of --notifications; raise ValueError if it cannot be used."""
-    path = options.notifications
-    if not path:
-        return ()
-    import yaml
+    from sully.domain.notifications.settings import parse_settings
 
-    from sully.domain.notifications.settings import SettingsError, parse_settings
-
-    try:
-        with open(path, encoding="utf-8") as file:
-            return parse_settings(yaml.safe_load(file))
-    except OSError as error:
-        raise ValueError(f"--notifications: cannot read {path}: {error.strerror}") from error
-    except (yaml.YAMLError, SettingsError, UnicodeDecodeError) as error:
-        raise ValueError(f"--notifications: {path}: {error}") from error
+    return _parsed("--notifications", options.notifications, parse_settings)
 
 
 def prometheus_servers(options: Options) -> "tuple[PrometheusServer, ...]":
     """Read the file of --prometheus-servers; raise ValueError if it cannot be used."""
-    path = options.prometheus_servers
+    from sully.domain.devicepolicies.prometheus_servers import parse_servers
+
+    return _parsed("--prometheus-servers", options.prometheus_servers, parse_servers)
+
+
+def _parsed(flag: str, path: str, parse: Callable[[Any], tuple[T, ...]]) -> tuple[T, ...]:
     if not path:
         return ()
     import yaml
 
-    from sully.domain.devicepolicies.prometheus_servers import ServersError, parse_servers
-
     try:
         with open(path, encoding="utf-8") as file:
-            return parse_servers(yaml.safe_load(file))
+            return parse(yaml.safe_load(file))
     except OSError as error:
-        raise ValueError(f"--prometheus-servers: cannot read {path}: {error.strerror}") from error
-    except (yaml.YAMLError, ServersError, UnicodeDecodeError) as error:
-        raise ValueError(f"--prometheus-servers: {path}: {error}") from error
+        raise ValueError(f"{flag}: cannot read {path}: {error.strerror}") from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise ValueError(f"{flag}: {path}: {error}") from error
 
 
 def eviction_settings(options: Options) -> "EvictionSettings":
