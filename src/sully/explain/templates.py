@@ -42,8 +42,8 @@ _MACROS: Final = {
     "|It is not known how many pods were evicted because of it]",
     "selects": "It selects {devices:published device}, {allocated} in use",
     "terminating-pods": "[; {terminating:more pod} {terminating:is/are} terminating]",
-    "stop": "To stop: [{pausable:?}sully evictions pause {name}, or ]delete the rule; evicted pods"
-    " are not restored.",
+    "stop": "To stop: [{pausable:?}sully evictions pause {name}, or ]{stop}; evicted pods are not"
+    " restored.",
     "has": "{subject} has {devices}[, reserved for {users}| and is not reserved for any pod: it"
     " keeps them until a pod has used it].",
     "request": "[Resource {resource}|Request {request} of claim {claim}]",
@@ -75,7 +75,7 @@ EvictionPaused (Running): <on> and is not evicted while eviction by {sources:2} 
     {why:quoted}].
   *taints
   > It is evicted when the rule is resumed (sully evictions resume {rule}), and is not evicted if
-    the rule is deleted.
+    {removals:all} before.
 ToleratedTemporarily (Running): <on> and will be evicted at {until}: until then it tolerates the
     taints from {sources:2}.
   *taints
