@@ -405,7 +405,8 @@ NotAllowed (NotVisible): {subject} has {clusters:cluster}[ ({clusters})][ since 
 
 _DEVICE_POLICY: Final = """
 NotProcessed (Pending): {subject} has not been processed: no controller has reported on it yet.
-  > Check that 'sully controllers' run, or 'sully up'.
+  > Check that 'sully controllers' run, or 'sully up'; 'sully capabilities' shows whether they can
+    taint devices on this server.
 StormOfFaults (Stopped): {subject} stopped[ at {since}]: too many devices had new faults at the same
     time. Their taints stay, and no further step begins.
   <policy-devices>
@@ -436,7 +437,8 @@ NoFault (Idle): {subject} is for {devices:device}, and none has a fault.
 
 _MAINTENANCE: Final = """
 NotProcessed (Pending): {subject} has not been processed: no controller has reported on it yet.
-  > Check that 'sully controllers' run, or 'sully up'.
+  > Check that 'sully controllers' run, or 'sully up'; 'sully capabilities' shows whether they can
+    taint devices on this server.
 SelectsNoDevice (Inactive): {subject} matches no published device, so it does nothing.
   > Compare its selector with the output of 'sully devices'.
 Scheduled (Scheduled): {subject} is for {devices:device} and starts at {starts}[; it closes the
