@@ -11,6 +11,7 @@ from typing import Protocol
 import msgspec
 
 from sully.machinery.errors import forbidden
+from sully.machinery.fields import FieldError
 from sully.machinery.strategy import Obj
 from sully.server.requests import Request
 from sully.store.base import Op
@@ -25,6 +26,8 @@ class AdmissionAttributes(msgspec.Struct, frozen=True):
     old: Obj | None  # None: a creation, or a subresource
     # Added to the transaction of an update.
     extra_ops: list[Op] = msgspec.field(default_factory=list)
+    # Reported with what else is invalid.
+    problems: list[FieldError] = msgspec.field(default_factory=list)
 
 
 class NamespaceLifecycle:

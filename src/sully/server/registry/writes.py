@@ -151,12 +151,12 @@ class ObjectWriter:
 
     def validate_admission(
         self, request: Request, operation: str, obj: Obj | None, old: Obj | None = None
-    ) -> list[Op]:
-        """Run the admission plugins; return their additions to the transaction of an update."""
+    ) -> AdmissionAttributes:
+        """Run the admission plugins; return what they add to an update, and to its problems."""
         attributes = AdmissionAttributes(request, operation, obj, old)
         for plugin in self.admission:
             plugin.validate(attributes)
-        return attributes.extra_ops
+        return attributes
 
     def review(
         self, request: Request, operation: str, obj: Obj | None, old: Obj | None = None
