@@ -130,7 +130,7 @@ def _unreadable(value: Any, kind: Type, at: Trail, go_field: _GoField) -> Decode
                 return error
         return None
     parts = _parts(value, kind, at, go_field)
-    return next((error for part in parts if (error := _unreadable(*part)) is not None), None)
+    return next(filter(None, (_unreadable(*part) for part in parts)), None)
 
 
 def _parts(
