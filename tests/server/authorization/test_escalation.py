@@ -117,7 +117,7 @@ BINDINGS = {
     "a role that is not there": (
         "ClusterRole",
         "nothing",
-        'clusterroles.rbac.authorization.k8s.io "nothing" not found',
+        'rolebindings.rbac.authorization.k8s.io "nothing" not found',
     ),
     "a role of the namespace that is not there": (
         "Role",

@@ -10,6 +10,7 @@ from typing import Protocol
 
 import msgspec
 
+from sully.api.core.pods.priorities import SYSTEM_PRIORITIES
 from sully.machinery.errors import forbidden
 from sully.machinery.fields import FieldError
 from sully.machinery.strategy import Obj
@@ -41,6 +42,18 @@ class NamespaceLifecycle:
         deletes = attributes.operation == "delete" and target.resource.storage_key == "namespaces"
         if deletes and target.name in self.NAMES:
             raise forbidden("namespaces", "", target.name, "this namespace may not be deleted")
+
+
+class SystemPriorityClasses:
+    """Protects the classes that the system needs."""
+
+    def validate(self, attributes: AdmissionAttributes) -> None:
+        """Reject the deletion of a class of the system."""
+        target = attributes.request.target
+        deletes = attributes.operation == "delete" and target.resource.plural == "priorityclasses"
+        if deletes and target.name in SYSTEM_PRIORITIES:
+            text = "this is a system priority class and cannot be deleted"
+            raise forbidden(target.resource.plural, target.resource.group, target.name, text)
 
 
 class PolicyReviewer(Protocol):
