@@ -122,7 +122,7 @@ BINDINGS = {
     "a role of the namespace that is not there": (
         "Role",
         "nothing",
-        'roles.rbac.authorization.k8s.io "nothing" not found',
+        'rolebindings.rbac.authorization.k8s.io "nothing" not found',
     ),
 }
 
