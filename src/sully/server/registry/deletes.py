@@ -97,6 +97,8 @@ class Deleter:
                 raise _precondition_failed(target, field, expected, actual)
 
     async def _delete_state(self, request: Request, record: Record, options: Obj) -> Result:
+        if is_dry_run(request):
+            await self._writer.settled(record)
         live = self._writer.objects.live(record)
         terminating = self._terminating(request, live, options)
         if terminating is None:
@@ -141,7 +143,7 @@ class Deleter:
                 return await self._commit(request, record, Delete(last.key, last.revision))
             except ConflictError as error:
                 current = error.current
-                if current is None or current.create_revision != record.create_revision:
+                if current is None or current.create_revision != last.create_revision:
                     return None
                 last = current
 
