@@ -102,11 +102,11 @@ class Server:
         access = load_kubeconfig([self.directory / "kubeconfig"], required=True).access()
         context = tls_context(access, await access.credentials.current())
         connector = aiohttp.TCPConnector(ssl=context, limit=0)
-        limits = aiohttp.ClientTimeout(total=60)
+        limits = aiohttp.ClientTimeout(total=300)
         async with aiohttp.ClientSession(connector=connector, timeout=limits) as session:
             # aiohttp repeats a DELETE or PUT whose connection was closed before the response. A
             # journal has to know of a request that was perhaps done.
-            session._retry_connection = False  # noqa: SLF001 - there is no other way
+            session._retry_connection = False
             yield Connection(session, access.server)
 
 
