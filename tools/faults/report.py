@@ -28,9 +28,6 @@ def run(faults: int, seed: int, figures: Path | None) -> int:
             return 1
     for line in table(results):
         print(f"  {line}")
-    for result in results:
-        for problem in result.problems:
-            print(f"  VIOLATION {problem}")
     if figures is not None:
         figures.write_text(json.dumps([summary(result) for result in results], indent=2) + "\n")
     return 1 if any(result.problems for result in results) else 0
@@ -40,6 +37,8 @@ def _run(store: str, faults: int, seed: int) -> Figures:
     def progress(figures: Figures) -> None:
         line = f"{figures.total}/{faults} faults, {figures.checked} operations checked"
         print(f"  {figures.store}: {line}, {figures.seconds:.0f} s", flush=True)
+        for problem in figures.problems:
+            print(f"  VIOLATION {problem}", flush=True)
 
     with tempfile.TemporaryDirectory(prefix="sully-robust-") as folder:
         rounds = Rounds(plane(store, Path(folder).resolve() / "plane"), seed)
@@ -83,5 +82,5 @@ def table(results: Sequence[Figures]) -> list[str]:
     for title, key in _ROWS:
         rows.append([title, *(summary(result)[key] for result in results)])
     header: list[object] = ["what", *(result.store for result in results)]
-    lines = [header, ["---"] * len(header), *rows]
+    lines: list[list[object]] = [header, ["---"] * len(header), *rows]
     return ["| " + " | ".join(map(str, line)) + " |" for line in lines]
