@@ -34,12 +34,16 @@ class Entry(NamedTuple):
 
 
 COMMANDS = {
-    "devices": Entry("inspect.devices", "Inspect", "List devices with their taints and pods"),
+    "devices": Entry(
+        "inspect.devices.command", "Inspect", "List devices with their taints and pods"
+    ),
     "doctor": Entry("doctor.doctor", "Inspect", "Check an installation"),
-    "evictions": Entry("inspect.evictions", "Inspect", "List, pause and resume evictions"),
+    "evictions": Entry("inspect.evictions.command", "Inspect", "List, pause and resume evictions"),
     "explain": Entry("inspect.explain", "Inspect", "Explain the state of an object"),
-    "history": Entry("inspect.history", "Inspect", "List past taints and evictions"),
-    "policies": Entry("inspect.policies", "Inspect", "List device policies, approve and clear"),
+    "history": Entry("inspect.history.command", "Inspect", "List past taints and evictions"),
+    "policies": Entry(
+        "inspect.policies.command", "Inspect", "List device policies, approve and clear"
+    ),
     "rules": Entry("inspect.rules", "Inspect", "List what taints devices, and its effects"),
     "snapshot": Entry("inspect.snapshot", "Inspect", "Save the state of a cluster to a file"),
     "status": Entry("inspect.status", "Inspect", "Show the state of all devices on one screen"),

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from sully.api.resource.types import ResourceClaim
-from sully.domain.allocation.diagnosis import MOST_NODES, Survey, diagnose
+from sully.domain.allocation.rejections.diagnosis import MOST_NODES, Survey, diagnose
 from sully.domain.allocation.requests import Demand, claim_key, prepare
 from sully.domain.allocation.toleration_expiry import AsOf
 from sully.domain.allocation.verdicts import Allocated, Failed, Unresolved
@@ -38,17 +38,17 @@ from sully.domain.scheduling.objects import Pod
 from sully.domain.scheduling.resources import Amounts, requests_of
 from sully.domain.scheduling.volumes import VolumeProblem
 from sully.machinery.cel import CostBudget, CostBudgetExceededError
+from sully.scheduler.caches.constraint_sources import ConstraintSources
+from sully.scheduler.caches.device_cache import DeviceCache
+from sully.scheduler.caches.node_cache import NodeCache
 from sully.scheduler.claim_resolution import unallocated
-from sully.scheduler.constraint_sources import ConstraintSources
 from sully.scheduler.constraints import ConstraintBuilder, Constraints
-from sully.scheduler.device_cache import DeviceCache
 from sully.scheduler.device_request import PodDeviceRequest
-from sully.scheduler.equivalence import EquivalenceClass, PodQuery, for_claims_of
-from sully.scheduler.node_cache import NodeCache
+from sully.scheduler.equivalence.classes import EquivalenceClass, PodQuery, for_claims_of
+from sully.scheduler.equivalence.unfit_nodes import MANY, UnfitNodes
+from sully.scheduler.equivalence.unschedulable_cache import UnschedulableCache
 from sully.scheduler.options import Options
 from sully.scheduler.preemption import Preemption, preemptions
-from sully.scheduler.unfit_nodes import MANY, UnfitNodes
-from sully.scheduler.unschedulable_cache import UnschedulableCache
 
 
 class ScheduleResult(msgspec.Struct, frozen=True):

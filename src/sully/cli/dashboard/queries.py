@@ -9,14 +9,14 @@ from sully.cli.client.selection_args import SelectionArgs
 from sully.cli.client.snapshots import take_snapshot
 from sully.cli.command import CommandError
 from sully.cli.dashboard.command_sessions import session_of
-from sully.cli.inspect.device_printer import document as device_document
-from sully.cli.inspect.device_printer import value_of
-from sully.cli.inspect.eviction_printer import document as eviction_document
-from sully.cli.inspect.evictions import progress_in
+from sully.cli.inspect.devices.printer import document as device_document
+from sully.cli.inspect.devices.printer import value_of
+from sully.cli.inspect.evictions.command import progress_in
+from sully.cli.inspect.evictions.printer import document as eviction_document
 from sully.cli.inspect.explain import explanation_of
-from sully.cli.inspect.history import entries_in, kinds_for, refuse_missing_records
-from sully.cli.inspect.history_printer import document as history_document
-from sully.cli.inspect.policies_printer import document as policy_document
+from sully.cli.inspect.history.command import entries_in, kinds_for, refuse_missing_records
+from sully.cli.inspect.history.printer import document as history_document
+from sully.cli.inspect.policies.printer import document as policy_document
 from sully.cli.inspect.rules_printer import document as source_document
 from sully.dashboard.app import RouteError
 from sully.dashboard.http import HttpError

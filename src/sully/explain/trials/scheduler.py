@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from sully.api.resource.types import ResourceClaim
 from sully.client.transport import Key
-from sully.domain.allocation.diagnosis import Survey, diagnose
+from sully.domain.allocation.rejections.diagnosis import Survey, diagnose
 from sully.domain.allocation.requests import Demand, prepare
 from sully.domain.allocation.toleration_expiry import AsOf
 from sully.domain.allocation.verdicts import Failed, FailureCause, Reason, Unresolved
@@ -46,11 +46,11 @@ from sully.explain.kinds import LABELED_PODS
 from sully.explain.trials.changes import LargestNode, RequestName
 from sully.machinery.cel import CostBudgetExceededError
 from sully.scheduler.binding_conditions import deadline, unready
+from sully.scheduler.caches.constraint_sources import ConstraintSources
+from sully.scheduler.caches.device_cache import DeviceCache
+from sully.scheduler.caches.node_cache import NodeCache
 from sully.scheduler.claim_resolution import ClaimsNotReady, claim_keys, resolve, unallocated
-from sully.scheduler.constraint_sources import ConstraintSources
-from sully.scheduler.device_cache import DeviceCache
 from sully.scheduler.judge import Judge, ScheduleResult, Unschedulable
-from sully.scheduler.node_cache import NodeCache
 from sully.scheduler.options import options_for
 from sully.scheduler.preemption import Preemption
 from sully.views.kinds import CLAIMS, CLASSES
