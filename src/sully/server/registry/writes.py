@@ -49,7 +49,7 @@ from sully.server.registry.bodies import check_values
 from sully.server.requests import Request, Target
 from sully.server.storage.newest import NewestObjects
 from sully.server.storage.objects import Objects
-from sully.store.base import Commit, Op, Put, Record, Store, StoreKey
+from sully.store.base import Check, Commit, Op, Put, Record, Store, StoreKey
 from sully.store.errors import (
     ConflictError,
     StoreError,
@@ -217,6 +217,15 @@ class ObjectWriter:
         if record is None:
             raise InternalError(f"the store returned no record for {key}")
         return record
+
+    async def settled(self, record: Record) -> None:
+        """Make sure that a record has the revision that readers see.
+
+        While it is written to a store that numbers writes itself, it has none; then this waits for
+        it and raises ConflictError, because there is a newer record.
+        """
+        if record.revision < 0:
+            await self.commit([Check(record.key, record.revision)])
 
     async def commit(self, ops: list[Op]) -> Commit:
         """Commit, with store errors as API errors; conflicts pass through."""
