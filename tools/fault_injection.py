@@ -1,9 +1,9 @@
 """The long runs: kills, lost machines, hostile input, all examples. `make robust` runs it.
 
     python tools/fault_injection.py [PART] [--kills 300] [--pods 1000] [--leak-pods 100000]
-        [--faults 19] [--examples 30] [--seed N]
+        [--inject 1000] [--faults 19] [--examples 30] [--seed N]
 
-PART is crashes, controllers, replicas, inputs, hostile, leaks, properties, clients or all.
+PART is crashes, faults, controllers, replicas, inputs, hostile, leaks, properties, clients or all.
 
 A failure prints the seed; the same seed with the same number repeats the run.
 """
@@ -48,8 +48,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--leak-pods", type=int, default=100_000, help="created and deleted (default: 100000)"
     )
+    parser.add_argument(
+        "--inject", type=int, default=1000, help="faults of disks, networks ... (default: 1000)"
+    )
     parser.add_argument("--faults", type=int, default=19, help="of machines (default: 19)")
-    parser.add_argument("--figures", type=Path, help="file to write what replicas did to, as JSON")
+    parser.add_argument("--figures", type=Path, help="file for the result of a part, as JSON")
     parser.add_argument("--examples", type=int, default=30, help="per operation (default: 30)")
     parser.add_argument("--seed", type=int, help="repeat a run (default: a new one)")
     return parser
@@ -112,6 +115,15 @@ async def _open_time(directory: Path) -> float:
     began = time.perf_counter()
     async with await SqliteStore.open(directory):
         return time.perf_counter() - began
+
+
+def _faults(options: argparse.Namespace, seed: int) -> int:
+    from faults.report import run
+
+    code = run(options.inject, seed, options.figures)
+    if code:
+        print(f"  again: {_PROGRAM} faults --inject {options.inject} --seed {seed}")
+    return code
 
 
 def _controllers(options: argparse.Namespace, seed: int) -> int:
@@ -217,6 +229,7 @@ def _leaks(options: argparse.Namespace, seed: int) -> int:  # noqa: ARG001 - eve
 
 PARTS = {
     "crashes": _crashes,
+    "faults": _faults,
     "controllers": _controllers,
     "replicas": _replicas,
     "inputs": _inputs,

@@ -68,8 +68,7 @@ async def _create(connection: Connection, name: str) -> None:
 
 async def _delete(connection: Connection, name: str) -> None:
     code, answer = await connection.call("DELETE", f"{PODS}/{name}?gracePeriodSeconds=0")
-    # Not found: the client sent it twice, because its connection was closed before the answer.
-    if code not in (200, 404):
+    if code != 200:
         raise RuntimeError(f"deleting {name} answered {code}: {answer}")
 
 
