@@ -147,7 +147,8 @@ class Updater:
             set_managed(obj, self._writer.track(request, live, obj, strategy, ctx))
         notices = list(strategy.notices(obj, old, ctx))
         strategy.admit(obj, old, ctx)
-        extra_ops = self._writer.validate_admission(request, "update", obj, old)
+        admission = self._writer.validate_admission(request, "update", obj, old)
+        extra_ops = admission.extra_ops
         generation = old["metadata"].get("generation")
         if generation is not None:
             obj["metadata"]["generation"] = generation
@@ -156,6 +157,7 @@ class Updater:
         strategy.prepare_update(obj, old, ctx)
         problems = chain(
             meta.validate_metadata_update(obj, old, strategy),
+            admission.problems,
             strategy.validate_update(obj, old, ctx),
         )
         self._writer.reject_invalid(target, target.name, problems)
