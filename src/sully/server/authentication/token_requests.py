@@ -18,7 +18,9 @@ from sully.server.authentication import tokens
 from sully.server.authentication.keys import SigningKey
 from sully.server.authentication.service_accounts import AUDIENCES, Lookup
 from sully.server.authentication.tokens import Bound, Claims
-from sully.server.registry.bodies import Body, Decoded, check_part_kind, decode_part
+from sully.server.registry.bodies import Decoded, decode_part
+from sully.server.registry.body import Body
+from sully.server.registry.body_kinds import check_part_kind
 from sully.server.registry.options import check_write_options
 from sully.server.registry.replies import ConnectReply
 from sully.server.registry.writes import ObjectWriter

@@ -15,7 +15,8 @@ from sully.machinery.serialization import codec
 from sully.runtime.clock import Clock
 from sully.server.http.protobuf_bodies import ProtobufBodies, unknown_format
 from sully.server.negotiation import JSON, PROTOBUF, YAML
-from sully.server.registry.bodies import NO_KIND, Body, check_size, unrecognized
+from sully.server.registry.body import Body, check_size
+from sully.server.registry.body_kinds import NO_KIND, unrecognized
 from sully.server.requests import Target
 
 JSON_PATCH = "application/json-patch+json"

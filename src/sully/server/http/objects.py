@@ -34,7 +34,7 @@ from sully.server.negotiation import (
     negotiate,
     without_shape,
 )
-from sully.server.registry.bodies import internal_name
+from sully.server.registry.body_kinds import internal_name
 from sully.server.registry.replies import ConnectReply
 from sully.server.registry.writes import Result
 from sully.server.requests import Request, Target, User

@@ -15,7 +15,8 @@ from sully.machinery.fields import FieldError
 from sully.machinery.strategy import Obj, Strategy, WriteContext
 from sully.machinery.timestamps import format_time
 from sully.server.registry import metadata as meta
-from sully.server.registry.bodies import Body, decode_body, with_empty_lists
+from sully.server.registry.bodies import decode_body, with_empty_lists
+from sully.server.registry.body import Body
 from sully.server.registry.writes import (
     ObjectWriter,
     Result,

@@ -15,7 +15,7 @@ from sully.machinery.serialization.decode import DecodeError, decode
 from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import Obj
 from sully.machinery.timestamps import format_time, parse_time
-from sully.server.registry.bodies import COMMON_KINDS, no_kind_problem
+from sully.server.registry.body_kinds import COMMON_KINDS, no_kind_problem
 from sully.server.registry.writes import ObjectWriter, Result, is_dry_run, without_version
 from sully.server.requests import Request, Target
 from sully.server.storage.reads import Listing, Reader, parse_int

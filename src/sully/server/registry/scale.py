@@ -22,7 +22,8 @@ from sully.machinery.serialization.codec import copy
 from sully.machinery.serialization.gotext import compact_json
 from sully.machinery.strategy import Obj, ScalePaths
 from sully.machinery.timestamps import format_time
-from sully.server.registry.bodies import Body, PatchText, decode_part
+from sully.server.registry.bodies import decode_part
+from sully.server.registry.body import Body, PatchText
 from sully.server.registry.options import check_write_options
 from sully.server.registry.patches import APPLY, JSON_PATCH
 from sully.server.registry.replies import ConnectReply, parent_request

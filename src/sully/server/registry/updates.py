@@ -23,7 +23,9 @@ from sully.machinery.patch import entries
 from sully.machinery.serialization.codec import from_json
 from sully.machinery.strategy import Obj, Strategy
 from sully.server.registry import metadata as meta
-from sully.server.registry.bodies import Body, decode_body, nameless, with_empty_lists
+from sully.server.registry.bodies import decode_body, with_empty_lists
+from sully.server.registry.body import Body
+from sully.server.registry.body_kinds import nameless
 from sully.server.registry.creates import Creator
 from sully.server.registry.writes import (
     ObjectWriter,

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from sully.machinery.errors import method_not_allowed
 from sully.machinery.patch import managed
 from sully.machinery.strategy import Obj
-from sully.server.registry.bodies import Body, decode_body
+from sully.server.registry.bodies import decode_body
+from sully.server.registry.body import Body
 from sully.server.registry.writes import ObjectWriter, Result, added_warnings
 from sully.server.requests import Request
 

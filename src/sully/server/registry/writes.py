@@ -45,7 +45,7 @@ from sully.server.admission.priority import DefaultPriorityClass
 from sully.server.admission.quota import QuotaAdmission
 from sully.server.admission.rule_notices import RuleNotices
 from sully.server.authorization.attributes import Attributes, Authorizer
-from sully.server.registry.bodies import check_values
+from sully.server.registry.body import check_values
 from sully.server.requests import Request, Target
 from sully.server.storage.newest import NewestObjects
 from sully.server.storage.objects import Objects
