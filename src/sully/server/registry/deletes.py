@@ -49,13 +49,16 @@ class Deleter:
         check_options(options)
         target = request.target
         while True:
-            record = self._writer.newest(target)
-            self._writer.validate_admission(
-                request, "delete", None, self._writer.objects.live(record)
-            )
-            live = self._writer.objects.live(record)
-            warnings = self._writer.review(request, "DELETE", None, live)
-            self._check_preconditions(target, record, options)
+            try:
+                record = self._writer.newest(target)
+                live = self._writer.objects.live(record)
+                self._writer.validate_admission(request, "delete", None, live)
+                warnings = self._writer.review(request, "DELETE", None, live)
+                self._check_preconditions(target, record, options)
+            except (Conflict, NotFound):
+                if await self._writer.confirms(target):
+                    raise
+                continue
             if options.get(_UNSAFE):
                 raise conflict(*target.names, _READABLE.format(_registry_key(target)))
             try:

@@ -12,6 +12,8 @@ import msgspec
 
 from sully.machinery.errors import (
     BadRequest,
+    Conflict,
+    NotFound,
     client_error,
     conflict,
     invalid,
@@ -66,8 +68,6 @@ class Updater:
             obj["metadata"].pop("resourceVersion", None)
             return await self._creator.create_object(request, obj)
         self._writer.strategy(target).default(obj, self._writer.context(request))
-        self._check_uid(target, obj, self._writer.objects.live(self._writer.newest(target)))
-        self._check_update_version(target, obj)
 
         def replace(old: Obj) -> Obj:
             self._check_uid(target, obj, old)
@@ -102,9 +102,14 @@ class Updater:
     ) -> Result:
         """Change one object: `change` returns the new hub object for the live one."""
         while True:
-            record, pending = await self._writer.deferring(
-                partial(self._decided, request, change, track=track, strategy=strategy)
-            )
+            try:
+                record, pending = await self._writer.deferring(
+                    partial(self._decided, request, change, track=track, strategy=strategy)
+                )
+            except (Conflict, NotFound):
+                if await self._writer.confirms(request.target):
+                    raise
+                continue
             try:
                 return await self._store_update(request, record, pending)
             except ConflictError:

@@ -218,6 +218,19 @@ class ObjectWriter:
             raise InternalError(f"the store returned no record for {key}")
         return record
 
+    async def confirms(self, target: Target) -> bool:
+        """Wait until the newest state of an object is durable; False if it changed meanwhile.
+
+        A request that is refused because of another one must not be refused if that one fails.
+        """
+        key = self.objects.key(target)
+        record = self.store.newest(key)
+        try:
+            await self.commit([Check(key, 0 if record is None else record.revision)])
+        except ConflictError:
+            return False
+        return True
+
     async def settled(self, record: Record) -> None:
         """Make sure that a record has the revision that readers see.
 
@@ -229,6 +242,9 @@ class ObjectWriter:
 
     async def commit(self, ops: list[Op]) -> Commit:
         """Commit, with store errors as API errors; conflicts pass through."""
+        for op in ops:
+            if isinstance(op, Put) and op.derived is not None:
+                self.objects.recent.add_decoded(op.derived, len(op.value))
         try:
             return await self.store.commit(ops)
         except ConflictError:
