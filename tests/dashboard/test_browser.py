@@ -255,6 +255,11 @@ def test_a_pending_pod_is_explained(viewer: Viewer) -> None:
     page.locator("button[aria-label^='Explain team-lab/big-model']").press("Enter")
 
     expect(page.get_by_role("heading", name="What would help")).to_be_visible()
+    # The device is of the requested class, so its page says whether the pod could get it.
+    page = viewer.open(f"device?id={DRIVER}/worker-0003/gpu-0")
+    candidates = page.get_by_role("table", name="Pending pods that request such a device")
+    row = candidates.get_by_role("row", name=re.compile("big-model"))
+    expect(row.get_by_role("cell").last).to_have_text(re.compile("^(yes|no: )"))
 
 
 def test_a_cluster_is_tainted_after_a_preview(viewer: Viewer) -> None:

@@ -84,11 +84,16 @@ async def test_devices_are_selected_as_on_the_command_line() -> None:
         cel = quote('device.attributes["gpu.example.com"].model == "a100"')
         by_class = await ask(browser, "select?class=gpu")
         by_model = await ask(browser, f"select?cel={cel}")
+        by_label = await ask(browser, "select?label=zone!=b")
+        other_label = await ask(browser, "select?class=gpu&label=zone=b")
+        by_uuid = await ask(browser, "select?uuid=GPU-none")
         wrong = await ask(browser, "select?cel=device.")
         nothing = await browser.get("/api/select")
 
     assert by_class["devices"] == ALL
     assert by_model["devices"] == ALL[:2]
+    assert by_label["devices"] == ALL
+    assert (other_label["devices"], by_uuid["devices"]) == ([], [])
     assert (wrong["devices"], wrong["message"][:14]) == ([], "--cel device.:")
     assert nothing.json == {"error": "no filter is set"}
 

@@ -130,6 +130,21 @@ async def test_dry_run_writes_no_rule(world: World) -> None:
         assert await effects(world) == {FIRST: "NoSchedule"}
 
 
+async def test_back_to_a_dry_run_rules_are_left_alone(world: World) -> None:
+    """They stay, and who deletes one gets no new one: so explanations advise it."""
+    await policy(world, steps=[{"effect": "NoSchedule"}])
+    await publish(world, device(0, XID))
+    async with world.controlled(controller):
+        await world.settle()
+        (name,) = await world.names(RULES)
+        await change(world, mode="DryRun")
+        await world.settle()
+        assert await effects(world) == {FIRST: "NoSchedule"}
+        await world.admin.delete(RULES, Key("", name), DeleteOptions())
+        await world.pass_time(10)
+        assert await effects(world) == {}
+
+
 async def test_approval(world: World) -> None:
     await policy(world, mode="RequireApproval", steps=[{"effect": "NoSchedule"}])
     await publish(world, device(0, XID), device(1, XID))
