@@ -234,7 +234,7 @@ def _validate_strict(
     found += [
         (name, f"unknown field {quote(name)}") for name in unknown[: MAX_UNKNOWN - len(found)]
     ]
-    if patch is None:
+    if patch is None or patch.is_json_patch:
         found = _in_document_order(found)
     problems = [problem for _, problem in found]
     mode = field_validation(request)

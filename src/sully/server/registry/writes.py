@@ -242,6 +242,9 @@ class ObjectWriter:
 
     async def commit(self, ops: list[Op]) -> Commit:
         """Commit, with store errors as API errors; conflicts pass through."""
+        for op in ops:
+            if isinstance(op, Put) and op.derived is not None:
+                self.objects.recent.add_decoded(op.derived, len(op.value))
         try:
             return await self.store.commit(ops)
         except ConflictError:
