@@ -93,7 +93,7 @@ bench: $(DEV_STAMP) ## run the benchmarks, some minutes; ARGS="--seconds 1" DEVI
 held: $(DEV_STAMP) ## hold a load of 20 000 pods for half an hour; ARGS="--store etcd --minutes 3"
 	$(BIN)/python bench/held.py $(ARGS)
 
-robust: $(DEV_STAMP) ## run fault injection and attacks, about an hour; ARGS="crashes --seed 7"
+robust: $(DEV_STAMP) ## run fault injection and attacks, an hour or two; ARGS="faults --seed 7"
 	$(BIN)/python tools/fault_injection.py $(ARGS)
 
 simulate: $(DEV_STAMP) ## simulate control planes with faults: SEEDS=10000; ARGS=mutations plants faults in Sully

@@ -186,7 +186,8 @@ class Load:
         self._watchers = watchers
         self._rng = random.Random(1)
         self._numbers = itertools.count()
-        self._queue: asyncio.Queue[bool] = asyncio.Queue()
+        self._queue: asyncio.Queue[tuple[bool, float]] = asyncio.Queue()
+        """Whether to change something, and when that is due."""
         self._slices: dict[str, bool] = {}
 
     async def run(self) -> None:
@@ -196,40 +197,42 @@ class Load:
                 tasks.create_task(self._work())
             began = time.perf_counter()
             for number in itertools.count(1):
-                # By the clock: a slow server gets no fewer requests.
-                self._queue.put_nowait(True)
-                self._queue.put_nowait(False)
+                # By the clock: a slow server gets no fewer requests, and they count from then.
+                now = time.perf_counter()
+                self._queue.put_nowait((True, now))
+                self._queue.put_nowait((False, now))
                 await asyncio.sleep(began + number / self._rate - time.perf_counter())
 
     async def _work(self) -> None:
         async with self._server.connect() as connection:
             while True:
-                if await self._queue.get():
-                    await self._change(connection)
+                changes, due = await self._queue.get()
+                if changes:
+                    await self._change(connection, due)
                 else:
-                    await self._call(connection, "GET", f"{shapes.PODS}/{self._any()}")
+                    await self._call(connection, "GET", f"{shapes.PODS}/{self._any()}", due=due)
 
     def _any(self) -> str:
         return self._rng.choice(self._pods)
 
-    async def _change(self, connection: Connection) -> None:
+    async def _change(self, connection: Connection, due: float) -> None:
         chosen = self._rng.random()
         if chosen < 0.6:
-            await self._label(connection)
+            await self._label(connection, due)
         elif chosen < 0.8:
-            await self._taint_slice(connection)
+            await self._taint_slice(connection, due)
         elif chosen < 0.9:
-            await self._rule(connection)
+            await self._rule(connection, due)
         else:
-            await self._replace(connection)
+            await self._replace(connection, due)
 
-    async def _label(self, connection: Connection) -> None:
+    async def _label(self, connection: Connection, due: float) -> None:
         pod = self._any()
         labels = {"metadata": {"labels": {"changed": str(next(self._numbers))}}}
         self._watchers.sent(pod)
-        await self._call(connection, "PATCH", f"{shapes.PODS}/{pod}", labels)
+        await self._call(connection, "PATCH", f"{shapes.PODS}/{pod}", labels, due=due)
 
-    async def _taint_slice(self, connection: Connection) -> None:
+    async def _taint_slice(self, connection: Connection, due: float) -> None:
         node = f"node-{self._rng.randrange(self._nodes):04d}"
         made = shapes.slice_of(node, self._devices)
         tainted = self._slices[node] = not self._slices.get(node, False)
@@ -238,28 +241,31 @@ class Load:
             taint = {"key": "example.com/hot", "effect": "NoSchedule"}
             made["spec"]["devices"][0]["taints"] = [taint]
         path = f"{shapes.RESOURCE}/resourceslices/{made['metadata']['name']}"
-        await self._call(connection, "PUT", path, made)
+        await self._call(connection, "PUT", path, made, due=due)
 
-    async def _rule(self, connection: Connection) -> None:
+    async def _rule(self, connection: Connection, due: float) -> None:
         number = next(self._numbers)
         node = f"node-{self._rng.randrange(self._nodes):04d}"
         rule = shapes.rule(f"held-{number}", {"pool": node}, "NoSchedule")
-        await self._call(connection, "POST", shapes.RULES, rule)
+        await self._call(connection, "POST", shapes.RULES, rule, due=due)
         await self._call(connection, "DELETE", f"{shapes.RULES}/held-{number}")
 
-    async def _replace(self, connection: Connection) -> None:
+    async def _replace(self, connection: Connection, due: float) -> None:
         """Delete a pod, and create another one."""
         pod = self._pods.pop(self._rng.randrange(len(self._pods)))
         path = f"{shapes.PODS}/{pod}?gracePeriodSeconds=0"
-        await self._call(connection, "DELETE", path)
+        await self._call(connection, "DELETE", path, due=due)
         name = f"pod-new-{next(self._numbers)}"
         await self._call(connection, "POST", shapes.PODS, shapes.pod(name))
         self._pods.append(name)
 
-    async def _call(self, connection: Connection, method: str, path: str, body: Any = None) -> None:
+    async def _call(
+        self, connection: Connection, method: str, path: str, body: Any = None, *, due: float = 0.0
+    ) -> None:
+        """Send a request; its time counts from when it is due, otherwise from now."""
         data = b"" if body is None else json.dumps(body).encode()
         media = MERGE if method == "PATCH" else "application/json"
-        began = time.perf_counter()
+        began = due or time.perf_counter()
         code, answer = await connection.call(method, path, data, media)
         self.times.append(time.perf_counter() - began)
         if code not in (200, 201):

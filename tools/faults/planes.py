@@ -12,6 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import apsw
+
 from crashes.server import DiedError, Server
 from etcds import Etcd
 from faults.kinds import Kind, disk_faults, etcd_faults, process_faults
@@ -152,9 +154,22 @@ class SqlitePlane(Plane):
         return True
 
     async def faults_at_start(self, rng: random.Random, faults: Counter[str]) -> list[str]:
+        """Perhaps leave data of an older format, or start where it cannot be read."""
+        chosen = rng.random()
+        if chosen < _AT_START / 2:
+            self._older_format()
+            faults["upgrade of the data format"] += 1
+        return await self._unreadable(rng, faults) if chosen > 1 - _AT_START else []
+
+    def _older_format(self) -> None:
+        """Turn the data into what 0.1.0 wrote: without checksums."""
+        database = apsw.Connection(str(self.directory / "store.db"))
+        for statement in ("ALTER TABLE log DROP COLUMN sum", "PRAGMA user_version = 1"):
+            database.execute(statement)
+        database.close()
+
+    async def _unreadable(self, rng: random.Random, faults: Counter[str]) -> list[str]:
         """Start with I/O errors: the server ends with one line, and changes nothing."""
-        if rng.random() > _AT_START:
-            return []
         self.layer.record.unlink(missing_ok=True)
         before = self.layer.files()
         self.layer.request(Fault.READ_EIO, skip=rng.randrange(12), count=1000)

@@ -42,6 +42,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "contributing/",
         "architecture.md",
         "simulation.md",
+        "faults.md",
         "releases.md",
         "adr/",
     ),
