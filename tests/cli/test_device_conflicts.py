@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from sully.cli.client.tables import Cell
-from sully.cli.inspect.device_printer import row
+from sully.cli.inspect.devices.printer import row
 from sully.cli.main import main
 from sully.client.objects import to_body
 from sully.testing.builders import GPU, claim, device, pod, slice_

@@ -25,7 +25,7 @@ from sully.client.options import DeleteOptions
 from sully.client.transport import Key, UnreachableError
 from sully.domain.devices.pools import DeviceId
 from sully.domain.drain.rules import TAINT, decode_state
-from sully.planning.drain import DrainRequest
+from sully.planning.simulation.drain import DrainRequest
 from sully.views.devices.drained import DrainedDevices
 
 if TYPE_CHECKING:

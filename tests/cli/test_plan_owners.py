@@ -10,7 +10,7 @@ import pytest
 from planning.building import Obj, machines, meta, planned, put, rule, running, toleration
 from sully.cli.change.plan.printer import show_plan, summary
 from sully.domain.capabilities.control_plane import ControlPlane
-from sully.planning.cluster_copy import SimulationOptions
+from sully.planning.simulation.cluster_copy import SimulationOptions
 from sully.scheduler.options import options_for
 
 KUBERNETES = SimulationOptions(stop_seconds=1, scheduling=options_for(ControlPlane.KUBERNETES))

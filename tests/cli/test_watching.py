@@ -17,9 +17,9 @@ from sully.cli.client.watching import (
     ReportedOutages,
     rest_after,
 )
-from sully.cli.inspect.device_watch import views_of
-from sully.cli.inspect.eviction_watch import changes_of
-from sully.cli.inspect.evictions import kinds_for
+from sully.cli.inspect.devices.watch import views_of
+from sully.cli.inspect.evictions.command import kinds_for
+from sully.cli.inspect.evictions.watch import changes_of
 from sully.client.informers.cache import Cache
 from sully.client.transport import UnreachableError
 from sully.domain.capabilities.control_plane import ControlPlane

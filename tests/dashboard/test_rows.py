@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from sully.api.resource.types import DeviceTaint
 from sully.client.transport import Key
 from sully.dashboard.rows import row_of, state_of
-from sully.domain.allocation.availability import Obstacle
+from sully.domain.allocation.rejections.availability import Obstacle
 from sully.domain.devices.taints import Origin, SourcedTaint
 from sully.testing.builders import DRIVER, device, slice_
 from sully.testing.clock import NOON

@@ -14,10 +14,10 @@ import pytest
 
 from architecture.project import ROOT
 from cli.shapes import paths, type_paths
-from sully.cli.inspect.device_printer import document
+from sully.cli.inspect.devices.printer import document
 from sully.cli.main import main
 from sully.client.transport import Key
-from sully.domain.allocation.conflicts import DeviceConflict
+from sully.domain.allocation.usage.conflicts import DeviceConflict
 from sully.domain.devices.pools import DeviceId
 from sully.domain.planning.report import Plan
 from sully.domain.scheduling.diagnosis import Diagnosis
@@ -125,7 +125,7 @@ def test_fields_of_an_explanation(
 def test_seldom_fields() -> None:
     """What the page says of them is what the code writes."""
     from sully.api.resource.types import DeviceToleration
-    from sully.cli.inspect.device_printer import _toleration_document
+    from sully.cli.inspect.devices.printer import _toleration_document
 
     written = _toleration_document(DeviceToleration(key="k", operator="Equal", value="v"))
 
@@ -145,7 +145,7 @@ def test_fields_of_a_conflict() -> None:
 
 
 def test_seldom_fields_of_evictions() -> None:
-    from sully.cli.inspect.eviction_printer import document
+    from sully.cli.inspect.evictions.printer import document
 
     found = EvictionProgress(
         rule=rule("r", select()),
@@ -165,8 +165,8 @@ def test_seldom_fields_of_evictions() -> None:
 
 
 def test_fields_of_what_has_no_effect() -> None:
-    from sully.cli.inspect.device_printer import document as device_document
-    from sully.cli.inspect.eviction_printer import document
+    from sully.cli.inspect.devices.printer import document as device_document
+    from sully.cli.inspect.evictions.printer import document
     from sully.domain.devices.pools import DeviceId
     from sully.views.devices.device_views import DeviceView
 
@@ -184,7 +184,7 @@ def test_fields_of_what_has_no_effect() -> None:
 
 
 def test_fields_of_eviction_loops() -> None:
-    from sully.cli.inspect.eviction_printer import loop_document
+    from sully.cli.inspect.evictions.printer import loop_document
     from sully.domain.eviction.running_loops import RunningLoop
     from sully.views.eviction_loops import LoopWithRules
 
@@ -203,7 +203,7 @@ def test_fields_of_eviction_loops() -> None:
 
 
 def test_seldom_fields_of_history() -> None:
-    from sully.cli.inspect.history_printer import document
+    from sully.cli.inspect.history.printer import document
 
     entry = HistoryEntry(time=NOON, what="deleted", uncertain=True, complete=False)
     written = set(paths({"history": [document(entry)]}))

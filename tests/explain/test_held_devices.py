@@ -25,8 +25,8 @@ from explain.worlds import (
     taint,
     taint_record,
 )
-from sully.explain.facts.devices import AmbiguousNameError, known_devices, match_name
-from sully.explain.facts.pods import BY_TAINT
+from sully.explain.facts.devices.devices import AmbiguousNameError, known_devices, match_name
+from sully.explain.facts.pods.pods import BY_TAINT
 from sully.explain.reader import Reader
 
 GPU = f"{DRIVER}/n1/gpu-0"

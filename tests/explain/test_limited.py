@@ -11,7 +11,7 @@ from explain.worlds import DRIVER, NAMESPACE, Obj, claim, evicted, pod, snapshot
 from sully.client.transport import Key
 from sully.domain.scheduling.diagnosis import CONDITION
 from sully.explain.explanation import Explanation
-from sully.explain.facts.devices import AmbiguousNameError
+from sully.explain.facts.devices.devices import AmbiguousNameError
 from sully.explain.questions import QUESTIONS
 from sully.explain.reader import Reader
 

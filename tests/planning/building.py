@@ -12,10 +12,10 @@ from sully.client.objects import from_body
 from sully.client.transport import Kind
 from sully.domain.capabilities.control_plane import ControlPlane
 from sully.machinery.timestamps import format_time
-from sully.planning.changes import Put
-from sully.planning.cluster_copy import PLAN_KINDS, SimulationOptions
+from sully.planning.dryrun.changes import Put
 from sully.planning.plan_builder import build_plan
-from sully.planning.simulation import Simulation
+from sully.planning.simulation.cluster_copy import PLAN_KINDS, SimulationOptions
+from sully.planning.simulation.simulator import Simulation
 from sully.testing.clock import NOON
 from sully.views.kinds import RULES
 from sully.views.snapshot.snapshot import Gap, Objects, Snapshot

@@ -23,7 +23,7 @@ from sully.domain.simulated.fleet import Fleet, PodDelays, name_of
 from sully.evictor.settings import EvictionSettings
 from sully.machinery.gates import Gates
 from sully.machinery.timestamps import format_micro_time
-from sully.planning.changes import Change, Put, Remove
+from sully.planning.dryrun.changes import Change, Put, Remove
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
 from sully.views import kinds

@@ -31,9 +31,9 @@ from planning.scenes import (
 from property_examples import examples
 from sully.domain.eviction.rates import MINUTE
 from sully.domain.planning.report import Plan, ReplacementOutcome
-from sully.planning.cluster_copy import PLAN_KINDS, SimulationOptions
 from sully.planning.plan_builder import build_plan
-from sully.planning.simulation import Simulation
+from sully.planning.simulation.cluster_copy import PLAN_KINDS, SimulationOptions
+from sully.planning.simulation.simulator import Simulation
 from sully.views.kinds import EVICTION_RECORDS
 from sully.views.snapshot.loading import load
 

@@ -24,10 +24,10 @@ from sully.controllers.workloads import kinds as workloads
 from sully.domain.planning.report import Plan, ReplacementOutcome
 from sully.domain.simulated.fleet import DRIVER, Fleet, PodDelays, name_of
 from sully.machinery.gates import Gates
-from sully.planning.changes import Put
-from sully.planning.cluster_copy import PLAN_KINDS, SimulationOptions
+from sully.planning.dryrun.changes import Put
 from sully.planning.plan_builder import build_plan
-from sully.planning.simulation import Simulation
+from sully.planning.simulation.cluster_copy import PLAN_KINDS, SimulationOptions
+from sully.planning.simulation.simulator import Simulation
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
 from sully.views import kinds

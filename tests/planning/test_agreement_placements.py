@@ -37,7 +37,7 @@ from sully.domain.clusters.health import AVAILABLE
 from sully.domain.planning.report import DecisionChange
 from sully.machinery.gates import Gates
 from sully.machinery.timestamps import format_time
-from sully.planning.changes import Change, Put, Remove
+from sully.planning.dryrun.changes import Change, Put, Remove
 from sully.planning.placements import forecast, plan_placements
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics

@@ -9,7 +9,7 @@ import pytest
 from planning.building import Obj, machines, meta, planned, put, rule, running, waiting
 from planning.test_simulation import TWO_NODES, WEB, Case, check, told
 from sully.client.transport import Key
-from sully.planning.changes import Remove
+from sully.planning.dryrun.changes import Remove
 from sully.views.kinds import RULES
 
 BUDGET_EFFECT = "NoExecuteWithPodDisruptionBudget"

@@ -9,7 +9,7 @@ import pytest
 from planning.building import Obj, machines, planned, put, rule, running, toleration
 from sully.domain.capabilities.control_plane import ControlPlane
 from sully.domain.planning.report import document
-from sully.planning.cluster_copy import SimulationOptions
+from sully.planning.simulation.cluster_copy import SimulationOptions
 from sully.scheduler.options import options_for
 
 WEB = "ReplicaSet/web"

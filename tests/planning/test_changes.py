@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from sully.planning.changes import Put, Remove, start_time
+from sully.planning.dryrun.changes import Put, Remove, start_time
 from sully.testing.builders import device, rule, select, slice_, taint
 from sully.testing.clock import NOON
 from sully.views.kinds import RULES, SLICES

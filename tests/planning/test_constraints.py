@@ -10,7 +10,7 @@ import pytest
 from planning.building import Obj, machines, meta, put, rule, running, snapshot
 from sully.domain.planning.report import Plan
 from sully.planning.plan_builder import build_plan
-from sully.planning.simulation import Simulation
+from sully.planning.simulation.simulator import Simulation
 from sully.views.kinds import TAINT_RECORDS
 from sully.views.snapshot.kinds import VOLUME_CLAIMS, VOLUMES
 from sully.views.snapshot.snapshot import Gap

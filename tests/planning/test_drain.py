@@ -16,9 +16,9 @@ from sully.api.resource.eviction_rate import EvictionRate
 from sully.domain.devices.pools import DeviceId
 from sully.domain.drain.messages import DrainSettings, DrainState, Outcome
 from sully.domain.drain.rules import KEY, TAINT
-from sully.planning.drain import DrainRequest
 from sully.planning.plan_builder import build_plan
-from sully.planning.simulation import Simulation
+from sully.planning.simulation.drain import DrainRequest
+from sully.planning.simulation.simulator import Simulation
 from sully.views.devices.drained import DrainedDevices
 
 APP = {"app": "web"}

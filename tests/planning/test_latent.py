@@ -32,10 +32,10 @@ from sully.client.transport import Key
 from sully.domain.devices.pools import PoolId
 from sully.domain.planning.report import Plan, document
 from sully.machinery.timestamps import format_time
-from sully.planning.changes import Remove
+from sully.planning.dryrun.changes import Remove
 from sully.planning.latent import MAX_OWNERS, latent_effects
 from sully.planning.plan_builder import build_plan
-from sully.planning.simulation import Simulation
+from sully.planning.simulation.simulator import Simulation
 from sully.testing.clock import NOON
 from sully.views.kinds import CLASSES, PATCHES, RULES, SLICES
 

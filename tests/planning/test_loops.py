@@ -26,9 +26,9 @@ from sully.cli.change.plan.plan import exit_code
 from sully.cli.change.plan.printer import show_plan, summary
 from sully.domain.eviction.loops import LoopCause
 from sully.domain.planning.report import Plan, ReplacementOutcome, document
-from sully.planning.cluster_copy import SimulationOptions
 from sully.planning.plan_builder import build_plan
-from sully.planning.simulation import Simulation
+from sully.planning.simulation.cluster_copy import SimulationOptions
+from sully.planning.simulation.simulator import Simulation
 from sully.views.kinds import TAINT_RECORDS
 from sully.views.snapshot.snapshot import Gap
 

@@ -23,11 +23,11 @@ from planning.building import (
 from sully.client.transport import Key
 from sully.domain.capabilities.control_plane import ControlPlane
 from sully.domain.planning.report import Plan
-from sully.planning.changes import Remove
-from sully.planning.cluster_copy import SimulationOptions
+from sully.planning.dryrun.changes import Remove
 from sully.planning.owners.kinds import JOBS
 from sully.planning.plan_builder import build_plan
-from sully.planning.simulation import Simulation
+from sully.planning.simulation.cluster_copy import SimulationOptions
+from sully.planning.simulation.simulator import Simulation
 from sully.scheduler.options import options_for
 from sully.views.kinds import RULES
 from sully.views.snapshot.snapshot import Gap

@@ -25,7 +25,7 @@ from sully.controllers.placement.settings import PlacementSettings
 from sully.domain.clusters.health import AVAILABLE
 from sully.domain.planning.report import Plan
 from sully.machinery.meta import ObjectMeta
-from sully.planning.changes import Change, Put, Remove
+from sully.planning.dryrun.changes import Change, Put, Remove
 from sully.planning.placements import plan_placements
 from sully.testing.builders import SET, cluster, cluster_set, cluster_taint, set_binding
 from sully.views.fleet_kinds import BINDINGS, CLUSTERS, DECISIONS, PLACEMENTS, POLICIES, SETS

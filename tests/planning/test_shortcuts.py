@@ -30,10 +30,10 @@ from sully.client.transport import Key
 from sully.domain.allocation import allocator
 from sully.domain.planning.objects import PlannedPod
 from sully.machinery.timestamps import format_time
-from sully.planning.cluster_copy import ClusterCopy, SimulationOptions
-from sully.planning.evictor import PlannedEvictor
+from sully.planning.simulation.cluster_copy import ClusterCopy, SimulationOptions
+from sully.planning.simulation.evictor import PlannedEvictor
 from sully.scheduler.core import SchedulingCore
-from sully.scheduler.equivalence_groups import EquivalenceGroups
+from sully.scheduler.equivalence.groups import EquivalenceGroups
 from sully.scheduler.event_handlers import EventHandlers
 from sully.testing.clock import NOON
 

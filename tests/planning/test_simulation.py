@@ -28,10 +28,10 @@ from planning.building import (
 from sully.client.transport import Key
 from sully.domain.planning.report import Plan
 from sully.machinery.timestamps import format_time
-from sully.planning.changes import Remove
-from sully.planning.cluster_copy import SimulationOptions
+from sully.planning.dryrun.changes import Remove
 from sully.planning.plan_builder import build_plan
-from sully.planning.simulation import Simulation
+from sully.planning.simulation.cluster_copy import SimulationOptions
+from sully.planning.simulation.simulator import Simulation
 from sully.testing.clock import NOON
 from sully.views.kinds import PATCHES, RULES, SLICES, TAINT_RECORDS
 from sully.views.snapshot.snapshot import Gap

@@ -9,10 +9,10 @@ from planning.building import DRIVER, KEY, Obj, machines, meta, put, rule, runni
 from sully.domain.capabilities.control_plane import ControlPlane
 from sully.domain.planning.report import Plan
 from sully.machinery.timestamps import format_time
-from sully.planning.changes import Put
-from sully.planning.cluster_copy import SimulationOptions
+from sully.planning.dryrun.changes import Put
 from sully.planning.plan_builder import build_plan, no_effect_texts
-from sully.planning.simulation import Simulation
+from sully.planning.simulation.cluster_copy import SimulationOptions
+from sully.planning.simulation.simulator import Simulation
 from sully.testing.clock import NOON
 from sully.views.kinds import PATCHES
 

@@ -12,7 +12,7 @@ from sully.api.resource.types import ResourceClaimTemplate
 from sully.client.transport import Key, Kind
 from sully.domain.planning.objects import PlannedPod
 from sully.domain.planning.workload_pods import pod_count, template_pod
-from sully.planning.cluster_copy import PLANNED_PODS
+from sully.planning.simulation.cluster_copy import PLANNED_PODS
 from sully.planning.workloads import NewWorkload, WorkloadFit, fit_workloads
 from sully.testing.builders import class_, device, node, pod_as, rule, select, slice_, taint
 from sully.testing.clock import NOON

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sully.domain.allocation.node_pools import NodePoolsCache
-from sully.domain.allocation.nodes import Node
+from sully.domain.allocation.pools.node_pools import NodePoolsCache
+from sully.domain.allocation.pools.nodes import Node
 from sully.domain.devices.pools import PoolId
 
 BOTH, ONLY_X, NO_NODE = (PoolId("d", name) for name in ("all", "x", "z"))

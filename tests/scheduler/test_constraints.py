@@ -31,11 +31,11 @@ from sully.domain.scheduling.filters import rejects
 from sully.domain.scheduling.messages import unknown
 from sully.domain.scheduling.objects import Pod
 from sully.domain.scheduling.resources import requests_of
-from sully.scheduler.constraint_sources import ConstraintSources
+from sully.scheduler.caches.constraint_sources import ConstraintSources
+from sully.scheduler.caches.device_cache import DeviceCache
+from sully.scheduler.caches.node_cache import NodeCache
 from sully.scheduler.constraints import Constraints
-from sully.scheduler.device_cache import DeviceCache
 from sully.scheduler.judge import Judge, ScheduleResult, Unschedulable
-from sully.scheduler.node_cache import NodeCache
 from sully.scheduler.options import Options, options_for
 from sully.testing.clock import NOON
 from sully.views.snapshot.file import from_documents

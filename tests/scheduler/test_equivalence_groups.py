@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from sully.client.transport import Key
-from sully.scheduler.equivalence_groups import EquivalenceGroups
+from sully.scheduler.equivalence.groups import EquivalenceGroups
 from sully.testing.clock import NOON
 
 Step = Callable[[EquivalenceGroups], object]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from scheduler.pools import BOTH, NO_NODE, ONLY_X, node_pools
-from sully.scheduler.unfit_nodes import UnfitNodes
+from sully.scheduler.equivalence.unfit_nodes import UnfitNodes
 
 
 def cache() -> UnfitNodes:

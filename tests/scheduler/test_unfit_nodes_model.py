@@ -11,11 +11,11 @@ from sully.domain.scheduling.cluster_events import ClusterEvent
 from sully.domain.scheduling.extended import Backings
 from sully.domain.scheduling.objects import Pod
 from sully.domain.scheduling.resources import requests_of
-from sully.scheduler.device_cache import DeviceCache
+from sully.scheduler.caches.device_cache import DeviceCache
+from sully.scheduler.caches.node_cache import NodeCache
+from sully.scheduler.equivalence.unfit_nodes import MANY
 from sully.scheduler.judge import Judge, ScheduleResult, Unschedulable
-from sully.scheduler.node_cache import NodeCache
 from sully.scheduler.options import Options
-from sully.scheduler.unfit_nodes import MANY
 from sully.testing.builders import claim, class_, devices, node, pod_as, request, slice_
 from sully.testing.clock import NOON
 from sully.views.kinds import CLASSES, SLICES

@@ -8,7 +8,7 @@ import pytest
 
 from scheduler.pools import BOTH, ONLY_X, node_pools
 from sully.domain.scheduling.cluster_events import ClusterEvent
-from sully.scheduler.unschedulable_cache import UnschedulableCache
+from sully.scheduler.equivalence.unschedulable_cache import UnschedulableCache
 
 Step = Callable[[UnschedulableCache], object]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from allocating import CLAIMS, Plane
 from sully.client.transport import Key
-from sully.domain.allocation.exclusion import IN_USE
+from sully.domain.allocation.usage.exclusion import IN_USE
 from sully.machinery.errors import Conflict, Invalid, ServiceUnavailable
 from sully.server.admission.devices import LOCKS
 from sully.server.storage.informer import PULL_SECONDS

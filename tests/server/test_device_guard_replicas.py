@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from allocating import Plane
 from etcds import Etcd
-from sully.domain.allocation.exclusion import IN_USE
+from sully.domain.allocation.usage.exclusion import IN_USE
 from sully.machinery.errors import Conflict
 from sully.server.admission.devices import LOCKS
 from sully.store.etcd.store import EtcdStore

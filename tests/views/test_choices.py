@@ -11,7 +11,7 @@ from sully.controllers.evaluation import SelectorEvaluation
 from sully.controllers.framework import DONE, REQUEUE, Result
 from sully.domain.devices.pools import DeviceId, PoolId
 from sully.runtime.evaluation import Evaluator
-from sully.scheduler.device_cache import AllocatableDevices
+from sully.scheduler.caches.device_cache import AllocatableDevices
 from sully.testing.builders import DRIVER, cel, device, rule, select, slice_, text
 from views.feeds import Scene
 

@@ -19,7 +19,7 @@ from sully.api.resource.types import (
     ResourceClaim,
 )
 from sully.client.transport import Key, Kind
-from sully.domain.allocation.conflicts import DeviceConflict
+from sully.domain.allocation.usage.conflicts import DeviceConflict
 from sully.domain.devices.pools import DeviceId
 from sully.testing.builders import (
     DRIVER,

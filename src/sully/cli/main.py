@@ -34,12 +34,16 @@ class Entry(NamedTuple):
 
 
 COMMANDS = {
-    "devices": Entry("inspect.devices", "Inspect", "List devices with their taints and pods"),
+    "devices": Entry(
+        "inspect.devices.command", "Inspect", "List devices with their taints and pods"
+    ),
     "doctor": Entry("doctor.doctor", "Inspect", "Check an installation"),
-    "evictions": Entry("inspect.evictions", "Inspect", "List, pause and resume evictions"),
+    "evictions": Entry("inspect.evictions.command", "Inspect", "List, pause and resume evictions"),
     "explain": Entry("inspect.explain", "Inspect", "Explain the state of an object"),
-    "history": Entry("inspect.history", "Inspect", "List past taints and evictions"),
-    "policies": Entry("inspect.policies", "Inspect", "List device policies, approve and clear"),
+    "history": Entry("inspect.history.command", "Inspect", "List past taints and evictions"),
+    "policies": Entry(
+        "inspect.policies.command", "Inspect", "List device policies, approve and clear"
+    ),
     "rules": Entry("inspect.rules", "Inspect", "List what taints devices, and its effects"),
     "snapshot": Entry("inspect.snapshot", "Inspect", "Save the state of a cluster to a file"),
     "status": Entry("inspect.status", "Inspect", "Show the state of all devices on one screen"),
@@ -227,6 +231,16 @@ def _print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command in a process that goes on after it."""
+    collects = gc.isenabled()
+    try:
+        return _main(arguments)
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _main(arguments: Sequence[str] | None = None) -> int:
     words = with_help_flag(sys.argv[1:] if arguments is None else arguments)
     sully = root()
     try:
@@ -268,8 +282,10 @@ def _name() -> str:
 
 def program() -> int:
     """Run one command as a process of its own."""
+    # Almost everything that a command imports and reads lives until its end.
+    gc.set_threshold(50_000, 20, 100)
     open_streams()
-    code = finished(main)
+    code = finished(_main)
     # A last garbage collection would take longer than some commands do.
     gc.freeze()
     return code

@@ -2,7 +2,7 @@
 
 Reads claims and the inventory; writes events of the claims. It runs where the API server accepts a
 device in two claims, as that of Kubernetes does. What a conflict is, decides
-`domain/allocation/conflicts.py`.
+`domain/allocation/usage/conflicts.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.sources import Channel, same_key
-from sully.domain.allocation.conflicts import DeviceConflict, Held, conflict_of, results_of
+from sully.domain.allocation.usage.conflicts import DeviceConflict, Held, conflict_of, results_of
 from sully.domain.devices.pools import DeviceId, PoolId
 from sully.runtime.metrics import Metrics
 from sully.views.devices.changes import InventoryChange

@@ -1,7 +1,7 @@
 """Answers ResourcePoolStatusRequests, once each, and deletes them when they have expired.
 
 Reads requests, the inventory and claims; writes the status of requests. What is reported is
-`domain/allocation/pool_status.py`. A request waits for pools that are still being published.
+`domain/allocation/pools/pool_status.py`. A request waits for pools that are still being published.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sully.client.informers.informer import Informer, own_key
 from sully.client.options import DeleteOptions, WriteOptions
 from sully.client.transport import Key, Transport
 from sully.controllers.framework import DONE, REQUEUE, Result, Watch
-from sully.domain.allocation.pool_status import (
+from sully.domain.allocation.pools.pool_status import (
     PoolContent,
     PoolUse,
     is_incomplete,

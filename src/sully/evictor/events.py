@@ -1,7 +1,7 @@
 """The events of the evictor: changes of the cluster, and the answers to its effects.
 
-`controllers/eviction` sends them as its caches and the API report them, `planning/evictor.py` as
-its copy of the cluster changes.
+`controllers/eviction` sends them as its caches and the API report them,
+`planning/simulation/evictor.py` as its copy of the cluster changes.
 """
 
 from __future__ import annotations

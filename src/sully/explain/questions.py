@@ -10,23 +10,23 @@ import msgspec
 from sully.client.transport import Key, Kind
 from sully.explain.causes import Finding
 from sully.explain.explanation import Explanation
-from sully.explain.facts.claims import find_claim
-from sully.explain.facts.clusters import find_cluster
-from sully.explain.facts.device_policies import find_device_policy
-from sully.explain.facts.devices import find_device
+from sully.explain.facts.clusters.clusters import find_cluster
+from sully.explain.facts.clusters.placements import find_placement
+from sully.explain.facts.devices.devices import find_device
+from sully.explain.facts.devices.maintenances import find_maintenance
+from sully.explain.facts.devices.nodes import find_node
+from sully.explain.facts.devices.patches import find_patch
+from sully.explain.facts.devices.policies import find_device_policy
+from sully.explain.facts.devices.rules import find_rule
 from sully.explain.facts.limited import (
     limited_cluster,
     limited_device,
     limited_placement,
     limited_rule,
 )
-from sully.explain.facts.maintenances import find_maintenance
-from sully.explain.facts.nodes import find_node
-from sully.explain.facts.patches import find_patch
-from sully.explain.facts.placements import find_placement
-from sully.explain.facts.pods import find_pod
-from sully.explain.facts.rules import find_rule
-from sully.explain.facts.workloads import workload_finder
+from sully.explain.facts.pods.claims import find_claim
+from sully.explain.facts.pods.pods import find_pod
+from sully.explain.facts.pods.workloads import workload_finder
 from sully.explain.kinds import DEVICE_KINDS, LABELED_PODS
 from sully.explain.reader import Reader
 from sully.explain.render import render

@@ -17,8 +17,8 @@ from sully.domain.devices.rules import recorded, sourced
 from sully.domain.devices.taints import SourcedTaint, blocks
 from sully.domain.eviction.judge import EvictionPolicy
 from sully.domain.eviction.running_loops import RunningLoop
-from sully.explain.facts.allocations import AllocatedDevice
-from sully.explain.facts.cluster_taints import ClusterTaints
+from sully.explain.facts.clusters.cluster_taints import ClusterTaints
+from sully.explain.facts.devices.allocations import AllocatedDevice
 from sully.explain.sources import Sources
 from sully.explain.trials.scheduler import SchedulerCopy
 from sully.views.devices.exposures import Exposures

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from sully.client.transport import Key, Kind
-from sully.explain.facts.devices import known_devices
+from sully.explain.facts.devices.devices import known_devices
 from sully.explain.kinds import LABELED_PODS
 from sully.explain.reader import Reader
 from sully.views.fleet_kinds import CLUSTERS, PLACEMENTS

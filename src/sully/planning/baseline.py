@@ -9,8 +9,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from sully.domain.planning.device_counts import DeviceCounts
-from sully.planning.cluster_copy import PLANNED_PODS
-from sully.planning.simulation import Simulation
+from sully.planning.simulation.cluster_copy import PLANNED_PODS
+from sully.planning.simulation.simulator import Simulation
 
 
 def counts_without_change(simulation: Simulation) -> dict[str, DeviceCounts]:

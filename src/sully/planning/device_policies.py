@@ -27,7 +27,7 @@ from sully.domain.devicepolicies.suppression import (
     suppression_rules,
 )
 from sully.domain.devices.device_rules import as_stored, is_current
-from sully.planning.changes import Change, Put, Remove
+from sully.planning.dryrun.changes import Change, Put, Remove
 from sully.views.devicepolicies.facts import FactsView
 from sully.views.devicepolicies.policy_devices import PolicyDevices
 from sully.views.kinds import CLAIMS, DEVICE_HEALTH, POLICY_NODES, RULES

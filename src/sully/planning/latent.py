@@ -32,8 +32,8 @@ from sully.domain.planning.selector_matches import (
     unmatched_requests,
 )
 from sully.machinery.meta import ObjectMeta
-from sully.planning.changes import Put, caches_of, set_object
-from sully.planning.simulation import Simulation
+from sully.planning.dryrun.changes import Put, caches_of, set_object
+from sully.planning.simulation.simulator import Simulation
 from sully.scheduler.claim_resolution import ClaimsNotReady, resolve
 from sully.scheduler.judge import ScheduleResult, Unschedulable
 from sully.views.kinds import CLASSES

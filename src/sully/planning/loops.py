@@ -16,7 +16,7 @@ from sully.domain.planning.report import EvictionLoop
 from sully.domain.tolerations import taint_text
 from sully.domain.workloads.job_failures import action_for
 from sully.planning.owners.kinds import JOBS
-from sully.planning.simulation import DueAgain, Simulation
+from sully.planning.simulation.simulator import DueAgain, Simulation
 
 _IMMEDIATELY: Final = timedelta(seconds=1)
 _MAX_DEVICES: Final = 3

@@ -20,9 +20,9 @@ from sully.domain.maintenance.rules import TAINT, wanted_rules
 from sully.domain.maintenance.settings import settings_of
 from sully.domain.maintenance.steps import CLOSED, Unit
 from sully.domain.workloads.percentages import scaled
-from sully.planning.changes import Change, Put
-from sully.planning.cluster_copy import PLANNED_PODS
-from sully.planning.drain import DrainRequest
+from sully.planning.dryrun.changes import Change, Put
+from sully.planning.simulation.cluster_copy import PLANNED_PODS
+from sully.planning.simulation.drain import DrainRequest
 from sully.views.devices.drained import DrainedDevices
 from sully.views.kinds import POLICY_NODES, RULES
 from sully.views.maintenance.devices import MaintenanceDevices

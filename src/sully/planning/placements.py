@@ -30,8 +30,8 @@ from sully.domain.placement.incremental.fleet import Fleet
 from sully.domain.placement.results.outcome import Outcome
 from sully.domain.placement.whatif import Forecast
 from sully.domain.planning.report import DecisionChange, PlacementChange, Plan
-from sully.planning.changes import Put, Remove, describe
 from sully.planning.cluster_taints import ClusterTaintSimulator
+from sully.planning.dryrun.changes import Put, Remove, describe
 from sully.views.fleet_kinds import BINDINGS, CLUSTERS, PLACEMENTS, POLICIES, SETS
 from sully.views.snapshot.snapshot import Snapshot
 

@@ -38,8 +38,7 @@ from sully.domain.scheduling.messages import unknown
 from sully.domain.tolerations import taint_text
 from sully.evictor.admission import BudgetExhausted, Paused
 from sully.planning.baseline import counts_without_change
-from sully.planning.budgets import budget_text
-from sully.planning.changes import Change, Put
+from sully.planning.dryrun.changes import Change, Put
 from sully.planning.latent import latent_effects
 from sully.planning.loops import eviction_loops
 from sully.planning.owners.report import (
@@ -49,8 +48,9 @@ from sully.planning.owners.report import (
     not_created,
     owner_notes,
 )
-from sully.planning.scheduler import DecidedElsewhere
-from sully.planning.simulation import SimulatedEviction, Simulation
+from sully.planning.simulation.budgets import budget_text
+from sully.planning.simulation.scheduler import DecidedElsewhere
+from sully.planning.simulation.simulator import SimulatedEviction, Simulation
 from sully.scheduler.preemption import Preemption
 from sully.views.inactions import inactions_of
 from sully.views.kinds import CLAIMS, CLASSES, PODS

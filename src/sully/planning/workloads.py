@@ -22,8 +22,8 @@ from sully.domain.planning.replacements import ReplacementPod, replacement_pod
 from sully.domain.planning.workload_pods import DAEMON_SET, POD, daemon_nodes
 from sully.domain.scheduling.diagnosis import Diagnosis
 from sully.domain.scheduling.objects import Affinity, NodeAffinity
-from sully.planning.cluster_copy import SimulationOptions
-from sully.planning.simulation import Simulation
+from sully.planning.simulation.cluster_copy import SimulationOptions
+from sully.planning.simulation.simulator import Simulation
 from sully.views.snapshot.snapshot import Snapshot
 
 

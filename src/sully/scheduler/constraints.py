@@ -32,8 +32,8 @@ from sully.domain.scheduling.volumes import (
     has_placed_volumes,
     pod_volumes,
 )
-from sully.scheduler.constraint_sources import ConstraintSources
-from sully.scheduler.node_cache import NodeCache
+from sully.scheduler.caches.constraint_sources import ConstraintSources
+from sully.scheduler.caches.node_cache import NodeCache
 
 VOLUME_KINDS = ("persistentvolumeclaims", "persistentvolumes", "storageclasses")
 

@@ -26,9 +26,10 @@ from sully.domain.scheduling.objects import Pod
 from sully.domain.scheduling.resources import requests_of
 from sully.machinery.cel import SLICE, CostBudget, UnfinishedError
 from sully.machinery.memo import Memo
+from sully.scheduler.caches.constraint_sources import ConstraintSources
+from sully.scheduler.caches.device_cache import DeviceCache
+from sully.scheduler.caches.node_cache import NodeCache
 from sully.scheduler.claim_resolution import ClaimsNotReady, resolve
-from sully.scheduler.constraint_sources import ConstraintSources
-from sully.scheduler.device_cache import DeviceCache
 from sully.scheduler.effects import (
     Attempt,
     Bind,
@@ -40,10 +41,9 @@ from sully.scheduler.effects import (
     WaitForClaims,
     WaitForEvaluation,
 )
-from sully.scheduler.equivalence_groups import EquivalenceGroups
+from sully.scheduler.equivalence.groups import EquivalenceGroups
 from sully.scheduler.event_handlers import EventHandlers
 from sully.scheduler.judge import Judge, ScheduleResult, Unschedulable
-from sully.scheduler.node_cache import NodeCache
 from sully.scheduler.options import Options
 from sully.scheduler.queue import Rank, SchedulingQueue
 from sully.views.devices.inventory import Inventory

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from sully.api.resource.types import DeviceClass, DeviceToleration, ResourceClaim
 from sully.domain.allocation.allocator import allocate
-from sully.domain.allocation.nodes import is_usable_on
+from sully.domain.allocation.pools.nodes import is_usable_on
 from sully.domain.allocation.requests import Demand, claim_key, prepare
 from sully.domain.allocation.toleration_expiry import tolerated_temporarily
 from sully.domain.allocation.verdicts import (
@@ -24,7 +24,7 @@ from sully.domain.scheduling.decisions import NO_DEVICES
 from sully.domain.scheduling.extended import Extension, extend
 from sully.domain.scheduling.filters import NodeInfo
 from sully.domain.scheduling.objects import Pod
-from sully.scheduler.device_cache import DeviceCache
+from sully.scheduler.caches.device_cache import DeviceCache
 from sully.scheduler.options import Options
 
 

@@ -20,10 +20,10 @@ from sully.domain.scheduling.extended import Backings
 from sully.domain.scheduling.objects import Node, Pod
 from sully.domain.scheduling.resources import requests_of
 from sully.machinery.meta import OwnerReference
+from sully.scheduler.caches.device_cache import DeviceCache
+from sully.scheduler.caches.node_cache import NodeCache
 from sully.scheduler.claim_resolution import claim_keys
-from sully.scheduler.device_cache import DeviceCache
-from sully.scheduler.equivalence_groups import EquivalenceGroups
-from sully.scheduler.node_cache import NodeCache
+from sully.scheduler.equivalence.groups import EquivalenceGroups
 from sully.scheduler.queue import SchedulingQueue
 from sully.views.devices.changes import InventoryChange
 

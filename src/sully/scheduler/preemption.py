@@ -17,8 +17,8 @@ from sully.domain.allocation.verdicts import Allocated, Failed, Unallocatable
 from sully.domain.scheduling.filters import NodeInfo, rejects
 from sully.domain.scheduling.objects import Pod
 from sully.domain.scheduling.resources import Amounts, NodeResources, requests_of
+from sully.scheduler.caches.node_cache import NodeCache
 from sully.scheduler.constraints import ConstraintBuilder, Constraints
-from sully.scheduler.node_cache import NodeCache
 
 _MOST_NODES: Final = 100
 """Nodes that are evaluated: kube-scheduler samples some as well."""

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from api.core.writing import World, create
-from sully.api.core.limits import ANNOTATION
+from sully.api.core.quotas.limits import ANNOTATION
 from sully.machinery.errors import Forbidden
 
 Obj = dict[str, Any]

@@ -22,7 +22,7 @@ from controllers.scheduling.placing import (
 from controllers.world import PODS, World
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key
-from sully.scheduler.unfit_nodes import MANY
+from sully.scheduler.equivalence.unfit_nodes import MANY
 
 NOW = DeleteOptions(grace_period_seconds=0)
 BARE = [f"bare-{index:02d}" for index in range(MANY)]

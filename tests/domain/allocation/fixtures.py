@@ -19,10 +19,10 @@ from sully.api.resource.types import (
     ResourceSlice,
 )
 from sully.domain.allocation.allocator import allocate
-from sully.domain.allocation.ledger import Ledger
-from sully.domain.allocation.node_pools import NodePools, gather_node, gather_pool
-from sully.domain.allocation.nodes import Node
+from sully.domain.allocation.pools.node_pools import NodePools, gather_node, gather_pool
+from sully.domain.allocation.pools.nodes import Node
 from sully.domain.allocation.requests import Demand, HonoredTaints, prepare
+from sully.domain.allocation.usage.ledger import Ledger
 from sully.domain.allocation.verdicts import Allocated, Failed, Unallocatable, Unresolved, Verdict
 from sully.domain.devices.device import EffectiveDevice, Published
 from sully.domain.devices.patches import overlay

@@ -20,7 +20,7 @@ from domain.allocation.fixtures import (
     wish,
 )
 from sully.api.resource.types import Device, DeviceConstraint, ResourceClaim
-from sully.domain.allocation.ledger import Ledger
+from sully.domain.allocation.usage.ledger import Ledger
 from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, Allocated
 from sully.testing.builders import KEY, device, equal, exists, rule, select, taint, text
 

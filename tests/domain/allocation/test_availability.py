@@ -22,9 +22,9 @@ from sully.api.resource.types import (
     DeviceRequestAllocationResult,
     ResourceSlice,
 )
-from sully.domain.allocation.availability import Availability, used_up
-from sully.domain.allocation.capacity import left_of, taken_of
-from sully.domain.allocation.ledger import Ledger
+from sully.domain.allocation.rejections.availability import Availability, used_up
+from sully.domain.allocation.usage.capacity import left_of, taken_of
+from sully.domain.allocation.usage.ledger import Ledger
 from sully.domain.allocation.verdicts import Allocated
 from sully.domain.devices.selectors import Content
 from sully.testing.builders import DRIVER, device, text

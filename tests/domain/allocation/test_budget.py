@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from domain.allocation.fixtures import demand, exactly, names, offer, pool_slice, wish
 from sully.api.resource.types import DeviceConstraint
 from sully.domain.allocation.allocator import allocate
-from sully.domain.allocation.ledger import Ledger
-from sully.domain.allocation.node_pools import NodePools
+from sully.domain.allocation.pools.node_pools import NodePools
 from sully.domain.allocation.requests import Demand
+from sully.domain.allocation.usage.ledger import Ledger
 from sully.domain.allocation.verdicts import Allocated, Failed, Verdict
 from sully.domain.devices.selectors import compile_all, content_of, mismatch
 from sully.machinery.cel import CostBudget, UnfinishedError

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sully.domain.allocation.exclusion import excludes, holdings
+from sully.domain.allocation.usage.exclusion import excludes, holdings
 from sully.domain.devices.pools import DeviceId
 
 GPU = DeviceId("d.example.com", "p", "gpu-0")

@@ -20,9 +20,9 @@ from domain.allocation.fixtures import (
 )
 from sully.api.resource.types import AllocationResult, Device, ResourceSlice
 from sully.domain.allocation.allocator import allocate
-from sully.domain.allocation.ledger import Ledger, PoolUse
-from sully.domain.allocation.node_pools import NodePoolsCache
-from sully.domain.allocation.nodes import Node
+from sully.domain.allocation.pools.node_pools import NodePoolsCache
+from sully.domain.allocation.pools.nodes import Node
+from sully.domain.allocation.usage.ledger import Ledger, PoolUse
 from sully.domain.allocation.verdicts import Allocated
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import PoolId, pool_of

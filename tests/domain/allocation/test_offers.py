@@ -17,7 +17,7 @@ from sully.api.resource.types import (
     NodeSelectorTerm,
     ResourceSlice,
 )
-from sully.domain.allocation.nodes import Node, selects_node
+from sully.domain.allocation.pools.nodes import Node, selects_node
 from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, INVALID_POOLS, Unallocatable
 from sully.testing.builders import device
 

@@ -15,7 +15,13 @@ from sully.api.resource.types import (
     ResourcePoolStatusRequestSpec,
     ResourceSlice,
 )
-from sully.domain.allocation.pool_status import PoolContent, PoolUse, pool_uses, report, summary
+from sully.domain.allocation.pools.pool_status import (
+    PoolContent,
+    PoolUse,
+    pool_uses,
+    report,
+    summary,
+)
 from sully.domain.devices.device import EffectiveDevice, Published, driver_taints
 from sully.domain.devices.pools import PoolId
 

@@ -28,7 +28,7 @@ from sully.api.resource.types import (
     ResourceClaim,
     ResourceSlice,
 )
-from sully.domain.allocation.ledger import Ledger
+from sully.domain.allocation.usage.ledger import Ledger
 from sully.domain.allocation.verdicts import (
     CANNOT_ALLOCATE,
     Allocated,

@@ -28,7 +28,7 @@ from sully.api.resource.types import (
     OpaqueDeviceConfiguration,
     ResourceSlice,
 )
-from sully.domain.allocation.nodes import is_usable_on
+from sully.domain.allocation.pools.nodes import is_usable_on
 from sully.domain.allocation.results import with_share_ids
 from sully.domain.allocation.verdicts import Allocated
 from sully.testing.builders import device, meta

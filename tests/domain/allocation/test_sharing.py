@@ -23,9 +23,9 @@ from sully.api.resource.types import (
     ResourceClaim,
     ResourceSlice,
 )
-from sully.domain.allocation.capacity import consumption, need_of
-from sully.domain.allocation.ledger import Ledger
 from sully.domain.allocation.results import with_share_ids
+from sully.domain.allocation.usage.capacity import consumption, need_of
+from sully.domain.allocation.usage.ledger import Ledger
 from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, Allocated
 from sully.domain.devices.selectors import Content
 from sully.machinery.compat import Compat

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from domain.allocation.fixtures import CLASSES, exactly, names, offer, pool_slice, wish
 from sully.api.resource.types import Device, DeviceTaint, DeviceToleration
 from sully.domain.allocation.allocator import allocate
-from sully.domain.allocation.diagnosis import Survey, diagnose
-from sully.domain.allocation.ledger import Ledger
-from sully.domain.allocation.node_pools import NodePools
+from sully.domain.allocation.pools.node_pools import NodePools
+from sully.domain.allocation.rejections.diagnosis import Survey, diagnose
 from sully.domain.allocation.requests import Demand, prepare, without_seconds
 from sully.domain.allocation.toleration_expiry import NOT_YET, AsOf, is_expired
+from sully.domain.allocation.usage.ledger import Ledger
 from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, Reason
 from sully.domain.eviction.judge import eviction_time
 from sully.testing.builders import device, exists, taint

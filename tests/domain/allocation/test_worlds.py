@@ -25,9 +25,9 @@ from sully.api.resource.types import (
     ResourceSlice,
 )
 from sully.domain.allocation.allocator import allocate
-from sully.domain.allocation.ledger import Ledger
-from sully.domain.allocation.nodes import Node, is_usable_on
+from sully.domain.allocation.pools.nodes import Node, is_usable_on
 from sully.domain.allocation.requests import prepare
+from sully.domain.allocation.usage.ledger import Ledger
 from sully.domain.allocation.verdicts import (
     NOT_ON_NODE,
     Allocated,

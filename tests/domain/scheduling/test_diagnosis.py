@@ -18,9 +18,9 @@ from domain.allocation.fixtures import (
     wish,
 )
 from sully.api.resource.types import Device, ResourceSlice
-from sully.domain.allocation.diagnosis import Survey, diagnose
-from sully.domain.allocation.ledger import Ledger
-from sully.domain.allocation.nodes import Node
+from sully.domain.allocation.pools.nodes import Node
+from sully.domain.allocation.rejections.diagnosis import Survey, diagnose
+from sully.domain.allocation.usage.ledger import Ledger
 from sully.domain.allocation.verdicts import Allocated
 from sully.domain.scheduling.diagnosis import (
     MOST_BYTES,

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from sully.domain.allocation.nodes import Node as AllocationNode
+from sully.domain.allocation.pools.nodes import Node as AllocationNode
 from sully.domain.scheduling.filters import (
     NOT_CHOSEN,
     UNSCHEDULABLE,

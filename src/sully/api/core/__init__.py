@@ -37,20 +37,20 @@ def load_tables(tables: "Tables") -> None:
 def resources() -> Iterable["ResourceType"]:
     """Return the resources of the group."""
     # Late imports: importing a type of the group need not load all the rules about its kinds.
-    from sully.api.core.endpoints import ENDPOINTS
     from sully.api.core.events import EVENTS
-    from sully.api.core.limitranges import LIMIT_RANGES
     from sully.api.core.namespaces import NAMESPACES
     from sully.api.core.nodes import NODES
     from sully.api.core.objects import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS
-    from sully.api.core.persistentvolumeclaims import PERSISTENT_VOLUME_CLAIMS
-    from sully.api.core.persistentvolumes import PERSISTENT_VOLUMES
     from sully.api.core.pods.binding import BINDINGS
     from sully.api.core.pods.strategy import PODS
     from sully.api.core.podtemplates import POD_TEMPLATES
-    from sully.api.core.quotas import RESOURCE_QUOTAS
+    from sully.api.core.quotas.limitranges import LIMIT_RANGES
+    from sully.api.core.quotas.quotas import RESOURCE_QUOTAS
     from sully.api.core.replicationcontrollers import REPLICATION_CONTROLLERS
-    from sully.api.core.services import SERVICES
+    from sully.api.core.services.endpoints import ENDPOINTS
+    from sully.api.core.services.services import SERVICES
+    from sully.api.core.volumes.persistentvolumeclaims import PERSISTENT_VOLUME_CLAIMS
+    from sully.api.core.volumes.persistentvolumes import PERSISTENT_VOLUMES
 
     return (
         BINDINGS,

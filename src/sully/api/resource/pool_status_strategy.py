@@ -1,6 +1,6 @@
 """What happens on a write of ResourcePoolStatusRequests: spec and written status never change.
 
-The checks are in validation/pool_status.py, the answer is `domain/allocation/pool_status.py`.
+The checks are in validation/pool_status.py, the answer is `domain/allocation/pools/pool_status.py`.
 """
 
 from dataclasses import dataclass

@@ -5,7 +5,7 @@ from typing import Any
 
 from sully.api.core.checks import DRIVER_MAX, Errors, dns_subdomain, formatted, same
 from sully.api.core.columns import AGE, NAME, plain
-from sully.api.core.persistentvolumes import volume_source
+from sully.api.core.volumes.persistentvolumes import volume_source
 from sully.api.storage.classes import STORAGE
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.names import caseless_subdomain_problems

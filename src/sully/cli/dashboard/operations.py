@@ -23,14 +23,14 @@ from sully.cli.client.session import Session
 from sully.cli.command import CommandError
 from sully.cli.dashboard.command_sessions import printed, session_of
 from sully.cli.dashboard.proposals import Proposal, propose
-from sully.cli.inspect.eviction_pause import set_pauses
+from sully.cli.inspect.evictions.pause import set_pauses
 from sully.client.transport import Key, UnreachableError
 from sully.dashboard.app import Dashboard, RouteError
 from sully.dashboard.viewers import Viewer
 from sully.domain.devices.taints import EVICTING_EFFECTS
 from sully.domain.drain.rules import DRAIN
 from sully.machinery.errors import ApiError
-from sully.planning.changes import Remove
+from sully.planning.dryrun.changes import Remove
 from sully.views.kinds import RULES
 
 MAX_PROPOSALS = 16

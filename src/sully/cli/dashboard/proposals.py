@@ -37,8 +37,8 @@ from sully.domain.devices.taints import NONE
 from sully.domain.drain.messages import Outcome
 from sully.domain.drain.rules import CORDON, DRAIN
 from sully.domain.planning.report import Plan, document, group_by_owner
-from sully.planning.changes import Change, Remove
-from sully.planning.drain import DrainRequest
+from sully.planning.dryrun.changes import Change, Remove
+from sully.planning.simulation.drain import DrainRequest
 from sully.views.kinds import RULES
 from sully.views.snapshot.snapshot import Snapshot
 

@@ -113,7 +113,7 @@ async def _explain(session: Session) -> int:
 
 async def explanation_of(session: Session, run: Run = run_here) -> "Explanation":
     """Return the explanation of the object that a command line names."""
-    from sully.explain.facts.devices import AmbiguousNameError
+    from sully.explain.facts.devices.devices import AmbiguousNameError
     from sully.explain.questions import QUESTIONS
 
     kind, name = _kind_and_name(session.options.kind, session.options.name)

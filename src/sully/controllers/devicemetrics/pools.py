@@ -15,7 +15,7 @@ from sully.client.transport import Key
 from sully.controllers.devicemetrics.metrics import CLASSES, POOLS, DeviceMetrics
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.sources import Channel, same_key
-from sully.domain.allocation.conflicts import results_of
+from sully.domain.allocation.usage.conflicts import results_of
 from sully.domain.devicepolicies.rules import policy_name
 from sully.domain.devices.pools import PoolId
 from sully.domain.devices.taints import SourcedTaint

@@ -15,7 +15,7 @@ from sully.api.resource.types import DeviceTaintRule, ResourceClaim
 from sully.client.informers.informer import Informer
 from sully.client.transport import Key
 from sully.controllers.notifications.sender import SendError, post
-from sully.domain.allocation.conflicts import results_of
+from sully.domain.allocation.usage.conflicts import results_of
 from sully.domain.claims.pods import claim_references
 from sully.domain.devicepolicies.rules import decode_state, policy_name
 from sully.domain.devices.pools import DeviceId

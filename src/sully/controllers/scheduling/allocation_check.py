@@ -23,14 +23,14 @@ from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
 from sully.client.transport import Key, Transport
 from sully.controllers.scheduling.claim_writer import ClaimChangedError
-from sully.domain.allocation.conflicts import (
+from sully.domain.allocation.requests import claim_key
+from sully.domain.allocation.usage.conflicts import (
     Held,
     comes_first,
     conflict_of,
     held_by,
     holdings_of,
 )
-from sully.domain.allocation.requests import claim_key
 from sully.domain.devices.pools import DeviceId
 from sully.domain.scheduling.objects import Pod
 from sully.runtime.clock import Clock

@@ -22,7 +22,7 @@ from sully.runtime.clock import Clock
 from sully.runtime.evaluation import Evaluator
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
-from sully.scheduler.constraint_sources import ConstraintSources
+from sully.scheduler.caches.constraint_sources import ConstraintSources
 from sully.scheduler.core import SchedulingCore
 from sully.scheduler.options import Options
 from sully.scheduler.queue import SchedulingQueue

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from sully.domain.allocation.diagnosis import diagnose_on, unallocatable
-from sully.domain.allocation.ledger import InUse
-from sully.domain.allocation.node_pools import NodePools
 from sully.domain.allocation.plans import AllocationError, TooLongError, quick_result
+from sully.domain.allocation.pools.node_pools import NodePools
+from sully.domain.allocation.rejections.diagnosis import diagnose_on, unallocatable
 from sully.domain.allocation.requests import Demand
 from sully.domain.allocation.results import Chosen, write
 from sully.domain.allocation.search import MOST_STEPS, TIMED_OUT, search
+from sully.domain.allocation.usage.ledger import InUse
 from sully.domain.allocation.verdicts import MOST_CHOICES, Allocated, Failed, Verdict
 from sully.machinery.cel import CostBudgetExceededError
 from sully.machinery.compat import Compat

@@ -16,13 +16,13 @@ from typing import NamedTuple
 import msgspec
 
 from sully.api.resource.types import DeviceSelector
-from sully.domain.allocation.capacity import Need, need_of
-from sully.domain.allocation.counters import Draw
 from sully.domain.allocation.derived import DerivedError, derive
-from sully.domain.allocation.ledger import InUse, PoolUse
-from sully.domain.allocation.node_pools import NodePools, Pool
+from sully.domain.allocation.pools.node_pools import NodePools, Pool
 from sully.domain.allocation.requests import Shape
 from sully.domain.allocation.toleration_expiry import is_temporary, with_expired_toleration
+from sully.domain.allocation.usage.capacity import Need, need_of
+from sully.domain.allocation.usage.counters import Draw
+from sully.domain.allocation.usage.ledger import InUse, PoolUse
 from sully.domain.allocation.verdicts import FailureCause, Reason
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import PoolId

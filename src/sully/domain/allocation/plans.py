@@ -11,9 +11,9 @@ from typing import Final
 import msgspec
 
 from sully.domain.allocation.candidates import NodeCandidates, Slot, candidates, node_candidates
-from sully.domain.allocation.ledger import InUse
-from sully.domain.allocation.node_pools import NodePools
+from sully.domain.allocation.pools.node_pools import NodePools
 from sully.domain.allocation.requests import Alternative, Demand
+from sully.domain.allocation.usage.ledger import InUse
 from sully.domain.allocation.verdicts import FailureCause
 
 MOST_RESULTS: Final = 32

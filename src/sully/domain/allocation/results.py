@@ -24,8 +24,8 @@ from sully.api.resource.types import (
     ResourceClaim,
 )
 from sully.domain.allocation.candidates import Slot
-from sully.domain.allocation.nodes import NAME_FIELD, Node
 from sully.domain.allocation.plans import Plan
+from sully.domain.allocation.pools.nodes import NAME_FIELD, Node
 from sully.domain.allocation.requests import Alternative
 from sully.domain.allocation.verdicts import Allocated
 from sully.domain.devices.device import EffectiveDevice

@@ -17,8 +17,6 @@ from typing import Final, NamedTuple, TypeAlias
 
 from sully.domain.allocation.candidates import Slot
 from sully.domain.allocation.constraints import attribute_values
-from sully.domain.allocation.ledger import InUse
-from sully.domain.allocation.node_pools import NodePools
 from sully.domain.allocation.plans import (
     MOST_RESULTS,
     AllocationError,
@@ -27,9 +25,11 @@ from sully.domain.allocation.plans import (
     TooLongError,
 )
 from sully.domain.allocation.plans import plan as plan_on
+from sully.domain.allocation.pools.node_pools import NodePools
 from sully.domain.allocation.requests import Demand
 from sully.domain.allocation.results import Chosen
 from sully.domain.allocation.state import State
+from sully.domain.allocation.usage.ledger import InUse
 from sully.domain.allocation.verdicts import FailureCause, Reason
 from sully.domain.devices.device import EffectiveDevice
 from sully.machinery.cel import UnfinishedError

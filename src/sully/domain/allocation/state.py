@@ -10,11 +10,11 @@ from collections import Counter
 
 from sully.domain.allocation.candidates import Slot
 from sully.domain.allocation.constraints import Constraint
-from sully.domain.allocation.counters import Balance
-from sully.domain.allocation.ledger import InUse, PoolUse
-from sully.domain.allocation.node_pools import Pool
 from sully.domain.allocation.plans import Plan
+from sully.domain.allocation.pools.node_pools import Pool
 from sully.domain.allocation.requests import Demand
+from sully.domain.allocation.usage.counters import Balance
+from sully.domain.allocation.usage.ledger import InUse, PoolUse
 from sully.domain.allocation.verdicts import Reason
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import PoolId

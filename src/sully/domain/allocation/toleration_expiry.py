@@ -8,7 +8,7 @@ not tolerate the taint, and devices with a toleration that will expire come afte
 Whether a toleration has expired depends on when the taint was added, so seconds are converted to
 the newest time of a taint for which they have passed now. That is the same for most requests,
 changes rarely and needs no clock, so cached candidates (candidates.py) and results
-(scheduler/equivalence.py) remain valid.
+(scheduler/equivalence/classes.py) remain valid.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from sully.api.resource.types import Device
-from sully.domain.allocation.counters import draws_of
+from sully.domain.allocation.usage.counters import draws_of
 from sully.domain.devicepolicies.states import Fault, Observation
 
 TO_PARTITIONS: Final = "ToPartitions"

@@ -2,7 +2,8 @@
 
 A device is free if a request without tolerations could be allocated it: it has no taint that
 prevents scheduling, it is not allocated, and its pool makes it available
-(`domain/allocation/availability.py`). One that can be shared is free while it has capacity left.
+(`domain/allocation/rejections/availability.py`). One that can be shared is free while it has
+capacity left.
 """
 
 from __future__ import annotations

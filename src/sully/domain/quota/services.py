@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from sully.api.core.persistentvolumeclaims import CLASS_ANNOTATION
+from sully.api.core.volumes.persistentvolumeclaims import CLASS_ANNOTATION
 from sully.domain.quota.pods import ONE, REQUESTS, Usage
 from sully.machinery.quantity import Quantity, parse_quantity
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from sully.domain.allocation import nodes
+from sully.domain.allocation.pools import nodes
 from sully.domain.scheduling.cluster_events import ClusterEvent
 from sully.domain.scheduling.objects import Node, NodeTaint, Pod, Toleration
 from sully.domain.scheduling.resources import Amounts, NodeResources, may_be_backed, shortages

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from sully.domain.allocation import nodes
+from sully.domain.allocation.pools import nodes
 from sully.domain.scheduling.objects import Pod
 from sully.domain.scheduling.pod_matching import selector_from
 from sully.domain.scheduling.resources import nanos

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from sully.domain.allocation import nodes
+from sully.domain.allocation.pools import nodes
 from sully.domain.scheduling.filters import chooses, named_nodes, untolerated
 from sully.domain.scheduling.objects import Node, NodeTaint, Pod
 from sully.domain.workloads.history import HASH_LABEL

@@ -16,9 +16,9 @@ from sully.client.transport import Key
 from sully.domain.placement.results.conditions import SATISFIED
 from sully.explain.causes import Finding, LimitedFacts, Note, note
 from sully.explain.explanation import tables
-from sully.explain.facts.allocations import record_table
-from sully.explain.facts.devices import evictions_from, match_name
-from sully.explain.facts.rules import blocked_pods
+from sully.explain.facts.devices.allocations import record_table
+from sully.explain.facts.devices.devices import evictions_from, match_name
+from sully.explain.facts.devices.rules import blocked_pods
 from sully.explain.reader import Reader
 from sully.machinery.meta import find_condition
 from sully.views.devices.name_index import Names

@@ -26,11 +26,11 @@ from sully.domain.workloads.job_failures import (
     wanted_pods,
 )
 from sully.domain.workloads.jobs import Job, JobSpec
-from sully.planning.cluster_copy import ClusterCopy
 from sully.planning.owners.kinds import JOBS
+from sully.planning.simulation.cluster_copy import ClusterCopy
 
 if TYPE_CHECKING:
-    from sully.planning.simulation import SimulatedEviction
+    from sully.planning.simulation.simulator import SimulatedEviction
 
 _NO_LIMIT: Final = 2**31 - 1
 _UNKNOWN: Final = Job(spec=JobSpec(parallelism=_NO_LIMIT, backoff_limit=_NO_LIMIT))

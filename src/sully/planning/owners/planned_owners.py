@@ -19,13 +19,13 @@ from sully.domain.planning.owners import (
     excluded,
 )
 from sully.domain.workloads.job_failures import JobEnd
-from sully.planning.cluster_copy import ClusterCopy
 from sully.planning.owners.jobs import PlannedJobs
 from sully.planning.owners.kinds import DAEMON_SETS, JOBS
 from sully.planning.owners.statefulsets import PlannedStatefulSets
+from sully.planning.simulation.cluster_copy import ClusterCopy
 
 if TYPE_CHECKING:
-    from sully.planning.simulation import SimulatedEviction
+    from sully.planning.simulation.simulator import SimulatedEviction
 
 
 class PlannedOwners:

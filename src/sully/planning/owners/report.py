@@ -16,7 +16,7 @@ from sully.domain.planning.report import (
     ReplacementOutcome,
 )
 from sully.planning.owners.kinds import JOBS, STATEFUL_SETS
-from sully.planning.simulation import Simulation
+from sully.planning.simulation.simulator import Simulation
 from sully.views.snapshot.snapshot import Gap
 
 _UNKNOWN: Final[Mapping[Recreation, tuple[Kind[Any], str]]] = {

@@ -23,11 +23,11 @@ from sully.domain.workloads.statefulsets import (
     next_pods,
     ordinal_of,
 )
-from sully.planning.cluster_copy import ClusterCopy
 from sully.planning.owners.kinds import STATEFUL_SETS
+from sully.planning.simulation.cluster_copy import ClusterCopy
 
 if TYPE_CHECKING:
-    from sully.planning.simulation import SimulatedEviction
+    from sully.planning.simulation.simulator import SimulatedEviction
 
 
 class _SetRun(msgspec.Struct):

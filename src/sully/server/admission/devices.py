@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 from zlib import crc32
 
-from sully.domain.allocation.exclusion import IN_USE, Holdings, excludes, holdings
+from sully.domain.allocation.usage.exclusion import IN_USE, Holdings, excludes, holdings
 from sully.domain.devices.pools import DeviceId
 from sully.machinery.compat import Compat
 from sully.machinery.errors import Conflict, ServiceUnavailable, conflict

@@ -16,7 +16,7 @@ from sully.api.sully.types import DeviceHealth
 from sully.client.informers.cache import Cache
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.domain.allocation.conflicts import results_of
+from sully.domain.allocation.usage.conflicts import results_of
 from sully.domain.devicepolicies.nodes import PolicyNode
 from sully.domain.devicepolicies.sources import DeviceFacts
 from sully.domain.devices.device import EffectiveDevice

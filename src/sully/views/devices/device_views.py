@@ -20,9 +20,9 @@ from sully.api.resource.types import DeviceTaintSelector, DeviceToleration, Reso
 from sully.client.informers.cache import Cache
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.domain.allocation.availability import Availability, Obstacle, used_up
-from sully.domain.allocation.capacity import left_of, taken_of
-from sully.domain.allocation.conflicts import DeviceConflict, conflict_of
+from sully.domain.allocation.rejections.availability import Availability, Obstacle, used_up
+from sully.domain.allocation.usage.capacity import left_of, taken_of
+from sully.domain.allocation.usage.conflicts import DeviceConflict, conflict_of
 from sully.domain.capabilities.control_plane import ControlPlane
 from sully.domain.devices.device import EffectiveDevice, Published
 from sully.domain.devices.patches import sets_values

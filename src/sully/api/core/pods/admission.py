@@ -6,10 +6,10 @@ refuse with 403. The order here is theirs.
 
 from typing import Any
 
-from sully.api.core.limits import review_pod, set_container_defaults
 from sully.api.core.pods.defaults import mirror_service_account
 from sully.api.core.pods.mirrors import is_mirror, review_mirror
 from sully.api.core.pods.priorities import admit_priority
+from sully.api.core.quotas.limits import review_pod, set_container_defaults
 from sully.machinery.errors import forbidden
 from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import WriteContext

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from sully.api.core import generations
-from sully.api.core.limits import review_pod, set_container_defaults
 from sully.api.core.namespaces import unsupported_label
 from sully.api.core.pods.admission import admit_change, admit_new, expected_account, review_new
 from sully.api.core.pods.aggregate import quality_of_service
@@ -26,6 +25,7 @@ from sully.api.core.pods.spec.validation import SPEC, validate_new_pod
 from sully.api.core.pods.status import align_addresses, keep_generations, validate_status
 from sully.api.core.pods.update import validate_change
 from sully.api.core.pods.warnings import spec_warnings
+from sully.api.core.quotas.limits import review_pod, set_container_defaults
 from sully.machinery.fields import FieldError
 from sully.machinery.names import dns_label_problems
 from sully.machinery.strategy import ResourceType, Strategy, Version, WriteContext
@@ -244,9 +244,7 @@ PODS = ResourceType(
         "status.podIP": lambda pod: next(
             (str(a.get("ip", "")) for a in pod["status"].get("podIPs") or ()), ""
         ),
-        "status.podIPs": lambda pod: ",".join(
-            str(a.get("ip", "")) for a in pod["status"].get("podIPs") or ()
-        ),
+        "status.podIPs": lambda _: "",  # accepted, but no pod has a value for it
         "status.nominatedNodeName": _status("nominatedNodeName"),
     },
     unknown_label=unsupported_label,

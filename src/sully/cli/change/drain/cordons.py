@@ -47,7 +47,7 @@ class Cordon(msgspec.Struct, frozen=True):
 
 
 async def take(session: Session, needed: "Sequence[Kind[Any]]" = ()) -> "Snapshot":
-    from sully.planning.cluster_copy import PLAN_KINDS
+    from sully.planning.simulation.cluster_copy import PLAN_KINDS
     from sully.views.kinds import RULES, SLICES
 
     return await take_snapshot(session, PLAN_KINDS, needed=(SLICES, RULES, *needed), gates=True)

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from sully.domain.drain.messages import DrainSettings, DrainState
     from sully.domain.planning.objects import PlannedPod
     from sully.domain.planning.report import Plan
-    from sully.planning.changes import Change
-    from sully.planning.drain import DrainRequest, PlannedDrain
+    from sully.planning.dryrun.changes import Change
+    from sully.planning.simulation.drain import DrainRequest, PlannedDrain
 
 _MOST = 5
 """How many pods an error lists."""
@@ -93,7 +93,7 @@ def drain(options: Options) -> int:
 
 async def _run(session: Session) -> int:
     from sully.domain.drain.rules import DRAIN
-    from sully.planning.cluster_copy import PLANNED_PODS
+    from sully.planning.simulation.cluster_copy import PLANNED_PODS
     from sully.views.kinds import CLAIMS
 
     settings = drain_settings(session.options)
@@ -111,7 +111,7 @@ async def _run(session: Session) -> int:
 
 def drain_request(session: Session, cordon: Cordon, settings: "DrainSettings") -> "DrainRequest":
     from sully.domain.drain.rules import TAINT
-    from sully.planning.drain import DrainRequest
+    from sully.planning.simulation.drain import DrainRequest
     from sully.views.devices.drained import DrainedDevices
 
     ignore = session.options.ignore_daemonsets
@@ -130,7 +130,7 @@ def _state(cordon: Cordon) -> "DrainState":
 
 
 def users_of(cordon: Cordon, request: "DrainRequest") -> "list[PlannedPod]":
-    from sully.planning.cluster_copy import PLANNED_PODS
+    from sully.planning.simulation.cluster_copy import PLANNED_PODS
 
     pods = cordon.snapshot.of(PLANNED_PODS).values()
     users = request.drained.users(cordon.snapshot.usage, pods)
@@ -231,9 +231,9 @@ def simulate_drain(
     """Run a drain on a copy and return how it ends, and the plan."""
     from sully.cli.change.plan.plan import simulation_options
     from sully.cli.client.spinner import spinner
-    from sully.planning.changes import start_time
+    from sully.planning.dryrun.changes import start_time
     from sully.planning.plan_builder import build_plan, gap_notes, no_effect_texts
-    from sully.planning.simulation import Simulation
+    from sully.planning.simulation.simulator import Simulation
 
     snapshot = cordon.snapshot
     simulation = Simulation(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sully.client.transport import Key
     from sully.domain.drain.messages import DrainPod, Effect, Event, Stop
     from sully.machinery.meta import ObjectMeta
-    from sully.planning.drain import DrainRequest
+    from sully.planning.simulation.drain import DrainRequest
     from sully.views.devices.usage import Usage
     from sully.views.watching import Caches
 
@@ -45,7 +45,7 @@ class DrainRunner:
     async def run(self) -> int:
         """Drain until the core stops; return the exit code."""
         from sully.cli.client.watching import watch_kinds
-        from sully.planning.cluster_copy import PLANNED_PODS
+        from sully.planning.simulation.cluster_copy import PLANNED_PODS
         from sully.views.devices.usage import Usage
         from sully.views.kinds import CLAIMS, RULES
 
@@ -76,7 +76,7 @@ class DrainRunner:
 
     def _observe(self, caches: "Caches", usage: "Usage") -> None:
         from sully.domain.drain.messages import PodsChanged, RulesDeleted
-        from sully.planning.cluster_copy import PLANNED_PODS
+        from sully.planning.simulation.cluster_copy import PLANNED_PODS
         from sully.views.kinds import RULES
 
         rules = {rule.metadata.name: rule for rule in caches.of(RULES).values()}

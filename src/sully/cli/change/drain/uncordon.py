@@ -55,7 +55,7 @@ async def _run(session: Session) -> int:
     from sully.cli.change.taint.writes import delete_rules
     from sully.cli.client.device_selection import select_devices
     from sully.client.transport import Key
-    from sully.planning.changes import Remove
+    from sully.planning.dryrun.changes import Remove
     from sully.views.kinds import RULES
 
     snapshot = await take(session)

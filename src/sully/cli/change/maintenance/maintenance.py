@@ -118,7 +118,7 @@ async def _create(session: Session) -> int:
     from sully.cli.change.plan.maintenances import maintenance_snapshot, show_forecast
     from sully.cli.change.plan.manifests import Manifest
     from sully.cli.change.plan.proposals import proposed
-    from sully.planning.changes import Put
+    from sully.planning.dryrun.changes import Put
     from sully.planning.maintenances import forecast
     from sully.views.kinds import MAINTENANCES
 

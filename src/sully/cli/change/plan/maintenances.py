@@ -24,7 +24,7 @@ _MOST = 20
 async def plan_maintenances(session: Session, manifests: Sequence[Manifest]) -> int:
     """Show what maintenances would do."""
     from sully.cli.change.plan.proposals import proposed
-    from sully.planning.changes import Put
+    from sully.planning.dryrun.changes import Put
 
     if session.options.delete:
         raise CommandError("--delete cannot be used with maintenances", code=2)
@@ -65,7 +65,7 @@ def _plans(session: Session, planned: "MaintenanceForecast", snapshot: "Snapshot
     from sully.cli.client.spinner import spinner
     from sully.planning.maintenances import MAX_BATCHES, batch_changes, drain_request
     from sully.planning.plan_builder import build_plan, gap_notes, no_effect_texts
-    from sully.planning.simulation import Simulation
+    from sully.planning.simulation.simulator import Simulation
 
     plans: list[Plan] = []
     with spinner(lambda: f"Planning: {number(len(plans), 'step')} so far"):

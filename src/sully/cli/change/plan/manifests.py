@@ -97,7 +97,7 @@ def _bodies(session: Session, name: str) -> Iterator[Obj]:
 
 def kinds() -> "dict[str, Kind[Any]]":
     """Return the kinds that there are plans for, by name."""
-    from sully.planning.changes import DEVICE_KINDS, PLACEMENT_KINDS
+    from sully.planning.dryrun.changes import DEVICE_KINDS, PLACEMENT_KINDS
     from sully.views.kinds import DEVICE_POLICIES, MAINTENANCES
 
     own = (DEVICE_POLICIES, MAINTENANCES)
@@ -107,7 +107,7 @@ def kinds() -> "dict[str, Kind[Any]]":
 
 def workload_kinds() -> "dict[str, Kind[Any]]":
     """Return workloads, and what they claim devices with."""
-    from sully.planning.cluster_copy import PLANNED_PODS
+    from sully.planning.simulation.cluster_copy import PLANNED_PODS
     from sully.views.kinds import CLAIMS
     from sully.views.snapshot.kinds import TEMPLATES, WORKLOADS
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from sully.cli.change.plan.manifests import Manifest
     from sully.client.transport import Kind
     from sully.domain.planning.report import Plan
-    from sully.planning.changes import Change
-    from sully.planning.cluster_copy import SimulationOptions
+    from sully.planning.dryrun.changes import Change
+    from sully.planning.simulation.cluster_copy import SimulationOptions
     from sully.views.snapshot.snapshot import Snapshot
 
 UNSCHEDULABLE = 3
@@ -220,8 +220,8 @@ def _unknown(snapshot: "Snapshot", plan: "Plan") -> str:
 
 async def take_for(session: Session, kinds: "Sequence[Kind[Any]]") -> "Snapshot":
     """Return a snapshot of what a plan about these kinds needs."""
-    from sully.planning.changes import DEVICE_KINDS, PLACEMENT_KINDS
-    from sully.planning.cluster_copy import PLAN_KINDS
+    from sully.planning.dryrun.changes import DEVICE_KINDS, PLACEMENT_KINDS
+    from sully.planning.simulation.cluster_copy import PLAN_KINDS
     from sully.views.fleet_kinds import CLUSTERS, PLACEMENTS
     from sully.views.kinds import SLICES
     from sully.views.snapshot.kinds import FLEET
@@ -248,13 +248,16 @@ async def take_with_nodes(session: Session, *kinds: "Kind[Any]") -> "Snapshot":
 
     Policies and maintenances select by fields of nodes that the scheduler does not read.
     """
-    from sully.planning.cluster_copy import PLAN_KINDS
-    from sully.views.kinds import SLICES
+    from sully.planning.simulation.cluster_copy import PLAN_KINDS
+    from sully.views.kinds import RULES, SLICES
     from sully.views.snapshot.kinds import NODES
 
     others = (kind for kind in PLAN_KINDS if kind.plural != NODES.plural)
     kinds = (*others, NODES.read_as(dict[str, Any]), *kinds)
-    return await take_snapshot(session, kinds, needed=(SLICES,), in_files=(SLICES,), gates=True)
+    snapshot = await take_snapshot(session, kinds, needed=(SLICES,), in_files=(SLICES,), gates=True)
+    # Without them, nothing that they decide has an effect.
+    _refuse_unserved(session, snapshot, (RULES,))
+    return snapshot
 
 
 def _refuse_unserved(session: Session, snapshot: "Snapshot", kinds: "Sequence[Kind[Any]]") -> None:
@@ -271,7 +274,7 @@ def _refuse_unserved(session: Session, snapshot: "Snapshot", kinds: "Sequence[Ki
 
 def make_plan(session: Session, snapshot: "Snapshot", changes: "Sequence[Change]") -> "Plan":
     """Run changes on a copy and return what would happen."""
-    from sully.planning.changes import is_about_placements, start_time
+    from sully.planning.dryrun.changes import is_about_placements, start_time
 
     if any(is_about_placements(change) for change in changes):
         from sully.controllers.placement.settings import PlacementSettings
@@ -285,7 +288,7 @@ def make_plan(session: Session, snapshot: "Snapshot", changes: "Sequence[Change]
         return plan_placements(snapshot, changes, flags)
 
     from sully.planning.plan_builder import build_plan, gap_notes, no_effect_texts
-    from sully.planning.simulation import SimulatedEviction, Simulation
+    from sully.planning.simulation.simulator import SimulatedEviction, Simulation
 
     start = start_time(changes, snapshot.taken)
     evicted: Sequence[SimulatedEviction] = ()
@@ -298,7 +301,7 @@ def make_plan(session: Session, snapshot: "Snapshot", changes: "Sequence[Change]
 
 def simulation_options(session: Session) -> "SimulationOptions":
     from sully.evictor.settings import DEFAULT_PER_SECOND
-    from sully.planning.cluster_copy import SimulationOptions
+    from sully.planning.simulation.cluster_copy import SimulationOptions
 
     options = session.options
     return SimulationOptions(

@@ -11,8 +11,8 @@ from sully.cli.command import CommandError
 
 if TYPE_CHECKING:
     from sully.domain.planning.report import Plan
-    from sully.planning.changes import Change
     from sully.planning.device_policies import PolicyForecast
+    from sully.planning.dryrun.changes import Change
     from sully.views.snapshot.snapshot import Snapshot
 
 
@@ -21,8 +21,8 @@ async def plan_policies(session: Session, manifests: Sequence[Manifest]) -> int:
     from sully.cli.change.plan.plan import exit_code, make_plan, show, take_with_nodes
     from sully.cli.change.plan.proposals import proposed
     from sully.domain.planning.report import document
-    from sully.planning.changes import Put
     from sully.planning.device_policies import forecast, rule_changes
+    from sully.planning.dryrun.changes import Put
     from sully.views.kinds import DEVICE_HEALTH, DEVICE_POLICIES
 
     if session.options.delete:

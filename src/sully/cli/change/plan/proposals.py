@@ -16,7 +16,7 @@ from sully.cli.command import CommandError
 
 if TYPE_CHECKING:
     from sully.client.transport import Key, Kind
-    from sully.planning.changes import Change
+    from sully.planning.dryrun.changes import Change
     from sully.views.snapshot.snapshot import Snapshot
 
 Obj = dict[str, Any]
@@ -31,8 +31,8 @@ async def proposed(
 
     Files are treated as `kubectl apply` does, with unknown fields refused.
     """
-    from sully.planning.changes import Put, Remove
-    from sully.planning.dryrun import DryRun
+    from sully.planning.dryrun.changes import Put, Remove
+    from sully.planning.dryrun.dry_run import DryRun
 
     objects = [(kind_of(manifest), manifest) for manifest in manifests]
     keys = [(kind, _key(session, kind, manifest.body)) for kind, manifest in objects]
@@ -104,7 +104,7 @@ def _in_hub_version(kind: "Kind[Any]", manifest: Manifest) -> Manifest:
 
 def warn_of_unmatched(session: Session, snapshot: "Snapshot", changes: "Iterable[Change]") -> None:
     """Warn about rules and patches that match no device: a name may be wrong."""
-    from sully.planning.changes import Put
+    from sully.planning.dryrun.changes import Put
 
     for change in changes:
         if isinstance(change, Put):

@@ -9,7 +9,7 @@ from sully.cli.client.snapshots import take_snapshot
 from sully.cli.command import CommandError
 
 if TYPE_CHECKING:
-    from sully.planning.changes import Put
+    from sully.planning.dryrun.changes import Put
     from sully.planning.workloads import NewWorkload, WorkloadFit
     from sully.views.snapshot.snapshot import Snapshot
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 async def fit(session: Session, manifests: Sequence[Manifest]) -> "list[WorkloadFit]":
     """Return where the pods of workloads would be scheduled, or why they would stay Pending."""
     from sully.cli.change.plan.proposals import proposed
-    from sully.planning.changes import Put
-    from sully.planning.cluster_copy import PLAN_KINDS
+    from sully.planning.dryrun.changes import Put
+    from sully.planning.simulation.cluster_copy import PLAN_KINDS
     from sully.planning.workloads import fit_workloads
     from sully.views.kinds import SLICES
     from sully.views.snapshot.kinds import NODES
@@ -55,8 +55,8 @@ async def _workload(session: Session, snapshot: "Snapshot", put: "Put") -> "NewW
     """Return a workload with one of its pods as the server would store it."""
     from sully.domain.planning.workload_pods import POD, pod_count, template_pod
     from sully.machinery.errors import ApiError
-    from sully.planning.cluster_copy import PLANNED_PODS
-    from sully.planning.dryrun import DryRun
+    from sully.planning.dryrun.dry_run import DryRun
+    from sully.planning.simulation.cluster_copy import PLANNED_PODS
     from sully.planning.workloads import NewWorkload
     from sully.views.snapshot.snapshot import Snapshot
 

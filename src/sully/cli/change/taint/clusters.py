@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sully.api.cluster.taint_history import TaintEntry
     from sully.api.cluster.types import ManagedCluster, Taint
     from sully.domain.planning.taintgrammar import TaintToAdd, TaintToRemove
-    from sully.planning.changes import Put
+    from sully.planning.dryrun.changes import Put
     from sully.views.snapshot.snapshot import Snapshot
 
 
@@ -22,7 +22,7 @@ def cluster_changes(session: Session, snapshot: "Snapshot", args: TaintArgs) -> 
     """Return the clusters as they would be with, or without, the taints."""
     from msgspec.structs import replace
 
-    from sully.planning.changes import Put
+    from sully.planning.dryrun.changes import Put
     from sully.views.fleet_kinds import CLUSTERS
 
     selected = _selected(session, snapshot, args)
@@ -45,7 +45,7 @@ def with_history(session: Session, change: "Put", args: TaintArgs, user: str) ->
         write_history,
     )
     from sully.domain.clusters.policies import taint_id
-    from sully.planning.changes import Put
+    from sully.planning.dryrun.changes import Put
 
     cluster, now = change.obj, session.clock.now()
     before = read_history(cluster.metadata.annotations)

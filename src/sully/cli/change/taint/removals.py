@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sully.domain.planning.rule_selectors import RuleSelector
     from sully.domain.planning.taint_removal import DeviceMatcher, RemainingTaint, TaintRemoval
     from sully.domain.planning.taintgrammar import TaintToRemove
-    from sully.planning.changes import Remove
+    from sully.planning.dryrun.changes import Remove
     from sully.views.snapshot.snapshot import Snapshot
 
 _MOST = 5
@@ -23,7 +23,7 @@ _MOST = 5
 def removals(session: Session, snapshot: "Snapshot", args: TaintArgs) -> "list[Remove]":
     """Return the rules to delete; refuse if that does not remove the taints."""
     from sully.client.transport import Key
-    from sully.planning.changes import Remove
+    from sully.planning.dryrun.changes import Remove
     from sully.views.kinds import RULES
 
     if not args.removes:

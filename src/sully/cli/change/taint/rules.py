@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sully.client.transport import Kind
     from sully.domain.planning.taint_rules import TaintRequest
     from sully.domain.planning.taintgrammar import TaintToAdd
-    from sully.planning.changes import Change
+    from sully.planning.dryrun.changes import Change
     from sully.views.snapshot.snapshot import Snapshot
 
 Obj = dict[str, Any]
@@ -59,7 +59,7 @@ async def taint_changes(session: Session, words: Sequence[str]) -> "tuple[Snapsh
 async def take_devices(session: Session, args: TaintArgs, *, planned: bool = True) -> "Snapshot":
     """Return what a plan for devices needs, or just what creating rules needs."""
     from sully.cli.client.device_selection import selection_kinds
-    from sully.planning.cluster_copy import PLAN_KINDS
+    from sully.planning.simulation.cluster_copy import PLAN_KINDS
     from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
 
     required = selection_kinds(args.selection(session.options))

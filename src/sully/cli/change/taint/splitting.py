@@ -47,7 +47,7 @@ async def replace_rules(
     """Delete rules, and replace others by those of `bodies`, after confirmation."""
     from sully.cli.change.taint.writes import delete_rules
     from sully.client.transport import Key
-    from sully.planning.changes import Put, Remove
+    from sully.planning.dryrun.changes import Put, Remove
     from sully.views.kinds import RULES
 
     deletions = [Remove(RULES, Key("", name)) for name in (*deleted, *bodies)]
@@ -136,8 +136,8 @@ async def delete_named(session: Session, names: Sequence[str]) -> int:
     from sully.client.objects import to_body
     from sully.client.transport import Key
     from sully.domain.devices.rules import TOGETHER
-    from sully.planning.changes import Remove
-    from sully.planning.cluster_copy import PLAN_KINDS
+    from sully.planning.dryrun.changes import Remove
+    from sully.planning.simulation.cluster_copy import PLAN_KINDS
     from sully.views.kinds import RULES, SLICES
 
     if not names:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from sully.cli.change.progress import Eviction
     from sully.cli.client.device_selection import DeviceSelection
     from sully.domain.planning.report import Plan
-    from sully.planning.changes import Put, Remove
+    from sully.planning.dryrun.changes import Put, Remove
     from sully.views.snapshot.snapshot import Snapshot
 
 Obj = dict[str, Any]
@@ -358,7 +358,7 @@ async def _taint_softly(
     from msgspec.structs import replace
 
     from sully.cli.change.taint.clusters import with_softer_taints
-    from sully.planning.changes import Put
+    from sully.planning.dryrun.changes import Put
 
     before = snapshot.get(change.kind, change.key)
     if before is None:

@@ -19,7 +19,7 @@ from sully.cli.command import CommandError
 
 if TYPE_CHECKING:
     from sully.api.resource.types import DeviceTaintRule
-    from sully.planning.changes import Remove
+    from sully.planning.dryrun.changes import Remove
     from sully.views.snapshot.snapshot import Snapshot
 
 Obj = dict[str, Any]

@@ -1,0 +1,258 @@
+"""`sully history`: past taints and evictions, from records."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import click
+
+from sully.cli.client.options import (
+    client_options,
+    duration_option,
+    no_headers_option,
+    snapshot_option,
+    watch_option,
+)
+from sully.cli.client.selectors import fits, named
+from sully.cli.client.session import Run, Session, call, run_here
+from sully.cli.client.snapshots import take_snapshot
+from sully.cli.client.text import did_you_mean, printable
+from sully.cli.command import CommandError, Options, command
+from sully.cli.names import complete_names, kind_completer
+
+if TYPE_CHECKING:
+    from sully.client.transport import Kind
+    from sully.views.history import HistoryEntry
+    from sully.views.snapshot.snapshot import Gap, Snapshot
+
+    Select: TypeAlias = Callable[[Snapshot, list[HistoryEntry], Run], Awaitable[list[HistoryEntry]]]
+
+_SUBJECTS = ("device", "rule", "pod", "node", "cluster")
+_HELP = """\
+List past taints and evictions: which rules were created, changed and deleted, by whom, which pods
+were evicted, and which clusters were tainted and untainted.
+
+KIND is device, rule, pod, node or cluster. NAME is a rule, a cluster, a pod as NAMESPACE/NAME or
+NAME, or devices as DRIVER/POOL/DEVICE, each with globs, or a node: its devices, and the pods that
+ran there. KIND/NAME is accepted, too.
+
+Records outlive rules, pods and restarts; 'sully up --history-retention' sets for how long. The
+devices of a rule with a class or an expression are evaluated against the devices of today and the
+evicted pods; "may include it" marks where that is not certain. The last 50 changes of the taints of
+a cluster are kept with the cluster; on hubs other than Sully's server, only those of 'sully taint'.
+"""
+_EXAMPLES = """\
+# List all records
+sully history
+
+# List the last day, with devices, users and reasons
+sully history --since 24h -o wide
+
+# List what happened to a rule, to devices, to a pod
+sully history rule overheated
+sully history device 'gpu.example.com/node-7/*'
+sully history pod web/probe-0
+sully history node node-7
+sully history cluster eu-2
+
+# List all records, then watch for new ones
+sully history --watch
+"""
+
+
+@command("history", usage="[KIND NAME] [flags]", help=_HELP, examples=_EXAMPLES)
+@click.argument("subject", default="", metavar="[KIND]", shell_complete=kind_completer(_SUBJECTS))
+@click.argument("name", default="", metavar="[NAME]", shell_complete=complete_names)
+@duration_option("--since", help="Only what is newer than this.")
+@watch_option
+@client_options(namespace="If present, only pods in this namespace.")
+@no_headers_option
+@snapshot_option
+def history(options: Options) -> int:
+    return call(options, "history", _watch if options.watch else _show)
+
+
+async def _show(session: Session) -> int:
+    from sully.cli.client.options import TABLES
+    from sully.cli.client.printers import print_document
+    from sully.cli.client.tables import Table
+    from sully.cli.inspect.history.printer import columns, document, row
+
+    kinds = kinds_for(session)
+    snapshot = await take_snapshot(session, kinds, namespace=session.namespace)
+    refuse_missing_records(session, snapshot.gap, kinds)
+    entries = await entries_in(session, snapshot)
+    output = session.options.output
+    if output not in TABLES:
+        print_document({"history": [document(entry) for entry in entries]}, output)
+    elif entries:
+        wide = output == "wide"
+        table = Table(columns(wide=wide), titled=not session.options.no_headers)
+        table.show([row(entry, wide=wide) for entry in entries])
+    else:
+        session.warn("No records found.")
+    return 0
+
+
+def kinds_for(session: Session) -> "tuple[Kind[Any], ...]":
+    """Return the kinds of records; rules are cluster-scoped, and not listed for a namespace."""
+    from sully.views.fleet_kinds import CLUSTERS
+    from sully.views.kinds import EVICTION_RECORDS
+    from sully.views.snapshot.kinds import HISTORY
+
+    if named(session.options.subject)[0] == "cluster":
+        return (CLUSTERS,)
+    return (EVICTION_RECORDS,) if session.namespace else (*HISTORY, CLUSTERS)
+
+
+async def entries_in(
+    session: Session, snapshot: "Snapshot", run: Run = run_here
+) -> "list[HistoryEntry]":
+    """Return the entries that the command line selects, the oldest first."""
+    from sully.views.fleet_kinds import CLUSTERS
+    from sully.views.history import history_entries
+    from sully.views.kinds import EVICTION_RECORDS, TAINT_RECORDS
+
+    select = _selection(session)
+    evictions = snapshot.of(EVICTION_RECORDS).values()
+    listed = partial(
+        history_entries,
+        () if session.namespace else snapshot.of(TAINT_RECORDS).values(),
+        [x for x in evictions if session.namespace in ("", x.metadata.namespace)],
+        () if session.namespace else snapshot.of(CLUSTERS).values(),
+        complete=snapshot.records_evictions,
+    )
+    records = await select(snapshot, await run(listed), run)
+    since = session.options.since
+    begin = snapshot.taken - timedelta(seconds=since) if since is not None else None
+    return [record for record in records if begin is None or record.time >= begin]
+
+
+def refuse_missing_records(
+    session: Session, gap: "Callable[[Kind[Any]], Gap | None]", kinds: "Sequence[Kind[Any]]"
+) -> None:
+    """Fail where there are no records, and report why; on a hub, those of clusters remain."""
+    from sully.views.fleet_kinds import CLUSTERS
+
+    needed = [kind for kind in kinds if kind != CLUSTERS] or kinds
+    gaps = [missing for kind in needed if (missing := gap(kind)) is not None]
+    if len(gaps) < len(needed):
+        return
+    hidden = [gap for gap in gaps if gap.reason == "not allowed"]
+    if hidden:
+        text = f"{printable(hidden[0].message)}\n  ask an administrator for a role that allows this"
+        raise CommandError(text + ("" if session.namespace else ", or use -n NAMESPACE"))
+    where = ", ".join(session.options.snapshot) or session.server
+    names = " and no ".join(sorted(gap.kind.plural for gap in gaps))
+    advice = (
+        "  Sully's server does, unless it runs with --compat reference;"
+        " use 'sully install' for others"
+    )
+    if not session.options.subject and CLUSTERS in kinds and gap(CLUSTERS) is None:
+        text = f"warning: {where} keeps no history of devices: it has no {names}"
+        session.warn(f"{text}\n{advice}")
+        return
+    raise CommandError(f"{where} keeps no history: it has no {names}\n{advice}")
+
+
+def _selection(session: Session) -> "Select":
+    """Return what selects the records of KIND and NAME."""
+    subject, name = named(session.options.subject, session.options.name)
+    if subject and subject not in _SUBJECTS:
+        known = ", ".join(_SUBJECTS)
+        raise CommandError(
+            f'unknown value "{subject}" (one of: {known}){did_you_mean(subject, _SUBJECTS)}', code=2
+        )
+    if subject and not name:
+        raise CommandError("missing argument: NAME", code=2)
+    if subject == "device":
+        return _about_devices(session, name)
+    if subject == "node":
+        return _about_node(session, name)
+
+    def matches(entry: "HistoryEntry") -> bool:
+        if subject == "cluster":
+            return bool(entry.cluster) and fits(name, entry.cluster)
+        if subject == "rule":
+            return any(fits(name, rule) for rule in (entry.rule, *_rules(entry)) if rule)
+        return not subject or any(fits(name, pod) for pod in _pod_names(entry))
+
+    async def select(
+        _: "Snapshot", records: "list[HistoryEntry]", run: Run
+    ) -> "list[HistoryEntry]":
+        found: list[HistoryEntry] = await run(lambda: list(filter(matches, records)))
+        return found
+
+    return select
+
+
+def _about_devices(session: Session, name: str) -> "Select":
+    from sully.cli.client.selectors import parse_pattern
+
+    pattern = parse_pattern(name)
+
+    async def select(
+        snapshot: "Snapshot", records: "list[HistoryEntry]", run: Run
+    ) -> "list[HistoryEntry]":
+        from sully.views.history import entries_about, needs_inventory
+        from sully.views.kinds import CLASSES, PATCHES, SLICES
+
+        # Devices are listed only where names are not enough; a file was read whole.
+        if needs_inventory(records, pattern) and not session.options.snapshot:
+            snapshot = await take_snapshot(session, (SLICES, CLASSES, PATCHES))
+        taken = snapshot
+        found: list[HistoryEntry] = await run(
+            lambda: list(entries_about(records, pattern, taken.inventory))
+        )
+        return found
+
+    return select
+
+
+def _about_node(session: Session, name: str) -> "Select":
+    from sully.cli.client.selectors import Pattern, Patterns
+
+    def about(snapshot: "Snapshot", records: "list[HistoryEntry]") -> "list[HistoryEntry]":
+        from sully.views.devices.device_views import node_of
+        from sully.views.history import entries_about_node
+
+        inventory = snapshot.inventory
+        devices = [
+            Pattern(*device.id)
+            for pool in sorted(inventory.pools_for(name))
+            for device in inventory.devices(pool).values()
+            if node_of(device.published) == name
+        ]
+        # Most drivers name the pool of a node that is gone like the node.
+        filter_ = Patterns(tuple(devices) or (Pattern(pool=name),))
+        return entries_about_node(records, name, filter_, inventory)
+
+    async def select(
+        snapshot: "Snapshot", records: "list[HistoryEntry]", run: Run
+    ) -> "list[HistoryEntry]":
+        from sully.views.kinds import CLASSES, PATCHES, SLICES
+
+        if not session.options.snapshot:
+            snapshot = await take_snapshot(session, (SLICES, CLASSES, PATCHES))
+        found: list[HistoryEntry] = await run(about, snapshot, records)
+        return found
+
+    return select
+
+
+async def _watch(session: Session) -> int:
+    from sully.cli.inspect.history.watch import watch
+
+    return await watch(session)
+
+
+def _rules(entry: "HistoryEntry") -> set[str]:
+    return {cause.name for cause in entry.causes() if cause.kind == "DeviceTaintRule"}
+
+
+def _pod_names(entry: "HistoryEntry") -> tuple[str, ...]:
+    if entry.eviction is None:
+        return ()
+    pod = entry.eviction.spec.pod
+    return pod.name, f"{pod.namespace}/{pod.name}"

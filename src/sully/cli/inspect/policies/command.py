@@ -1,0 +1,162 @@
+"""`sully policies`: what device policies do, and what they wait for from people."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from sully.cli.client.named_objects import (
+    Printer,
+    annotate,
+    find_objects,
+    full_name,
+    list_objects,
+    match_names,
+)
+from sully.cli.client.options import (
+    NAMES,
+    OUTPUTS,
+    client_options,
+    no_headers_option,
+    snapshot_option,
+)
+from sully.cli.client.session import Session, call
+from sully.cli.command import Choice, CommandError, Options, command
+from sully.cli.names import SUBJECTS, completer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from sully.api.sully.types import DeviceTaintPolicy
+
+_ACTIONS = ("list", "approve", "clear", "resume")
+_HELP = """\
+List DeviceTaintPolicies and ClusterTaintPolicies and what they do, or decide what they wait for.
+
+approve lets a policy of the mode RequireApproval taint a device. clear declares a device healthy:
+it removes the taint of a recovered device whose policy requires a manual proof, or that is
+flapping. A device that is still faulty keeps its taint. resume ends a storm: the policy continues.
+
+DEVICE is DRIVER/POOL/DEVICE or the end of it, or a glob of one of these. NEXT is when the policy
+changes a taint next, if nothing else happens. 'sully explain policy NAME' lists the devices.
+"""
+_EXAMPLES = """\
+# List all policies
+sully policies
+
+# Approve the taint of a device, and of all devices of a node
+sully policies approve gpu-faults gpu.example.com/node-7/gpu-3
+sully policies approve gpu-faults 'node-7/*'
+
+# Declare a repaired device healthy
+sully policies clear gpu-faults node-7/gpu-3
+
+# Continue after a storm of faults
+sully policies resume gpu-faults
+"""
+
+
+@command(
+    "policies",
+    usage="[list] [NAME...] [flags]\napprove|clear NAME DEVICE... [flags]\nresume NAME... [flags]",
+    help=_HELP,
+    examples=_EXAMPLES,
+)
+@click.argument("action", default="list", type=Choice(_ACTIONS), metavar="[ACTION]")
+@click.argument("args", nargs=-1, metavar="[NAME]...", shell_complete=completer(SUBJECTS["policy"]))
+@client_options(namespace="", outputs=(*OUTPUTS, NAMES))
+@no_headers_option
+@snapshot_option
+def policies(options: Options) -> int:
+    work = {"list": _show, "resume": _resume}.get(options.action, _decide)
+    return call(options, "policies", work)
+
+
+async def _show(session: Session) -> int:
+    from sully.cli.inspect.policies import cluster_printer as clusters
+    from sully.cli.inspect.policies import printer as devices
+    from sully.views.fleet_kinds import CLUSTERS, POLICIES
+    from sully.views.kinds import DEVICE_POLICIES
+
+    wide = session.options.output == "wide"
+    return await list_objects(
+        session,
+        Printer(
+            DEVICE_POLICIES,
+            "policies",
+            devices.columns(wide=wide),
+            lambda policy, snapshot: devices.row(policy, snapshot.taken, wide=wide),
+            lambda policy, _: devices.document(policy),
+        ),
+        Printer(
+            POLICIES,
+            "clusterPolicies",
+            clusters.columns(wide=wide),
+            lambda policy, snapshot: clusters.row(policy, snapshot, wide=wide),
+            clusters.document,
+        ),
+        reads=(CLUSTERS,),
+    )
+
+
+async def _resume(session: Session) -> int:
+    from sully.domain.devicepolicies.rules import RESUMED_AT
+    from sully.machinery.timestamps import format_micro_time
+    from sully.views.kinds import DEVICE_POLICIES
+
+    if not session.options.args:
+        raise CommandError("missing argument: NAME", code=2)
+    for policy in await _policies(session, session.options.args):
+        name = policy.metadata.name
+        if policy.status.storm_since is None:
+            print(f"{full_name(DEVICE_POLICIES, name)} has no storm")
+            continue
+        now = format_micro_time(session.clock.now())
+        await annotate(session, DEVICE_POLICIES, name, {RESUMED_AT: now})
+        print(f"{full_name(DEVICE_POLICIES, name)} resumed")
+    return 0
+
+
+async def _decide(session: Session) -> int:
+    """Approve taints, or clear them, by annotations of rules."""
+    from sully.api.resource.annotations import CLEARED_AT
+    from sully.domain.devicepolicies.rules import APPROVED, decode_state, policy_name
+    from sully.machinery.timestamps import format_micro_time
+    from sully.views.kinds import RULES
+    from sully.views.snapshot.loading import list_all
+
+    name, *patterns = session.options.args or ("",)
+    if not name or not patterns:
+        raise CommandError("missing argument: NAME and DEVICE", code=2)
+    (policy,) = await _policies(session, [name])
+    listed = await list_all(session.transport, RULES)
+    rules = {decode_state(rule).device: rule for rule in listed if policy_name(rule) == name}
+    selected = {device for text in patterns for device in _selected(rules, text, name)}
+    approves = session.options.action == "approve"
+    if approves and policy.spec.mode != "RequireApproval":
+        raise CommandError(
+            f'devicetaintpolicy "{name}" needs no approval: its mode is {policy.spec.mode}'
+        )
+    now = format_micro_time(session.clock.now())
+    annotations = {APPROVED: "true"} if approves else {CLEARED_AT: now}
+    for device in sorted(selected):
+        await annotate(session, RULES, rules[device].metadata.name, annotations)
+        print(f"{device} {'approved' if approves else 'declared healthy'}")
+    return 0
+
+
+def _selected(rules: "Iterable[str]", text: str, policy: str) -> list[str]:
+    from sully.cli.client.text import did_you_mean
+
+    devices = match_names(rules, text)
+    if not devices:
+        raise CommandError(
+            f'devicetaintpolicy "{policy}" has no rule for device "{text}"'
+            f"{did_you_mean(text, rules)}\n  list its devices with 'sully explain policy {policy}'"
+        )
+    return devices
+
+
+async def _policies(session: Session, names: "Sequence[str]") -> "list[DeviceTaintPolicy]":
+    from sully.views.kinds import DEVICE_POLICIES
+
+    return await find_objects(session, DEVICE_POLICIES, names, listed_by="sully policies")

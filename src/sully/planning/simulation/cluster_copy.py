@@ -1,0 +1,222 @@
+"""A copy of the cluster in memory that a simulation changes: caches, and views over them.
+
+The views see every change immediately, as controllers see it after a watch event.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from itertools import count
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from sully.api.resource.types import (
+    ResourceClaim,
+    ResourceClaimConsumerReference,
+    ResourceClaimSpec,
+    ResourceClaimStatus,
+)
+from sully.client.informers.cache import Cache
+from sully.client.objects import key_of
+from sully.client.transport import Key, Kind, WatchEvent
+from sully.domain.claims.lifecycle import FINALIZER, owning_pod, release
+from sully.domain.claims.pods import claim_references
+from sully.domain.eviction.judge import EvictionPolicy
+from sully.domain.planning.objects import PlannedPod
+from sully.domain.workloads.workloads import Budget
+from sully.planning.owners.kinds import JOBS, OWNER_KINDS, STATEFUL_SETS
+from sully.planning.simulation.virtual_clock import VirtualClock
+from sully.scheduler.options import Options, options_for
+from sully.views.devices.exposures import Exposures
+from sully.views.devices.inventory import Inventory
+from sully.views.devices.usage import Usage
+from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES, TAINT_RECORDS
+from sully.views.snapshot.kinds import CONSTRAINT_KINDS, NODES, TEMPLATES
+from sully.views.snapshot.snapshot import Gap, Snapshot
+
+T = TypeVar("T")
+
+PLANNED_PODS: Kind[PlannedPod] = PODS.read_as(PlannedPod)
+BUDGETS: Kind[Budget] = Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", Budget)
+PLAN_KINDS: tuple[Kind[Any], ...] = (
+    SLICES,
+    CLASSES,
+    RULES,
+    PATCHES,
+    CLAIMS,
+    TEMPLATES,
+    PLANNED_PODS,
+    NODES,
+    BUDGETS,
+    *CONSTRAINT_KINDS,
+    *OWNER_KINDS,
+    # Whether the server has them shows which eviction controller runs.
+    TAINT_RECORDS,
+)
+"""The kinds that a snapshot for a simulation has."""
+
+
+class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The flags of the control plane, with its own defaults, and how pods terminate."""
+
+    policy: EvictionPolicy | None = None
+    """How pods are evicted; None: as the snapshot shows."""
+    scheduling: Options | None = None
+    """How pods are scheduled; None: as the control plane of the snapshot does."""
+    default_per_second: int | None = None
+    max_per_minute: int | None = None
+    stop_seconds: float | None = None
+    """How long pods take to terminate, at most their grace period; None: all of it."""
+    horizon: timedelta = timedelta(days=365)
+    """Later events are not simulated."""
+
+
+_OWNER: Final = "owner"
+_INDEXED_OWNERS: Final = frozenset((JOBS.kind, STATEFUL_SETS.kind))
+
+
+def _owner_uid(pod: PlannedPod) -> tuple[str, ...]:
+    owner = pod.owner
+    return (owner.uid,) if owner is not None and owner.kind in _INDEXED_OWNERS else ()
+
+
+class ClusterCopy:
+    """The caches of one simulation, and the views over them."""
+
+    def __init__(self, snapshot: Snapshot, options: SimulationOptions, start: datetime) -> None:
+        self.clock = VirtualClock(start)
+        self.options = options
+        # No server counts that far, so no object in the snapshot has one of these.
+        self._resource_versions = count(10**18)
+        self.snapshot = snapshot
+        self.pods = snapshot.of(PLANNED_PODS).fork()
+        self._has_owner_index = False
+        self.claims = snapshot.of(CLAIMS).fork()
+        self.nodes = snapshot.of(NODES).fork()
+        self.classes = snapshot.of(CLASSES).fork()
+        self.slices = snapshot.of(SLICES).fork()
+        self.rules = snapshot.of(RULES).fork()
+        self.patches = snapshot.of(PATCHES).fork()
+        self.budgets = snapshot.of(BUDGETS).fork()
+        self.inventory = Inventory(
+            slices=self.slices,
+            classes=self.classes,
+            rules=self.rules,
+            patches=self.patches,
+            features=snapshot.features,
+        )
+        self.scheduling = options.scheduling or options_for(snapshot.control_plane)
+        policy = options.policy or snapshot.policy
+        extended = policy.compat.evicts_extended_resources
+        self.usage = Usage(pods=self.pods, claims=self.claims, extended_resources=extended)
+        self.exposures = Exposures(self.inventory, self.usage, clock=self.clock, policy=policy)
+
+    # -- writing ---------------------------------------------------------------------------------
+
+    def put(self, cache: Cache[T], obj: T, **metadata: Any) -> T:
+        """Create or update an object, with a new resourceVersion and changed metadata."""
+        stored = self._with_new_version(obj, **metadata)
+        cache.change(WatchEvent("MODIFIED", stored, ""))
+        return stored
+
+    def mark_terminating(self, pod: PlannedPod, end: datetime) -> PlannedPod:
+        """Set the deletionTimestamp of a running pod.
+
+        It keeps its node and its claims, so no handler has to be called; the evictor knows.
+        Calling them took 3 % of a plan in which all pods are evicted.
+        """
+        terminating = self._with_new_version(pod, deletion_timestamp=end)
+        self.pods.amend(terminating)
+        return terminating
+
+    def remove_pod(self, pod: PlannedPod) -> None:
+        """Delete a pod, and release its claims."""
+        self.pods.change(WatchEvent("DELETED", pod, ""))
+        for reference in claim_references(pod):
+            claim = self.claims.get(Key(pod.metadata.namespace, reference.name))
+            if claim is not None:
+                self._release(claim, pod.metadata.uid)
+
+    def remove(self, cache: Cache[T], key: Key) -> None:
+        """Delete an object if it exists."""
+        obj = cache.get(key)
+        if obj is not None:
+            cache.change(WatchEvent("DELETED", obj, ""))
+
+    def reserve(self, claim: ResourceClaim, pod: PlannedPod, **status: Any) -> None:
+        """Reserve a claim for a pod, with an allocation if it gets one now."""
+        consumer = ResourceClaimConsumerReference(
+            resource="pods", name=pod.metadata.name, uid=pod.metadata.uid
+        )
+        consumers = claim.status.reserved_for
+        if consumer not in consumers:
+            status["reserved_for"] = (*consumers, consumer)
+        finalizers = tuple(dict.fromkeys((*claim.metadata.finalizers, FINALIZER)))
+        new_status = msgspec.structs.replace(claim.status, **status)
+        reserved = msgspec.structs.replace(claim, status=new_status)
+        self.put(self.claims, reserved, finalizers=finalizers)
+
+    def deallocate(self, claim: ResourceClaim) -> None:
+        """Remove the allocation and the finalizer of a claim."""
+        finalizers = tuple(name for name in claim.metadata.finalizers if name != FINALIZER)
+        deallocated = msgspec.structs.replace(claim, status=ResourceClaimStatus())
+        self.put(self.claims, deallocated, finalizers=finalizers)
+
+    def _release(self, claim: ResourceClaim, uid: str) -> None:
+        """Release a claim as the claim controller does when a pod is deleted."""
+        owner = owning_pod(claim)
+        if owner is not None and owner.uid == uid:
+            self.remove(self.claims, key_of(claim))
+            return
+        consumers = tuple(consumer for consumer in claim.status.reserved_for if consumer.uid != uid)
+        change = release(claim, consumers)
+        if change is None:
+            return
+        if change.deallocate:
+            self.deallocate(claim)
+            return
+        status = msgspec.structs.replace(claim.status, reserved_for=change.kept)
+        self.put(self.claims, msgspec.structs.replace(claim, status=status))
+
+    def _with_new_version(self, obj: T, **changes: Any) -> T:
+        old: Any = obj
+        version = str(next(self._resource_versions))
+        metadata = msgspec.structs.replace(old.metadata, resource_version=version, **changes)
+        new: T = msgspec.structs.replace(old, metadata=metadata)
+        return new
+
+    # -- reading ----------------------------------------------------------------------------------
+
+    def owner(self, kind: Kind[T], pod: PlannedPod) -> T | None:
+        """Return the controller of a pod, which is of this kind; None if it is not known."""
+        reference = pod.owner
+        if reference is None:
+            return None
+        return self.snapshot.get(kind, Key(pod.metadata.namespace, reference.name))
+
+    def pods_of(self, owner: str) -> list[PlannedPod]:
+        """Return the pods of a Job or StatefulSet, by its uid."""
+        if not self._has_owner_index:
+            # Few plans are about those.
+            self._has_owner_index = True
+            self.pods.add_index(_OWNER, _owner_uid)
+        return self.pods.by_index(_OWNER, owner)
+
+    def gap(self, kind: Kind[Any]) -> Gap | None:
+        """Return why a kind is missing."""
+        return self.snapshot.gap(kind)
+
+    def claim_spec(self, pod: PlannedPod, entry: str, template: str) -> ResourceClaimSpec | None:
+        """Return the spec of a new claim of a pod.
+
+        Without access to templates it is the spec of the current claim.
+        """
+        known = self.snapshot.get(TEMPLATES, Key(pod.metadata.namespace, template))
+        if known is not None:
+            return known.spec.spec
+        if self.snapshot.gap(TEMPLATES) is None:
+            return None
+        names = {reference.entry: reference.name for reference in claim_references(pod)}
+        claim = self.claims.get(Key(pod.metadata.namespace, names.get(entry, "")))
+        return claim.spec if claim is not None else None

@@ -1,0 +1,147 @@
+"""The nodes and the resources that their pods request, as the API shows them or core.py assumes.
+
+A pod counts from the moment a node was selected for it, so that the next pod finds less.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from itertools import filterfalse
+
+from sully.domain.allocation.pools import nodes
+from sully.domain.scheduling.filters import NodeInfo
+from sully.domain.scheduling.objects import Node, Pod
+from sully.domain.scheduling.resources import Amounts, NodeResources, amounts
+from sully.scheduler.caches.assigned_pods import AssignedPods
+
+
+class NodeCache:
+    """Nodes by name and by load."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, NodeInfo] = {}
+        self._resources: dict[str, NodeResources] = {}
+        """Also of nodes that are deleted or not there yet, as long as pods are on them."""
+        self._pods: dict[str, tuple[str, Amounts]] = {}
+        """By uid: the node, and what the pod requests."""
+        self.pods = AssignedPods()
+        """The pods themselves, for constraints between pods."""
+        self._order: list[tuple[int, str]] = []
+        self._names: list[str] = []
+        """Those of the order, so that skipping thousands of nodes needs no Python code for each."""
+        self._loads: dict[str, int] = {}
+        self.version = 0
+        """Increases with every change."""
+        self._listeners: list[Callable[[str], None]] = []
+
+    def __len__(self) -> int:
+        """Return how many nodes there are."""
+        return len(self._nodes)
+
+    def by_load(self, skip: Container[str] = ()) -> Iterator[NodeInfo]:
+        """Yield all nodes except `skip`, the least loaded first; equally loaded ones by name."""
+        return map(self._nodes.__getitem__, filterfalse(skip.__contains__, self._names))
+
+    def by_load_among(self, names: Iterable[str]) -> Iterator[NodeInfo]:
+        """Yield those of these nodes that exist, in the same order."""
+        known = sorted((self._loads[name], name) for name in names if name in self._nodes)
+        return (self._nodes[name] for _, name in known)
+
+    def on_capacity_gain(self, listener: Callable[[str], None]) -> None:
+        """Call a listener with each node that is new, that changed, or that lost a pod."""
+        self._listeners.append(listener)
+
+    def get(self, name: str) -> NodeInfo | None:
+        """Return a node, or None."""
+        return self._nodes.get(name)
+
+    def labels(self, name: str) -> Mapping[str, str] | None:
+        """Return the labels of a node; None if there is no such node."""
+        info = self._nodes.get(name)
+        return info.target.labels if info is not None else None
+
+    def update_node(self, node: Node) -> None:
+        """Add or update a node."""
+        self.version += 1
+        name = node.metadata.name
+        resources = self._resources_of(name)
+        resources.allocatable = amounts(node.status.allocatable)
+        target = nodes.Node(name, node.metadata.labels)
+        self._nodes[name] = NodeInfo(node, target, resources)
+        self._reorder(name)
+        self._notify(name)
+
+    def remove_node(self, name: str) -> None:
+        """Remove a node."""
+        self.version += 1
+        self._nodes.pop(name, None)
+        self._remove_from_order(name)
+        resources = self._resources.get(name)
+        if resources is not None and not resources.pods:
+            del self._resources[name]
+
+    def add_pod(self, pod: Pod, node: str, requests: Amounts) -> bool:
+        """Count a pod on a node, and no longer where it was counted before.
+
+        Report whether that changed anything.
+        """
+        uid = pod.metadata.uid
+        if self._pods.get(uid) == (node, requests):
+            return False
+        self.remove_pod(uid)
+        self.version += 1
+        self._pods[uid] = (node, requests)
+        self._resources_of(node).add(requests)
+        self.pods.add(node, pod)
+        self._reorder(node)
+        return True
+
+    def update_pod(self, pod: Pod) -> None:
+        """Handle new labels of a pod on a node, or that it is terminating."""
+        self.pods.update(pod)
+        if self.pods.counts_pods:
+            self.version += 1
+
+    def remove_pod(self, uid: str) -> bool:
+        """Count a pod no longer; report whether it was counted."""
+        known = self._pods.pop(uid, None)
+        if known is None:
+            return False
+        self.version += 1
+        self.pods.remove(uid)
+        node, requests = known
+        resources = self._resources[node]
+        resources.add(requests, -1)
+        self._reorder(node)
+        self._notify(node)
+        if not resources.pods and node not in self._nodes:
+            del self._resources[node]
+        return True
+
+    def _resources_of(self, name: str) -> NodeResources:
+        resources = self._resources.get(name)
+        if resources is None:
+            resources = self._resources[name] = NodeResources()
+        return resources
+
+    def _notify(self, name: str) -> None:
+        for listener in self._listeners:
+            listener(name)
+
+    def _reorder(self, name: str) -> None:
+        if name not in self._nodes:
+            return
+        load = self._resources[name].load()
+        if self._loads.get(name) != load:
+            self._remove_from_order(name)
+            self._loads[name] = load
+            index = bisect_left(self._order, (load, name))
+            self._order.insert(index, (load, name))
+            self._names.insert(index, name)
+
+    def _remove_from_order(self, name: str) -> None:
+        load = self._loads.pop(name, None)
+        if load is not None:
+            index = bisect_left(self._order, (load, name))
+            del self._order[index], self._names[index]

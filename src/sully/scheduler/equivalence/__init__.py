@@ -1,0 +1,6 @@
+"""Equivalence classes of pods, and what is remembered about each.
+
+Owns: which pods are alike to the scheduler, and which nodes do not fit a class.
+Never: decides about a pod: that is `judge.py`.
+Start at: `classes.py`.
+"""
