@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,14 +15,16 @@ from simulator.mutations import Mutation, mutations, plant
 PROGRAM = Path(__file__).resolve().parent.parent / "simulate.py"
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "simulation.md"
 HEADING = "## Planted faults"
+SHORT_SCALE, SHORT_ONES = 0.04, 5
 MAX_SEEDS = 200
-"""A fault that so many seeds do not find is not detected."""
+"""A fault that so many long histories, and the short ones between them, do not find is missed."""
 
 
 class Detection(msgspec.Struct, frozen=True, omit_defaults=True):
     """Which seed found a fault, after how many steps, and by which promise."""
 
     seed: int
+    scale: float = 1.0
     steps: int = 0
     promise: str = ""
     """Empty if no seed has found it."""
@@ -46,14 +48,22 @@ def planted(name: str, seeds: int) -> int:
     from simulator.world import run
 
     detection = Detection(seeds, text=f"not found by {seeds} seeds")
-    for seed in range(1, seeds + 1):
-        outcome = run(plan(seed))
+    for seed, scale in _histories(seeds):
+        outcome = run(plan(seed, scale=scale))
         if outcome.violations:
-            violation = outcome.violations[0]
-            detection = Detection(seed, outcome.steps, violation.promise, violation.text[:200])
+            first = outcome.violations[0]
+            detection = Detection(seed, scale, outcome.steps, first.promise, first.text[:200])
             break
     print(msgspec.json.encode(detection).decode())
     return 1 if detection.promise else 0
+
+
+def _histories(seeds: int) -> Iterator[tuple[int, float]]:
+    """Yield seeds and scales: each long history after some short ones, which cost as much."""
+    for seed in range(1, seeds + 1):
+        for short in range(seed * SHORT_ONES - SHORT_ONES, seed * SHORT_ONES):
+            yield short + 1, SHORT_SCALE
+        yield seed, 1.0
 
 
 def run_all(only: str, *, jobs: int, seeds: int = MAX_SEEDS) -> int:
@@ -76,8 +86,13 @@ def run_all(only: str, *, jobs: int, seeds: int = MAX_SEEDS) -> int:
 
 
 def _line(name: str, detection: Detection) -> str:
-    where = f"seed {detection.seed}, step {detection.steps}: " if detection.promise else "MISSED "
+    where = f"seed {_seed(detection)}, step {detection.steps}: " if detection.promise else "MISSED "
     return f"{name:52} {where}{detection.promise} {detection.text[:90]}"
+
+
+def _seed(detection: Detection) -> str:
+    """Return a seed as the arguments that repeat it."""
+    return f"{detection.seed}{'' if detection.scale == 1.0 else f' --scale {detection.scale}'}"
 
 
 def with_table(page: str, found: Mapping[str, Detection]) -> str:
@@ -86,7 +101,7 @@ def with_table(page: str, found: Mapping[str, Detection]) -> str:
     intro = section.partition("\n| ")[0]
     rows = ["| planted fault | seed | steps | promise |", "|---|---|---|---|"]
     rows += [
-        f"| {name} | {detection.seed} | {detection.steps} | {detection.promise or 'NOT FOUND'} |"
+        f"| {name} | {_seed(detection)} | {detection.steps} | {detection.promise or 'NOT FOUND'} |"
         for name, detection in found.items()
     ]
     return f"{before}{heading}{intro}\n" + "\n".join(rows) + "\n"
