@@ -39,4 +39,4 @@ def test_a_fault_that_does_not_fit_is_reported() -> None:
 def test_a_planted_fault_is_found(name: str) -> None:
     detection = detect(ALL[name], seeds=10)
 
-    assert detection.found, detection.text
+    assert detection.promise, detection.text

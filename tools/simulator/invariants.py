@@ -15,11 +15,12 @@ from typing import Any
 from simulator import fleet
 from simulator.clock import SimulatedClock
 from simulator.judgement import BUDGETED, CLAIMS, RULES, SLICES, Cause, causes, claims_of
-from simulator.knowledge import EVICTOR, PODS
+from simulator.knowledge import EVICTOR, PODS, is_eviction
 from simulator.loop import Process, SimulatedLoop
 from simulator.storage import Actor
 from simulator.truth import Truth
 from sully.client.calls import Call
+from sully.server.inprocess import Reply
 from sully.store.base import Event
 
 Obj = dict[str, Any]
@@ -59,6 +60,8 @@ class Invariants:
         self.slack = slack
         self.evictions: dict[str, Eviction] = {}
         """By uid of the pod."""
+        self.accepted: set[str] = set()
+        """Pods whose eviction a server accepted, also if another client had deleted them before."""
         self.last_change = 0.0
         self._truth = truth
         self._loop = loop
@@ -76,6 +79,13 @@ class Invariants:
         holder = ((lease or {}).get("spec") or {}).get("holderIdentity", "")
         if holder and holder != process.name:
             self._report("leases", f"{process.name} writes as {user} while {holder} leads")
+
+    def answered(self, _: int, user: str, call: Call, __: Reply) -> None:
+        """Note evictions that a server accepted."""
+        if user == EVICTOR and is_eviction(call):
+            pod = self._truth.objects[PODS].get((call.ref.namespace, call.ref.name))
+            if pod is not None and "deletionTimestamp" in pod["metadata"]:
+                self.accepted.add(pod["metadata"]["uid"])
 
     def _changed(self, event: Event, obj: Obj, before: Obj | None, actor: Actor) -> None:
         key = event.record.key

@@ -42,7 +42,7 @@ class Knowledge:
 
     def write_started(self, process: Process, user: str, call: Call) -> None:
         """Check a write of a controller."""
-        if user != EVICTOR or not _is_eviction(call):
+        if user != EVICTOR or not is_eviction(call):
             return
         manager, clock = self._manager_of(process), process.clock
         assert isinstance(clock, SimulatedClock), "every client has one"
@@ -75,7 +75,7 @@ class Knowledge:
         return view
 
 
-def _is_eviction(call: Call) -> bool:
+def is_eviction(call: Call) -> bool:
     if call.ref.plural != PODS or "dryRun" in call.options:
         return False
     return call.verb == "delete" or call.ref.subresource == "eviction"

@@ -14,7 +14,7 @@ import itertools
 import random
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
-from heapq import heappop
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 from sully.runtime.clock import Clock
@@ -110,7 +110,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     """Runs tasks in an order and at times that follow from a seed."""
 
     _ready: deque[Any]
-    _scheduled: list[Any]
+    _debug: bool
 
     def __init__(self, rng: random.Random, *, reorder: float = 0.3) -> None:
         super().__init__()
@@ -119,7 +119,9 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._reorder = reorder
         self._virtual = 0.0
         self.steps = 0
-        self.after_step: Callable[[], None] = lambda: None
+        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._timer_count = itertools.count()
+        self._cancelled_timers = 0
         self._tasks: list[asyncio.Task[Any]] = []
         self.set_task_factory(self._new_task)  # type: ignore[arg-type]  # typeshed names `**kwargs`
         self.set_exception_handler(lambda *_: None)
@@ -127,6 +129,27 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         """Return the virtual time, in seconds."""
         return self._virtual
+
+    def call_at(  # type: ignore[override]  # typeshed has type variables for the arguments
+        self,
+        when: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: contextvars.Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Call a function at a time; of equal times the first that was asked for comes first."""
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        timer._scheduled = True  # type: ignore[attr-defined]  # not in typeshed
+        heappush(self._timers, (when, next(self._timer_count), timer))
+        return timer
+
+    def _timer_handle_cancelled(self, _: asyncio.TimerHandle) -> None:
+        self._cancelled_timers += 1
+        if self._cancelled_timers > 64 and 2 * self._cancelled_timers > len(self._timers):
+            # Most requests are answered long before their timeout.
+            self._timers = [timer for timer in self._timers if not timer[2].cancelled()]
+            heapify(self._timers)
+            self._cancelled_timers = 0
 
     def create_future(self) -> asyncio.Future[Any]:
         """Return a new future."""
@@ -158,7 +181,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         # Nobody retrieves the errors of what was killed.
         self.set_exception_handler(lambda *_: None)
         self._ready.clear()
-        self._scheduled.clear()
+        self._timers.clear()
         self.close()
 
     def _new_task(
@@ -175,17 +198,21 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         """Nothing sleeps that had to be woken."""
 
     def _run_once(self) -> None:
-        ready, scheduled = self._ready, self._scheduled
-        while scheduled and scheduled[0]._cancelled:
-            heappop(scheduled)._scheduled = False
+        ready, timers = self._ready, self._timers
+        while timers and timers[0][2]._cancelled:
+            heappop(timers)
+            self._cancelled_timers -= 1
         if not ready:
-            if not scheduled:
+            if not timers:
                 raise StuckError("nothing is left to run")
-            self._virtual = max(self._virtual, scheduled[0]._when)
-        while scheduled and scheduled[0]._when <= self._virtual:
-            handle = heappop(scheduled)
-            handle._scheduled = False
-            ready.append(handle)
+            self._virtual = max(self._virtual, timers[0][0])
+        while timers and timers[0][0] <= self._virtual:
+            timer = heappop(timers)[2]
+            timer._scheduled = False  # type: ignore[attr-defined]  # not in typeshed
+            if timer._cancelled:
+                self._cancelled_timers -= 1
+            else:
+                ready.append(timer)
         if len(ready) > 1 and self._rng.random() < self._reorder:
             self._bring_forward()
         handle = ready.popleft()
@@ -204,7 +231,6 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             if process.fuse <= 0:
                 process.fuse = None
                 process.on_fuse()
-        self.after_step()
 
     def _bring_forward(self) -> None:
         """Let a task run before others; plain callbacks keep their order, as asyncio promises."""

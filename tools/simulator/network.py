@@ -44,7 +44,7 @@ class Tap(Protocol):
     def watch_sent(self, stream: Stream, batch: Batch) -> None: ...
     def write_started(self, process: Process, user: str, call: Call) -> None: ...
     def read_started(self) -> int: ...
-    def answered(self, started: int, call: Call, reply: Reply) -> None: ...
+    def answered(self, started: int, user: str, call: Call, reply: Reply) -> None: ...
 
 
 @dataclass(slots=True)
@@ -162,7 +162,7 @@ class Network:
                 patch_type=call.patch_type,
             )
             if isinstance(reply, Reply):
-                self.tap.answered(started, call, reply)
+                self.tap.answered(started, user.name, call, reply)
         except Exception as error:  # noqa: BLE001 - the client gets it
             reply = error
         if not self.loses(process):

@@ -14,6 +14,8 @@ from simulator import fleet
 from simulator.scenarios import CONTROLLERS, scenario
 
 MACHINES = (*CONTROLLERS, "nodes", "admin")
+SHORT = 0.5
+"""Histories below this scale have small workloads: many of them find more than a few large ones."""
 DRIVER_EFFECTS = ("NoExecute", "NoSchedule", "NoExecute")
 EFFECTS = ("NoExecute", "NoExecute", "NoExecute", "NoSchedule", "NoExecuteWithPodDisruptionBudget")
 
@@ -55,10 +57,13 @@ def plan(seed: int, *, scale: float = 1.0) -> Plan:
     """Return the history of a seed; a larger scale is a longer one."""
     rng = random.Random(seed)
     nodes, devices = rng.randint(2, 3), rng.randint(3, 8)
+    short = scale < SHORT
     duration = rng.choice((300.0, 600.0, 1200.0)) * scale
     silent = rng.random() < 0.3
     limit = rng.choice((None, None, 4))
-    generator = _Generator(rng, nodes, devices, duration, silent=silent, limited=limit is not None)
+    generator = _Generator(
+        rng, (nodes, devices), duration, silent=silent, limited=limit is not None, short=short
+    )
     return Plan(
         seed=seed,
         nodes=nodes,
@@ -78,30 +83,34 @@ class _Generator:
     def __init__(
         self,
         rng: random.Random,
-        nodes: int,
-        devices: int,
+        size: tuple[int, int],
         duration: float,
         *,
         silent: bool,
         limited: bool,
+        short: bool,
     ) -> None:
         self._rng = rng
-        self._nodes = nodes
-        self._devices = devices
+        self._nodes, self._devices = size
         self._duration = duration
         self._faults = rng.random() < 0.85
         self._silent = silent
         self._limited = limited
+        self._workloads = 2 if short else 3
+        self._max_replicas = 2 if short else max(2, self._nodes * self._devices // 3)
         self._count = 0
 
     def operations(self, number: int) -> list[Operation]:
         """Return operations in the order of their times."""
-        found = [Operation(self._rng.uniform(0.0, 5.0), *self._workload()) for _ in range(3)]
+        found = [
+            Operation(self._rng.uniform(0.0, 5.0), *self._workload())
+            for _ in range(self._workloads)
+        ]
         for _ in range(number):
             at = round(self._rng.uniform(5.0, self._duration), 3)
             fault = self._faults and self._rng.random() < 0.35
             found.append(Operation(at, *(self._fault() if fault else self._change())))
-        for _ in range(self._rng.randint(1, 2) if self._faults else 0):
+        for _ in range(self._rng.randint(1, self._workloads - 1) if self._faults else 0):
             found += self._scenario()
         return sorted(found, key=lambda operation: operation.at)
 
@@ -152,7 +161,7 @@ class _Generator:
     def _workload(self) -> tuple[str, dict[str, Any]]:
         rng = self._rng
         kind = rng.choice(("plain", "plain", *fleet.CLAIM_KINDS))
-        replicas = rng.randint(1, max(2, self._nodes * self._devices // 3))
+        replicas = rng.randint(1, self._max_replicas)
         budget = rng.choice((None, None, max(0, replicas - 1)))
         return "create workload", {
             "name": self._name("app"),

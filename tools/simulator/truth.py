@@ -124,7 +124,7 @@ class Truth:
         """Return the newest acknowledged revision."""
         return self.revision
 
-    def answered(self, started: int, call: Call, reply: Reply) -> None:
+    def answered(self, started: int, _: str, call: Call, reply: Reply) -> None:
         """Check that an answer is durable, and not older than what was acknowledged before it."""
         version = int((reply.obj.get("metadata") or {}).get("resourceVersion") or 0)
         plural = call.ref.plural
