@@ -35,5 +35,5 @@ def send(sendevent: Callable[..., None], name: str, **content: Any) -> None:
 
 def is_unseen(report: Mapping[str, Any]) -> bool:
     """Report whether this is the successful setup or teardown of a test, and a short one."""
-    passed = report["outcome"] == "passed" and report["when"] != "call"
-    return passed and bool(report["duration"] < SHORTEST)
+    passed: bool = report["outcome"] == "passed"
+    return passed and report["when"] != "call" and bool(report["duration"] < SHORTEST)
