@@ -168,6 +168,10 @@ class _Entry(msgspec.Struct):
     doc: list[str]
 
 
+Table = tuple[tuple[_Entry, list[_Entry]], ...]
+"""The types of one file, each with its fields, before references are resolved."""
+
+
 class Tables:
     """All object types by package; references are resolved on first use."""
 
@@ -179,9 +183,13 @@ class Tables:
 
     def load(self, package: str, alias: str, text: str) -> None:
         """Read one table into a package; a type read again replaces the earlier one."""
+        self.add(package, alias, read_table(text))
+
+    def add(self, package: str, alias: str, table: Table) -> None:
+        """Add a table that was read already, and may be shared: nothing in it is changed."""
         self._aliases.setdefault(alias, package)
         types = self._raw.setdefault(package, {})
-        for head, entries in _read(text):
+        for head, entries in table:
             if head.name == "pattern":
                 # A line `pattern name: expression`; fields refer to it as pattern(name).
                 self._patterns[head.flags[0]] = "".join(head.doc)
@@ -251,7 +259,8 @@ class Tables:
         return self.get(self._aliases[alias] if dot else package, name)
 
 
-def _read(text: str) -> Iterable[tuple[_Entry, list[_Entry]]]:
+def read_table(text: str) -> Table:
+    """Return the types of one table with their fields."""
     types: list[tuple[_Entry, list[_Entry]]] = []
     last: _Entry | None = None
     for number, line in enumerate(text.splitlines(), 1):
@@ -267,7 +276,7 @@ def _read(text: str) -> Iterable[tuple[_Entry, list[_Entry]]]:
             types.append((last, []))
         else:
             raise TableError(f"line {number} is neither a type nor a field: {line!r}")
-    return types
+    return tuple(types)
 
 
 def _embedded(flags: Iterable[str]) -> dict[int, str]:

@@ -189,6 +189,10 @@ def _load() -> None:
     for name in _IMPORTED_LATE:
         importlib.import_module(name)
 
+    from sully.api import build_scheme
+
+    build_scheme()  # its tables are then read for all servers
+
 
 def _serve(connection: socket.socket) -> _Order | None:
     """Fork for each order; return the order in the forked process, None at the end of all."""
