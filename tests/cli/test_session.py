@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from collections.abc import Awaitable
+from pathlib import Path
 from ssl import SSLCertVerificationError
 
 import pytest
 import uvloop
 
-from sully.cli.client.session import report_unless_abandoned
+from sully.cli.client.session import Session, call, report_unless_abandoned
+from sully.cli.command import Options
+from sully.cli.main import main
 
 ABANDONED = {
     "a handshake": (SSLCertVerificationError("certificate verify failed"), False),
@@ -51,3 +55,21 @@ def test_a_failed_callback_is_reported(caplog: pytest.LogCaptureFixture) -> None
     uvloop.run(fail())
 
     assert "disk" in caplog.text
+
+
+def test_a_process_collects_garbage_again_after_a_command(tmp_path: Path) -> None:
+    file = tmp_path / "empty.json"
+    file.write_text('{"kind": "List", "listedKinds": ["resourceslices.resource.k8s.io"]}')
+    seen: list[bool] = []
+
+    def work(_: Session) -> Awaitable[int]:
+        seen.append(gc.isenabled())
+        return asyncio.sleep(0, 0)
+
+    assert main(["devices", "--snapshot", str(file)]) == 0
+    assert gc.isenabled()
+    try:
+        call(Options(snapshot=(str(file),)), "devices", work)
+        assert seen == [False]
+    finally:
+        gc.enable()

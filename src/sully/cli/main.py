@@ -231,6 +231,16 @@ def _print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command in a process that goes on after it."""
+    collects = gc.isenabled()
+    try:
+        return _main(arguments)
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _main(arguments: Sequence[str] | None = None) -> int:
     words = with_help_flag(sys.argv[1:] if arguments is None else arguments)
     sully = root()
     try:
@@ -272,8 +282,10 @@ def _name() -> str:
 
 def program() -> int:
     """Run one command as a process of its own."""
+    # Almost everything that a command imports and reads lives until its end.
+    gc.set_threshold(50_000, 20, 100)
     open_streams()
-    code = finished(main)
+    code = finished(_main)
     # A last garbage collection would take longer than some commands do.
     gc.freeze()
     return code

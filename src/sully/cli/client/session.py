@@ -95,9 +95,8 @@ def call(
     from sully.machinery.errors import ApiError
 
     # What a single answer reads lives until the end; garbage collection would be wasted.
-    lasting = lasting or getattr(options, "watch", False)
-    pause_gc = not lasting and gc.isenabled()
-    if pause_gc:
+    # main.py enables it again where the process goes on: the first collection reads everything.
+    if not lasting and not getattr(options, "watch", False):
         gc.disable()
     try:
         return int(uvloop.run(_work(options, command, work)))
@@ -119,9 +118,6 @@ def call(
         raise CommandError(f"{error.object!a} is not valid UTF-8", USAGE_ERROR) from error
     except KeyboardInterrupt:
         return INTERRUPTED
-    finally:
-        if pause_gc:
-            gc.enable()
 
 
 async def _work(options: Options, command: str, work: Callable[[Session], Awaitable[int]]) -> int:
