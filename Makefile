@@ -42,7 +42,7 @@ PYTHON314 := .cache/python3.14
 .DEFAULT_GOAL := help
 # A target that failed halfway is built again the next time.
 .DELETE_ON_ERROR:
-.PHONY: help setup up fmt lint quick test clients bench robust simulate kube browser conformance suites \
+.PHONY: help setup up fmt lint quick test clients bench held robust simulate kube browser conformance suites \
   generate screenshots verify demo \
   dist image docs krew release audit lock clean
 
@@ -89,6 +89,9 @@ bench: $(DEV_STAMP) ## run the benchmarks, some minutes; ARGS="--seconds 1" DEVI
 	$(BIN)/python bench/seeing.py --runs 1
 	@tools/fetch-chromium $(CHROMIUM)
 	$(BIN)/python bench/dashboard.py
+
+held: $(DEV_STAMP) ## hold a load of 20 000 pods for half an hour; ARGS="--store etcd --minutes 3"
+	$(BIN)/python bench/held.py $(ARGS)
 
 robust: $(DEV_STAMP) ## run fault injection and attacks, about an hour; ARGS="crashes --seed 7"
 	$(BIN)/python tools/fault_injection.py $(ARGS)

@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import yaml
@@ -38,10 +38,12 @@ class Connection:
     async def __aexit__(self, *_: object) -> None:
         self.writer.close()
 
-    def send(self, method: str, path: str, body: bytes = b"") -> None:
+    def send(
+        self, method: str, path: str, body: bytes = b"", media: str = "application/json"
+    ) -> None:
         """Write one request."""
         head = (
-            f"{method} {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+            f"{method} {path} HTTP/1.1\r\nhost: x\r\ncontent-type: {media}\r\n"
             f"user-agent: bench\r\ncontent-length: {len(body)}\r\n\r\n"
         )
         self.writer.write(head.encode() + body)
@@ -51,9 +53,11 @@ class Connection:
         raw = await self.reader.readuntil(b"\r\n\r\n")
         return int(raw[9:12]), raw.lower()
 
-    async def call(self, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
+    async def call(
+        self, method: str, path: str, body: bytes = b"", media: str = "application/json"
+    ) -> tuple[int, bytes]:
         """Send a request and read its whole answer."""
-        self.send(method, path, body)
+        self.send(method, path, body, media)
         code, head = await self.head()
         if b"transfer-encoding: chunked" in head:
             # Large lists are sent in parts.
@@ -88,12 +92,17 @@ class Server:
 
     def __init__(self, store: str, *flags: str) -> None:
         self.folder = tempfile.TemporaryDirectory(prefix="sully-bench-")
-        began = time.perf_counter()
-        command = [sys.executable, "-m", "sully.cli.main", "up", "--listen", "127.0.0.1:0"]
-        command += ["--data-dir", self.folder.name, "--store", store]
+        self._command = [sys.executable, "-m", "sully.cli.main", "up", "--listen", "127.0.0.1:0"]
+        self._command += ["--data-dir", self.folder.name, "--store", store]
         # As fast as it can: benchmarks measure the evictor, not its default limit.
-        command += ["--default-evictions-per-second", "0", *flags]
-        self.child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment())
+        self._command += ["--default-evictions-per-second", "0", *flags]
+        self._start()
+
+    def _start(self) -> None:
+        began = time.perf_counter()
+        self.child = subprocess.Popen(
+            self._command, stdout=subprocess.PIPE, text=True, env=environment()
+        )
         assert self.child.stdout
         for line in self.child.stdout:
             if line.startswith("ready"):
@@ -130,6 +139,13 @@ class Server:
         """Return the seconds of processor time used so far, all threads."""
         fields = Path(f"/proc/{self.child.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / 100
+
+    def restart(self) -> float:
+        """End it, and start it again on its data; return the seconds from start to ready."""
+        self.child.terminate()
+        self.child.wait()
+        self._start()
+        return self.ready
 
     def stop(self) -> None:
         """End it and remove its folder."""
@@ -189,11 +205,13 @@ class Watch(asyncio.Protocol):
         self._raw, self._text = bytearray(), bytearray()
 
     @classmethod
-    async def open(cls, server: Server, path: str, take: Callable[[Event], None]) -> "Watch":
-        """Start to watch; existing objects are not sent."""
+    async def open(
+        cls, server: Server, path: str, take: Callable[[Event], None], more: str = ""
+    ) -> Self:
+        """Start to watch, with `more` in the query; existing objects are not sent."""
         query = (
             "watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&resourceVersion=0"
-        )
+        ) + more
         loop = asyncio.get_running_loop()
         _transport, watch = await loop.create_connection(
             lambda: cls(f"{path}?{query}", take),

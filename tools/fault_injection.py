@@ -1,9 +1,10 @@
 """The long runs: kills, lost machines, hostile input, all examples. `make robust` runs it.
 
     python tools/fault_injection.py [PART] [--kills 300] [--pods 1000] [--leak-pods 100000]
-        [--faults 19] [--examples 30] [--seed N]
+        [--inject 1000] [--faults 19] [--examples 30] [--fuzz-seconds 60] [--seed N]
 
-PART is crashes, controllers, replicas, inputs, hostile, leaks, properties, clients or all.
+PART is crashes, faults, controllers, replicas, inputs, hostile, leaks, properties,
+clients, atheris or all (without atheris, which is not installed by default).
 
 A failure prints the seed; the same seed with the same number repeats the run.
 """
@@ -27,7 +28,11 @@ def main() -> int:
     """Run the selected parts; 0 if there was no problem."""
     options = _parser().parse_args()
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10**9)
-    chosen = tuple(PARTS) if options.what == "all" else (options.what,)
+    chosen = (
+        tuple(part for part in PARTS if part != OPTIONAL)
+        if options.what == "all"
+        else (options.what,)
+    )
     code = 0
     try:
         for name in chosen:
@@ -48,9 +53,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--leak-pods", type=int, default=100_000, help="created and deleted (default: 100000)"
     )
+    parser.add_argument(
+        "--inject", type=int, default=1000, help="faults of disks, networks ... (default: 1000)"
+    )
     parser.add_argument("--faults", type=int, default=19, help="of machines (default: 19)")
-    parser.add_argument("--figures", type=Path, help="file to write what replicas did to, as JSON")
+    parser.add_argument("--figures", type=Path, help="file for the result of a part, as JSON")
     parser.add_argument("--examples", type=int, default=30, help="per operation (default: 30)")
+    parser.add_argument(
+        "--fuzz-seconds", type=int, default=60, help="per target of atheris (default: 60)"
+    )
     parser.add_argument("--seed", type=int, help="repeat a run (default: a new one)")
     return parser
 
@@ -112,6 +123,15 @@ async def _open_time(directory: Path) -> float:
     began = time.perf_counter()
     async with await SqliteStore.open(directory):
         return time.perf_counter() - began
+
+
+def _faults(options: argparse.Namespace, seed: int) -> int:
+    from faults.report import run
+
+    code = run(options.inject, seed, options.figures)
+    if code:
+        print(f"  again: {_PROGRAM} faults --inject {options.inject} --seed {seed}")
+    return code
 
 
 def _controllers(options: argparse.Namespace, seed: int) -> int:
@@ -203,7 +223,7 @@ def _leaks(options: argparse.Namespace, seed: int) -> int:  # noqa: ARG001 - eve
     def progress(sample: Sample) -> None:
         print(
             f"  {sample.pods:7} pods  {sample.memory:6.0f} MiB  {sample.descriptors:4} descriptors"
-            f"  {sample.threads:3} threads",
+            f"  {sample.threads:3} threads  {sample.tasks:4} tasks  {sample.objects:6} objects",
             flush=True,
         )
 
@@ -215,8 +235,16 @@ def _leaks(options: argparse.Namespace, seed: int) -> int:  # noqa: ARG001 - eve
     return 1 if problems else 0
 
 
+def _atheris(options: argparse.Namespace, seed: int) -> int:
+    from coverage_fuzzing import run
+
+    return run(options.fuzz_seconds, seed)
+
+
+OPTIONAL = "atheris"
 PARTS = {
     "crashes": _crashes,
+    "faults": _faults,
     "controllers": _controllers,
     "replicas": _replicas,
     "inputs": _inputs,
@@ -224,6 +252,7 @@ PARTS = {
     "leaks": _leaks,
     "properties": _properties,
     "clients": _clients,
+    OPTIONAL: _atheris,
 }
 
 if __name__ == "__main__":

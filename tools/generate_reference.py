@@ -26,7 +26,7 @@ from sully.machinery.gates import DEFAULTS, LOCKED, NEEDS, OURS, Gates
 from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Type
 from sully.machinery.scheme import Scheme
 from sully.machinery.strategy import ResourceType
-from sully.runtime.metrics import Metrics, Values, publish_gates
+from sully.runtime.metrics import Metrics, Values, publish_gates, publish_tasks
 from sully.server.flowcontrol.limits import FlowMetrics
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -289,6 +289,7 @@ def registered_metrics() -> list[tuple[str, str, Sequence[str], str]]:
     ):
         counted(recorder)
     publish_gates(recorder, Gates())
+    publish_tasks(recorder, int)
     return sorted(recorder.seen)
 
 

@@ -45,7 +45,7 @@ from sully.machinery.runtimeconfig import RuntimeConfig
 from sully.runtime.clock import Clock, SystemClock
 from sully.runtime.ids import Ids
 from sully.runtime.log import get_logger
-from sully.runtime.metrics import Metrics, publish_gates
+from sully.runtime.metrics import Metrics, publish_gates, publish_tasks
 from sully.server.api import Api, Env
 from sully.server.audit.log import AuditLog
 from sully.server.authentication import documents, reviews
@@ -248,6 +248,8 @@ async def _serving(
     context = tls_context(certificate, private_key, accepted)
     metrics = Metrics()
     publish_gates(metrics, config.gates)
+    loop = asyncio.get_running_loop()
+    publish_tasks(metrics, lambda: len(asyncio.all_tasks(loop)))
     key = SigningKey.open(config.data_dir)
     await _check_identity(api.store, config.data_dir, authority, key)
     ca = authority.pair.certificate.decode()

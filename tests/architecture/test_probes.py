@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from coverage import Coverage
+from coverage import Coverage, CoverageData
+from coverage.results import Numbers
 
 from probes import importer, result
 
@@ -57,11 +59,11 @@ def test_as_the_tracer_sees_it(body: str, arguments: list[Any], tmp_path: Path) 
     code, _ = importer.compiled(path)
     _call(code, arguments)
     seen = bytes(importer.hits(str(path), 0))
-    numbers = result.add(probes, path, seen)
+    _, numbers = result.add(probes, path, seen)
 
     assert probes.analysis2(str(path)) == tracer.analysis2(str(path))
     assert probes.branch_stats(str(path)) == tracer.branch_stats(str(path))
-    assert numbers.pc_covered == tracer.report([str(path)], file=StringIO())
+    assert Numbers(*numbers).pc_covered == tracer.report([str(path)], file=StringIO())
 
 
 def _indented(body: str) -> str:
@@ -86,3 +88,35 @@ def test_processes_add_to_one_file(tmp_path: Path) -> None:
 
     assert importer.load(tmp_path / "hits")["/first"] == b"\1\0\1"
     assert importer.load(tmp_path / "none") == {}
+
+
+def test_a_result_is_reused_until_something_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # `.coverage` is written there
+    folder = tmp_path / "src"
+    cache = folder / "__pycache__" / "coverage-results"
+    module, other = folder / "module.py", folder / "other.py"
+    cache.parent.mkdir(parents=True)
+    module.write_text("x = 1\nif x:\n    y = 2\n")
+    other.write_text("x = 1\n")
+
+    def write(seen: bytes) -> tuple[float, list[tuple[int, int]]]:
+        total = result.write(folder, {str(module): seen, str(other): b"\1"})
+        data = CoverageData(".coverage")
+        data.read()
+        assert data.measured_files() == {str(module), str(other)}
+        return total, sorted(data.arcs(str(module)) or ())
+
+    some, all_ = b"\1\1" + bytes(9), b"\1" * 11
+    first, more = write(some), write(all_)
+
+    assert first[0] < more[0]
+    assert write(all_) == more
+    assert write(some) == first
+    times = module.stat().st_atime_ns, module.stat().st_mtime_ns
+    module.write_text("x = 1\n".ljust(module.stat().st_size))
+    os.utime(module, ns=times)
+    assert write(some) == first  # of the same size and time, so it is not parsed
+    os.utime(module)
+    assert write(some)[0] == 100

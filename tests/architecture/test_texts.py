@@ -19,8 +19,12 @@ FORBIDDEN = {
 }
 # The one program that looks for recordings beside the checkout.
 ALLOWED = {(".ci/run", "a folder beside the checkout")}
+CORPUS = "corpus"
+"""The folder of inputs for fuzzers, which are not text."""
 TEXT_FILES = [
-    path for path in files() if path.suffix not in (".png", ".gz") and path.name != "LICENSE"
+    path
+    for path in files()
+    if path.suffix not in (".png", ".gz") and path.name != "LICENSE" and CORPUS not in path.parts
 ]
 
 

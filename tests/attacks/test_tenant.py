@@ -140,6 +140,28 @@ def test_disarms_a_rule_without_a_trace(target: Target) -> None:
     assert status["deletedBy"] == "saboteur"
 
 
+def test_hides_the_fault_of_a_device(target: Target) -> None:
+    """Suppress the taint of a driver, with a rule, the annotation of one, or a policy."""
+    rules = "/apis/resource.k8s.io/v1/devicetaintrules"
+    policies = "/apis/sully.dev/v1alpha1/devicetaintpolicies"
+    until = "2031-01-01T00:00:00Z"
+    annotations = {
+        "sully.dev/suppresses": '[{"key":"example.com/broken"}]',
+        "sully.dev/expires-at": until,
+    }
+    spec = {"taint": {"key": "example.com/note", "effect": "None"}}
+    target.admin.post(rules, {"metadata": {"name": "noted"}, "spec": spec}).ok()
+    mallory = target.tenant("hiding")
+    rule = {"metadata": {"name": "hide", "annotations": annotations}, "spec": spec}
+    suppress = [{"key": "example.com/broken", "until": until}]
+    hiding = {"mode": "Enforce", "selector": {"matchAll": True}, "suppress": suppress}
+
+    assert mallory.post(rules, rule).code == 403
+    assert mallory.merge(f"{rules}/noted", {"metadata": {"annotations": annotations}}).code == 403
+    assert mallory.post(policies, {"metadata": {"name": "hide"}, "spec": hiding}).code == 403
+    assert target.admin.delete(f"{rules}/noted").code == 200
+
+
 def _record(target: Target, rule: str) -> dict[str, Any] | None:
     path = f"/apis/sully.dev/v1alpha1/taintrecords?labelSelector=sully.dev/rule={rule}"
     found = target.admin.get(path).ok()["items"]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import permutations, product
 from typing import Any
 
+import msgspec
 import pytest
 
 from client.scripted import (
@@ -24,8 +25,10 @@ from client.scripted import (
     thing,
 )
 from sully.client.informers.informer import Informer, own_key
+from sully.client.objects import strip_managed_fields
 from sully.client.transport import Key, WatchEvent
 from sully.machinery.errors import Expired
+from sully.machinery.meta import ObjectMeta, Wire
 from sully.runtime.backoff import Backoff
 from sully.runtime.workqueue import WorkQueue
 from sully.testing.clock import FakeClock
@@ -99,6 +102,49 @@ async def test_list_then_watch() -> None:
         assert informer.get(Key("default", "a")) == thing("a", 3)
         assert informer.get(Key("default", "b")) is None
         assert len(informer) == 2
+
+
+async def test_a_transform_sees_each_object_before_it_is_cached() -> None:
+    clock = FakeClock()
+    server = ScriptedTransport(
+        lists=[page(thing("a", 1), version=1)],
+        watches=[[added(thing("b", 2)), deleted(thing("a", 3))]],
+    )
+    seen: list[str | None] = []
+
+    def transform(obj: Thing) -> Thing:
+        seen.append(_brief(obj))
+        return thing(obj.metadata.name, int(obj.metadata.resource_version), uid="transformed")
+
+    async with following(server, clock) as informer:
+        informer.set_transform(transform)
+        await informer.wait_synced()
+        await until_quiet(server, clock)
+        assert seen == ["a@1", "b@2", "a@3"]
+        assert list(informer.values()) == [thing("b", 2, uid="transformed")]
+
+
+class _Rule(Wire, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+MANAGED = {"name": "a", "labels": {"x": "y"}, "managedFields": [{"manager": "kubectl"}]}
+PLAIN = {"name": "a", "labels": {"x": "y"}}
+
+
+@pytest.mark.parametrize("metadata", [MANAGED, PLAIN])
+def test_managed_fields_are_stripped_from_dicts_and_structs(metadata: dict[str, Any]) -> None:
+    obj = {"metadata": metadata, "spec": {}}
+    assert strip_managed_fields(obj) == {"metadata": PLAIN, "spec": {}}
+    typed = msgspec.convert(obj, _Rule)
+    assert strip_managed_fields(typed) == msgspec.convert({"metadata": PLAIN}, _Rule)
+
+
+def test_objects_without_managed_fields_are_not_copied() -> None:
+    plain, typed, untracked = {"metadata": PLAIN}, _Rule(), thing("a", 1)
+    assert strip_managed_fields(plain) is plain
+    assert strip_managed_fields(typed) is typed
+    assert strip_managed_fields(untracked) is untracked
 
 
 RELISTS = {

@@ -86,6 +86,7 @@ async def test_pods_are_created_in_order_each_when_the_one_before_is_ready(world
         "availableReplicas": 3,
         "currentRevision": revision,
         "updateRevision": revision,
+        "collisionCount": 0,
     }
 
 

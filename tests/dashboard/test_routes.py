@@ -127,7 +127,10 @@ async def test_the_page_of_a_device() -> None:
     assert (taint["origin"]["name"], taint["description"]) == ("hot", "fan")
     assert device["origins"]["hot"]["createdBy"] == "kubernetes-admin"
     assert device["classes"] == ["gpu"]
-    assert [pod["name"] for pod in device["candidates"]] == ["waits"]
+    (candidate,) = device["candidates"]
+    assert candidate["name"] == "waits"
+    assert candidate["reason"] == "it does not tolerate example.com/hot:NoSchedule"
+    assert not candidate["fits"]
     assert missing.json == {"error": 'device "a/b/c" not found'}
     assert past["history"][0]["rule"] == "hot"
     assert explained["kind"] == "Device"

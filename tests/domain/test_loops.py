@@ -105,6 +105,31 @@ def test_every_cause_has_a_text_and_remedies(cause: LoopCause) -> None:
     assert texts[-1] == "Or delete the rule: kubectl delete devicetaintrule fw"
 
 
+CREATORS = {
+    "a user": ("alice", "Or delete the rule: kubectl delete devicetaintrule fw"),
+    "a policy": (
+        "policy faulty",
+        "Or set policy faulty to DryRun (kubectl patch devicetaintpolicy faulty --type=merge -p"
+        """ '{"spec":{"mode":"DryRun"}}'), and then delete the rule, which the policy would"""
+        " create again: kubectl delete devicetaintrule fw",
+    ),
+    "a maintenance": (
+        "maintenance firmware",
+        "Or cancel the maintenance: sully maintenance cancel firmware",
+    ),
+    "a user with such a name": ("policy", "Or delete the rule: kubectl delete devicetaintrule fw"),
+}
+
+
+@pytest.mark.parametrize(("creator", "want"), CREATORS.values(), ids=CREATORS)
+def test_what_removes_the_taint(creator: str, want: str) -> None:
+    again = EvictedAgain(cause=LoopCause.UNKNOWN, taint=f"{KEY}:NoExecute")
+    workload = {"namespace": "a", "owner": "Deployment/web", "devices": "d/p/g"}
+
+    assert remedies(again, **workload, rule="fw", creator=creator)[-1] == want
+    assert want not in remedies(again, **workload, creator=creator)
+
+
 def test_owners_that_cannot_be_scaled_are_stopped_otherwise() -> None:
     again = EvictedAgain(cause=LoopCause.NAMED_CLAIM, claim="ResourceClaim/c")
     first, _ = remedies(again, namespace="a", owner="DaemonSet/agent", devices="d/p/g")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from explain.worlds import Obj, ask, at, class_, device, node, rule, slice_, taint
+from explain.worlds import Obj, ask, at, claim, class_, device, node, pod, rule, slice_, taint
 from manifests import DRIVER
 
 DEVICE = f"{DRIVER}/n1/gpu-0"
@@ -95,6 +95,70 @@ def test_a_rule_of_a_maintenance() -> None:
     assert "Maintenance firmware (AwaitingApproval): drained: work on it may begin." in text
     assert "sully maintenance cancel firmware" in remedies
     assert "delete rule" not in remedies
+
+
+def test_a_rule_that_outlived_its_policy() -> None:
+    tainting = rule("r", select=EXACT, annotations=OF_POLICY)
+    got = ask("device", DEVICE, *FLEET, tainting)
+
+    assert "delete rule r" in "\n".join(got.remedies)
+
+
+USED = (
+    claim("c", holds=("n1/gpu-0",), pods=("q",), tolerations=[]),
+    pod("q", "c", on="n1"),
+)
+PAUSE = {"sully.dev/paused": "true"}
+STOPS: dict[str, tuple[tuple[Obj, ...], str, str]] = {
+    "of a policy": (
+        (rule("r", "NoExecute", select=EXACT, annotations=OF_POLICY),),
+        "It is not evicted if policy faulty is set to DryRun or deleted, and then rule r is"
+        " deleted, in time; pausing the rule postpones the eviction.",
+        "To stop: sully evictions pause r, or set policy faulty to DryRun or delete it, and then"
+        " delete the rule, which the policy would create again; evicted pods are not restored.",
+    ),
+    "of a maintenance": (
+        (rule("r", "NoExecute", select=EXACT, annotations=OF_MAINTENANCE),),
+        "It is not evicted if maintenance firmware is cancelled (sully maintenance cancel firmware)"
+        " in time; pausing the rule postpones the eviction.",
+        "To stop: sully evictions pause r, or sully maintenance cancel firmware; evicted pods are"
+        " not restored.",
+    ),
+    "of a user": (
+        (rule("r", "NoExecute", select=EXACT),),
+        "It is not evicted if rule r is deleted in time; pausing the rule postpones the eviction.",
+        "To stop: sully evictions pause r, or delete the rule; evicted pods are not restored.",
+    ),
+    "of several": (
+        (
+            rule("r", "NoExecute", select=EXACT, annotations=OF_POLICY),
+            rule("s", "NoExecute", select=EXACT),
+        ),
+        "It is not evicted if policy faulty is set to DryRun or deleted, and then rule r is"
+        " deleted, and rule s is deleted in time; pausing them postpones the eviction.",
+        "set policy faulty to DryRun",
+    ),
+}
+
+
+@pytest.mark.parametrize(("rules", "for_pod", "for_rule"), STOPS.values(), ids=STOPS)
+def test_what_stops_an_eviction(rules: tuple[Obj, ...], for_pod: str, for_rule: str) -> None:
+    assert for_pod in ask("pod", "q", *FLEET, *USED, *rules).remedies
+    assert for_rule in "\n".join(ask("rule", "r", *FLEET, *USED, *rules).remedies)
+
+
+PAUSES = {
+    "of a policy": (OF_POLICY, "policy faulty is set to DryRun or deleted, and then rule r is"),
+    "of a maintenance": (OF_MAINTENANCE, "maintenance firmware is cancelled"),
+    "of a user": ({}, "and is not evicted if rule r is deleted before."),
+}
+
+
+@pytest.mark.parametrize(("creator", "says"), PAUSES.values(), ids=PAUSES)
+def test_what_ends_a_paused_eviction(creator: Obj, says: str) -> None:
+    paused = rule("r", "NoExecute", select=EXACT, annotations=creator | PAUSE)
+
+    assert says in "\n".join(ask("pod", "q", *FLEET, *USED, paused).remedies)
 
 
 def test_a_suppressed_taint() -> None:

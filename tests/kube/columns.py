@@ -98,6 +98,18 @@ def patch(name: str, *, own: bool) -> Obj:
     }
 
 
+POLICY: Obj = {
+    "apiVersion": "sully.dev/v1alpha1",
+    "kind": "DeviceTaintPolicy",
+    "metadata": {"name": "faulty"},
+    "spec": {
+        "selector": {"driver": DRIVER},
+        "sources": [{"name": "ecc", "driverTaint": {"key": "example.com/ecc"}}],
+        "taint": {"key": "example.com/faulty"},
+        "steps": [{"effect": "NoSchedule"}],
+    },
+}
+"""A policy that finds no fault."""
 DEPLOYMENT: Obj = {
     "apiVersion": "apps/v1",
     "kind": "Deployment",
@@ -183,6 +195,7 @@ def column(title: str, folder: Path, *, real: bool = False) -> Iterator[Column]:
         own = title == SULLY
         (folder / "rule.yaml").write_text(yaml.safe_dump(rule("new", "gpu-2")))
         (folder / "deployment.yaml").write_text(yaml.safe_dump(DEPLOYMENT))
+        (folder / "policy.yaml").write_text(yaml.safe_dump(POLICY))
         (folder / "patch.yaml").write_text(yaml.safe_dump(patch("new", own=own)))
         ready = Column(title, there, scene, folder)
         ready.reset()

@@ -119,7 +119,11 @@ YAML_CASES = {
     "words for booleans": Case(b"[yes, off, y, N, 'true']", [True, False, True, False, "true"]),
     "dates stay texts": Case(b"a: 2001-01-01\n", {"a": "2001-01-01"}),
     "sixties stay texts": Case(b"a: 1:30\n", {"a": "1:30"}),
-    "keys become texts": Case(b"{1: a, true: b, null: c}", {"1": "a", "true": "b", "null": "c"}),
+    "keys become texts": Case(b"{1: a, true: b, 'null': c}", {"1": "a", "true": "b", "null": "c"}),
+    "octal numbers in both forms": Case(b"[0o17, -0O7, 017, 0o8]", [15, -7, 15, "0o8"]),
+    "binary texts": Case(
+        b"a: !!binary aGVsbG8=\nb: !!binary /w==\n", {"a": "hello", "b": "\ufffd"}
+    ),
     "JSON is YAML": Case(b'{"a": {"b": [1, "c"]}}', {"a": {"b": [1, "c"]}}),
     "tags": Case(b"a: !!str 5\nb: !!int '5'\nc: !mine {x: 1}\n", {"a": "5", "b": 5, "c": {"x": 1}}),
     "a tag that would run code": Case(b"a: !!python/object/apply:os.getcwd []\n", {"a": []}),
@@ -171,10 +175,25 @@ BAD_YAML = {
         "yaml: document contains more than 100 directives",
     ),
     "aliases of aliases": (_bomb(9), "yaml: document contains excessive aliasing"),
-    "a list as a key": (b"? [a]\n: 1", "yaml: invalid map key: it must be a plain value"),
+    "a list as a key": (
+        b"? [a, ~]\n: 1",
+        'yaml: invalid map key: []interface {}{"a", interface {}(nil)}',
+    ),
+    "a map as a key": (
+        b"{{b: 2, a: true}: c}",
+        'yaml: invalid map key: map[interface {}]interface {}{"a":true, "b":2}',
+    ),
+    "null as a key": (
+        b"a: {~: b}",
+        'unsupported map key of type: %!s(<nil>), key: <nil>, value: "b"',
+    ),
+    "no key": (b"a: {? : ~}", "unsupported map key of type: %!s(<nil>), key: <nil>, value: <nil>"),
+    "not base64": (b"a: !!binary '?'", "yaml: !!binary value contains invalid base64 data"),
+    "a text as a number": (b"a: !!int x", "yaml: cannot decode !!str `x` as a !!int"),
+    "a number as null": (b"a: !!null 5", "yaml: cannot decode !!int `5` as a !!null"),
     "merge of a text": (b"<<: x", "yaml: map merge requires map or sequence of maps as the value"),
-    "not a number": (b"a: .nan", "json: unsupported value: .nan"),
-    "infinite": (b"a: -.INF", "json: unsupported value: -.INF"),
+    "not a number": (b"a: .nan", "json: unsupported value: NaN"),
+    "infinite": (b"a: -.INF", "json: unsupported value: -Inf"),
     # A composer in C would end the process here.
     "deep lists": (b"[" * 500_000, "exceeded max depth"),
     "deep maps": (b"{a: " * 20_000, "exceeded max depth"),

@@ -241,6 +241,18 @@ REFUSALS = {
         {"since": "soon"},
         'parsing time "soon" as "2006-01-02T15:04:05Z07:00": cannot parse "soon" as "2006"',
     ),
+    "a wrong type before a bad time": (
+        {"name": 1, "since": "soon"},
+        'parsing time "soon" as "2006-01-02T15:04:05Z07:00": cannot parse "soon" as "2006"',
+    ),
+    "wrong types before a bad quantity": (
+        {"parts": [{"id": 1}, 5], "labels": {"a": 1}, "size": "x", "since": "soon"},
+        FORMAT_ERROR,
+    ),
+    "bad base64 before a port out of range": (
+        {"data": "?", "port": 2**31},
+        "json: cannot unmarshal number 2147483648 into Go struct field Thing.port of type int32",
+    ),
     "no base64": ({"data": "a-b="}, "illegal base64 data at input byte 1"),
     "base64 cut short": ({"data": "aGkaG"}, "illegal base64 data at input byte 4"),
     "port out of range": (

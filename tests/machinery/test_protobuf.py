@@ -14,6 +14,7 @@ from sully.machinery.schema import ObjectType, Tables
 from sully.machinery.serialization.decode import decode
 from sully.machinery.serialization.protobuf import MAGIC, read_envelope, read_message
 from sully.machinery.serialization.protobuf_wire import ProtobufError
+from sully.machinery.serialization.protobuf_writer import write_message
 
 REVIEWS = ("authentication", "authorization")
 
@@ -301,3 +302,34 @@ def test_what_was_written_is_read(
     assert value.get("labels", {}) == labels
     assert value.get("figures", []) == figures
     assert value.get("parts", []) == [{"name": name, "size": size} for name, size in parts]
+
+
+MATCHES = {
+    "operations": ["CREATE"],
+    "apiGroups": [""],
+    "apiVersions": ["v1"],
+    "resources": ["pods"],
+    "scope": "*",
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    {
+        "a message in a message in another": (
+            ("admissionregistration.k8s.io/v1", "MatchResources"),
+            {"resourceRules": [{"resourceNames": ["a"], **MATCHES}]},
+        ),
+        "a message in another": (
+            ("v1", "Volume"),
+            {"name": "v", "hostPath": {"path": "/a", "type": ""}},
+        ),
+    }.values(),
+    ids=lambda case: str(case)[:40],
+)
+def test_embedded_messages_are_written_and_read(
+    kind: tuple[str, str], value: dict[str, Any]
+) -> None:
+    schema = type_of(*kind)
+
+    assert read_message(write_message(schema, value), schema) == value

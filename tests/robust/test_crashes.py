@@ -7,7 +7,7 @@ import pytest
 
 from crashes.rounds import Rounds
 
-KILLS = 5
+KILLS = 3
 SEED = 20261115
 
 

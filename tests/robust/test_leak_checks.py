@@ -14,6 +14,11 @@ CASES: dict[str, tuple[Shape, list[str]]] = {
     "noise": (lambda n: Sample(n, 200.0 + n % 2 * 15, 40 + n % 5, 9 + n % 3), []),
     "memory": (lambda n: Sample(n, 200.0 + 10 * n, 40, 9), ["memory grew from 200 to 280 MiB"]),
     "descriptors": (lambda n: Sample(n, 200.0, 40 + 2 * n, 9), ["descriptors grew from 40 to 56"]),
+    "tasks": (lambda n: Sample(n, 200.0, 40, 9, 50 + 2 * n), ["tasks grew from 50 to 66"]),
+    "objects": (
+        lambda n: Sample(n, 200.0, 40, 9, 50, 800 * n),
+        ["objects grew from 0 to 6400"],
+    ),
     "threads": (lambda n: Sample(n, 200.0, 40, 9 + 2 * n), ["threads grew from 9 to 25"]),
 }
 

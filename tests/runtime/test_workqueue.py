@@ -159,17 +159,36 @@ async def test_a_cancelled_worker_does_not_take_a_key_along(queue: WorkQueue[str
     assert await staying == "a"
 
 
+async def test_one_worker_sleeps_for_all(queue: WorkQueue[str], clock: FakeClock) -> None:
+    workers = [asyncio.ensure_future(queue.get()) for _ in range(3)]
+    for key, seconds in (("a", 60), ("b", 10), ("c", 30)):
+        queue.add_after(key, seconds)
+        await settle()
+    assert clock.sleeping == 1
+
+    for key in ("b", "c", "a"):
+        clock.advance(20)
+        await settle()
+        assert [worker.result() for worker in workers if worker.done()] == [key]
+        workers = [worker for worker in workers if not worker.done()]
+
+
+@pytest.mark.parametrize("leaving", range(3))
 async def test_a_cancelled_sleeper_does_not_take_a_key_along(
-    queue: WorkQueue[str], clock: FakeClock
+    queue: WorkQueue[str], clock: FakeClock, leaving: int
 ) -> None:
     queue.add_after("late", 100)
-    leaving, staying = (asyncio.ensure_future(queue.get()) for _ in range(2))
-    await clock.sleepers(2)
-    queue.add("a")
-    leaving.cancel()
+    workers = [asyncio.ensure_future(queue.get()) for _ in range(3)]
     await settle()
+    queue.add("a")
+    workers.pop(leaving).cancel()
+    await settle()
+    assert [worker.result() for worker in workers if worker.done()] == ["a"]
+    assert clock.sleeping == 1
 
-    assert await staying == "a"
+    clock.advance(100)
+
+    assert sorted(await asyncio.gather(*workers)) == ["a", "late"]
     assert clock.sleeping == 0
 
 

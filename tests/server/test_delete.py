@@ -1,5 +1,6 @@
 """DELETE: at once, with a grace period, with finalizers; one or many."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -7,6 +8,8 @@ import pytest
 
 from manifests import RULES, pod, rule, secret
 from serving import YAML, Asgi, Http, Obj, fresh, local, said
+from sully.store.base import Commit, Delete, Op, Put
+from sully.store.memory import MemoryStore
 from sully.testing.clock import FakeClock
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -393,3 +396,38 @@ async def test_what_was_deleted_can_be_made_again(http: Http, room: str) -> None
 
     assert second["uid"] != first["uid"]
     assert int(second["resourceVersion"]) > int(first["resourceVersion"])
+
+
+class KubeletStore(MemoryStore):
+    """A store in which somebody else deletes or changes a pod just before it is deleted."""
+
+    def __init__(self, instead: str) -> None:
+        super().__init__()
+        self.instead = instead
+
+    async def commit(self, ops: Sequence[Op]) -> Commit:
+        first, instead = ops[0], self.instead
+        if isinstance(first, Delete) and first.key.resource == "pods" and instead:
+            self.instead = ""
+            current = self.newest(first.key)
+            assert current is not None
+            if instead == "changed":
+                await super().commit([Put(first.key, current.value)])
+            else:
+                await super().commit([Delete(first.key)])
+            if instead == "recreated":
+                await super().commit([Put(first.key, current.value)])
+        return await super().commit(ops)
+
+
+@pytest.mark.parametrize(
+    ("instead", "there"), [("deleted", 404), ("changed", 404), ("recreated", 200)]
+)
+async def test_a_kubelet_that_is_faster_is_no_error(instead: str, there: int) -> None:
+    async with local(KubeletStore(instead), pods=True) as server:
+        (await server.post(PODS, pod("p"))).ok(201)
+
+        answer = await server.delete(f"{PODS}/p?gracePeriodSeconds=0")
+
+        assert answer.ok(200)["metadata"]["deletionGracePeriodSeconds"] == 0
+        assert (await server.get(f"{PODS}/p")).code == there

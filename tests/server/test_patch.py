@@ -387,3 +387,17 @@ async def test_applying_twice_is_applying_once(steps: list[tuple[str, Obj]]) -> 
             assert twice.json == once.json
             for key, value in wanted.get("data", {}).items():
                 assert once.json["data"][key] == value
+
+
+async def test_strict_problems_of_a_json_patch_are_in_its_order(http: Http) -> None:
+    path = "/api/v1/namespaces/default/configmaps"
+    name = fresh()
+    (await http.post(path, {"metadata": {"name": name}})).ok(201)
+    patch = b'[{"op":"add","path":"/data","value":{"a":"1"},"odd":2,"op":"add"}]'
+
+    answer = await http.call("PATCH", f"{path}/{name}", patch, JSON_PATCH, fieldValidation="Strict")
+
+    assert answer.code == 422
+    assert answer.message.endswith(
+        'json patch unknown field "[0].odd", json patch duplicate field "[0].op"'
+    )

@@ -358,7 +358,9 @@ async def test_eviction_spends_the_budget() -> None:
         all_there = await names(server)
         first = await server.post(f"{PODS}/a/eviction", eviction("a"))
         second = await server.post(f"{PODS}/b/eviction", eviction("b"))
-        status = (await server.get(f"{BUDGETS}/pdb")).ok()["status"]
+        charged = (await server.get(f"{BUDGETS}/pdb")).ok()
+        status = charged["status"]
+        managers = {entry["manager"] for entry in charged["metadata"]["managedFields"]}
 
         assert (unknown.code, dry.code, first.code, second.code) == (429, 201, 201, 429)
         assert first.json["status"] == "Success"
@@ -370,6 +372,7 @@ async def test_eviction_spends_the_budget() -> None:
         assert all_there == {"a", "b", "c"}
         assert await names(server) == {"b", "c"}
         assert status["disruptionsAllowed"] == 0
+        assert "kube-apiserver" in managers
         assert list(status["disruptedPods"]) == ["a"]
 
 

@@ -48,11 +48,12 @@ def suppressing(
     selector: DeviceTaintSelector = EXACT,
     text: str = "",
     policy: str = "false-positives",
+    until: str = format_time(UNTIL),
 ) -> DeviceTaintRule:
     annotations = {
         SUPPRESSES: text or encode(taints or (NAMED,)),
         POLICY_NAME: policy,
-        EXPIRES_AT: format_time(UNTIL),
+        EXPIRES_AT: until,
     }
     carried = taint("None", key="sully.dev/suppressed")
     return rule("suppress", selector, carried, annotations=annotations)
@@ -104,6 +105,8 @@ NOTHING: dict[str, Any] = {
     "damaged": suppressing(text="{"),
     "nested too deeply": suppressing(text="[" * 100_000),
     "an empty list": suppressing(text="[]"),
+    "it has no end": suppressing(until=""),
+    "its end is no time": suppressing(until="later"),
 }
 
 

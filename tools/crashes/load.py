@@ -25,6 +25,8 @@ MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 APPLY = "application/apply-patch+yaml"
 _NAMES_PER_WORKER = 6
+UNCERTAIN = (503, 504)
+"""Codes after which it is unknown whether a write was done."""
 
 
 def collection(namespace: str) -> str:
@@ -36,8 +38,17 @@ class Worker:
     """Writes its own objects, one request at a time."""
 
     def __init__(
-        self, number: int, connection: Connection, journal: Journal, held: dict[Name, int]
+        self,
+        number: int,
+        connection: Connection,
+        journal: Journal,
+        held: dict[Name, int],
+        *,
+        tolerates: tuple[int, ...] = (),
     ) -> None:
+        """Begin with what it wrote before; after an answer that it `tolerates` it goes on."""
+        self._tolerates = tolerates
+        self._slots: dict[int, Name] = {}
         self._connection = connection
         self._journal = journal
         self._prefix = f"w{number}"
@@ -57,10 +68,19 @@ class Worker:
             return
 
     async def _once(self, rng: random.Random) -> None:
-        name = Name(HOME, f"{self._prefix}-{rng.randrange(_NAMES_PER_WORKER)}")
-        if name not in self._held:
+        slot = rng.randrange(_NAMES_PER_WORKER)
+        name = self._slots.get(slot, Name(HOME, f"{self._prefix}-{slot}"))
+        if name in self._journal.in_doubt:
+            # Only one write of an object may be in doubt, so it is not written again.
+            self._slots[slot] = Name(HOME, f"{self._prefix}-{slot}-{self._next()}")
+        elif name not in self._held:
             await self.create(name)
-            return
+        elif rng.random() < 0.04:
+            await self._sweep()
+        else:
+            await self._change(name, rng)
+
+    async def _change(self, name: Name, rng: random.Random) -> None:
         verbs: list[Callable[[Name], Awaitable[None]]] = [
             self._replace,
             self._merge,
@@ -68,10 +88,7 @@ class Worker:
             self._apply,
             self._delete,
         ]
-        if rng.random() < 0.04:
-            await self._sweep()
-        else:
-            await rng.choice(verbs)(name)
+        await rng.choice(verbs)(name)
 
     def _next(self) -> int:
         self._numbers += 1
@@ -118,7 +135,8 @@ class Worker:
 
     async def _sweep(self) -> None:
         """Delete several objects with one request."""
-        names = sorted(name for name in self._held if name.namespace == HOME)
+        held = (name for name in self._held if name.namespace == HOME)
+        names = sorted(name for name in held if name not in self._journal.in_doubt)
         writes = [Write(name, "DELETED", self._held[name]) for name in names]
         for write in writes:
             self._journal.send(write)
@@ -126,7 +144,8 @@ class Worker:
         # Only a label can choose several; each object has its name as one.
         query = f"?labelSelector={LABEL}%3Dload,{LABEL}-name+in+({selector})"
         code, answer = await self._connection.call("DELETE", collection(HOME) + query)
-        self._check(code, answer)
+        if not self._answered(code, answer):
+            return
         swept = {item["metadata"]["name"] for item in answer["items"]}
         for write in writes:
             if write.name.name in swept:
@@ -147,24 +166,38 @@ class Worker:
             sent["metadata"]["labels"][f"{LABEL}-name"] = write.name.name
         self._journal.send(write)
         code, answer = await self._connection.call(method, path, sent, media)
-        self._check(code, answer)
+        if not self._answered(code, answer):
+            return
         self._journal.acknowledge(write, revision_of(answer) if write.kind != "DELETED" else 0)
         if write.kind == "DELETED":
             self._held.pop(write.name, None)
         else:
             self._held[write.name] = write.number
 
-    def _check(self, code: int, answer: Any) -> None:
+    def _answered(self, code: int, answer: Any) -> bool:
+        """Report whether a request was done; False if that is unknown."""
+        if code in self._tolerates:
+            self._journal.counts[f"answered {code}"] += 1
+            return False
         # No other client writes these objects, so every other response is wrong.
         if code not in (200, 201):
             raise DiedError(f"worker {self._prefix}: {code} {answer}")
+        return True
 
 
 class Tenant(Worker):
     """Creates namespaces, fills and deletes them: one request, many effects."""
 
-    def __init__(self, number: int, connection: Connection, journal: Journal, where: int) -> None:
-        super().__init__(number, connection, journal, {})
+    def __init__(
+        self,
+        number: int,
+        connection: Connection,
+        journal: Journal,
+        where: int,
+        *,
+        tolerates: tuple[int, ...] = (),
+    ) -> None:
+        super().__init__(number, connection, journal, {}, tolerates=tolerates)
         self._place = f"round-{where}-{number}"
         self._made = 0
 
@@ -174,14 +207,15 @@ class Tenant(Worker):
         states = self._journal.namespaces
         states[namespace] = "creating"
         made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
-        self._check(*await self._connection.call("POST", "/api/v1/namespaces", made))
+        if not self._answered(*await self._connection.call("POST", "/api/v1/namespaces", made)):
+            return
         states[namespace] = "active"
         for number in range(rng.randint(1, 5)):
             await self.create(Name(namespace, f"c{number}"))
         states[namespace] = "deleting"
         path = f"/api/v1/namespaces/{namespace}"
-        self._check(*await self._connection.call("DELETE", path))
-        states[namespace] = "deleted"
+        if self._answered(*await self._connection.call("DELETE", path)):
+            states[namespace] = "deleted"
 
 
 async def record(connection: Connection, after: int, events: list[Event]) -> None:

@@ -32,7 +32,7 @@ _SUSPENDED = 0.3
 """The share of servers that are suspended at work (SIGSTOP) and resumed before they are killed."""
 _SETTLE_SECONDS = 30.0
 _SENTINEL = "sentinel"
-_LIST = f"{EVERYWHERE}?labelSelector=robust%3Dload"
+LIST = f"{EVERYWHERE}?labelSelector=robust%3Dload"
 
 
 @dataclass(slots=True)
@@ -77,12 +77,13 @@ class Rounds:
         server = self._running()
         journal, recorded = Journal(), list[Event]()
         async with server.connect() as connection:
-            listed = await connection.get(_LIST)
-            before = {event.name: event for event in map(_as_event, listed["items"])}
+            listed = await connection.get(LIST)
+            before = {event.name: event for event in map(as_event, listed["items"])}
             await self._load(connection, journal, before, (revision_of(listed), recorded))
         self._server = await self._restart()
         async with self._server.connect() as connection:
-            seen = await self._read(connection, before, revision_of(listed), recorded)
+            watched = (revision_of(listed), recorded)
+            seen = await read(connection, before, watched, self._number, self._rng)
         texts = list(problems(journal, seen))
         self.figures.problems += [f"round {self._number}: {text}" for text in texts]
         self.figures.counts += journal.counts
@@ -144,28 +145,33 @@ class Rounds:
         self.figures.ready.append(server.ready_after)
         return server
 
-    async def _read(
-        self,
-        connection: Connection,
-        before: dict[Name, Event],
-        start: int,
-        recorded: list[Event],
-    ) -> Seen:
-        """Read everything that the checks compare, once the server is idle."""
-        namespaces = await _settled(connection)
-        listed = await connection.get(_LIST)
-        code, end = await connection.call(
-            "POST", collection(HOME), body(Name(HOME, f"{_SENTINEL}-{self._number}"), 0)
-        )
-        if code != 201:
-            raise DiedError(f"the server takes no writes after the restart: {code} {end}")
-        replayed = await _replay(connection, start, end)
-        seen = Seen(before, recorded, replayed, listed=listed, namespaces=namespaces)
-        revisions = sorted({event.revision for event in replayed})
-        for revision in self._rng.sample(revisions, min(3, len(revisions))):
-            seen.partial[revision] = await _replay(connection, revision, end)
-        await connection.call("DELETE", f"{collection(HOME)}/{end['metadata']['name']}")
-        return seen
+
+async def read(
+    connection: Connection,
+    before: dict[Name, Event],
+    watch: tuple[int, list[Event]],
+    number: int,
+    rng: random.Random,
+) -> Seen:
+    """Read everything that the checks compare, once the server is idle.
+
+    `watch` is what a watcher saw before the kill, and the revision where it began.
+    """
+    start, recorded = watch
+    namespaces = await _settled(connection)
+    listed = await connection.get(LIST)
+    code, end = await connection.call(
+        "POST", collection(HOME), body(Name(HOME, f"{_SENTINEL}-{number}"), 0)
+    )
+    if code != 201:
+        raise DiedError(f"the server takes no writes after the restart: {code} {end}")
+    replayed = await _replay(connection, start, end)
+    seen = Seen(before, recorded, replayed, listed=listed, namespaces=namespaces)
+    revisions = sorted({event.revision for event in replayed})
+    for revision in rng.sample(revisions, min(3, len(revisions))):
+        seen.partial[revision] = await _replay(connection, revision, end)
+    await connection.call("DELETE", f"{collection(HOME)}/{end['metadata']['name']}")
+    return seen
 
 
 async def _settled(connection: Connection) -> Obj:
@@ -191,5 +197,6 @@ async def _replay(connection: Connection, after: int, end: Obj) -> list[Event]:
     raise DiedError("the watch ended before its end")
 
 
-def _as_event(item: Obj) -> Event:
+def as_event(item: Obj) -> Event:
+    """Return the state of an object as an event."""
     return Event("ADDED", name_of(item), revision_of(item), number_of(item))

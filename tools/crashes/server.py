@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import re
 import signal
 import sys
@@ -17,7 +18,7 @@ import yarl
 from sully.client.kubeconfig.access import tls_context
 from sully.client.kubeconfig.kubeconfig import load_kubeconfig
 
-READY_SECONDS = 60.0
+READY_SECONDS = 300.0
 CLOSED = (aiohttp.ClientError, ConnectionError, asyncio.IncompleteReadError, TimeoutError)
 """What a client sees when a server dies under it."""
 
@@ -38,8 +39,10 @@ class Server:
         self._began = began
 
     @classmethod
-    async def start(cls, directory: Path, *flags: str) -> "Server":
-        """Start the process; `ready` waits for it."""
+    async def start(
+        cls, directory: Path, *flags: str, environment: Mapping[str, str] | None = None
+    ) -> "Server":
+        """Start the process, with an addition to its environment; `ready` waits for it."""
         command = [sys.executable, "-m", "sully.cli.main", "up", "--data-dir", str(directory)]
         if "--listen" not in flags:
             command += ["--listen", "127.0.0.1:0"]
@@ -49,6 +52,7 @@ class Server:
             *flags,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
+            env={**os.environ, **(environment or {})},
             # Ctrl-C is for the driver, which ends its servers itself.
             start_new_session=True,
         )
@@ -98,8 +102,11 @@ class Server:
         access = load_kubeconfig([self.directory / "kubeconfig"], required=True).access()
         context = tls_context(access, await access.credentials.current())
         connector = aiohttp.TCPConnector(ssl=context, limit=0)
-        limits = aiohttp.ClientTimeout(total=60)
+        limits = aiohttp.ClientTimeout(total=300)
         async with aiohttp.ClientSession(connector=connector, timeout=limits) as session:
+            # aiohttp repeats a DELETE or PUT whose connection was closed before the response. A
+            # journal has to know of a request that was perhaps done.
+            session._retry_connection = False
             yield Connection(session, access.server)
 
 

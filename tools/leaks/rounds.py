@@ -20,7 +20,14 @@ WARM_UP = 12_000
 GROWTH = 1.1
 """How much more memory the last samples may have than the first ones."""
 FEW = 8
-"""Descriptors and threads of connections that open and close."""
+"""Descriptors, threads and tasks of connections that open and close."""
+MANY = 3000
+"""Events of the last seconds, which expire."""
+TASKS = "sully_asyncio_tasks"
+LEFT = (
+    *("/api/v1/events", PODS, "/apis/resource.k8s.io/v1/resourceclaims"),
+    "/apis/sully.dev/v1alpha1/evictionrecords",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +39,9 @@ class Sample:
     """Resident, in MiB."""
     descriptors: int
     threads: int
+    tasks: int = 0
+    objects: int = 0
+    """Objects that pods leave behind: events, claims, records."""
 
 
 async def run(directory: Path, pods: int, progress: Callable[[Sample], None]) -> list[Sample]:
@@ -45,7 +55,7 @@ async def run(directory: Path, pods: int, progress: Callable[[Sample], None]) ->
             for number in range(1, SAMPLES + 1):
                 numbers = range(pods * (number - 1) // SAMPLES, pods * number // SAMPLES)
                 await _churn(connection, numbers)
-                samples.append(_sample(server, numbers.stop))
+                samples.append(await _sample(server, connection, numbers.stop))
                 progress(samples[-1])
         return samples
     finally:
@@ -68,19 +78,26 @@ async def _create(connection: Connection, name: str) -> None:
 
 async def _delete(connection: Connection, name: str) -> None:
     code, answer = await connection.call("DELETE", f"{PODS}/{name}?gracePeriodSeconds=0")
-    # Not found: the client sent it twice, because its connection was closed before the answer.
-    if code not in (200, 404):
+    if code != 200:
         raise RuntimeError(f"deleting {name} answered {code}: {answer}")
 
 
-def _sample(server: Server, pods: int) -> Sample:
+async def _sample(server: Server, connection: Connection, pods: int) -> Sample:
     process = f"/proc/{server.child.pid}"
+    async with connection.session.get(f"{connection.url}/metrics") as answer:
+        metrics = await answer.text()
     return Sample(
         pods,
         server.memory(),
         len(os.listdir(f"{process}/fd")),
         len(os.listdir(f"{process}/task")),
+        int(float(metrics.split(f"\n{TASKS} ")[1].split()[0])),
+        sum([await _count(connection, path) for path in LEFT]),
     )
+
+
+async def _count(connection: Connection, path: str) -> int:
+    return len((await connection.get(path))["items"])
 
 
 def leaks(samples: Sequence[Sample]) -> Iterator[str]:
@@ -89,7 +106,8 @@ def leaks(samples: Sequence[Sample]) -> Iterator[str]:
     memory = [min(sample.memory for sample in part) for part in (before, after)]
     if memory[1] > memory[0] * GROWTH:
         yield f"memory grew from {memory[0]:.0f} to {memory[1]:.0f} MiB"
-    for name in ("descriptors", "threads"):
+    limits = {"descriptors": FEW, "threads": FEW, "tasks": FEW, "objects": MANY}
+    for name, more in limits.items():
         counts = [min(getattr(sample, name) for sample in part) for part in (before, after)]
-        if counts[1] > counts[0] + FEW:
+        if counts[1] > counts[0] + more:
             yield f"{name} grew from {counts[0]} to {counts[1]}"

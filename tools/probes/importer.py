@@ -54,14 +54,19 @@ class _Loader(SourceFileLoader):
 
 def compiled(path: Path) -> _Compiled:
     """Return the code of a module with probes, and the arcs of each probe."""
-    stat, cache = path.stat(), Path(cache_from_source(str(path), optimization="probes"))
-    key = (_version, stat.st_mtime_ns, stat.st_size)
+    key, cache = version(path), Path(cache_from_source(str(path), optimization="probes"))
     if (cached := _cached(cache, key)) is not None:
         return cached
     # Workers of a run import the same modules at the same time: the first one compiles.
     with open(str(instrument.__file__), "rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         return _cached(cache, key) or _compile(path, cache, key)
+
+
+def version(path: Path) -> tuple[int, ...]:
+    """Return what changes when the code of a module with probes does."""
+    stat = path.stat()
+    return _version, stat.st_mtime_ns, stat.st_size
 
 
 def _cached(cache: Path, key: tuple[int, ...]) -> _Compiled | None:

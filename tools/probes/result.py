@@ -2,38 +2,70 @@
 
 from __future__ import annotations
 
+import marshal
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import astuple
 from pathlib import Path
 
+import coverage
 from coverage import Coverage
 from coverage.python import PythonFileReporter
 from coverage.results import Numbers, analysis_from_file_reporter
 
-from probes.importer import compiled
+from probes.importer import compiled, version
 from probes.instrument import OTHERWISE, Arc
+
+_Result = tuple[list[Arc], tuple[int, ...]]
+"""The arcs of a module that were executed, and the numbers of its report."""
 
 
 def write(folder: Path, hits: Mapping[str, bytes]) -> float:
-    """Write `.coverage` for all modules in a folder; return how much is covered, in percent."""
+    """Write `.coverage` for all modules in a folder; return how much is covered, in percent.
+
+    Parsing is most of the work. The results are kept for the next run, and used for each module
+    that has not changed and in which the probes saw the same.
+    """
     measured = Coverage()
     measured.erase()
-    paths = sorted(folder.rglob("*.py"))
-    total = sum((add(measured, path, hits.get(str(path), b"")) for path in paths), Numbers())
-    measured.get_data().write()
-    return total.pc_covered
+    cache = folder / "__pycache__" / "coverage-results"
+    before, results = _load(cache), {}
+    reused: dict[str, list[Arc]] = {}
+    for path in sorted(folder.rglob("*.py")):
+        name, seen = str(path), hits.get(str(path), b"")
+        key = (*_settings(measured), *version(path), seen)
+        if name in before and before[name][0] == key:
+            results[name] = before[name]
+            reused[name] = before[name][1][0]
+        else:
+            results[name] = key, add(measured, path, seen)
+    measured.get_data().add_arcs(reused)
+    measured.get_data().touch_files(reused)
+    cache.write_bytes(marshal.dumps(results))
+    return sum((Numbers(*numbers) for _, (_, numbers) in results.values()), Numbers()).pc_covered
 
 
-def add(measured: Coverage, path: Path, seen: bytes) -> Numbers:
-    """Add what probes saw in a module, also if nobody imported it; return its numbers.
+def _load(cache: Path) -> dict[str, tuple[tuple[object, ...], _Result]]:
+    return marshal.loads(cache.read_bytes()) if cache.exists() else {}
+
+
+def _settings(measured: Coverage) -> tuple[object, ...]:
+    """Return what changes the result of a module besides the module."""
+    options = ("exclude_lines", "exclude_also", "partial_branches", "partial_also", "precision")
+    return (coverage.__version__, *(measured.get_option(f"report:{name}") for name in options))
+
+
+def add(measured: Coverage, path: Path, seen: bytes) -> _Result:
+    """Add what probes saw in a module, also if nobody imported it; return its result.
 
     As the report of coverage.py does, but a module is parsed once.
     """
     data, source = measured.get_data(), PythonFileReporter(str(path), measured)
-    data.add_arcs({str(path): _executed(path, seen, source.arcs())})
+    arcs = sorted(_executed(path, seen, source.arcs()))
+    data.add_arcs({str(path): arcs})
     data.touch_file(str(path))
     precision = int(str(measured.get_option("report:precision")))
-    return analysis_from_file_reporter(data, precision, source, str(path)).numbers
+    return arcs, astuple(analysis_from_file_reporter(data, precision, source, str(path)).numbers)
 
 
 def _executed(path: Path, seen: bytes, possible: Iterable[Arc]) -> set[Arc]:

@@ -46,6 +46,22 @@ def uid_of(obj: object) -> str:
     return str((cast("Mapping[str, Any]", obj).get("metadata") or {}).get("uid") or "")
 
 
+def strip_managed_fields(obj: T) -> T:
+    """Return an object without its managedFields, which are half of many objects.
+
+    For caches whose readers do not need them. An update without them leaves them as they are.
+    """
+    value: Any = obj
+    if _is_plain(obj):
+        metadata = dict(obj.get("metadata") or {})
+        managed = metadata.pop("managedFields", None)
+        return cast("T", {**obj, "metadata": metadata}) if managed else value
+    if not getattr(value.metadata, "managed_fields", ()):
+        return obj
+    stripped = msgspec.structs.replace(value.metadata, managed_fields=())
+    return cast("T", msgspec.structs.replace(value, metadata=stripped))
+
+
 def to_body(kind: Kind[Any], obj: object) -> dict[str, Any]:
     """Return an object as a new dict with kind and apiVersion."""
     plain: dict[str, Any]

@@ -15,6 +15,7 @@ from sully.client.informers.informer import Informer
 from sully.client.informers.metrics import InformerMetrics
 from sully.client.informers.outages import Outages
 from sully.client.informers.reflector import ObjectSelector
+from sully.client.objects import strip_managed_fields
 from sully.client.transport import Kind, Transport
 from sully.controllers.framework import Controller, ControllerEnv, Runner
 from sully.runtime.backoff import Backoff
@@ -58,6 +59,8 @@ class Manager:
 
     def _new(self, kind: Kind[T], selector: ObjectSelector) -> Informer[T]:
         informer = Informer(self._transport, kind, clock=self._clock, selector=selector)
+        # Controllers do not read them.
+        informer.set_transform(strip_managed_fields)
         metrics = self._informer_metrics
         informer.report_to(self._outages, metrics.follow(informer, selector) if metrics else None)
         return informer

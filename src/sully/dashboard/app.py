@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AsyncExitStack
 from functools import cached_property, partial
+from importlib import import_module
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -18,6 +19,7 @@ from sully import __version__
 from sully.client.kubeconfig.access import Access
 from sully.client.kubeconfig.credentials import AccessError
 from sully.client.transport import UnreachableError
+from sully.dashboard.compression import compressed
 from sully.dashboard.http import (
     ClientGoneError,
     HttpError,
@@ -47,6 +49,8 @@ JANITOR_SECONDS = 10.0
 MAX_LOGINS = 8
 """Tokens that are checked at the same time."""
 RETRY_SECONDS = 60
+_CLIENT_LIBRARY = "aiohttp"
+"""What the client imports with its first request; it takes longer to load than the page."""
 Answer = Callable[[Viewer, Mapping[str, list[str]]], Awaitable[Any]]
 Change = Callable[[Viewer, Mapping[str, Any], "Dashboard"], Awaitable[Any]]
 
@@ -98,12 +102,14 @@ class Dashboard:
         self._failures = Failures(clock)
         self.stopping = asyncio.Event()
         self.work = Work()
+        self._loaded = False
 
     async def __aenter__(self) -> Dashboard:
         """Start what runs in the background."""
         tasks = await self._stack.enter_async_context(asyncio.TaskGroup())
         self.viewers = Viewers(self._access, self._clock, tasks, self.work, self.sessions)
         self._janitor = tasks.create_task(self._end_sessions())
+        self._tasks = tasks
         return self
 
     async def __aexit__(
@@ -147,9 +153,9 @@ class Dashboard:
             request = Request(scope, receive, str(scope["path"]).removeprefix(PREFIX))
             if request.path == "/api/stream" and request.method == "GET":
                 _, session = self._authenticated(request)
-                await serve_stream(self, session, receive, send)
+                await serve_stream(self, session, request, send)
                 return
-            response = await self._answer(request)
+            response = await compressed(request, await self._answer(request), self.work)
         except ClientGoneError:
             return
         except HttpError as error:
@@ -193,6 +199,10 @@ class Dashboard:
         response = self._static.serve(request)
         if response is None:
             raise HttpError(404, "not found")
+        if not self._loaded:
+            self._loaded = True
+            # Who asks for the page logs in next. Meanwhile the browser loads the rest of it.
+            self._tasks.create_task(self.work.run(import_module, _CLIENT_LIBRARY))
         return response
 
     async def _change(self, request: Request, name: str) -> Response:

@@ -88,6 +88,8 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The sources would evict it without its tolerations."""
     why: str = ""
     rule: str = ""
+    removals: tuple[Note, ...] = ()
+    """What would have to happen so that rules do not evict it."""
     until: datetime | None = None
     due: datetime | None = None
     rate: str = ""
@@ -191,6 +193,8 @@ class RuleFacts(msgspec.Struct, frozen=True, kw_only=True):
     effect: str = ""
     paused: str = ""
     pausable: bool = False
+    stop: Note | None = None
+    """What stops its evictions for good."""
     pods: int = 0
     due: int = 0
     """How many of the pods are due; 0 if all are."""

@@ -22,9 +22,17 @@ LoopRemedy: {text}
 PodInLoop: {evicted:pod} of {owner} were evicted in the last {span}: they are recreated on tainted
     devices and evicted again[ because of {sources:2}].[ 'sully explain rule {rule}' shows what
     would help.]
-StopEviction: It is not evicted if [{rules:rule/rules} {rules} {rules:is/are} deleted in time|the
-    taint is removed in time by its source][{pausable:?}; pausing {rules:the rule/them} postpones
-    the eviction].
+StopEviction: It is not evicted if [{removals:all} in time|the taint is removed in time by its
+    source][{pausable:?}; pausing {rules:the rule/them} postpones the eviction].
+RulesDeleted: {rules:rule/rules} {rules} {rules:is/are} deleted
+PolicyRulesDeleted: policy {policy} is set to DryRun or deleted, and then {rules:rule/rules} {rules}
+    {rules:is/are} deleted,
+MaintenanceCancelled: maintenance {maintenance} is cancelled (sully maintenance cancel
+    {maintenance})
+StopRule: delete the rule
+StopPolicy: set policy {policy} to DryRun or delete it, and then delete the rule, which the policy
+    would create again
+StopMaintenance: sully maintenance cancel {maintenance}
 POOL_INCOMPLETE: Wait until the driver has published the whole pool.
 POOL_INVALID: The driver has to publish the pool without contradictions.
 TOO_MANY_DEVICES: Request fewer devices, or spread them over several claims.

@@ -42,8 +42,8 @@ _MACROS: Final = {
     "|It is not known how many pods were evicted because of it]",
     "selects": "It selects {devices:published device}, {allocated} in use",
     "terminating-pods": "[; {terminating:more pod} {terminating:is/are} terminating]",
-    "stop": "To stop: [{pausable:?}sully evictions pause {name}, or ]delete the rule; evicted pods"
-    " are not restored.",
+    "stop": "To stop: [{pausable:?}sully evictions pause {name}, or ]{stop}; evicted pods are not"
+    " restored.",
     "has": "{subject} has {devices}[, reserved for {users}| and is not reserved for any pod: it"
     " keeps them until a pod has used it].",
     "request": "[Resource {resource}|Request {request} of claim {claim}]",
@@ -75,7 +75,7 @@ EvictionPaused (Running): <on> and is not evicted while eviction by {sources:2} 
     {why:quoted}].
   *taints
   > It is evicted when the rule is resumed (sully evictions resume {rule}), and is not evicted if
-    the rule is deleted.
+    {removals:all} before.
 ToleratedTemporarily (Running): <on> and will be evicted at {until}: until then it tolerates the
     taints from {sources:2}.
   *taints
@@ -405,7 +405,8 @@ NotAllowed (NotVisible): {subject} has {clusters:cluster}[ ({clusters})][ since 
 
 _DEVICE_POLICY: Final = """
 NotProcessed (Pending): {subject} has not been processed: no controller has reported on it yet.
-  > Check that 'sully controllers' run, or 'sully up'.
+  > Check that 'sully controllers' run, or 'sully up'; 'sully capabilities' shows whether they can
+    taint devices on this server.
 StormOfFaults (Stopped): {subject} stopped[ at {since}]: too many devices had new faults at the same
     time. Their taints stay, and no further step begins.
   <policy-devices>
@@ -436,7 +437,8 @@ NoFault (Idle): {subject} is for {devices:device}, and none has a fault.
 
 _MAINTENANCE: Final = """
 NotProcessed (Pending): {subject} has not been processed: no controller has reported on it yet.
-  > Check that 'sully controllers' run, or 'sully up'.
+  > Check that 'sully controllers' run, or 'sully up'; 'sully capabilities' shows whether they can
+    taint devices on this server.
 SelectsNoDevice (Inactive): {subject} matches no published device, so it does nothing.
   > Compare its selector with the output of 'sully devices'.
 Scheduled (Scheduled): {subject} is for {devices:device} and starts at {starts}[; it closes the

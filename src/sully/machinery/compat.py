@@ -97,6 +97,8 @@ class Compat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A toleration whose seconds have passed does not allow scheduling."""
     stops_at_best_node: bool = True
     """Nodes after the best possible one are not evaluated."""
+    prefers_least_loaded_node: bool = True
+    """Of the nodes that fit equally well, a pod gets the one with the least in use."""
     keeps_shared_devices: bool = True
     """A device that is no longer shareable is not allocated while claims share it."""
     admin_access_is_free: bool = True

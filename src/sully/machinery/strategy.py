@@ -8,7 +8,7 @@ kind. `obj` is a fresh copy the method may change in place; `old` is shared and 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
@@ -91,6 +91,10 @@ class Strategy:
     """
 
     reset: tuple[tuple[str, ...], ...] = ()
+
+    declared: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """Fields, without the positions in lists, and how errors end that the schema of Kubernetes
+    declares: those come after all others."""
 
     def empties(self) -> tuple[tuple[str, ...], ...]:
         """Return the paths of optional lists whose presence counts also if they are empty.

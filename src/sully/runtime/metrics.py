@@ -146,6 +146,12 @@ def publish_gates(metrics: Metrics, gates: Gates, *, without: frozenset[str] = f
         gauge.labels(name, stage_of(name)).set(int(enabled))
 
 
+def publish_tasks(metrics: Metrics, count: Callable[[], int]) -> None:
+    """Publish how many tasks the event loop has: a number that only grows is a leak."""
+    gauge = metrics.gauge("sully_asyncio_tasks", "Number of asyncio tasks of the process.")
+    gauge.set_function(count)
+
+
 class RequestMetrics:
     """What the API server counts about its requests."""
 

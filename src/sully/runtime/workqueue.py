@@ -86,6 +86,8 @@ class WorkQueue(Generic[K]):
         self._order = count()
         self._failures: dict[K, int] = {}
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._timekeeper: asyncio.Future[None] | None = None
+        """The one waiter that sleeps until the next delayed key is due; the others only wait."""
         self._drained: list[asyncio.Future[None]] = []
         self._closed = False
         if observer is not None:
@@ -121,9 +123,8 @@ class WorkQueue(Generic[K]):
             self._clear_timers()
         heappush(self._timers, (due, next(self._order), key))
         if self._timers[0][2] == key:
-            # Waiters sleep until a later time; wake all of them, because the first may get another
-            # key.
-            self._wake_all()
+            # The timekeeper sleeps until a later time, or there is none.
+            self._wake_timekeeper() or self._wake_waiter()
 
     def retry(self, key: K) -> float:
         """Add a key that failed, after a delay that grows with each failure; return the delay."""
@@ -193,11 +194,8 @@ class WorkQueue(Generic[K]):
         self._ready.append(key)
         if self._observer:
             self._observer.added(len(self._ready))
-        while self._waiting:
-            waiter = self._waiting.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
-                return
+        # The timekeeper last: whoever takes a key no longer keeps the time.
+        self._wake_waiter() or self._wake_timekeeper()
 
     def _take(self) -> K:
         key = self._ready.popleft()
@@ -225,27 +223,45 @@ class WorkQueue(Generic[K]):
     async def _changed(self) -> None:
         """Wait until a key is ready, or may be."""
         waiter = asyncio.get_running_loop().create_future()
-        self._waiting.append(waiter)
         try:
-            if self._timers:
+            if self._timers and self._timekeeper is None:
+                self._timekeeper = waiter
                 pause = self._timers[0][0] - self._clock.monotonic()
                 await wait_first(waiter, self._clock.sleep(pause))
             else:
+                self._waiting.append(waiter)
                 await waiter
         except asyncio.CancelledError:
-            if waiter.done() and not waiter.cancelled() and self._ready:
-                # Woken for a key and cancelled: another waiter must take it.
+            if self._timekeeper is waiter or (waiter.done() and not waiter.cancelled()):
+                # Another waiter must keep the time, or take the key that this one was woken for.
                 self._wake_all()
             raise
         finally:
+            if self._timekeeper is waiter:
+                self._timekeeper = None
             if waiter in self._waiting:
                 self._waiting.remove(waiter)
 
-    def _wake_all(self) -> None:
-        waiting, self._waiting = self._waiting, deque()
-        for waiter in waiting:
+    def _wake_waiter(self) -> bool:
+        while self._waiting:
+            waiter = self._waiting.popleft()
             if not waiter.done():
                 waiter.set_result(None)
+                return True
+        return False
+
+    def _wake_timekeeper(self) -> bool:
+        """Wake it; from now on the next that waits keeps the time."""
+        waiter, self._timekeeper = self._timekeeper, None
+        if waiter is None or waiter.done():
+            return False
+        waiter.set_result(None)
+        return True
+
+    def _wake_all(self) -> None:
+        self._wake_timekeeper()
+        while self._wake_waiter():
+            pass
 
     def _notify_drained(self) -> None:
         if not self._ready and not self._working:

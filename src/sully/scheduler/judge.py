@@ -6,7 +6,7 @@ so a queue of a thousand equal pods is evaluated once. Reads and decides only; c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
 
@@ -33,9 +33,10 @@ from sully.domain.scheduling.cluster_events import ClusterEvent
 from sully.domain.scheduling.decisions import ERROR, Fit, FitError, decide, reject_pod
 from sully.domain.scheduling.diagnosis import Blocked, Diagnosis, diagnosis_of, tainted_claim
 from sully.domain.scheduling.extended import Backings, Extension
-from sully.domain.scheduling.filters import PodConstraints, rejects
+from sully.domain.scheduling.filters import NodeInfo, PodConstraints, rejects
 from sully.domain.scheduling.objects import Pod
 from sully.domain.scheduling.resources import Amounts, requests_of
+from sully.domain.scheduling.scores import SCORED_NODES, by_score
 from sully.domain.scheduling.volumes import VolumeProblem
 from sully.machinery.cel import CostBudget, CostBudgetExceededError
 from sully.scheduler.caches.constraint_sources import ConstraintSources
@@ -208,7 +209,8 @@ class Judge:
         wanted = self._device_request(pod, claims, demand, requests)
         unfit: set[str] = set()
         filters = constraints.filters if constraints is not None else None
-        fit = decide(pod, requests, self._nodes.by_load(), wanted, unfit, filters)
+        nodes = self._order(self._nodes.by_load(), requests)
+        fit = decide(pod, requests, nodes, wanted, unfit, filters)
         if isinstance(fit, FitError):
             diagnosed = diagnose and self._options.diagnoses
             diagnosis = self._diagnosis(pod, wanted, filters) if diagnosed else None
@@ -243,7 +245,8 @@ class Judge:
         pod, requests = query.pod, requests_of(query.pod)
         wanted = self._device_request(pod, query.wanted, demand, requests)
         unfit: set[str] = set()
-        fit = decide(pod, requests, self._nodes.by_load_among(known.changed_nodes), wanted, unfit)
+        nodes = self._order(self._nodes.by_load_among(known.changed_nodes), requests)
+        fit = decide(pod, requests, nodes, wanted, unfit)
         if isinstance(fit, Fit):
             self._unschedulable.still_unfit(query.equivalence, unfit, ClusterEvent.NONE)
             return self._result(fit, wanted)
@@ -263,9 +266,16 @@ class Judge:
         pod, requests = query.pod, requests_of(query.pod)
         wanted = self._device_request(pod, query.wanted, demand, requests)
         unfit: set[str] = set()
-        fit = decide(pod, requests, self._nodes.by_load(skip=known), wanted, unfit)
+        nodes = self._order(self._nodes.by_load(skip=known), requests)
+        fit = decide(pod, requests, nodes, wanted, unfit)
         self._unfit.add(query.equivalence, unfit)
         return self._result(fit, wanted) if isinstance(fit, Fit) else None
+
+    def _order(self, nodes: Iterator[NodeInfo], requests: Amounts) -> Iterable[NodeInfo]:
+        """Return the nodes in the order in which they are preferred."""
+        if self._options.compat.prefers_least_loaded_node or len(self._nodes) > SCORED_NODES:
+            return nodes
+        return by_score(nodes, requests)
 
     def _device_request(
         self, pod: Pod, claims: Sequence[ResourceClaim], demand: Demand, requests: Amounts

@@ -24,7 +24,7 @@ from sully.server.admission.definitions import DefinitionLifecycle
 from sully.server.admission.devices import DeviceAdmission
 from sully.server.admission.expressions import compile_ahead
 from sully.server.admission.node_restriction import NodeRestriction
-from sully.server.admission.plugins import NamespaceLifecycle
+from sully.server.admission.plugins import NamespaceLifecycle, SystemPriorityClasses
 from sully.server.admission.policies import PolicyAdmission
 from sully.server.admission.rule_history import RuleHistory
 from sully.server.audit.log import AuditLog
@@ -105,6 +105,7 @@ class Api:
         self.policies = PolicyAdmission(store, self.objects, self.authorizer, self.writer.lookup)
         self.writer.admission = (
             NamespaceLifecycle(),
+            SystemPriorityClasses(),
             DefinitionLifecycle(self.definitions),
             CreateOnUpdateCheck(self.authorizer),
             EscalationCheck(self.authorizer),

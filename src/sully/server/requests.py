@@ -111,7 +111,7 @@ def check_timeout(text: str) -> None:
 def split_path(path: str) -> tuple[str, str, list[str]] | None:
     """Split an API path into group, version and the rest; None for other paths."""
     parts = path.split("/")[1:]
-    if parts and parts[-1] == "":
+    while parts and parts[-1] == "":
         parts.pop()
     if len(parts) >= 2 and parts[0] == "api":
         return "", parts[1], parts[2:]
@@ -186,6 +186,9 @@ def has_subresource(resource: ResourceType, name: str, version: str) -> bool:
 
 def _segment(text: str, what: str) -> str:
     name = unquote(text)
+    if "/" in name:
+        # An encoded slash separates parts as any other, and no path has so many.
+        raise route_not_found()
     problems = path_segment_problems(name)
     if problems:
         raise BadRequest(f"{what} parameter invalid: {quote(name)}: {problems[0]}")

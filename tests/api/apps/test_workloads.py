@@ -214,6 +214,22 @@ STATUS: dict[str, tuple[str, Obj, list[str]]] = {
         {"replicas": 2, "readyReplicas": 1, "availableReplicas": 2},
         ["status.availableReplicas: Invalid value: 2: cannot be greater than readyReplicas"],
     ),
+    "generations of a Deployment come first": (
+        "deployments",
+        {"updatedReplicas": -1, "observedGeneration": -1},
+        [
+            f"status.{name}: Invalid value: -1: must be greater than or equal to 0"
+            for name in ("observedGeneration", "updatedReplicas")
+        ],
+    ),
+    "generations of a ReplicaSet do not": (
+        "replicasets",
+        {"terminatingReplicas": -1, "observedGeneration": -1},
+        [
+            f"status.{name}: Invalid value: -1: must be greater than or equal to 0"
+            for name in ("observedGeneration", "terminatingReplicas")
+        ],
+    ),
     "debt": (
         "deployments",
         {"unavailableReplicas": -1},

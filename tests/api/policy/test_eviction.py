@@ -111,6 +111,28 @@ REFUSED: dict[str, tuple[Obj, str, int]] = {
         "The disruption budget b is still being processed by the server.",
         10,
     ),
+    "more pods than needed, and none may go": (
+        _budget(currentHealthy=3, desiredHealthy=0),
+        "The disruption budget b does not allow evicting pods currently",
+        0,
+    ),
+    "more pods than needed, and a reason": (
+        _budget(
+            currentHealthy=3,
+            desiredHealthy=0,
+            conditions=[
+                {"type": "Other", "status": "False", "reason": "No", "message": "no"},
+                {
+                    "type": "DisruptionAllowed",
+                    "status": "False",
+                    "reason": "InsufficientPods",
+                    "message": "wait",
+                },
+            ],
+        ),
+        "The disruption budget b does not allow evicting pods currently (InsufficientPods): wait",
+        0,
+    ),
     "cannot be counted": (
         _budget(
             conditions=[
@@ -166,6 +188,14 @@ def test_broken_budget() -> None:
     assert refusal.value.message == (
         'poddisruptionbudget.policy "b" is forbidden: pdb disruptions allowed is negative'
     )
+    assert refusal.value.details is not None
+    assert refusal.value.details["causes"] == [
+        {
+            "reason": "DisruptionBudget",
+            "message": "The disruption budget b does not allow evicting pods currently:"
+            " pdb disruptions allowed is negative",
+        }
+    ]
 
 
 def test_body_about_another_pod() -> None:

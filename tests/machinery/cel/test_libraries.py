@@ -74,7 +74,7 @@ TRUE = {
     ],
     "quantities": [
         "quantity('1Ki').compareTo(quantity('1024')) == 0 && quantity('1Ki') == quantity('1024')",
-        "quantity('1').isLessThan(quantity('1001m')) && quantity('-1').sign() == -1",
+        "quantity('1').isLessThan(quantity('1001m')) && sign(quantity('-1')) == -1",
         "quantity('50k').add(quantity('1k')).asInteger() == 51000",
         "quantity('50').add(20).sub(quantity('1')).sub(1) == quantity('68')",
         "quantity('1500m').asApproximateFloat() == 1.5 && !quantity('1500m').isInteger()",

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from e2e.raw import Raw
 from robust.inputs.clients import Client
+from robust.inputs.test_fuzz import GOOD
 from sully.testing.cluster import Process, process
 from sully.testing.patience import PATIENCE
 
@@ -32,8 +33,8 @@ EXAMPLES = int(os.environ.get("SULLY_FUZZ_EXAMPLES", "0"))
 SEED = int(os.environ.get("SULLY_FUZZ_SEED", "1"))
 GROUPS = 4
 """Documents are dealt to so many tests, so that a failure says a little about where it is."""
-# What exists, so that requests come further than "not found".
-KNOWN = {"namespace": "default", "name": "known"}
+# What exists, so that requests come further than "not found"; `m` is the name of the good objects.
+KNOWN = {"namespace": "default", "name": "m"}
 
 
 @pytest.fixture(scope="module")
@@ -100,11 +101,21 @@ def _try(operation: Any, session: requests.Session, url: str, number: int) -> No
             case.path_parameters = {
                 key: KNOWN.get(key, value) for key, value in case.path_parameters.items()
             }
+            _create(case.formatted_path, session, url)
         # A watch goes on by design.
         case.query = {key: value for key, value in (case.query or {}).items() if key != "watch"}
         _check(case, session, url)
 
     attempt()
+
+
+def _create(path: str, session: requests.Session, url: str) -> None:
+    """Create the object that a path names, unless it exists: an earlier request may delete it."""
+    collection = next((known for known in GOOD if path.startswith(f"{known}/m")), None)
+    if collection is None:
+        return
+    answer = session.post(f"{url}{collection}", json=GOOD[collection], timeout=PATIENCE)
+    assert answer.status_code in (201, 409), answer.content
 
 
 def _check(case: Any, session: requests.Session, url: str) -> None:

@@ -217,7 +217,8 @@ BAD_REQUESTS: dict[str, tuple[Obj, int, str]] = {
     "another kind": (
         {"apiVersion": "v1", "kind": "Pod"},
         400,
-        "the object provided is unrecognized (must be of type TokenRequest): v1, Kind=Pod",
+        'Pod in version "v1" cannot be handled as a TokenRequest: converting (v1.Pod) to'
+        " (authentication.TokenRequest): unknown conversion",
     ),
 }
 

@@ -117,12 +117,12 @@ BINDINGS = {
     "a role that is not there": (
         "ClusterRole",
         "nothing",
-        'clusterroles.rbac.authorization.k8s.io "nothing" not found',
+        'rolebindings.rbac.authorization.k8s.io "nothing" not found',
     ),
     "a role of the namespace that is not there": (
         "Role",
         "nothing",
-        'roles.rbac.authorization.k8s.io "nothing" not found',
+        'rolebindings.rbac.authorization.k8s.io "nothing" not found',
     ),
 }
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import msgspec
+
 from sully.api.admissionregistration.match_resources import (
     default_match_resources,
     validate_match_resources,
@@ -14,11 +16,13 @@ from sully.api.admissionregistration.types import ADMISSION, FAIL, GROUP, IGNORE
 from sully.api.core import generations
 from sully.api.core.checks import one_of
 from sully.api.core.columns import AGE, NAME, plain
+from sully.api.resource.validation.conditions import validate_conditions
 from sully.machinery.cel import CompileError
 from sully.machinery.cel.admission import Expressions
 from sully.machinery.cel.environment import Program
 from sully.machinery.cel.types import BOOL, NULL_TYPE, STRING
 from sully.machinery.fields import FieldError, Path
+from sully.machinery.meta import Condition
 from sully.machinery.names import dns_subdomain_problems, label_key_problems, rfc1035_label_problems
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
 
@@ -88,8 +92,16 @@ class PolicyStatusStrategy(PolicyStrategy):
         generations.follow(obj, old, bump=False)
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
-        """Check nothing: controllers write it."""
-        return iter(())
+        """Check the conditions and the warnings of expressions."""
+        at, status = Path("status"), obj.get("status") or {}
+        checking = at.child("typeChecking", "expressionWarnings")
+        warnings = (status.get("typeChecking") or {}).get("expressionWarnings") or ()
+        for position, warning in enumerate(warnings):
+            for name in ("warning", "fieldRef"):
+                if not warning.get(name):
+                    yield checking.index(position).child(name).required()
+        conditions = msgspec.convert(status.get("conditions") or [], list[Condition])
+        yield from validate_conditions(conditions, at.child("conditions"), len(conditions))
 
 
 def _param_kind(kind: Obj, at: Path) -> Errors:

@@ -99,6 +99,7 @@ class DeploymentStatusStrategy(CountedStatusStrategy, DeploymentStrategy):
     """Writes to the status endpoint."""
 
     parts: ClassVar[tuple[str, ...]] = ("updatedReplicas", "readyReplicas", "availableReplicas")
+    generation_first = True
     others: ClassVar[tuple[str, ...]] = (
         "observedGeneration",
         "unavailableReplicas",

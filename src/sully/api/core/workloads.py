@@ -62,7 +62,9 @@ class CountedStatusStrategy(WorkloadStrategy):
     )
     """Counts of pods that are at most `replicas`."""
     whole: ClassVar[tuple[str, ...]] = ("replicas",)
-    others: ClassVar[tuple[str, ...]] = ("terminatingReplicas", "observedGeneration")
+    others: ClassVar[tuple[str, ...]] = ("observedGeneration", "terminatingReplicas")
+    generation_first: ClassVar[bool] = False
+    """The generation is checked before the counts."""
     ready: ClassVar[str] = "readyReplicas"
     """What errors call the ready replicas, which differs between kinds."""
 
@@ -76,7 +78,10 @@ class CountedStatusStrategy(WorkloadStrategy):
         Collisions are only ever added.
         """
         status = obj["status"]
-        yield from counts(status, (*self.whole, *self.parts, *self.others), STATUS)
+        names = (*self.whole, *self.parts, *self.others)
+        if self.generation_first:
+            names = tuple(sorted(names, key=lambda name: name != "observedGeneration"))
+        yield from counts(status, names, STATUS)
         for name in self.parts:
             if status.get(name, 0) > status.get("replicas", 0):
                 yield STATUS.child(name).invalid(status.get(name, 0), _TOO_MANY)

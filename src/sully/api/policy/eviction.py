@@ -105,10 +105,12 @@ def spend(budget: Obj, pod_name: str, now: datetime) -> Obj:
         raise still_processed(metadata["name"])
     allowed, pending = status.get("disruptionsAllowed", 0), status.get("disruptedPods") or {}
     if allowed < 0:
-        raise _broken(metadata["name"], "pdb disruptions allowed is negative")
+        why = "pdb disruptions allowed is negative"
+        raise _broken(metadata["name"], why, why)
     if len(pending) > _MAX_PENDING:
         why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
-        raise _broken(metadata["name"], why)
+        cause = "too many pending evictions not confirmed by PDB controller"
+        raise _broken(metadata["name"], why, cause)
     if allowed == 0:
         raise _exhausted(budget)
     changed = {
@@ -139,17 +141,25 @@ def still_processed(name: str) -> TooManyRequests:
 
 def _exhausted(budget: Obj) -> TooManyRequests:
     name, status = budget["metadata"]["name"], budget["status"]
-    for condition in status.get("conditions") or ():
-        failed = condition.get("reason") == "SyncFailed" and condition.get("status") == "False"
-        if condition.get("type") == "DisruptionAllowed" and failed:
-            return _too_many(
-                f"The disruption budget {name} does not allow evicting pods currently because it"
-                f" failed sync: {condition.get('message', '')}"
-            )
+    reason, message = _why_none_allowed(status)
     desired, healthy = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
-    return _too_many(
-        f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
-    )
+    none = f"The disruption budget {name} does not allow evicting pods currently"
+    if message and reason == "SyncFailed":
+        # The numbers are not to be trusted then.
+        return _too_many(f"{none} because it failed sync: {message}")
+    if healthy <= desired:
+        return _too_many(
+            f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
+        )
+    return _too_many(f"{none} ({reason}): {message}" if message else none)
+
+
+def _why_none_allowed(status: Obj) -> tuple[str, str]:
+    """Return reason and message of the condition that says so; empty without one."""
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "DisruptionAllowed" and condition.get("status") == "False":
+            return condition.get("reason", ""), condition.get("message", "")
+    return "", ""
 
 
 def _too_many(cause: str, retry_after: int = 0) -> TooManyRequests:
@@ -161,5 +171,9 @@ def _too_many(cause: str, retry_after: int = 0) -> TooManyRequests:
     return TooManyRequests(_REFUSED, details=details, headers=headers)
 
 
-def _broken(name: str, why: str) -> ApiError:
-    return forbidden("poddisruptionbudget", "policy", name, why)
+def _broken(name: str, why: str, cause: str) -> ApiError:
+    error = forbidden("poddisruptionbudget", "policy", name, why)
+    text = f"The disruption budget {name} does not allow evicting pods currently: {cause}"
+    causes = {"causes": [{"reason": "DisruptionBudget", "message": text}]}
+    error.details = {**(error.details or {}), **causes}
+    return error

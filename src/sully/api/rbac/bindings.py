@@ -1,7 +1,7 @@
 """Role bindings: who gets the rules of a role, in one namespace or everywhere."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from sully.api.core.checks import formatted
 from sully.api.core.columns import AGE, NAME, plain
@@ -16,6 +16,12 @@ Obj = dict[str, Any]
 
 class BindingStrategy(Strategy):
     """Writes to bindings of a namespace."""
+
+    declared: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("roleRef.name", "Required value"),
+        ("subjects.name", "Required value"),
+        ("roleRef", "field is immutable"),
+    )
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
         """Fill in the groups of the role and of the subjects."""
@@ -84,7 +90,6 @@ def _subject(subject: Obj, at: Path, *, namespaced: bool) -> Iterator[FieldError
         case kind:
             supported = ("ServiceAccount", "User", "Group")
             yield at.child("kind").not_supported(kind, supported)
-    # The schema declares it, so it comes last.
     if not name:
         yield at.child("name").required()
 

@@ -6,7 +6,7 @@ rules of aggregated roles are in aggregation.py.
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from sully.api.core.checks import label_selector
 from sully.api.core.columns import NAME
@@ -24,6 +24,8 @@ _BOTH = "rules cannot apply to both regular resources and non-resource URLs"
 
 class RoleStrategy(Strategy):
     """Writes to roles of a namespace."""
+
+    declared: ClassVar[tuple[tuple[str, str], ...]] = (("rules.verbs", "Required value"),)
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check every rule."""
@@ -62,7 +64,6 @@ def _validate_rules(obj: Obj, *, namespaced: bool) -> Iterator[FieldError]:
 def validate_rule(rule: Obj, at: Path, *, namespaced: bool) -> Iterator[FieldError]:
     """Yield what is wrong with one rule: it needs either resources or paths, and verbs."""
     yield from _subjects_of_rule(rule, at, namespaced=namespaced)
-    # The schema declares it, so it comes last.
     if not rule.get("verbs"):
         yield at.child("verbs").required()
 

@@ -18,10 +18,12 @@ from sully.cli.inspect.history.command import entries_in, kinds_for, refuse_miss
 from sully.cli.inspect.history.printer import document as history_document
 from sully.cli.inspect.policies.printer import document as policy_document
 from sully.cli.inspect.rules_printer import document as source_document
+from sully.client.transport import Key
 from sully.dashboard.app import RouteError
 from sully.dashboard.http import HttpError
 from sully.dashboard.viewers import Viewer
-from sully.domain.devices.pools import device_id
+from sully.domain.devices.pools import DeviceId, device_id
+from sully.explain.facts.devices.candidates import MOST_PODS, find_candidates
 from sully.views.kinds import (
     CLAIMS,
     CLASSES,
@@ -106,15 +108,20 @@ async def device(viewer: Viewer, query: Query) -> Any:
         "id": str(view.id),
         "classes": classes,
         "origins": origins,
-        "candidates": _candidates(viewer, classes, published=view.device is not None),
+        **await _candidates(viewer, id_, classes),
     }
 
 
-def _candidates(viewer: Viewer, classes: tuple[str, ...], *, published: bool) -> list[Any]:
-    """Return the pending pods that request a class of the device: they could run here."""
-    if not published:
-        return []
-    return [pod for pod in viewer.live.pending if set(pod["classes"]) & set(classes)]
+async def _candidates(viewer: Viewer, id_: DeviceId, classes: tuple[str, ...]) -> dict[str, Any]:
+    """Return the Pending pods that request a class of the device: could they run here?"""
+    pods = [
+        Key(pod["namespace"], pod["name"])
+        for pod in viewer.live.pending
+        if set(pod["classes"]) & set(classes)
+    ]
+    snapshot = viewer.live.snapshot()
+    found = await viewer.work.run(find_candidates, snapshot, id_, pods)
+    return {"candidates": found, "unjudged": max(0, len(pods) - MOST_PODS)}
 
 
 async def history(viewer: Viewer, query: Query) -> Any:

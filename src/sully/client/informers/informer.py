@@ -8,8 +8,10 @@ reads the cache: how many events a key had meanwhile does not matter.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from sully.client.informers.cache import Cache
 from sully.client.informers.freshness import InformerFreshness
@@ -17,7 +19,7 @@ from sully.client.informers.indexer import IndexFunction
 from sully.client.informers.outages import Outages
 from sully.client.informers.reflector import EVERYTHING, ObjectSelector, Observer, Reflector
 from sully.client.objects import key_of
-from sully.client.transport import Key, Kind, Transport
+from sully.client.transport import Key, Kind, Transport, WatchEvent
 from sully.runtime.backoff import Backoff
 from sully.runtime.clock import Clock
 
@@ -41,10 +43,15 @@ class Informer(Cache[T]):
         backoff: Backoff | None = None,
     ) -> None:
         super().__init__(kind, indexes=indexes)
+        self._transform: Callable[[T], T] | None = None
         self._synced = asyncio.Event()
         self._reflector = Reflector(
             transport, kind, self, clock=clock, selector=selector, backoff=backoff
         )
+
+    def set_transform(self, transform: Callable[[T], T]) -> None:
+        """Apply a function to each object before it is cached; call it before `run`."""
+        self._transform = transform
 
     async def run(self) -> None:
         """List and watch until cancelled."""
@@ -74,8 +81,15 @@ class Informer(Cache[T]):
 
     def replace(self, items: Sequence[T]) -> None:
         """Replace the whole collection and call handlers for each difference."""
-        super().replace(items)
+        transform = self._transform
+        super().replace(items if transform is None else list(map(transform, items)))
         self._synced.set()
+
+    def change(self, event: WatchEvent[T]) -> None:
+        """Apply one watch event."""
+        if self._transform is not None and event.object is not None:
+            event = replace(event, object=self._transform(event.object))
+        super().change(event)
 
 
 def own_key(obj: object) -> tuple[Key]:

@@ -59,9 +59,13 @@ function Attributes({ device }) {
 }
 
 function Candidates({ device }) {
-  return html`<${Section} title="Who could run here"><${Table} caption="Pending pods that request a class of this device"
-    empty="No pending pod requests a class of this device." columns=${["Pod", "Requested classes"]}
-    rows=${device.candidates.map((pod) => html`<tr><td><${PodLink} ...${pod} /></td><td>${pod.classes.join(", ")}</td></tr>`)} /><//>`;
+  const classes = device.classes;
+  return html`<${Section} title="Who could run here">
+    <p>${classes.length ? html`Pods that request ${classes.length > 1 ? "one of the classes" : "the class"} ${classes.map((name, at) => html`${at ? ", " : ""}<a href=${link("fleet", { class: name })}>${name}</a>`)}.` : "No class selects this device, so no request can get it."}</p>
+    <${Table} caption="Pending pods that request such a device" empty="No pending pod requests such a device." columns=${["Pod", "Request", "Class", "Could get it now"]}
+      rows=${device.candidates.map((pod) => html`<tr><td><${PodLink} ...${pod} /></td><td>${pod.request || "-"}</td><td>${pod.deviceClass || "-"}</td>
+        <td>${pod.fits ? `yes${pod.count === 1 ? "" : `, as one of ${pod.count === null ? "all" : pod.count} devices that it requests`}` : `no: ${pod.reason}`}</td></tr>`)} />
+    ${device.unjudged > 0 && html`<p class="note">${device.unjudged} more pending pods request such a device.</p>`}<//>`;
 }
 
 function Timeline({ id }) {

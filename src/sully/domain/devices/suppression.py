@@ -54,16 +54,17 @@ def encode(taints: Iterable[SuppressedTaint]) -> str:
 
 def suppression_of(rule: DeviceTaintRule) -> RuleSuppression | None:
     """Return what a rule suppresses; None if nothing."""
-    text = rule.metadata.annotations.get(SUPPRESSES, "")
-    if not text:
+    annotations = rule.metadata.annotations
+    text, until = annotations.get(SUPPRESSES, ""), expiry(annotations)
+    # Without an end, a fault could stay hidden indefinitely.
+    if not text or until is None:
         return None
     try:
         taints = _DECODER.decode(text)
     except (msgspec.MsgspecError, RecursionError):
         # Somebody damaged it: the driver's taints have their effect.
         return None
-    annotations = rule.metadata.annotations
-    by = Suppression("", creator_of(annotations), rule.metadata.name, expiry(annotations))
+    by = Suppression("", creator_of(annotations), rule.metadata.name, until)
     return RuleSuppression(taints, by) if taints else None
 
 

@@ -21,6 +21,7 @@ _WHY: Final[Mapping[LoopCause, str]] = {
     " get the tainted devices and are evicted immediately.",
     LoopCause.UNKNOWN: "Replacements are scheduled on devices with {taint} and evicted from them.",
 }
+_DRY_RUN: Final = '{"spec":{"mode":"DryRun"}}'
 _SCALED: Final = frozenset(("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController"))
 
 
@@ -30,25 +31,46 @@ def why(again: EvictedAgain) -> str:
 
 
 def remedies(
-    again: EvictedAgain, *, namespace: str, owner: str, devices: str, rule: str = ""
+    again: EvictedAgain,
+    *,
+    namespace: str,
+    owner: str,
+    devices: str,
+    rule: str = "",
+    creator: str = "",
 ) -> tuple[str, ...]:
     """Return what avoids a loop, or ends one that runs because of `rule`.
 
-    `owner` is as `Deployment/train`, `devices` an argument of `sully taint device`.
+    `owner` is as `Deployment/train`, `devices` an argument of `sully taint device`, `creator` who
+    created the rule, as `creator_of` returns it.
     """
-    return tuple(_remedies(again, namespace, owner, devices, rule))
+    texts = list(_remedies(again, namespace, owner, devices, running=bool(rule)))
+    return (*texts, _end_taint(rule, creator)) if rule else tuple(texts)
+
+
+def _end_taint(rule: str, creator: str) -> str:
+    """Return how to remove the taint of a rule: what a controller creates, it creates again."""
+    noun, _, name = creator.partition(" ")
+    delete = f"kubectl delete devicetaintrule {rule}"
+    if noun == "maintenance" and name:
+        return f"Or cancel the maintenance: sully maintenance cancel {name}"
+    if noun == "policy" and name:
+        dry_run = f"kubectl patch devicetaintpolicy {name} --type=merge -p '{_DRY_RUN}'"
+        return (
+            f"Or set policy {name} to DryRun ({dry_run}), and then delete the rule, which the"
+            f" policy would create again: {delete}"
+        )
+    return f"Or delete the rule: {delete}"
 
 
 def _remedies(
-    again: EvictedAgain, namespace: str, owner: str, devices: str, rule: str
+    again: EvictedAgain, namespace: str, owner: str, devices: str, *, running: bool
 ) -> Iterator[str]:
     if again.cause is LoopCause.NAMED_CLAIM:
         yield from _free_claim(again, namespace, owner)
     else:
-        yield from _prevent_scheduling(again, devices, running=bool(rule))
+        yield from _prevent_scheduling(again, devices, running=running)
         yield _change_tolerations(again, owner)
-    if rule:
-        yield f"Or delete the rule: kubectl delete devicetaintrule {rule}"
 
 
 def _free_claim(again: EvictedAgain, namespace: str, owner: str) -> Iterator[str]:

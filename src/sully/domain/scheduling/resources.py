@@ -23,7 +23,7 @@ IMPLICIT: Final = "deviceclass.resource.kubernetes.io/"
 """The prefix of the resource that devices of a class provide, before the name of the class."""
 _NATIVE: Final = "kubernetes.io/"
 _NANO: Final = 1_000_000_000
-_ASSUMED: Final = {"cpu": _NANO // 10, "memory": 200 * 1024 * 1024 * _NANO}
+ASSUMED: Final = {"cpu": _NANO // 10, "memory": 200 * 1024 * 1024 * _NANO}
 """What a pod without requests counts for in the load, so that such pods spread as well."""
 _FULL: Final = 1_000_000
 
@@ -97,7 +97,7 @@ class NodeResources(msgspec.Struct):
         self.pods += sign
         for name, amount in requests.items():
             self.used[name] = self.used.get(name, 0) + sign * amount
-        for name, least in _ASSUMED.items():
+        for name, least in ASSUMED.items():
             self.counted[name] = self.counted.get(name, 0) + sign * requests.get(name, least)
 
     def load(self) -> int:

@@ -254,6 +254,7 @@ def _status(
         updated_replicas=updated,
         current_revision=current,
         update_revision=update,
+        collision_count=owner.status.collision_count or 0,
     )
 
 

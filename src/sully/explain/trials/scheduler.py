@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from itertools import islice
+from typing import Final, Literal, NamedTuple
 
 from sully.api.resource.types import ResourceClaim
 from sully.client.transport import Key
-from sully.domain.allocation.rejections.diagnosis import Survey, diagnose
-from sully.domain.allocation.requests import Demand, prepare
+from sully.domain.allocation.rejections.diagnosis import Survey, diagnose, findings_on
+from sully.domain.allocation.rejections.reason_counts import Finding as DeviceFinding
+from sully.domain.allocation.requests import Alternative, Demand, prepare
 from sully.domain.allocation.toleration_expiry import AsOf
 from sully.domain.allocation.verdicts import Failed, FailureCause, Reason, Unresolved
+from sully.domain.devices.pools import DeviceId
 from sully.domain.planning.objects import PlannedPod
 from sully.domain.scheduling.causes import FilterFailed, PodRejected, Unknown, UnsupportedField
 from sully.domain.scheduling.diagnosis import Diagnosis
@@ -59,6 +62,8 @@ from sully.views.snapshot.snapshot import Snapshot
 
 __all__ = ["ScheduleResult", "Unschedulable", "claim_keys", "deadline", "unallocated", "unready"]
 
+_MOST_NODES: Final = 64
+"""Nodes that are tried for a device that many can use."""
 _RIGHT_KIND = (Reason.TAINT, Reason.IN_USE, Reason.COUNTERS, Reason.CONSTRAINT)
 """Why a request cannot have a device that is of the right kind."""
 
@@ -126,6 +131,18 @@ class Attempt:
     unknown: tuple[Unknown, ...] = ()
     """What decides as well, and was not evaluated."""
     preemptions: tuple[Preemption, ...] = ()
+
+
+class DeviceOffer(NamedTuple):
+    """Whether a device on a node could serve a request of a pod."""
+
+    node: str
+    claim: str
+    request: Alternative
+    finding: DeviceFinding
+    """Why the request cannot get the device, if so."""
+    node_rejection: str
+    """Why the node does not fit the pod; empty if it does."""
 
 
 class ResolvedClaims(NamedTuple):
@@ -281,6 +298,49 @@ class SchedulerCopy:
                     name = state.node.metadata.name
                     largest[request.claim, request.request] = LargestNode(count, name)
         return largest
+
+    def offers(
+        self, pod: Pod, claims: Sequence[ResourceClaim], device: DeviceId
+    ) -> Iterator[DeviceOffer]:
+        """Yield whether a device could serve requests of a pod, on the nodes that see it."""
+        extension = self.extension(pod)
+        more = (extension.claim,) if extension is not None else ()
+        demand = self._prepare((*claims, *more))
+        if not isinstance(demand, Demand):
+            return
+        for state in self._nodes_of(device):
+            node = state.node.metadata.name
+            rejected = self._rejection_on(pod, state)
+            pools = self.devices.node_pools.get(state.target)
+            try:
+                judged = list(findings_on(demand, pools, self.devices.ledger, device))
+            except CostBudgetExceededError:
+                return
+            for claim, alternative, finding in judged:
+                yield DeviceOffer(node, claim, alternative, finding, rejected)
+
+    def _nodes_of(self, device: DeviceId) -> Iterator[NodeInfo]:
+        """Yield the nodes that may use a device; of many, the emptiest."""
+        published = self.snapshot.inventory.published(device)
+        if published is None:
+            return
+        only = published.device.node_name or published.slice.spec.node_name
+        if only:
+            yield from self.stage(only).cluster.by_load()
+        else:
+            yield from islice(self.states(), _MOST_NODES)
+
+    def _rejection_on(self, pod: Pod, state: NodeInfo) -> str:
+        """Return why a node does not fit a pod, apart from devices; empty if it does."""
+        constraints = self._all.judge.constraints(pod)
+        if isinstance(constraints, UnsupportedField):
+            return f"{constraints.field} is not supported"
+        if isinstance(constraints, VolumeProblem):
+            return pre_filter_reason(constraints)
+        filters = constraints.filters if constraints is not None else None
+        requests = requests_of(pod)
+        rejection = rejects(state, pod, requests, self.backings.backed(requests), filters)
+        return ", ".join(rejection.reasons) if rejection is not None else ""
 
     def _rejections(self, pod: Pod) -> list[Rejection]:
         constraints = self._all.judge.constraints(pod)

@@ -11,7 +11,7 @@ Most bodies are well formed, and read by readers.py; the walk here is for those 
 import base64
 import binascii
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from sully.machinery.quantity import QuantityError, canonical
@@ -49,7 +49,12 @@ def decode(value: Any, kind: ObjectType, unknown: list[str]) -> Obj:
 
 def walk(value: Any, kind: ObjectType, unknown: list[str]) -> Obj:
     """Decode step by step, with the path of each value."""
-    return _object(value, kind, (), _GoField(kind, None), unknown)
+    try:
+        return _object(value, kind, (), _GoField(kind, None), unknown)
+    except DecodeError as error:
+        # Go reports the first wrong type only if every time and quantity can be read.
+        unreadable = _unreadable(value, kind, (), _GoField(kind, None)) or error
+        raise DecodeError(str(unreadable), error.converting) from None
 
 
 def empty_object(kind: ObjectType) -> Obj:
@@ -110,6 +115,38 @@ class _GoField:
 
     def __init__(self, owner: ObjectType, field: Field | None) -> None:
         self.owner, self.field = owner, field
+
+
+_READ_THEMSELVES = ("Time", "MicroTime", "Quantity", "IntOrString")
+
+
+def _unreadable(value: Any, kind: Type, at: Trail, go_field: _GoField) -> DecodeError | None:
+    """Return the first error of a value whose Go type reads itself."""
+    if isinstance(kind, Scalar):
+        if kind.name in _READ_THEMSELVES and value is not None:
+            try:
+                _SCALAR[kind.name](value, kind, at, go_field)
+            except DecodeError as error:
+                return error
+        return None
+    parts = _parts(value, kind, at, go_field)
+    return next(filter(None, (_unreadable(*part) for part in parts)), None)
+
+
+def _parts(
+    value: Any, kind: Type, at: Trail, go_field: _GoField
+) -> Iterator[tuple[Any, Type, Trail, _GoField]]:
+    """Yield the values inside a value that have a type."""
+    if isinstance(value, list) and isinstance(kind, ListOf):
+        for index, item in enumerate(value):
+            yield item, kind.item, (at, index), go_field
+    elif isinstance(value, dict) and isinstance(kind, MapOf):
+        for key, item in value.items():
+            yield item, kind.value, (at, _Key(key)), go_field
+    elif isinstance(value, dict) and isinstance(kind, ObjectType):
+        for name, item in value.items():
+            if (field := kind.fields.get(name)) is not None:
+                yield item, field.type, (at, _step(field, kind)), _GoField(kind, field)
 
 
 def _object(value: Any, kind: ObjectType, at: Trail, go_field: _GoField, unknown: list[str]) -> Obj:

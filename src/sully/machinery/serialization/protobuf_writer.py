@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from sully.machinery.schema import ListOf, MapOf, ObjectType, Scalar, Type
+from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Scalar, Type
 from sully.machinery.serialization.codec import to_json
 from sully.machinery.serialization.protobuf import MAGIC, slots_of
 from sully.machinery.timestamps import parse_micro_time, parse_time
@@ -58,19 +58,29 @@ def is_writable(kind: ObjectType) -> bool:
 
 @lru_cache(maxsize=4096)
 def _message_writer(kind: ObjectType) -> Write:
+    return _struct_writer([(field.number, field) for field in kind.fields.values() if field.number])
+
+
+def _inside(
+    fields: list[tuple[tuple[int, ...], Field]], outer: int
+) -> list[tuple[tuple[int, ...], Field]]:
+    return [(n[1:], field) for n, field in fields if len(n) > 1 and n[0] == outer]
+
+
+def _struct_writer(fields: list[tuple[tuple[int, ...], Field]]) -> Write:
+    """Return what writes a message with these fields, and the messages that Go embeds in it."""
     plain: dict[str, Write] = {}
-    embedded: dict[str, tuple[int, Write]] = {}
-    for field in kind.fields.values():
-        if len(field.number) == 1:
-            plain[field.name] = _field_writer(field.number[0], field.type)
-        elif field.number:
-            # Go embeds messages one level deep.
-            outer, inner = field.number
-            embedded[field.name] = (outer, _field_writer(inner, field.type))
+    embedded: dict[str, int] = {}
+    for number, field in fields:
+        if len(number) == 1:
+            plain[field.name] = _field_writer(number[0], field.type)
+        else:
+            embedded[field.name] = number[0]
+    inner = {outer: _struct_writer(_inside(fields, outer)) for outer in set(embedded.values())}
 
     def write(obj: Obj) -> bytes:
         parts: list[bytes] = []
-        inside: dict[int, list[bytes]] = {}
+        inside: dict[int, dict[str, Any]] = {}
         for name, value in obj.items():
             if value is None:
                 continue
@@ -78,10 +88,9 @@ def _message_writer(kind: ObjectType) -> Write:
             if writer is not None:
                 parts.append(writer(value))
             elif name in embedded:
-                outer, inner = embedded[name]
-                inside.setdefault(outer, []).append(inner(value))
-        for outer, messages in inside.items():
-            parts.append(_chunk(outer, b"".join(messages)))
+                inside.setdefault(embedded[name], {})[name] = value
+        for outer, values in inside.items():
+            parts.append(_chunk(outer, inner[outer](values)))
         return b"".join(parts)
 
     return write

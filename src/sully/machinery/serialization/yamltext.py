@@ -4,6 +4,8 @@ The document is read event by event: a composer recurses as deep as a body nests
 take the process down before anyone could say that it is too deep.
 """
 
+import base64
+import binascii
 import re
 import sys
 from collections.abc import Iterator
@@ -30,9 +32,14 @@ MAX_VALUES = 25_000
 # The library compares each directive with all before it.
 MAX_DIRECTIVES = 100
 _DIRECTIVE = re.compile("^\ufeff?%|[\r\n\x85\u2028\u2029]%")
-_MERGE = "tag:yaml.org,2002:merge"
+_PREFIX = "tag:yaml.org,2002:"
+_MERGE = f"{_PREFIX}merge"
 # JSON and Go read these as numbers, YAML 1.1 as text.
 _EXPONENT = re.compile(r"[-+]?(\.\d+|\d+(\.\d*)?)[eE][-+]?\d+", re.ASCII)
+_OCTAL = re.compile(r"[-+]?0[oO][0-7]+", re.ASCII)
+_NULLS = frozenset(("", "~", "null", "Null", "NULL"))
+_TYPED = ("null", "bool", "int", "float")
+"""Tags that a text has to agree with."""
 _resolver = Resolver()
 _OPEN = object()
 _KEY_STARTS = frozenset("yYnNoOtTfF0123456789+-")
@@ -94,6 +101,7 @@ class _Document:
         self._anchors: dict[str, Any] = {}
         self._aliased = 0
         self._left = limit
+        self._null_key = ""
 
     @property
     def repeated(self) -> list[str]:
@@ -102,7 +110,10 @@ class _Document:
 
     def read(self) -> Any:
         """Return the value of the document."""
-        return self._value(next(self._events), (), 0)
+        value = self._value(next(self._events), (), 0)
+        if self._null_key:
+            raise BodyError(self._null_key)
+        return value
 
     def _value(self, event: Any, path: Trail, depth: int) -> Any:
         self._left -= 1
@@ -151,9 +162,12 @@ class _Document:
         merged: dict[str, Any] = {}
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             if not isinstance(event, yaml.ScalarEvent):
-                raise BodyError("yaml: invalid map key: it must be a plain value")
+                key_value = self._value(event, path, depth + 1)
+                raise BodyError(f"yaml: invalid map key: {go_syntax(key_value)}")
             key = _key(event)
             value = self._value(next(self._events), (path, key), depth + 1)
+            if key in _NULLS and _is_null(event):
+                self._null_key = self._null_key or _unsupported_key(value)
             # Only for this text: the check takes longer than all the rest.
             if key == "<<" and _tag(event) == _MERGE:
                 merged |= _merged(value)
@@ -177,11 +191,51 @@ def _key(event: Any) -> str:
     return str(value) if isinstance(value, int) else key
 
 
+def _is_null(event: Any) -> bool:
+    return _read_scalar(event) is None
+
+
+def _unsupported_key(value: Any) -> str:
+    # A formatting error of the real one, which clients see.
+    return f"unsupported map key of type: %!s(<nil>), key: <nil>, value: {go_syntax(value)}"
+
+
+def go_syntax(value: Any, *, nested: bool = False) -> str:
+    """Return a value as Go prints it in its own syntax."""
+    match value:
+        case None:
+            return "interface {}(nil)" if nested else "<nil>"
+        case dict():
+            items = (
+                f"{go_syntax(k)}:{go_syntax(v, nested=True)}" for k, v in sorted(value.items())
+            )
+            return "map[interface {}]interface {}{" + ", ".join(items) + "}"
+        case list():
+            return "[]interface {}{" + ", ".join(go_syntax(v, nested=True) for v in value) + "}"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return quote(value)
+        case _:
+            return str(value)
+
+
 def _read_scalar(event: Any) -> Any:
     plain, quoted = event.implicit
     if event.tag is None and plain and len(event.value) <= _SHORT:
         return _read_plain(event.value)
-    return event.value if event.tag is None and quoted else _scalar(event.value, _tag(event))
+    if event.tag is None and quoted:
+        return event.value
+    tag = _tag(event).removeprefix(_PREFIX)
+    if event.tag is not None and tag in _TYPED:
+        _check_tag(event.value, tag)
+    return _scalar(event.value, tag)
+
+
+def _check_tag(text: str, tag: str) -> None:
+    plain = _tag(yaml.ScalarEvent(None, None, (True, False), text)).removeprefix(_PREFIX)
+    if plain != tag and (plain, tag) != ("int", "float"):
+        raise BodyError(f"yaml: cannot decode !!{plain} `{text}` as a !!{tag}")
 
 
 @memoized(10_000)
@@ -195,6 +249,8 @@ def _tag(event: Any) -> str:
         return str(event.tag)
     if event.implicit[0] and _EXPONENT.fullmatch(event.value):
         return "float"
+    if event.implicit[0] and _OCTAL.fullmatch(event.value):
+        return "int"
     if event.implicit[0] and event.value in _LETTERS:
         return "bool"
     return str(_resolver.resolve(yaml.ScalarNode, event.value, event.implicit))  # type: ignore[no-untyped-call]  # the library has no types
@@ -211,7 +267,9 @@ def _merged(value: Any) -> dict[str, Any]:
 
 
 def _scalar(text: str, full_tag: str) -> Any:
-    tag = full_tag.removeprefix("tag:yaml.org,2002:")
+    tag = full_tag.removeprefix(_PREFIX)
+    if tag == "binary":
+        return _binary(text)
     if tag == "null":
         return None
     if tag == "bool":
@@ -223,6 +281,13 @@ def _scalar(text: str, full_tag: str) -> Any:
     if tag == "float":
         return _yaml_float(text)
     return text
+
+
+def _binary(text: str) -> str:
+    try:
+        return base64.b64decode(text.replace("\n", ""), validate=True).decode(errors="replace")
+    except binascii.Error:
+        raise BodyError("yaml: !!binary value contains invalid base64 data") from None
 
 
 _LETTERS = ("y", "Y", "n", "N")
@@ -242,7 +307,8 @@ def _yaml_int(text: str) -> Any:
 def _yaml_float(text: str) -> Any:
     plain = text.replace("_", "").lower()
     if plain.lstrip("+-") in (".inf", ".nan"):
-        raise BodyError(f"json: unsupported value: {text}")
+        named = "NaN" if plain.endswith("nan") else "-Inf" if plain[0] == "-" else "+Inf"
+        raise BodyError(f"json: unsupported value: {named}")
     try:
         value = float(plain)
     except ValueError:

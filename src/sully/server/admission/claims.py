@@ -10,7 +10,6 @@ exist for RBAC only, as in Kubernetes since 1.36 (gate DRAResourceClaimGranularS
 from collections.abc import Iterator
 from typing import Any
 
-from sully.machinery.errors import invalid
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.gates import Gates
 from sully.server.admission.plugins import AdmissionAttributes
@@ -41,13 +40,8 @@ class ClaimAdmission:
         if not self._gates[GATE]:
             return
         after, before = obj.get("status") or {}, old.get("status") or {}
-        problems = [
-            *self._binding(attributes.request, after, before),
-            *self._drivers(attributes.request, after, before),
-        ]
-        if problems:
-            resource = target.resource
-            raise invalid(resource.kind, resource.group, target.name, problems)
+        attributes.problems.extend(self._binding(attributes.request, after, before))
+        attributes.problems.extend(self._drivers(attributes.request, after, before))
 
     def _binding(self, request: Request, after: Obj, before: Obj) -> Iterator[FieldError]:
         if all(after.get(part) == before.get(part) for part in ("allocation", "reservedFor")):

@@ -10,7 +10,9 @@ from typing import Protocol
 
 import msgspec
 
+from sully.api.core.pods.priorities import SYSTEM_PRIORITIES
 from sully.machinery.errors import forbidden
+from sully.machinery.fields import FieldError
 from sully.machinery.strategy import Obj
 from sully.server.requests import Request
 from sully.store.base import Op
@@ -25,6 +27,8 @@ class AdmissionAttributes(msgspec.Struct, frozen=True):
     old: Obj | None  # None: a creation, or a subresource
     # Added to the transaction of an update.
     extra_ops: list[Op] = msgspec.field(default_factory=list)
+    # Reported with what else is invalid.
+    problems: list[FieldError] = msgspec.field(default_factory=list)
 
 
 class NamespaceLifecycle:
@@ -38,6 +42,18 @@ class NamespaceLifecycle:
         deletes = attributes.operation == "delete" and target.resource.storage_key == "namespaces"
         if deletes and target.name in self.NAMES:
             raise forbidden("namespaces", "", target.name, "this namespace may not be deleted")
+
+
+class SystemPriorityClasses:
+    """Protects the classes that the system needs."""
+
+    def validate(self, attributes: AdmissionAttributes) -> None:
+        """Reject the deletion of a class of the system."""
+        target = attributes.request.target
+        deletes = attributes.operation == "delete" and target.resource.plural == "priorityclasses"
+        if deletes and target.name in SYSTEM_PRIORITIES:
+            text = "this is a system priority class and cannot be deleted"
+            raise forbidden(target.resource.plural, target.resource.group, target.name, text)
 
 
 class PolicyReviewer(Protocol):

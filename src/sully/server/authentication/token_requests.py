@@ -18,7 +18,7 @@ from sully.server.authentication import tokens
 from sully.server.authentication.keys import SigningKey
 from sully.server.authentication.service_accounts import AUDIENCES, Lookup
 from sully.server.authentication.tokens import Bound, Claims
-from sully.server.registry.bodies import Body, Decoded, decode_part
+from sully.server.registry.bodies import Body, Decoded, check_part_kind, decode_part
 from sully.server.registry.options import check_write_options
 from sully.server.registry.replies import ConnectReply
 from sully.server.registry.writes import ObjectWriter
@@ -59,14 +59,8 @@ class Issuer:
         return reply
 
     def _decoded(self, request: Request, body: Body) -> Decoded:
-        value = body.value
-        if isinstance(value, dict):
-            said = value.get("apiVersion", f"{GROUP}/v1"), value.get("kind", KIND)
-            if said != (f"{GROUP}/v1", KIND):
-                raise BadRequest(
-                    f"the object provided is unrecognized (must be of type {KIND}):"
-                    f" {said[0]}, Kind={said[1]}"
-                )
+        expected = (f"authentication.{KIND}", (f"{GROUP}/v1",))
+        check_part_kind(self._writer.objects, body, expected)
         schema = self._writer.objects.scheme.tables.get(AUTHENTICATION, KIND)
         return decode_part(request, schema, body)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from sully.api.rbac.coverage import combinations, described, missing, quoted
 from sully.api.rbac.names import GROUP
-from sully.machinery.errors import RequestEntityTooLarge, forbidden
+from sully.machinery.errors import NotFound, RequestEntityTooLarge, forbidden, not_found
 from sully.machinery.serialization.gotext import quote
 from sully.server.admission.plugins import AdmissionAttributes
 from sully.server.authorization.attributes import Attributes
@@ -72,7 +72,11 @@ class EscalationCheck:
         bind = Attributes("bind", GROUP, "*", roles, namespace=namespace, name=ref["name"])
         if self._authorizer.authorize(user, bind).allowed:
             return
-        rules = self._authorizer.rules_of(ref["kind"], namespace, ref["name"])
+        try:
+            rules = self._authorizer.rules_of(ref["kind"], namespace, ref["name"])
+        except NotFound:
+            # Kubernetes names the role, but the kind of the request.
+            raise not_found(target.resource.plural, GROUP, ref["name"]) from None
         problem = self._lacks(user, namespace, rules)
         if problem:
             name = binding["metadata"].get("name", "")

@@ -128,7 +128,11 @@ async def _cached(http_request: HttpRequest, document: discovery.Document, media
 
 
 def aggregated_form(accept: str) -> str:
-    """Return which aggregated form a client prefers, empty for the plain one."""
+    """Return which aggregated form a client prefers, empty for the plain one.
+
+    Raises NotAcceptable if a client accepts only versions of it that do not exist.
+    """
+    unknown = False
     for clause in accept.split(","):
         media, *parameters = (part.strip() for part in clause.split(";"))
         options = dict(part.partition("=")[::2] for part in parameters)
@@ -138,4 +142,7 @@ def aggregated_form(accept: str) -> str:
             return ""
         if options.get("g") == "apidiscovery.k8s.io" and options.get("v") in ("v2", "v2beta1"):
             return options["v"]
+        unknown = True
+    if unknown:
+        raise not_acceptable()
     return ""

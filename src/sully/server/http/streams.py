@@ -90,6 +90,7 @@ class Stream:
         line = encode(change)
         if memo is not None:
             memo[key] = line
+            self._objects.recent.add(memo, len(line))
         return line
 
     def _document(self, change: WatchChange) -> bytes:

@@ -234,7 +234,7 @@ def _validate_strict(
     found += [
         (name, f"unknown field {quote(name)}") for name in unknown[: MAX_UNKNOWN - len(found)]
     ]
-    if patch is None:
+    if patch is None or patch.is_json_patch:
         found = _in_document_order(found)
     problems = [problem for _, problem in found]
     mode = field_validation(request)
@@ -361,10 +361,24 @@ def check_kind(objects: Objects, target: Target, body: Body) -> None:
             f"the API version in the data ({sent.api_version}) does not match the expected API"
             f" version ({target.group_version})"
         )
+    problem = _decode_problem(objects, sent, value) or problem
     raise BadRequest(
         f"{sent.kind} in version {quote(sent.version)} cannot be handled as a"
         f" {target.resource.kind}: {problem}"
     )
+
+
+def _decode_problem(objects: Objects, sent: "SentKind", value: Obj) -> str:
+    """Return why an object of another kind cannot even be read as that kind."""
+    resource = objects.scheme.by_kind(sent.group, sent.version, sent.kind)
+    version = resource.version(sent.version) if resource is not None else None
+    if resource is None or version is None or version.structural or version.custom is not None:
+        return ""
+    try:
+        decode(value, objects.scheme.schema(resource, sent.version), [])
+    except DecodeError as error:
+        return str(error)
+    return ""
 
 
 def _check_custom_kind(target: Target, value: Obj, raw: bytes) -> None:

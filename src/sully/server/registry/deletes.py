@@ -49,13 +49,16 @@ class Deleter:
         check_options(options)
         target = request.target
         while True:
-            record = self._writer.newest(target)
-            self._writer.validate_admission(
-                request, "delete", None, self._writer.objects.live(record)
-            )
-            live = self._writer.objects.live(record)
-            warnings = self._writer.review(request, "DELETE", None, live)
-            self._check_preconditions(target, record, options)
+            try:
+                record = self._writer.newest(target)
+                live = self._writer.objects.live(record)
+                self._writer.validate_admission(request, "delete", None, live)
+                warnings = self._writer.review(request, "DELETE", None, live)
+                self._check_preconditions(target, record, options)
+            except (Conflict, NotFound):
+                if await self._writer.confirms(target):
+                    raise
+                continue
             if options.get(_UNSAFE):
                 raise conflict(*target.names, _READABLE.format(_registry_key(target)))
             try:
@@ -97,6 +100,8 @@ class Deleter:
                 raise _precondition_failed(target, field, expected, actual)
 
     async def _delete_state(self, request: Request, record: Record, options: Obj) -> Result:
+        if is_dry_run(request):
+            await self._writer.settled(record)
         live = self._writer.objects.live(record)
         terminating = self._terminating(request, live, options)
         if terminating is None:
@@ -120,12 +125,30 @@ class Deleter:
             live = self._with_deletion_time(live, 0)
         if is_dry_run(request):
             return Result(live, deleted=True)
-        last = record
-        if graceful:
-            last = await self._writer.put(record.key, live, record.revision)
-            live = self._writer.objects.live(last)
-        commit = await self._commit(request, record, Delete(last.key, last.revision))
-        return Result(self._writer.objects.stamped(live, commit.revision), deleted=True)
+        if not graceful:
+            commit = await self._commit(request, record, Delete(record.key, record.revision))
+            return Result(self._writer.objects.stamped(live, commit.revision), deleted=True)
+        last = await self._writer.put(record.key, live, record.revision)
+        live = self._writer.objects.live(last)
+        ended = await self._end(request, record, last)
+        if ended is not None:
+            live = self._writer.objects.stamped(live, ended.revision)
+        return Result(live, deleted=True)
+
+    async def _end(self, request: Request, record: Record, last: Record) -> Commit | None:
+        """Delete an object whose grace period is over; None if somebody else was faster.
+
+        A kubelet deletes such a pod too. That is no error of this request, as in Kubernetes, and
+        another object with the name must not be deleted instead.
+        """
+        while True:
+            try:
+                return await self._commit(request, record, Delete(last.key, last.revision))
+            except ConflictError as error:
+                current = error.current
+                if current is None or current.create_revision != last.create_revision:
+                    return None
+                last = current
 
     async def _commit(self, request: Request, record: Record, delete: Delete) -> Commit:
         """Delete an object and release its quota usage, by its state before the deletion."""

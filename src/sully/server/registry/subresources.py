@@ -6,6 +6,8 @@ read, called and committed.
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from sully.api.core.namespaces import FINALIZE, finalized
 from sully.api.core.pods.binding import BINDING, bind_pod, check_binding
 from sully.api.policy.eviction import (
@@ -25,7 +27,7 @@ from sully.server.registry.options import check_write_options
 from sully.server.registry.replies import ConnectReply, parent_request
 from sully.server.registry.scale import Scaling
 from sully.server.registry.updates import Updater, check_name
-from sully.server.registry.writes import ObjectWriter, added_warnings, is_dry_run
+from sully.server.registry.writes import ObjectWriter, added_warnings, is_dry_run, set_managed
 from sully.server.requests import Request, Target
 from sully.server.storage.reads import Reader
 from sully.store.base import StoreKey
@@ -44,6 +46,8 @@ _PART_VERSIONS = {
     "Namespace": ("v1",),
 }
 _BUDGETS = "policy/poddisruptionbudgets"
+_SERVER = "kube-apiserver"
+"""The field manager of what the server changes itself."""
 
 
 Handler = Callable[[Request, Body], ConnectReply]
@@ -151,7 +155,7 @@ class Connector:
         names = ("uid", "resourceVersion") if decision.exact else ("uid",)
         preconditions = {name: metadata[name] for name in names} | requested
         if decision.budget is not None:
-            await self._charge_budget(decision)
+            await self._charge_budget(request, decision.budget)
         try:
             if "deletionTimestamp" not in metadata:
                 preconditions = await self._set_condition(request, preconditions)
@@ -166,15 +170,28 @@ class Connector:
             return False
         return True
 
-    async def _charge_budget(self, decision: Eviction) -> None:
+    async def _charge_budget(self, request: Request, decided: Obj) -> None:
         """Update the budget before the eviction, so that each eviction is counted."""
-        budget = copy(decision.budget)
+        budget = copy(decided)
         metadata = budget["metadata"]
+        set_managed(budget, self._managed_by_server(request, budget))
         key = StoreKey(_BUDGETS, metadata["namespace"], metadata["name"])
         try:
             await self._writer.put(key, budget, int(metadata["resourceVersion"]))
         except ConflictError:
             raise still_processed(metadata["name"]) from None
+
+    def _managed_by_server(self, request: Request, budget: Obj) -> list[Obj]:
+        """Return managedFields of a budget after the server itself changed its status."""
+        metadata, scheme = budget["metadata"], self._writer.objects.scheme
+        resource = scheme.stored(_BUDGETS)
+        if resource is None:
+            raise AssertionError(f"{_BUDGETS} are served")
+        target = Target(resource, "v1", metadata["namespace"], metadata["name"], "status")
+        own = replace(request, target=target, options={}, user_agent=_SERVER)
+        live = self._writer.objects.live(self._writer.newest(target))
+        strategy, context = self._writer.strategy(target), self._writer.context(own)
+        return self._writer.track(own, live, budget, strategy, context)
 
     async def _set_condition(self, request: Request, preconditions: Obj) -> Obj:
         """Add the DisruptionTarget condition to a pod; return the preconditions of its deletion."""

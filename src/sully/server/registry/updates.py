@@ -12,6 +12,8 @@ import msgspec
 
 from sully.machinery.errors import (
     BadRequest,
+    Conflict,
+    NotFound,
     client_error,
     conflict,
     invalid,
@@ -66,8 +68,6 @@ class Updater:
             obj["metadata"].pop("resourceVersion", None)
             return await self._creator.create_object(request, obj)
         self._writer.strategy(target).default(obj, self._writer.context(request))
-        self._check_uid(target, obj, self._writer.objects.live(self._writer.newest(target)))
-        self._check_update_version(target, obj)
 
         def replace(old: Obj) -> Obj:
             self._check_uid(target, obj, old)
@@ -102,9 +102,14 @@ class Updater:
     ) -> Result:
         """Change one object: `change` returns the new hub object for the live one."""
         while True:
-            record, pending = await self._writer.deferring(
-                partial(self._decided, request, change, track=track, strategy=strategy)
-            )
+            try:
+                record, pending = await self._writer.deferring(
+                    partial(self._decided, request, change, track=track, strategy=strategy)
+                )
+            except (Conflict, NotFound):
+                if await self._writer.confirms(request.target):
+                    raise
+                continue
             try:
                 return await self._store_update(request, record, pending)
             except ConflictError:
@@ -142,7 +147,8 @@ class Updater:
             set_managed(obj, self._writer.track(request, live, obj, strategy, ctx))
         notices = list(strategy.notices(obj, old, ctx))
         strategy.admit(obj, old, ctx)
-        extra_ops = self._writer.validate_admission(request, "update", obj, old)
+        admission = self._writer.validate_admission(request, "update", obj, old)
+        extra_ops = admission.extra_ops
         generation = old["metadata"].get("generation")
         if generation is not None:
             obj["metadata"]["generation"] = generation
@@ -151,6 +157,7 @@ class Updater:
         strategy.prepare_update(obj, old, ctx)
         problems = chain(
             meta.validate_metadata_update(obj, old, strategy),
+            admission.problems,
             strategy.validate_update(obj, old, ctx),
         )
         self._writer.reject_invalid(target, target.name, problems)
@@ -160,9 +167,12 @@ class Updater:
         return _PendingUpdate(obj, old, [*notices, *strategy.warnings(obj, old, ctx)], extra_ops)
 
     def _check_preconditions(self, target: Target, obj: Obj, old: Obj) -> None:
-        self._check_update_version(target, obj)
         requested = obj["metadata"].get("resourceVersion", "")
-        if requested not in ("", "0") and requested != old["metadata"]["resourceVersion"]:
+        if requested and requested == old["metadata"]["resourceVersion"]:
+            # Most likely by a patch. A state that is not written yet has no valid version.
+            return
+        self._check_update_version(target, obj)
+        if requested not in ("", "0"):
             raise conflict(*target.names, _MODIFIED)
 
     def _check_uid(self, target: Target, obj: Obj, old: Obj | None) -> None:
@@ -195,6 +205,8 @@ class Updater:
     async def _store_update(
         self, request: Request, record: Record, pending: "_PendingUpdate"
     ) -> Result:
+        if is_dry_run(request):
+            await self._writer.settled(record)
         obj = entries.settle_times(self._writer.objects.bare(record), without_version(pending.obj))
         if _is_finalized(obj, pending.old):
             if not is_dry_run(request):

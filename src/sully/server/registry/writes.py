@@ -5,6 +5,7 @@ steps. What differs between kinds is in their Strategy.
 """
 
 import asyncio
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
@@ -48,7 +49,7 @@ from sully.server.registry.bodies import check_values
 from sully.server.requests import Request, Target
 from sully.server.storage.newest import NewestObjects
 from sully.server.storage.objects import Objects
-from sully.store.base import Commit, Op, Put, Record, Store, StoreKey
+from sully.store.base import Check, Commit, Op, Put, Record, Store, StoreKey
 from sully.store.errors import (
     ConflictError,
     StoreError,
@@ -59,6 +60,7 @@ from sully.store.errors import (
 
 T = TypeVar("T")
 _log = get_logger("server")
+_POSITION = re.compile(r"\[\d+\]")
 MAX_FIELD_ERRORS = 1000
 """Field errors per object. A body of 3 MiB can have half a million, of a KiB each."""
 
@@ -71,6 +73,12 @@ def _is_declarative(target: Target) -> bool:
     hub = target.resource.versions[0]
     is_custom = hub.structural or hub.custom is not None
     return not is_custom and target.resource.group != "apiextensions.k8s.io"
+
+
+def is_declared(problem: FieldError, declared: tuple[tuple[str, str], ...]) -> bool:
+    """Report whether the schema of a kind declares what a problem violates."""
+    field = _POSITION.sub("", problem.field)
+    return any(field == name and problem.body.endswith(text) for name, text in declared)
 
 
 class Result(msgspec.Struct):
@@ -151,12 +159,12 @@ class ObjectWriter:
 
     def validate_admission(
         self, request: Request, operation: str, obj: Obj | None, old: Obj | None = None
-    ) -> list[Op]:
-        """Run the admission plugins; return their additions to the transaction of an update."""
+    ) -> AdmissionAttributes:
+        """Run the admission plugins; return what they add to an update, and to its problems."""
         attributes = AdmissionAttributes(request, operation, obj, old)
         for plugin in self.admission:
             plugin.validate(attributes)
-        return attributes.extra_ops
+        return attributes
 
     def review(
         self, request: Request, operation: str, obj: Obj | None, old: Obj | None = None
@@ -210,8 +218,33 @@ class ObjectWriter:
             raise InternalError(f"the store returned no record for {key}")
         return record
 
+    async def confirms(self, target: Target) -> bool:
+        """Wait until the newest state of an object is durable; False if it changed meanwhile.
+
+        A request that is refused because of another one must not be refused if that one fails.
+        """
+        key = self.objects.key(target)
+        record = self.store.newest(key)
+        try:
+            await self.commit([Check(key, 0 if record is None else record.revision)])
+        except ConflictError:
+            return False
+        return True
+
+    async def settled(self, record: Record) -> None:
+        """Make sure that a record has the revision that readers see.
+
+        While it is written to a store that numbers writes itself, it has none; then this waits for
+        it and raises ConflictError, because there is a newer record.
+        """
+        if record.revision < 0:
+            await self.commit([Check(record.key, record.revision)])
+
     async def commit(self, ops: list[Op]) -> Commit:
         """Commit, with store errors as API errors; conflicts pass through."""
+        for op in ops:
+            if isinstance(op, Put) and op.derived is not None:
+                self.objects.recent.add_decoded(op.derived, len(op.value))
         try:
             return await self.store.commit(ops)
         except ConflictError:
@@ -239,6 +272,8 @@ class ObjectWriter:
         if problems:
             if _is_declarative(target):
                 problems = list(dict.fromkeys(problems))
+            if declared := self.strategy(target).declared:
+                problems.sort(key=lambda problem: is_declared(problem, declared))
             # Objects with two views are validated and named as they are stored.
             stored = self.objects.scheme.stored(target.resource.storage_key) or target.resource
             raise invalid(stored.kind, stored.group, name, problems)

@@ -2,8 +2,8 @@
 
 A record's value is the hub object as JSON without kind, apiVersion and resourceVersion. From it
 come the live object (a dict in the hub version), views in other versions and their encodings;
-each is computed once per record and kept in its memo, so a hundred readers cost one encoding.
-Never modify what these functions return.
+each is kept in the memo of its record for a while, so a hundred readers cost one encoding
+(`recent_forms.py`). Never modify what these functions return.
 """
 
 from typing import Any
@@ -13,6 +13,7 @@ from sully.machinery.serialization.codec import from_json, to_json
 from sully.machinery.serialization.decode import empty_object
 from sully.machinery.strategy import Obj, ResourceType
 from sully.server.requests import Target
+from sully.server.storage.recent_forms import RecentForms
 from sully.store.base import Record, StoreKey
 
 _BEGINNING = b'{"metadata":{"'
@@ -24,6 +25,7 @@ class Objects:
 
     def __init__(self, scheme: Scheme) -> None:
         self.scheme = scheme
+        self.recent = RecentForms()
 
     def key(self, target: Target, name: str = "") -> StoreKey:
         """Return the store key of an object of the target's resource."""
@@ -34,6 +36,7 @@ class Objects:
         bare: Obj | None = record.derived.get("bare")
         if bare is None:
             bare = record.derived["bare"] = from_json(record.value)
+            self.recent.add_decoded(record.derived, len(record.value))
         return bare
 
     def live(self, record: Record) -> Obj:
@@ -75,6 +78,7 @@ class Objects:
         encoded = record.derived.get(memo)
         if encoded is None:
             encoded = record.derived[memo] = self._encoded(record, resource, version)
+            self.recent.add(record.derived, len(encoded))
         return encoded
 
     def _encoded(self, record: Record, resource: ResourceType, version: str) -> bytes:

@@ -299,14 +299,14 @@ def check_watch_options(request: Request) -> None:
         problems.append(
             at.forbidden("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
         )
-        if match:
-            problems.append(at.not_supported(match, ("NotOlderThan",)))
     elif match and initial_events is None:
         problems.append(
             at.forbidden(
                 "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
             )
         )
+    if match and match != "NotOlderThan":
+        problems.append(at.not_supported(match, ("NotOlderThan",)))
     # A watch from any version sends its initial events, so it has a match even if none is given.
     if request.option("continue") and (match or request.option("resourceVersion") in ("", "0")):
         problems.append(at.forbidden(NO_MATCH_WITH_CONTINUE))

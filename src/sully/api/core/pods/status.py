@@ -45,7 +45,9 @@ def validate_status(pod: Obj, old: Obj) -> Errors:
     yield from _claims(pod)
     yield from _extended_claim(pod)
     yield from _addresses(status, before, "podIP")
+    yield from _same_address(status, "podIP")
     if status.get("hostIPs"):
+        yield from _same_address(status, "hostIP")
         yield from _addresses(status, before, "hostIP")
 
 
@@ -106,7 +108,7 @@ def _extended_claim(pod: Obj) -> Errors:
 
 
 def _addresses(status: Obj, before: Obj, name: str) -> Errors:
-    """Check one address of each family, the first of which is also in the single field."""
+    """Check that there is one address of each family."""
     at, ips = _AT.child(f"{name}s"), [one.get("ip", "") for one in status.get(f"{name}s") or ()]
     known = {one.get("ip", "") for one in before.get(f"{name}s") or ()}
     for position, ip in enumerate(ips):
@@ -121,8 +123,14 @@ def _addresses(status: Obj, before: Obj, name: str) -> Errors:
     if len(set(families)) < len(families):
         shown = [{"IP": ip} for ip in ips]
         yield at.invalid(shown, "may specify no more than one IP for each IP family")
-    if ips and status.get(name, "") != ips[0]:
-        yield at.index(0).child("ip").invalid(ips[0], f"must be equal to `{name}`")
+
+
+def _same_address(status: Obj, name: str) -> Errors:
+    """Check that the first of the addresses is also in the single field."""
+    ips = status.get(f"{name}s")
+    if ips and status.get(name, "") != (first := ips[0].get("ip", "")):
+        at = _AT.child(f"{name}s").index(0).child("ip")
+        yield at.invalid(first, f"must be equal to `{name}`")
 
 
 def align_addresses(status: Obj) -> None:

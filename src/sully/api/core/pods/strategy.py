@@ -244,9 +244,7 @@ PODS = ResourceType(
         "status.podIP": lambda pod: next(
             (str(a.get("ip", "")) for a in pod["status"].get("podIPs") or ()), ""
         ),
-        "status.podIPs": lambda pod: ",".join(
-            str(a.get("ip", "")) for a in pod["status"].get("podIPs") or ()
-        ),
+        "status.podIPs": lambda _: "",  # accepted, but no pod has a value for it
         "status.nominatedNodeName": _status("nominatedNodeName"),
     },
     unknown_label=unsupported_label,

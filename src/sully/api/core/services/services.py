@@ -28,6 +28,13 @@ _DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 _AFFINITY_SECONDS = 10800
 _LONGEST_AFFINITY = 86400
 _HEADLESS = ["None"]
+_OF_ADDRESSES = (
+    "clusterIP",
+    "clusterIPs",
+    "ipFamilies",
+    "ipFamilyPolicy",
+    "internalTrafficPolicy",
+)
 
 
 class ServiceStrategy(Strategy):
@@ -59,9 +66,15 @@ class ServiceStrategy(Strategy):
         obj["status"] = old["status"]
         spec, before = obj["spec"], old["spec"]
         if spec["type"] == "ExternalName" != before.get("type"):
-            for name in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
+            for name in _OF_ADDRESSES:
                 if name in spec and spec[name] == before.get(name):
                     del spec[name]
+        if "ExternalName" not in (spec["type"], before.get("type")) and before.get("clusterIP"):
+            # A client that replaces the service need not know its address.
+            if not spec.get("clusterIP"):
+                spec["clusterIP"] = before["clusterIP"]
+            if not spec.get("clusterIPs") and spec["clusterIP"] == before["clusterIP"]:
+                spec["clusterIPs"] = list(before.get("clusterIPs") or ())
         if spec.get("clusterIP") and spec.get("clusterIPs") == before.get("clusterIPs"):
             # Clients may know only one of the two fields, and change that one.
             spec["clusterIPs"] = [spec["clusterIP"], *(spec.get("clusterIPs") or ())[1:]]
@@ -99,6 +112,8 @@ class ServiceStrategy(Strategy):
                 yield "spec.externalIPs is ignored for headless services"
             if spec["sessionAffinity"] != "None":
                 yield "spec.SessionAffinity is ignored for headless services"
+        if spec.get("trafficDistribution") == "PreferClose":
+            yield ('spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"')
 
     def validate_name(self, name: str) -> Sequence[str]:
         """Require a DNS label: the name becomes a part of a host name."""
@@ -115,7 +130,11 @@ class ServiceStatusStrategy(ServiceStrategy):
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check that entry points have addresses of the right form."""
         at = Path("status.loadBalancer.ingress")
-        for position, ingress in enumerate(obj["status"]["loadBalancer"].get("ingress") or ()):
+        balancer = obj["status"]["loadBalancer"]
+        if obj["spec"].get("type") != "LoadBalancer" and balancer.get("ingress"):
+            yield at.forbidden("may only be used when `spec.type` is 'LoadBalancer'")
+            return
+        for position, ingress in enumerate(balancer.get("ingress") or ()):
             address = ingress.get("ip", "")
             if address and not is_address(address):
                 yield at.index(position).child("ip").invalid(address, NOT_AN_ADDRESS)

@@ -249,12 +249,15 @@ async def take_with_nodes(session: Session, *kinds: "Kind[Any]") -> "Snapshot":
     Policies and maintenances select by fields of nodes that the scheduler does not read.
     """
     from sully.planning.simulation.cluster_copy import PLAN_KINDS
-    from sully.views.kinds import SLICES
+    from sully.views.kinds import RULES, SLICES
     from sully.views.snapshot.kinds import NODES
 
     others = (kind for kind in PLAN_KINDS if kind.plural != NODES.plural)
     kinds = (*others, NODES.read_as(dict[str, Any]), *kinds)
-    return await take_snapshot(session, kinds, needed=(SLICES,), in_files=(SLICES,), gates=True)
+    snapshot = await take_snapshot(session, kinds, needed=(SLICES,), in_files=(SLICES,), gates=True)
+    # Without them, nothing that they decide has an effect.
+    _refuse_unserved(session, snapshot, (RULES,))
+    return snapshot
 
 
 def _refuse_unserved(session: Session, snapshot: "Snapshot", kinds: "Sequence[Kind[Any]]") -> None:

@@ -13,8 +13,13 @@ import msgspec
 
 from sully.domain.allocation.plans import NO_CANDIDATES, AllocationError, Plan
 from sully.domain.allocation.pools.node_pools import NodePools, Pool
-from sully.domain.allocation.rejections.reason_counts import ReasonCounts, count_reasons
-from sully.domain.allocation.requests import Demand
+from sully.domain.allocation.rejections.reason_counts import (
+    Finding,
+    ReasonCounts,
+    count_reasons,
+    findings,
+)
+from sully.domain.allocation.requests import Alternative, Demand
 from sully.domain.allocation.search import search
 from sully.domain.allocation.state import State
 from sully.domain.allocation.usage.ledger import InUse
@@ -25,7 +30,7 @@ from sully.domain.allocation.verdicts import (
     Unallocatable,
 )
 from sully.domain.devices.device import EffectiveDevice
-from sully.domain.devices.pools import PoolId
+from sully.domain.devices.pools import DeviceId, PoolId
 
 MOST_NODES: Final = 1000
 """Nodes whose devices are counted for one pod."""
@@ -73,6 +78,23 @@ def diagnose(demand: Demand, survey: Survey, use: InUse) -> Unallocatable:
         incomplete=tuple(dict.fromkeys(pool for node in nodes for pool in node.incomplete)),
         invalid={pool: text for node in nodes for pool, text in node.invalid.items()},
     )
+
+
+def findings_on(
+    demand: Demand, node_pools: NodePools, use: InUse, device: DeviceId
+) -> Iterator[tuple[str, Alternative, Finding]]:
+    """Yield for every request whether one device could serve it, with its claim.
+
+    Requests are judged one by one, as if each were the first that gets devices.
+    """
+    before = State(demand, use)
+    for plan in _plans(demand):
+        for pool in node_pools.pools:
+            if pool.id != device.pool_id or not pool.is_usable:
+                continue
+            for finding in findings(plan, pool, before, frozenset()):
+                if finding.device.id == device:
+                    yield demand.claims[plan.claim].key, plan.alternative, finding
 
 
 def _diagnose(

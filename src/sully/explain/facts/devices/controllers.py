@@ -5,7 +5,7 @@ Their rules are not for people to delete: the controller would create them again
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from sully.client.transport import Key
 from sully.domain.devices.taints import SourcedTaint
@@ -56,14 +56,51 @@ def suppression_notes(taints: tuple[SourcedTaint, ...]) -> Iterator[Note]:
             )
 
 
+def removal_conditions(rules: Iterable[Source]) -> Iterator[Note]:
+    """Yield what has to happen so that rules do not taint devices any more."""
+    by_creator: dict[str, list[str]] = {}
+    for rule in rules:
+        creator = rule.by if _creator(rule)[0] else ""
+        by_creator.setdefault(creator, []).append(_rule_name(rule))
+    for creator, names in by_creator.items():
+        noun, _, name = creator.partition(" ")
+        rule_names = list(dict.fromkeys(names))
+        if noun == "maintenance":
+            yield note("MaintenanceCancelled", maintenance=name)
+        elif noun == "policy":
+            yield note("PolicyRulesDeleted", policy=name, rules=rule_names)
+        else:
+            yield note("RulesDeleted", rules=rule_names)
+
+
+def stop_step(rule: Source) -> Note:
+    """Return how to stop evictions of a rule for good."""
+    noun, name = _creator(rule)
+    if noun == "maintenance":
+        return note("StopMaintenance", maintenance=name)
+    return note("StopPolicy", policy=name) if noun == "policy" else note("StopRule")
+
+
+def _creator(rule: Source) -> tuple[str, str]:
+    """Return what creates a rule again when it is deleted: a policy or a maintenance, its name."""
+    noun, _, name = rule.by.partition(" ")
+    return (noun, name) if name and noun in ("policy", "maintenance") else ("", "")
+
+
+def _rule_name(rule: Source) -> str:
+    return rule.origin.partition("/")[2]
+
+
 def removal_step(reader: Reader, rule: Source, device: str) -> Note:
     """Return how to remove the taint of a rule from a device."""
-    noun, _, name = rule.by.partition(" ")
+    noun, name = _creator(rule)
     if noun == "maintenance":
         return note("EndMaintenance", maintenance=name)
-    if noun != "policy":
-        return note("DeleteRule", rule=rule.origin.partition("/")[2])
     policy = reader.snapshot.get(DEVICE_POLICIES, Key("", name))
+    # A rule can outlive its policy, and then nothing creates it again.
+    is_gone = policy is None and reader.snapshot.gap(DEVICE_POLICIES) is None
+    if noun != "policy" or is_gone:
+        return note("DeleteRule", rule=_rule_name(rule))
     proof = policy.spec.proof.type if policy is not None and policy.spec.proof is not None else ""
     flapping = policy is not None and any(
         state.device == device and state.flapping for state in policy.status.devices

@@ -24,6 +24,7 @@ from sully.domain.scheduling.objects import Pod
 from sully.domain.tolerations import taint_text
 from sully.explain.causes import Finding, Note, RuleFacts, note
 from sully.explain.explanation import Table, tables
+from sully.explain.facts.devices.controllers import stop_step
 from sully.explain.facts.devices.inactive import advice, stale_status, whole_inaction
 from sully.explain.facts.devices.selectors import mismatch, undecided
 from sully.explain.facts.pods.loops import LOOP, loop_note, loop_remedies, loops_of_rule
@@ -150,6 +151,7 @@ class _Rule:
             allocated=counts.allocated,
             effect=rule.spec.taint.effect,
             pausable=has_pauses(self.reader),
+            stop=stop_step(source),
             terminating=len(self.terminating),
             evicted=counts.evicted,
             complete=self.complete,

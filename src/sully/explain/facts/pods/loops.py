@@ -25,6 +25,7 @@ from sully.domain.tolerations import taint_text
 from sully.explain.causes import Note, note
 from sully.explain.kinds import LABELED_PODS
 from sully.explain.reader import Reader
+from sully.explain.sources import author
 from sully.machinery.timestamps import human_duration
 from sully.views.eviction_loops import rules_of_loop
 from sully.views.kinds import CLAIMS, RULES
@@ -117,6 +118,7 @@ def loop_remedies(loops: Iterable[RuleLoop]) -> tuple[Note, ...]:
             owner=rule_loop.owner,
             devices=selector_pattern(rule_loop.rule.spec.device_selector) or "DEVICE...",
             rule=rule_loop.rule.metadata.name,
+            creator=author(rule_loop.rule.metadata),
         )
     ]
     return tuple(note("LoopRemedy", text=text) for text in dict.fromkeys(texts))

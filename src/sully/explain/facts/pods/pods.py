@@ -22,6 +22,7 @@ from sully.explain.facts.devices.allocations import (
     had_taints,
     record_table,
 )
+from sully.explain.facts.devices.controllers import removal_conditions
 from sully.explain.facts.devices.inactive import inactive_notes
 from sully.explain.facts.pods.loops import (
     evicted_in_loop,
@@ -243,13 +244,22 @@ class _BoundPod:
         if len(rules) < len(because):
             rules = []
         pausable = bool(rules) and self.reader.snapshot.control_plane.evictor == "Sully"
-        return note("StopEviction", rules=list(dict.fromkeys(rules)), pausable=pausable)
+        removals = removal_conditions(map(self._source, because)) if rules else ()
+        return note(
+            "StopEviction",
+            removals=list(removals),
+            rules=list(dict.fromkeys(rules)),
+            pausable=pausable,
+        )
 
     def _paused(self, because: Sequence[Reason]) -> Finding:
         reasons = (self._source(reason).paused for reason in because)
         why = next((text for text in reasons if text not in (None, "true")), None)
         rule = because[0].taint.origin.name
-        return self._evicting("EvictionPaused", because, why=why or "", rule=rule)
+        removals = tuple(removal_conditions(map(self._source, because)))
+        return self._evicting(
+            "EvictionPaused", because, why=why or "", rule=rule, removals=removals
+        )
 
     def _evicted_later(self, until: datetime, because: Sequence[Reason]) -> Finding:
         lasting = [reason for reason in because if not self._expires_first(reason)]

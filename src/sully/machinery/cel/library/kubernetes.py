@@ -54,7 +54,8 @@ def _quantities() -> Iterator[Row]:
     name = QUANTITY.name
     yield "string_to_quantity", f"quantity(string) -> {name}", _quantity
     yield "is_quantity_string", "isQuantity(string) -> bool", _is_quantity
-    yield "quantity_sign", f"{name}:sign() -> int", Quantity.sign
+    # A function, although Kubernetes documents a method.
+    yield "quantity_sign", f"sign({name}) -> int", Quantity.sign
     yield "quantity_is_greater_than", f"{name}:isGreaterThan({name}) -> bool", Quantity.__gt__
     yield "quantity_is_less_than", f"{name}:isLessThan({name}) -> bool", Quantity.__lt__
     yield "quantity_compare_to", f"{name}:compareTo({name}) -> int", Quantity.compare

@@ -1,0 +1,99 @@
+"""Nodes with devices and a Deployment on a server, and the story of an update of their firmware."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from e2e.watching import until
+from kube.process import Foreign
+from sully.testing.remote import simulated_nodes
+
+Obj = dict[str, Any]
+SPACE, DRIVER, PREFIX = "upkeep", "upkeep.example.com", "upkeep"
+TEMPLATES = f"/apis/resource.k8s.io/v1/namespaces/{SPACE}/resourceclaimtemplates"
+CLAIMS = f"/apis/resource.k8s.io/v1/namespaces/{SPACE}/resourceclaims"
+DEPLOYMENTS = f"/apis/apps/v1/namespaces/{SPACE}/deployments"
+PODS = f"/api/v1/namespaces/{SPACE}/pods"
+MAINTENANCES = "/apis/sully.dev/v1alpha1/devicemaintenances"
+NODES = ("--nodes", "2", "--devices", "2", "--driver", DRIVER, "--name-prefix", PREFIX)
+FAST = ("--start-seconds", "0", "--stop-seconds", "0.1")
+
+
+def rules_in(version: str) -> str:
+    """Return where a server has rules."""
+    return f"/apis/resource.k8s.io/{version}/devicetaintrules"
+
+
+@contextmanager
+def nodes_on(server: Foreign) -> Iterator[Foreign]:
+    """Add nodes and a Deployment with one pod."""
+    admin = server.admin()
+    admin.request("POST", "/api/v1/namespaces", {"metadata": {"name": SPACE}})
+    until(admin, f"/api/v1/namespaces/{SPACE}/serviceaccounts", lambda found: "default" in found)
+    requests = [{"name": "gpu", "exactly": {"deviceClassName": DRIVER}}]
+    spec = {"spec": {"devices": {"requests": requests}}}
+    admin.request("POST", TEMPLATES, {"metadata": {"name": "gpu"}, "spec": spec})
+    with simulated_nodes(server.kubeconfig, *NODES, *FAST, "--yes"):
+        pod = {
+            "terminationGracePeriodSeconds": 1,
+            "tolerations": [{"operator": "Exists"}],
+            "containers": [{"name": "c", "image": "example.com/x:1"}],
+            "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}],
+        }
+        labels = {"app": "web"}
+        pods = {"metadata": {"labels": labels}, "spec": pod}
+        deployment = {"replicas": 1, "selector": {"matchLabels": labels}, "template": pods}
+        body = {"metadata": {"name": "web"}, "spec": deployment}
+        assert admin.request("POST", DEPLOYMENTS, body).code == 201
+        yield server
+        admin.request("DELETE", f"{DEPLOYMENTS}/web")
+        admin.request("DELETE", PODS, {"gracePeriodSeconds": 0})
+        for path in (PODS, CLAIMS):
+            until(admin, path, lambda found: not found)
+
+
+def is_ready(pod: Obj) -> bool:
+    """Report whether a pod is Ready."""
+    conditions = pod.get("status", {}).get("conditions", [])
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+def node_of(cluster: Foreign) -> str:
+    """Return where the pod runs."""
+    found = until(cluster.admin(), PODS, lambda pods: any(map(is_ready, pods.values())))
+    return str(next(pod["spec"]["nodeName"] for pod in found.values() if is_ready(pod)))
+
+
+def waits(name: str, unit: str, found: dict[str, Obj]) -> bool:
+    """Report whether a unit waits for approval."""
+    units = found.get(name, {}).get("status", {}).get("units", [])
+    return any(one["name"] == unit and one["phase"] == "AwaitingApproval" for one in units)
+
+
+def update_firmware(cluster: Foreign, version: str = "v1") -> None:
+    """Drain, approve and give back one node after the other; rules have this version."""
+    admin, first, rules_path = cluster.admin(), node_of(cluster), rules_in(version)
+    select = ("--driver", DRIVER, "--by", "Node", "--max-unavailable", "1")
+    window = ("--start", "1s", "--for", "1h", "--approval", "--reason", "firmware v2")
+    done = cluster.sully("maintenance", "create", "firmware", *select, *window, "--yes")
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    # One node after the other: each is drained, approved and given back.
+    for node in (f"{PREFIX}-0000", f"{PREFIX}-0001"):
+        until(admin, MAINTENANCES, partial(waits, "firmware", node))
+        rules = admin.request("GET", rules_path).json()["items"]
+        assert {rule["spec"]["deviceSelector"]["pool"] for rule in rules} == {node}
+        assert node_of(cluster) != node
+        told = cluster.sully("explain", "device", f"{DRIVER}/{node}/gpu-0")
+        assert "maintenance firmware" in told.stdout
+        done = cluster.sully("maintenance", "approve", "firmware", node)
+        assert done.returncode == 0, done.stderr
+    until(
+        admin,
+        MAINTENANCES,
+        lambda found: found["firmware"]["status"].get("phase") == "Completed",
+    )
+    until(admin, rules_path, lambda found: not found)
+    assert first in (f"{PREFIX}-0000", f"{PREFIX}-0001")
