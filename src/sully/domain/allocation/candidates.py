@@ -286,6 +286,8 @@ def _judge(
         (Reason.CLASS_SELECTOR, shape.class_name, shape.class_selectors),
         (Reason.REQUEST_SELECTOR, None, shape.selectors),
     ):
+        if not selectors:
+            continue
         rejected_by = _rejecting_selector(owner, selectors, device, budget)
         if isinstance(rejected_by, SelectorFailure):
             return Slot(device, pool, name, content, failure=rejected_by)

@@ -31,6 +31,8 @@ class NodeCache:
         self._names: list[str] = []
         """Those of the order, so that skipping thousands of nodes needs no Python code for each."""
         self._loads: dict[str, int] = {}
+        self._changed: set[str] = set()
+        """Nodes whose position in the order may be outdated; it is needed only to schedule."""
         self.version = 0
         """Increases with every change."""
         self._listeners: list[Callable[[str], None]] = []
@@ -41,10 +43,12 @@ class NodeCache:
 
     def by_load(self, skip: Container[str] = ()) -> Iterator[NodeInfo]:
         """Yield all nodes except `skip`, the least loaded first; equally loaded ones by name."""
+        self._sort()
         return map(self._nodes.__getitem__, filterfalse(skip.__contains__, self._names))
 
     def by_load_among(self, names: Iterable[str]) -> Iterator[NodeInfo]:
         """Yield those of these nodes that exist, in the same order."""
+        self._sort()
         known = sorted((self._loads[name], name) for name in names if name in self._nodes)
         return (self._nodes[name] for _, name in known)
 
@@ -69,7 +73,7 @@ class NodeCache:
         resources.allocatable = amounts(node.status.allocatable)
         target = nodes.Node(name, node.metadata.labels)
         self._nodes[name] = NodeInfo(node, target, resources)
-        self._reorder(name)
+        self._changed.add(name)
         self._notify(name)
 
     def remove_node(self, name: str) -> None:
@@ -94,7 +98,7 @@ class NodeCache:
         self._pods[uid] = (node, requests)
         self._resources_of(node).add(requests)
         self.pods.add(node, pod)
-        self._reorder(node)
+        self._changed.add(node)
         return True
 
     def update_pod(self, pod: Pod) -> None:
@@ -113,7 +117,7 @@ class NodeCache:
         node, requests = known
         resources = self._resources[node]
         resources.add(requests, -1)
-        self._reorder(node)
+        self._changed.add(node)
         self._notify(node)
         if not resources.pods and node not in self._nodes:
             del self._resources[node]
@@ -128,6 +132,18 @@ class NodeCache:
     def _notify(self, name: str) -> None:
         for listener in self._listeners:
             listener(name)
+
+    def _sort(self) -> None:
+        """Bring the order up to date."""
+        if len(self._changed) > len(self._names):
+            # A cluster was loaded.
+            self._loads = {name: self._resources[name].load() for name in self._nodes}
+            self._order = sorted((load, name) for name, load in self._loads.items())
+            self._names = [name for _, name in self._order]
+        else:
+            for name in self._changed:
+                self._reorder(name)
+        self._changed.clear()
 
     def _reorder(self, name: str) -> None:
         if name not in self._nodes:

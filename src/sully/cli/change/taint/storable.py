@@ -36,7 +36,7 @@ async def as_storable(session: Session, snapshot: "Snapshot", bodies: Sequence[O
         return list(bodies)
     if bodies:
         await warn_of_expiry(session, "rules", "the rule stays until you delete it")
-    ours = bool(bodies) and await sully_evicts_at(session)
+    ours = False
     dropped: dict[str, set[str]] = {}
     storable = []
     for body in bodies:
@@ -47,6 +47,9 @@ async def as_storable(session: Session, snapshot: "Snapshot", bodies: Sequence[O
             except Invalid as error:
                 raise _with_gate(error, body) from error
             dropped[taint] = set(dropped_fields(body["spec"], stored["spec"]))
+            if _RATE_FIELD in dropped[taint]:
+                # Only here: it takes several requests to find out.
+                ours = await sully_evicts_at(session)
             _refuse_dropped(session, snapshot, dropped[taint] - ({_RATE_FIELD} if ours else set()))
         if "taint.description" in dropped[taint]:
             body = with_description_annotation(body)

@@ -21,7 +21,7 @@ from sully.domain.allocation.usage.counters import (
     draws_of,
     totals_of,
 )
-from sully.domain.devices.device import EffectiveDevice
+from sully.domain.devices.device import EffectiveDevice, Published
 from sully.domain.devices.pools import PoolId, Standing, current, standing
 
 EffectiveDevices = Callable[[ResourceSlice], Iterable[EffectiveDevice]]
@@ -141,9 +141,7 @@ def _complete(
     return Pool(
         id_,
         devices,
-        elsewhere=frozenset(
-            index for index, device in enumerate(devices) if not _is_for(device, node)
-        ),
+        elsewhere=_elsewhere(visible, devices, node),
         totals=totals,
         draws=draws,
     )
@@ -161,11 +159,16 @@ def counters_of(
         return duplicate
     if isinstance(totals, InvalidPool):
         return totals
-    draws = {device.name: draws_of(device) for slice_ in whole for device in slice_.spec.devices}
+    draws = {
+        device.name: draws_of(device)
+        for slice_ in whole
+        for device in slice_.spec.devices
+        if device.consumes_counters
+    }
     for consumed in draws.values():
         if missing := dangling(consumed, totals):
             return InvalidPool(missing)
-    return totals, {name: consumed for name, consumed in draws.items() if consumed}
+    return totals, draws
 
 
 def _duplicate(slices: Iterable[ResourceSlice]) -> InvalidPool | None:
@@ -178,8 +181,18 @@ def _duplicate(slices: Iterable[ResourceSlice]) -> InvalidPool | None:
     return None
 
 
-def _is_for(device: EffectiveDevice, node: Node) -> bool:
-    published = device.published
+def _elsewhere(
+    visible: Iterable[ResourceSlice], devices: Iterable[EffectiveDevice], node: Node
+) -> frozenset[int]:
+    """Return the indexes of devices that are for other nodes."""
+    if not any(slice_.spec.per_device_node_selection for slice_ in visible):
+        return frozenset()
+    return frozenset(
+        index for index, device in enumerate(devices) if not _is_for(device.published, node)
+    )
+
+
+def _is_for(published: Published, node: Node) -> bool:
     if not published.slice.spec.per_device_node_selection:
         return True
     return is_for_node(published.device, node)
