@@ -1,6 +1,6 @@
 """The DeviceTaintRules that are deleted to remove taints, and what prevents that."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sully.cli.change.taint.args import TaintArgs
@@ -29,15 +29,27 @@ def removals(session: Session, snapshot: "Snapshot", args: TaintArgs) -> "list[R
     if not args.removes:
         return []
     selection = args.selection(session.options)
-    deletions: dict[str, Remove] = {}
+    deleted: dict[str, DeviceTaintRule] = {}
     for taint in args.removes:
         rules = _rules(snapshot, selection, taint)
         if not rules:
             raise CommandError(_not_found(args, selection, taint))
-        for rule in rules:
-            name = rule.metadata.name
-            deletions[name] = Remove(RULES, Key("", name))
-    return list(deletions.values())
+        deleted |= {rule.metadata.name: rule for rule in rules}
+    warn_of_creators(session, deleted.values())
+    return [Remove(RULES, Key("", name)) for name in deleted]
+
+
+def warn_of_creators(session: Session, rules: "Iterable[DeviceTaintRule]") -> None:
+    """Warn about rules that a policy or a maintenance would create again."""
+    from sully.api.resource.annotations import creator_of
+
+    for rule in rules:
+        noun, _, name = creator_of(rule.metadata.annotations).partition(" ")
+        again = f"rule {rule.metadata.name} is of {noun} {name}, which may create it again"
+        if noun == "policy" and name:
+            session.warn(f"warning: {again}; set its mode to DryRun before, or delete it")
+        elif noun == "maintenance" and name:
+            session.warn(f"warning: {again}; to end it: sully maintenance cancel {name}")
 
 
 class WiderRulesError(CommandError):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from sully.cli.change.output import confirmed, is_dry_run, print_objects, report, text_stream
 from sully.cli.change.plan.plan import make_plan
 from sully.cli.change.taint.args import TaintArgs
-from sully.cli.change.taint.removals import other_sources, removal_of
+from sully.cli.change.taint.removals import other_sources, removal_of, warn_of_creators
 from sully.cli.change.taint.rules import take_devices
 from sully.cli.client.formatting import number, rule_name
 from sully.cli.client.session import Session
@@ -156,6 +156,7 @@ async def delete_named(session: Session, names: Sequence[str]) -> int:
                 f"devicetaintrule \"{text}\" not found{hint}\n  list them with 'sully rules'"
             )
         deletions |= {name: Remove(RULES, Key("", name)) for name in sorted(found)}
+    warn_of_creators(session, (rules[name] for name in deletions))
     bodies = [to_body(RULES, rules[name]) for name in deletions]
     changes = list(deletions.values())
     if is_dry_run(session):
