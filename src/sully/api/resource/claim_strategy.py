@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from sully.api.resource.annotations import keep_allocated_attributes
+from sully.api.resource.annotations import keep_allocated_attributes, protect_allocated
 from sully.api.resource.checks import Errors, in_order, named_in, options
 from sully.api.resource.defaults import (
     default_claim_spec,
@@ -95,10 +95,12 @@ class ClaimStatusStrategy(Strategy):
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Keep all but the status; drop reports about devices that were deallocated."""
+        sent = obj["metadata"]
         only_status(obj, old)
         before = old.get("status", {})
         drop_disabled(CLAIM_STATUS_FEATURES, obj.setdefault("status", {}), before, ctx.gates)
         _forget_returned(obj["status"], before)
+        protect_allocated(obj, sent, old, ctx)
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
         """Check the status, and whether it may grant admin access."""
