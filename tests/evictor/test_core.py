@@ -32,6 +32,7 @@ from sully.evictor.effects import (
     RequeueAt,
     SkipPod,
     TryEviction,
+    WithdrawRecord,
 )
 from sully.evictor.events import (
     BudgetChanged,
@@ -229,6 +230,52 @@ def test_a_pod_that_is_not_found_before_the_cache_knows_keeps_its_record() -> No
     assert acting.records == {"uid-pod"}
 
 
+CHANGES = (weaken, remove_pod)
+
+
+@pytest.mark.parametrize("effect", PLAIN[:-1], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("change", CHANGES, ids=lambda s: s.__name__)
+def test_the_record_of_an_eviction_that_failed_is_withdrawn_when_it_is_not_repeated(
+    effect: type[Effect], change: Step
+) -> None:
+    """What is not answered may have been executed: there may be a record that nobody confirmed."""
+    acting = Acting()
+    acting.holder()
+    add_rule(acting)
+    acting.unanswered.add(effect)
+    acting.reconcile()
+    change(acting)
+    acting.reconcile()
+
+    assert (acting.evicted, acting.records, acting.count()) == ([], set(), 0)
+
+
+def test_a_record_that_may_have_been_withdrawn_is_created_again() -> None:
+    acting = Acting()
+    acting.holder()
+    add_rule(acting)
+    acting.before[MarkPod] = failing
+    acting.reconcile()
+    weaken(acting)
+    acting.unanswered.add(WithdrawRecord)
+    acting.reconcile()
+    add_rule(acting)
+    acting.reconcile()
+
+    assert (acting.evicted, acting.records, acting.count()) == (["pod"], {"uid-pod"}, 1)
+
+
+def test_a_record_that_an_earlier_process_withdrew_is_created_again() -> None:
+    """Its request may be executed after this process has loaded the records."""
+    acting = Acting(past=(past("pod"),))
+    acting.holder()
+    acting.records.clear()
+    add_rule(acting)
+    acting.reconcile()
+
+    assert (acting.evicted, acting.records, acting.count()) == (["pod"], {"uid-pod"}, 1)
+
+
 def test_the_record_of_a_pod_whose_name_another_has_now_is_withdrawn_once() -> None:
     acting = Acting()
     acting.holder()
@@ -420,7 +467,7 @@ def test_a_total_counts_what_is_under_way_and_that_is_not_counted_twice(
     acting.reconcile()
 
     assert acting.count() == before + 1
-    assert "RecordEviction" not in acting.steps()
+    assert acting.records == {"uid-a", "uid-pod"}
 
 
 def test_an_eviction_of_an_earlier_process_is_completed_and_not_counted_as_ours() -> None:

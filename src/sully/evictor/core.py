@@ -183,7 +183,7 @@ class Evictor:
             case EvictionAllowed():
                 self._record(key, self._admit_again(key, pending, now), now)
             case EvictionRecorded():
-                self.records.created(key, pending.uid, verdict.because, now)
+                self.records.confirm(key, now)
                 self._mark(key, self._admit_again(key, pending, now), now)
             case PodMarked():
                 self._delete(key, self._admit_again(key, pending, now), now)
@@ -300,10 +300,11 @@ class Evictor:
         if admitted is None or pending is None:
             return
         record, verdict = self.records.open(key, now), pending.verdict
-        if not self.records.enabled or (record is not None and record.uid == pending.uid):
+        recorded = record is not None and record.uid == pending.uid and record.confirmed
+        if recorded or not self.records.enabled:
             self._mark(key, admitted, now)
         elif isinstance(verdict, Evict):
-            self._effects.append(self.records.record_of(key, pending.pod, verdict, now))
+            self._effects.append(self.records.create(key, pending.pod, verdict, now))
 
     def _mark(self, key: Key, admitted: Admitted | None, now: datetime) -> None:
         """Mark a pod that is admitted, or delete it if it is marked or its budgets are asked.
@@ -370,7 +371,7 @@ class Evictor:
         record = self.records.open(key, now)
         if record is not None:
             # If this fails and the pod is deleted later, that is not an eviction of ours.
-            record.sent = False
+            record.sent = record.confirmed = False
             withdraw = WithdrawRecord(key, record.uid)
             if withdraw not in self._effects:
                 self._effects.append(withdraw)

@@ -218,6 +218,19 @@ async def test_a_rule_that_goes_after_a_failed_deletion_takes_the_record_back(
     assert await records(world) == []
 
 
+async def test_a_record_whose_answer_is_lost_is_taken_back_with_the_rule(world: World) -> None:
+    async with Evicting().beside_a_holder(world) as transport:
+        transport.losses["create evictionrecords"] = broken()
+        await rule(world)
+        await world.settle()
+        assert len(await records(world)) == 1
+        await set_effect(world, "None")
+        await world.pass_time(3)
+
+    assert await fate(world, "p") == "stays"
+    assert await records(world) == []
+
+
 class Deaf(Asked):
     """A transport that does not hear the answer to its first deletion."""
 
