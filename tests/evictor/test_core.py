@@ -92,6 +92,10 @@ def weaken(acting: Acting) -> None:
     acting.scene.rules.put(hot("NoSchedule"))
 
 
+def tolerate(acting: Acting) -> None:
+    acting.holder("pod", exists(seconds=60))
+
+
 def remove_pod(acting: Acting) -> None:
     acting.scene.pods.remove(pod("pod", "pod"))
 
@@ -230,7 +234,7 @@ def test_a_pod_that_is_not_found_before_the_cache_knows_keeps_its_record() -> No
     assert acting.records == {"uid-pod"}
 
 
-CHANGES = (weaken, remove_pod)
+CHANGES = (weaken, pause, tolerate, remove_pod)
 
 
 @pytest.mark.parametrize("effect", PLAIN[:-1], ids=lambda each: each.__name__)

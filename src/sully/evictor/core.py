@@ -222,6 +222,9 @@ class Evictor:
     def _admit(self, key: Key, pending: PendingEviction, now: datetime) -> None:
         answer = self._admission.admit(key, pending.decision, now)
         if isinstance(answer, Delayed):
+            if not isinstance(pending.decision, DueEviction):
+                # It was due when its record was created, and an eviction may never follow.
+                self._withdraw(key, now)
             self._delay(key, pending, answer)
         else:
             self._start(key, pending, within_budget=answer.within_budget)
