@@ -141,7 +141,7 @@ class Acting:
             case RecordEviction(key, evicted):
                 self.records.add(evicted.uid)
                 return EvictionRecorded(key)
-            case WithdrawRecord(key, uid):
+            case WithdrawRecord(key, uid, sent) if not (sent and key.name in self.evicted):
                 self.records.discard(uid)
                 return RecordWithdrawn(key, uid)
             case MarkPod(key, uid):

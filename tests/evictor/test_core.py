@@ -254,6 +254,37 @@ def test_the_record_of_an_eviction_that_failed_is_withdrawn_when_it_is_not_repea
     assert (acting.evicted, acting.records, acting.count()) == ([], set(), 0)
 
 
+@pytest.mark.parametrize("change", CHANGES, ids=lambda s: s.__name__)
+def test_a_deletion_that_failed_is_no_eviction_if_the_pod_stays(change: Step) -> None:
+    acting = Acting()
+    acting.holder()
+    add_rule(acting)
+    acting.before[DeletePod] = failing
+    acting.reconcile()
+    change(acting)
+    acting.reconcile()
+
+    # Whoever deletes the pod now, the deletion that was not answered may be the reason.
+    assert acting.records == ({"uid-pod"} if change is remove_pod else set())
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda s: s.__name__)
+def test_a_deletion_whose_answer_is_lost_keeps_its_record_before_the_cache_knows(
+    change: Step,
+) -> None:
+    acting = Acting()
+    acting.holder()
+    add_rule(acting)
+    acting.unanswered.add(DeletePod)
+    acting.reconcile()
+    change(acting)
+    acting.reconcile()
+    remove_pod(acting)
+    acting.reconcile()
+
+    assert (acting.evicted, acting.records, acting.count()) == (["pod"], {"uid-pod"}, 1)
+
+
 def test_a_record_that_may_have_been_withdrawn_is_created_again() -> None:
     acting = Acting()
     acting.holder()
@@ -278,6 +309,29 @@ def test_a_record_that_an_earlier_process_withdrew_is_created_again() -> None:
     acting.reconcile()
 
     assert (acting.evicted, acting.records, acting.count()) == (["pod"], {"uid-pod"}, 1)
+
+
+def test_a_new_process_keeps_the_record_of_a_deletion_that_its_cache_does_not_show() -> None:
+    acting = Acting(past=(past("pod"),))
+    acting.evicted.append("pod")
+    acting.holder()
+    acting.reconcile()
+    remove_pod(acting)
+    acting.reconcile()
+
+    assert (acting.records, acting.count()) == ({"uid-pod"}, 1)
+
+
+def test_a_pod_that_is_gone_when_it_is_to_be_deleted_was_not_evicted() -> None:
+    acting = Acting()
+    acting.holder()
+    add_rule(acting)
+    acting.before[DeletePod] = lambda: PodNotFound(KEY)
+    acting.reconcile()
+    remove_pod(acting)
+    acting.reconcile()
+
+    assert (acting.records, acting.count()) == (set(), 0)
 
 
 def test_the_record_of_a_pod_whose_name_another_has_now_is_withdrawn_once() -> None:

@@ -191,8 +191,10 @@ class Evictor:
                 self._withdraw(key, now)
                 self._delay(key, pending, self._admission.refuse(event, verdict, now))
             case PodNotFound():
-                if pending.read is not None:
+                record = self.records.open(key, now)
+                if record is not None and pending.read is not None:
                     # Otherwise it may be an earlier request of ours that deleted it.
+                    record.sent = False
                     self._withdraw(key, now)
                 self._gone(key, pending)
 
@@ -373,9 +375,8 @@ class Evictor:
     def _withdraw(self, key: Key, now: datetime) -> None:
         record = self.records.open(key, now)
         if record is not None:
-            # If this fails and the pod is deleted later, that is not an eviction of ours.
-            record.sent = record.confirmed = False
-            withdraw = WithdrawRecord(key, record.uid)
+            record.confirmed = False
+            withdraw = WithdrawRecord(key, record.uid, record.sent)
             if withdraw not in self._effects:
                 self._effects.append(withdraw)
 

@@ -3,8 +3,8 @@
 A record is created before its pod is deleted, so an eviction that was started is known after a
 crash, and counts survive restarts. A record is open while it is unknown whether its pod was
 evicted: it is closed when the pod is deleted, and withdrawn when the pod stays. A request that is
-not answered may have been executed: so a record may exist that nobody confirmed. What a record
-contains is `domain/eviction/records.py`.
+not answered may have been executed: so a record may exist that nobody confirmed, and a pod may be
+deleted that the cache shows as running. What a record contains is `domain/eviction/records.py`.
 """
 
 from __future__ import annotations
@@ -126,7 +126,10 @@ class EvictionRecords:
     def create(self, key: Key, pod: Pod, verdict: Evict, now: datetime) -> RecordEviction:
         """Open the record of a pod that is evicted now."""
         owner, metadata = pod.metadata.controller(), pod.metadata
-        self._known(now).open[key] = OpenRecord(metadata.uid, rules_in(verdict.because))
+        before = self.open(key, now)
+        sent = before is not None and before.uid == metadata.uid and before.sent
+        rules = rules_in(verdict.because)
+        self._known(now).open[key] = OpenRecord(metadata.uid, rules, sent=sent)
         evicted = EvictedPod(
             namespace=metadata.namespace,
             name=metadata.name,

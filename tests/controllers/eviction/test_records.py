@@ -236,6 +236,25 @@ async def test_a_record_whose_answer_is_lost_is_taken_back_with_the_rule(
     assert await records(world) == []
 
 
+async def test_a_deletion_that_arrives_after_the_rule_is_gone_keeps_its_record(
+    world: World,
+) -> None:
+    async def arrive() -> None:
+        await world.admin.delete(PODS, POD)
+
+    async with Evicting().beside_a_holder(world) as transport:
+        transport.failures["delete pods"] = broken(2)
+        await rule(world)
+        await world.settle()
+        transport.before["get pods"] = arrive
+        await set_effect(world, "None")
+        await world.pass_time(3)
+
+        assert await fate(world, "p") == "leaves"
+        assert len(await records(world)) == 1
+        assert await count(world) == "1 pod evicted."
+
+
 class Deaf(Asked):
     """A transport that does not hear the answer to its first deletion."""
 
