@@ -130,6 +130,23 @@ async def test_dry_run_writes_no_rule(world: World) -> None:
         assert await effects(world) == {FIRST: "NoSchedule"}
 
 
+async def test_what_a_dry_run_reported_is_announced_when_it_happens(
+    world: World, events: None
+) -> None:
+    await policy(world, mode="DryRun", steps=[{"effect": "NoSchedule"}])
+    await publish(world, device(0, XID))
+    async with world.controlled(controller):
+        await world.settle()
+        await change(world, mode="Enforce")
+        await world.settle()
+    told = [(event["reason"], event["message"]) for event in (await world.admin.list(EVENTS)).items]
+    text = f"NoSchedule: driver taint {XID['key']}:None"
+    assert sorted(told) == [
+        ("TaintSet", f"{DRIVER}/{FIRST}: Set {text}"),
+        ("WouldTaint", f"{DRIVER}/{FIRST}: Would set {text}"),
+    ]
+
+
 async def test_back_to_a_dry_run_rules_are_left_alone(world: World) -> None:
     """They stay, and who deletes one gets no new one: so explanations advise it."""
     await policy(world, steps=[{"effect": "NoSchedule"}])

@@ -265,8 +265,8 @@ def transition(old: DeviceState | None, new: DeviceState | None, mode: str) -> N
         return None
     before = old.effect if old is not None else ""
     if new.effect != before and new.effect and new.phase == TAINTED:
-        verb = "Would set" if mode == DRY_RUN else "Set"
-        return Notice("TaintSet", f"{verb} {new.effect}: {new.message}", warning=True)
+        reason, verb = ("WouldTaint", "Would set") if mode == DRY_RUN else ("TaintSet", "Set")
+        return Notice(reason, f"{verb} {new.effect}: {new.message}", warning=True)
     phase = old.phase if old is not None else ""
     if phase == new.phase or new.phase not in _ANNOUNCED:
         return None
