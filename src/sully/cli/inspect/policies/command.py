@@ -61,7 +61,7 @@ sully policies resume gpu-faults
 
 @command(
     "policies",
-    usage="[list] [NAME...] [flags]\napprove|clear NAME DEVICE... [flags]\nresume NAME... [flags]",
+    usage="[list [NAME...]] [flags]\napprove|clear NAME DEVICE... [flags]\nresume NAME... [flags]",
     help=_HELP,
     examples=_EXAMPLES,
 )
