@@ -132,6 +132,21 @@ async def test_requests_sent_ahead_are_answered_in_order(shared_plane: ControlPl
     assert answer.rpartition(b"HTTP/1.1")[2].rstrip().endswith(b"}")
 
 
+async def test_a_watch_with_requests_behind_it_ends_with_the_connection(
+    shared_plane: ControlPlane,
+) -> None:
+    watches: dict[Any, str] = shared_plane.api.watcher._open
+    before = set(watches)
+    async with dialled(shared_plane) as (reader, writer):
+        writer.write(WATCH + b"\r\n" + HEAD + b"\r\n")
+        await reader.readuntil(b"ADDED")
+        ours = {each for each in watches if each not in before and watches[each] == "namespaces"}
+        assert ours
+    async with asyncio.timeout(PATIENCE):
+        while ours & set(watches):
+            await shared_plane.api.clock.sleep(0.01)
+
+
 KEPT = {
     "a body that is not wanted": b"content-length: 2\r\n\r\n{}",
     "chunks that are not wanted": b"transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
@@ -184,7 +199,7 @@ async def test_an_answer_that_nobody_reads_ends_the_connection(hasty_plane: Cont
     for number in range(LARGE):
         body = {"metadata": {"name": f"unread-{number}"}, "data": {"k": "x" * 900_000}}
         await direct.call("create", maps, body=body)
-    connections: set[Any] = hasty_plane._listener._server.server_state.connections
+    connections: set[Any] = hasty_plane._listener._serving.connections
     async with dialled(hasty_plane) as (reader, writer):
         writer.write(b"GET /api/v1/namespaces/default/configmaps HTTP/1.1\r\nhost: x\r\n\r\n")
         assert (await reader.readline()).startswith(b"HTTP/1.1 200")

@@ -1,7 +1,6 @@
 """What happens on a write of claims, their status, and templates."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -45,8 +44,7 @@ METADATA_FIELDS = (
 _VALID_SPECS = ValidValues(256)
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimStrategy(Strategy):
+class ClaimStrategy(Strategy, frozen=True):
     """Claims: the spec never changes, the status belongs to its own endpoint."""
 
     reset: tuple[tuple[str, ...], ...] = NO_STATUS
@@ -85,8 +83,7 @@ class ClaimStrategy(Strategy):
             yield SPEC.invalid(None, IMMUTABLE)
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimStatusStrategy(Strategy):
+class ClaimStatusStrategy(Strategy, frozen=True):
     """The status of claims: what scheduler, claim controller and drivers write."""
 
     reset: tuple[tuple[str, ...], ...] = ONLY_STATUS
@@ -130,8 +127,7 @@ def _forget_returned(status: Obj, before: Obj) -> None:
             del status["devices"]
 
 
-@dataclass(frozen=True, slots=True)
-class TemplateStrategy(Strategy):
+class TemplateStrategy(Strategy, frozen=True):
     """Templates never change; unlike a claim's, their spec is checked again on an update."""
 
     def empties(self) -> tuple[tuple[str, ...], ...]:
