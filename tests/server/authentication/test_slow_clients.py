@@ -199,7 +199,7 @@ async def test_an_answer_that_nobody_reads_ends_the_connection(hasty_plane: Cont
     for number in range(LARGE):
         body = {"metadata": {"name": f"unread-{number}"}, "data": {"k": "x" * 900_000}}
         await direct.call("create", maps, body=body)
-    connections: set[Any] = hasty_plane._listener._serving.connections
+    connections: set[Any] = hasty_plane._listener._server.server_state.connections
     async with dialled(hasty_plane) as (reader, writer):
         writer.write(b"GET /api/v1/namespaces/default/configmaps HTTP/1.1\r\nhost: x\r\n\r\n")
         assert (await reader.readline()).startswith(b"HTTP/1.1 200")

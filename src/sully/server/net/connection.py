@@ -1,28 +1,30 @@
 """One connection: HTTP over TLS in which nothing lasts without a limit.
 
-httptools parses; exchange.py has a request and its response. Here are the client's identity, a
-deadline for each state, and bounds on everything that a client can send without being known. A
-state is one of `Phase`; its deadline is set when it begins, so that no byte that comes later puts
-it off. listen.py looks every second for connections whose deadline has passed; connections.py
-chooses which ones to close when there are too many.
+uvicorn parses and answers; added here are the client's identity, a deadline for each state, and
+bounds on everything that a client can send without being known. A state is one of `Phase`; its
+deadline is set when it begins, so that no byte that comes later puts it off. listen.py looks every
+second for connections whose deadline has passed; connections.py chooses which ones to
+close when there are too many.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from enum import Enum
 from typing import Any
-from urllib.parse import unquote
 
 import httptools
 import msgspec
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
 from sully.server.authentication.certificates import Peer, peer_of
 from sully.server.http.http_request import CONNECTION
 from sully.server.net.connections import Connections
-from sully.server.net.exchange import Exchange, status_line
 from sully.server.requests import User
 
 MAX_HEAD = 1 << 20
@@ -134,128 +136,64 @@ class TooManyRequestsError(Exception):
     """Too many requests are pipelined."""
 
 
-class Serving:
-    """What the connections of a listener share, and what they are doing."""
+class PeerProtocol(HttpToolsProtocol):
+    """The protocol of uvicorn with the identity of the client and with deadlines."""
 
     def __init__(
         self,
-        app: Callable[..., Any],
+        *,
+        address: str,
         registry: Connections,
         timeouts: ConnectionTimeouts,
         malformed: Callable[[str], None],
+        **config: Any,
     ) -> None:
-        self.app = app
-        self.registry = registry
-        self.timeouts = timeouts
-        self.malformed = malformed
-        self.connections: set[PeerProtocol] = set()  # after their handshake
-        self._tasks: set[asyncio.Task[None]] = set()  # of requests
-        self._ended = asyncio.Event()
-
-    def start(self, exchange: Exchange) -> None:
-        """Answer a request."""
-        task = asyncio.get_running_loop().create_task(exchange.run(self.app))
-        self._tasks.add(task)
-        task.add_done_callback(self._finished)
-
-    def _finished(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        self._ended.set()
-
-    def lost(self, connection: PeerProtocol) -> None:
-        """Forget a connection."""
-        self.connections.discard(connection)
-        self._ended.set()
-
-    async def drained(self) -> None:
-        """Wait until connections are closed and requests are answered."""
-        while self.connections or self._tasks:
-            self._ended.clear()
-            await self._ended.wait()
-
-    def cancel(self) -> None:
-        """Cancel the requests that are left."""
-        for task in self._tasks:
-            task.cancel()
-
-
-class PeerProtocol(asyncio.Protocol):
-    """HTTP/1.1 with the identity of the client and with deadlines."""
-
-    def __init__(self, address: str, serving: Serving) -> None:
+        super().__init__(**config)
         self.address = address
-        self.client: tuple[str, int] | None = None  # address and port
         self.deadline = NEVER  # the handshake has its own
-        self.transport: BufferedTransport | None = None
-        self.exchange: Exchange | None = None  # the newest one, which is received
-        self.handshake: asyncio.Task[None] | None = None
-        self.loop = asyncio.get_running_loop()
-        self.idle_since: float | None = self.loop.time()
-        self.parser: Any = httptools.HttpRequestParser(self)
-        # A client may pipeline requests after one that closes the connection; they are ignored.
-        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
-        self._serving = serving
-        self._registry = serving.registry
-        self._timeouts = serving.timeouts
         self._phase_deadline = NEVER
+        self.idle_since: float | None = self.loop.time()
+        self.handshake: asyncio.Task[None] | None = None
+        self._registry = registry
+        self._timeouts = timeouts
+        self._malformed = malformed
         self._phase = Phase.HEAD
         self._requests = 0  # started so far
-        self._active: Exchange | None = None  # the one that is answered
-        self._pipeline: deque[Exchange] = deque()
         self._draining = False
         self._keeps_alive = False
-        self._reads = True
-        self._writable: asyncio.Event | None = None  # while the client does not read
         self._max_head = MAX_HEAD_UNAUTHENTICATED
         self._head_bytes = self._body_bytes = self._framing_bytes = self._discarded = 0
-        self._url = b""
-        self._headers: list[tuple[bytes, bytes]] = []
 
     # -- life cycle -----------------------------------------------------------------
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # no other kind
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """Identify the client by its certificate; close the connection if the user has too many."""
-        self._serving.connections.add(self)
-        self.transport = BufferedTransport(transport, self._may_close)
+        self._buffered = BufferedTransport(transport, self._may_close)
+        super().connection_made(self._buffered)  # type: ignore[arg-type]  # all of a transport that is used
         transport.set_write_buffer_limits(MAX_UNREAD)
         peer = _peer(transport)
-        self.client = _host_and_port(transport, "peername")
-        self._scope: dict[str, Any] = {
-            "type": "http",
-            "asgi": {"version": "3.0", "spec_version": "2.3"},
-            "scheme": "https",
-            "server": _host_and_port(transport, "sockname"),
-            "client": self.client,
-            "root_path": "",
-            "extensions": {"sully.tls": {"user": peer}, CONNECTION: self},
-        }
+        self._extensions: dict[str, Any] = {"sully.tls": {"user": peer}, CONNECTION: self}
         self._enter(Phase.HEAD)
         if peer is not None:
             self._max_head = MAX_HEAD
             if not self.identify(peer.user):
                 self.loop.call_soon(self.abort)
 
-    def connection_lost(self, _: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:
         """Remove the connection and release its last request."""
-        self._serving.lost(self)
         self._registry.remove(self)
         self._phase = Phase.CLOSING
-        for exchange in (self.exchange, self._active):
-            if exchange is not None:
-                exchange.disconnect()
-        self.resume_writing()
-        if self.transport is not None:
-            self.transport.lost()
-        # These refer to this object.
-        self.parser = self.exchange = self._active = None
-        self._pipeline.clear()
-        self._scope = {}
-        self._headers = []
+        super().connection_lost(exc)
+        self._buffered.lost()
+        self.cycle = self.scope = self.headers = None  # type: ignore[assignment]  # as before the first request
+        self.pipeline.clear()
+        self._extensions = {}
 
     def handshake_failed(self) -> None:
         """Remove a connection without a request."""
         self._registry.remove(self)
-        self.parser = None  # it refers to this object
+        # It refers to this object.
+        self.parser = None  # type: ignore[assignment]  # as uvicorn does when a connection is lost
 
     def identify(self, user: User) -> bool:
         """Set the user of the connection; False if the user has too many."""
@@ -279,22 +217,17 @@ class PeerProtocol(asyncio.Protocol):
     def shutdown(self) -> None:
         """Close after the response to the request in progress."""
         self._draining = True
-        if self.exchange is None or self.exchange.response_complete:
-            self.close()
-        else:
-            self.exchange.keep_alive = False
+        super().shutdown()
 
     def pause_writing(self) -> None:
         """Wait until the client reads, but not indefinitely."""
         self.deadline = min(self._phase_deadline, self.loop.time() + self._timeouts.unread)
-        self._writable = asyncio.Event()
+        super().pause_writing()
 
     def resume_writing(self) -> None:
         """Continue writing."""
         self.deadline = self._phase_deadline
-        if self._writable is not None:
-            self._writable.set()
-            self._writable = None
+        super().resume_writing()
 
     def _enter(self, phase: Phase) -> None:
         self._phase = phase
@@ -302,7 +235,7 @@ class PeerProtocol(asyncio.Protocol):
 
     def _close(self) -> None:
         self._enter(Phase.CLOSING)
-        self.close()
+        self.transport.close()
 
     def _may_close(self) -> bool:
         """Report whether to close now; with an unread request the response could be lost."""
@@ -310,57 +243,8 @@ class PeerProtocol(asyncio.Protocol):
             return True
         self._enter(Phase.DISCARD)
         self._discarded = 0
-        self.resume_reading()
+        self.flow.resume_reading()
         return False
-
-    @property
-    def idle(self) -> bool:
-        """Report whether no request is in progress."""
-        return self.exchange is None or self.exchange.response_complete
-
-    # -- what an exchange needs ---------------------------------------------------------
-
-    def write(self, data: bytes) -> None:
-        """Write a part of a response."""
-        if self.transport is not None:
-            self.transport.write(data)
-
-    async def writable(self) -> None:
-        """Wait until the client has read enough of what was written."""
-        if self._writable is not None:
-            await self._writable.wait()
-
-    def pause_reading(self) -> None:
-        """Read no more from the client."""
-        if self._reads and self.transport is not None:
-            self._reads = False
-            self.transport.pause_reading()
-
-    def resume_reading(self) -> None:
-        """Read again."""
-        if not self._reads and self.transport is not None:
-            self._reads = True
-            self.transport.resume_reading()
-
-    def close(self) -> None:
-        """Close after what was written."""
-        if self.transport is not None:
-            self.transport.close()
-
-    def responded(self) -> None:
-        """Continue with the next request, or wait for one."""
-        if self.transport is None or self.transport.is_closing():
-            return
-        self.resume_reading()
-        if self._pipeline:
-            self._start(self._pipeline.popleft())
-        elif self._phase is Phase.RESPONSE:
-            self._enter(Phase.IDLE)
-            self.idle_since = self.loop.time()
-
-    def _start(self, exchange: Exchange) -> None:
-        self._active = exchange
-        self._serving.start(exchange)
 
     # -- incoming data ----------------------------------------------------------------------------
 
@@ -371,7 +255,7 @@ class PeerProtocol(asyncio.Protocol):
             if self._discarded > MAX_DISCARDED:
                 self._close()
             return
-        if self.transport is None or self.transport.is_closing():
+        if self.transport.is_closing():
             return
         before, requests, body = self._phase, self._requests, self._body_bytes
         if not self._parse(data):
@@ -394,8 +278,7 @@ class PeerProtocol(asyncio.Protocol):
         except httptools.HttpParserUpgrade:
             # Upgrades are ignored: the request is served, and what follows is not HTTP.
             self._request_ended()
-            if self.exchange is not None:
-                self.exchange.keep_alive = False
+            self.cycle.keep_alive = False
         except httptools.HttpParserCallbackError as error:
             if not isinstance(error.__context__, TooManyHeadersError):
                 self._reject(400, "Invalid HTTP request received.")
@@ -408,94 +291,73 @@ class PeerProtocol(asyncio.Protocol):
         return True
 
     def _reject(self, code: int, reason: str) -> None:
-        self._serving.malformed(self.address)
+        self._malformed(self.address)
         if self._may_respond():
-            head = status_line(code) + b"content-type: text/plain; charset=utf-8\r\n"
+            head = STATUS_LINE[code] + b"content-type: text/plain; charset=utf-8\r\n"
             rest = f"content-length: {len(reason)}\r\nconnection: close\r\n\r\n{reason}"
-            self.write(head + rest.encode())
+            self.transport.write(head + rest.encode())
         self._close()
 
     def _may_respond(self) -> bool:
         """Report whether a response written now would belong to the request being read."""
-        if self.exchange is None or self.exchange.response_complete:
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is None or cycle.response_complete:
             return True
-        started = self.exchange.response_started
-        return self._phase is Phase.BODY and not self._pipeline and not started
+        return self._phase is Phase.BODY and not self.pipeline and not cycle.response_started
 
     def on_message_begin(self) -> None:
-        """Start a request."""
-        if len(self._pipeline) >= MAX_PIPELINED:
+        """Start a request with the certificate of its connection."""
+        if len(self.pipeline) >= MAX_PIPELINED:
             raise TooManyRequestsError
-        self._url = b""
-        self._headers = []
+        super().on_message_begin()
         self._phase = Phase.HEAD
         self.idle_since = None
         self._requests += 1
         self._head_bytes = self._body_bytes = self._framing_bytes = 0
-
-    def on_url(self, url: bytes) -> None:
-        """Add a part of the URL."""
-        self._url += url
+        self.scope["extensions"] = self._extensions
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Add a header; trailers are ignored."""
         if self._phase is not Phase.HEAD:
             return
-        if len(self._headers) >= MAX_HEADERS:
+        if len(self.headers) >= MAX_HEADERS:
             raise TooManyHeadersError
-        self._headers.append((name.lower(), value))
+        super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """Start the request; until all of it is received the connection cannot be kept alive."""
-        url = httptools.parse_url(self._url)
-        path = url.path.decode("ascii")
-        version = self.parser.get_http_version()
-        scope = {
-            **self._scope,
-            "http_version": version,
-            "method": self.parser.get_method().decode("ascii"),
-            "path": unquote(path) if "%" in path else path,
-            "raw_path": url.path,
-            "query_string": url.query or b"",
-            "headers": self._headers,
-        }
+        super().on_headers_complete()
         self._phase = Phase.BODY
-        self._keeps_alive = version != "1.0" and self.parser.should_keep_alive()
-        expects = any(
-            name == b"expect" and value.lower() == b"100-continue" for name, value in self._headers
-        )
-        before, self.exchange = (
-            self.exchange,
-            Exchange(scope, self, keep_alive=False, expects_continue=expects),
-        )
-        if before is None or before.response_complete:
-            self._start(self.exchange)
-        else:
-            self.pause_reading()
-            self._pipeline.append(self.exchange)
+        self._keeps_alive, self.cycle.keep_alive = self.cycle.keep_alive, False
 
     def on_body(self, body: bytes) -> None:
         """Add a chunk of the body."""
         self._body_bytes += len(body)
-        if self.exchange is not None:
-            self.exchange.add_body(body)
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         """Record that the whole request was received."""
         self._request_ended()
 
     def _request_ended(self) -> None:
-        if self._phase is not Phase.BODY or self.exchange is None:
+        if self._phase is not Phase.BODY:
             return
         self._phase = Phase.RESPONSE
-        if not self.exchange.response_started and not self._draining:
-            self.exchange.keep_alive = self._keeps_alive
-        self.exchange.end_body()
+        if not self.cycle.response_started and not self._draining:
+            self.cycle.keep_alive = self._keeps_alive
+        super().on_message_complete()
 
-
-def _host_and_port(transport: asyncio.Transport, name: str) -> tuple[str, int] | None:
-    address = transport.get_extra_info(name)
-    return None if address is None else (str(address[0]), int(address[1]))
+    def on_response_complete(self) -> None:
+        """Continue with the next request, or wait for one."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+        elif self._phase is Phase.RESPONSE:
+            self._enter(Phase.IDLE)
+            self.idle_since = self.loop.time()
 
 
 def _peer(transport: asyncio.Transport) -> Peer | None:

@@ -1,4 +1,4 @@
-"""Listening: accepts connections and passes them to their protocol with our TLS context.
+"""Listening: accepts connections and passes them to uvicorn's protocol with our TLS context.
 
 Connections are accepted here and not by the event loop, to decide which ones get a descriptor when
 they are few. connection.py handles a connection.
@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import uvicorn
 from msgspec.structs import replace
 
 from sully.runtime import descriptors
 from sully.runtime.log import Tally, get_logger
-from sully.server.net.connection import ConnectionTimeouts, PeerProtocol, Serving
+from sully.server.net.connection import ConnectionTimeouts, PeerProtocol
 from sully.server.net.connections import ConnectionLimits, Connections
 
 # How long open requests may take to end when the server stops.
@@ -120,8 +121,20 @@ class Listener:
         self._closed_for_others = Tally(
             _log, "too many connections, closing the least important ones"
         )
-        self._serving = Serving(app, self._connections, settings.timeouts, self._count_malformed)
-        self._stopping = asyncio.Event()
+        config = uvicorn.Config(
+            app,
+            http=PeerProtocol,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=DRAIN_SECONDS,
+        )
+        config.load()
+        self._server = uvicorn.Server(config)
 
     @property
     def port(self) -> int:
@@ -130,6 +143,8 @@ class Listener:
 
     async def start(self) -> None:
         """Start accepting connections."""
+        self._server.lifespan = self._server.config.lifespan_class(self._server.config)
+        self._server.servers = []  # it accepts nothing itself
         self._socket.listen(BACKLOG)
         self._accepting = True
         self._listen()
@@ -137,36 +152,27 @@ class Listener:
 
     async def serve(self) -> None:
         """Serve until stopped, then drain open requests."""
-        await self._stopping.wait()
+        await self._server.main_loop()
         loop = asyncio.get_running_loop()
         self._accepting = False
         loop.remove_reader(self._socket)
-        self._socket.close()
         for handshake in self._handshakes:
             handshake.cancel()
-        for connection in list(self._serving.connections):
-            connection.shutdown()
         idle_timer = loop.call_later(IDLE_CLOSE_SECONDS, self._close_idle)
-        await self._drain()
+        await self._server.shutdown(sockets=[self._socket])
         idle_timer.cancel()
         if self._sweep_timer is not None:
             self._sweep_timer.cancel()
 
     def stop(self) -> None:
         """Make `serve` return."""
-        self._stopping.set()
-
-    async def _drain(self) -> None:
-        """Wait until connections are closed and requests are answered, but not indefinitely."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(DRAIN_SECONDS):
-                await self._serving.drained()
-        self._serving.cancel()
+        self._server.should_exit = True
 
     def _close_idle(self) -> None:
-        for connection in list(self._serving.connections):
-            if connection.idle:
-                connection.abort()
+        for connection in list(self._server.server_state.connections):
+            cycle = getattr(connection, "cycle", None)
+            if cycle is None or cycle.response_complete:
+                connection.transport.abort()
 
     # -- accepting --------------------------------------------------------------------------------
 
@@ -198,7 +204,15 @@ class Listener:
         loop.call_later(PAUSE_SECONDS, self._listen)
 
     def _add(self, accepted: socket.socket, address: str) -> None:
-        connection = PeerProtocol(address, self._serving)
+        connection = PeerProtocol(
+            address=address,
+            registry=self._connections,
+            timeouts=self._timeouts,
+            malformed=self._count_malformed,
+            config=self._server.config,
+            server_state=self._server.server_state,
+            app_state={},
+        )
         if not self._connections.add(connection):
             self._refused.add(address=address)
             accepted.close()
