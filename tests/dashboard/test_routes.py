@@ -275,6 +275,24 @@ async def test_what_cannot_be_planned_is_refused_with_a_reason() -> None:
     assert [text for text, x in answers.items() if text not in x.json["error"]] == []
 
 
+async def test_a_duration_of_any_length_is_no_internal_error() -> None:
+    lengths = ("99999999999999h", f"{'9' * 400}s")
+    plans = [
+        {"action": action, "devices": [DEVICE], "key": "a.example/b", "effect": "None", **flags}
+        for length in lengths
+        for action, flags in (
+            ("cordon", {"flags": {"for": length}}),
+            ("drain", {"flags": {"timeout": length}}),
+            ("taint", {"flags": {"for": length}}),
+        )
+    ]
+    async with fleet() as (_, browser):
+        planned = [await browser.post("/api/plan", body) for body in plans]
+        past = [await browser.get(f"/api/history?since={length}") for length in lengths]
+
+    assert [answer.code for answer in (*planned, *past)] == [200] * (len(plans) + len(past))
+
+
 async def test_the_stream_has_all_devices_and_then_changes() -> None:
     async with fleet() as (page, browser):
         events: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
