@@ -17,6 +17,7 @@ from sully.client.transport import ResourceRef
 
 DEVICE = "gpu.example.com/node-7/gpu-3"
 ALL = [f"gpu.example.com/node-7/gpu-{number}" for number in range(4)]
+ANYTHING = {"apiGroups": ["*"], "resources": ["*"]}
 PLURALS = {
     "Node": ("", "v1", "nodes"),
     "DeviceClass": ("resource.k8s.io", "v1", "deviceclasses"),
@@ -209,6 +210,70 @@ async def test_a_taint_is_paused_resumed_and_deleted() -> None:
     assert (paused["state"], resumed["state"]) == ("paused", "running")
     assert (unknown.code, other.code) == (422, 422)
     assert left == {}
+
+
+async def test_a_taint_is_done_when_no_pod_is_left_and_undone_with_its_rule() -> None:
+    async def state() -> str:
+        (operation,) = (await ask(browser, "operations"))["operations"]
+        return str(operation["state"])
+
+    async with fleet() as (page, browser):
+        body = {"devices": [DEVICE], "key": "example.com/hot", "effect": "NoExecute"}
+        plan = await send(browser, "plan", action="taint", **body)
+        await send(browser, "apply", id=plan["id"], confirm=_typed(plan))
+        await until(state, lambda x: x == "done")
+        (operation,) = (await ask(browser, "operations"))["operations"]
+        again = await send(browser, "operation", id=operation["id"], verb="resume")
+        ref = ResourceRef(*PLURALS["DeviceTaintRule"], "", operation["rules"][0])
+        await page.plane.direct().call("delete", ref)
+        await until(state, lambda x: x == "undone")
+
+    assert [x["rule"] for x in operation["evictions"]] == operation["rules"]
+    assert again["state"] == "running"
+
+
+async def test_an_undo_that_is_refused_leaves_the_operation_as_it_is() -> None:
+    read = {**ANYTHING, "verbs": ["get", "list", "watch"]}
+    write = {**ANYTHING, "resources": ["devicetaintrules"], "verbs": ["create"]}
+    async with fleet() as (page, _):
+        browser = Browser(page.app)
+        await browser.login(token=await page.token("creator", read, write))
+        plan = await send(browser, "plan", action="cordon", devices=[DEVICE])
+        done = await send(browser, "apply", id=plan["id"], confirm=_typed(plan))
+        refused = await browser.post("/api/operation", {"id": done["id"], "verb": "undo"})
+        (operation,) = (await ask(browser, "operations"))["operations"]
+        left = await rules(page)
+
+    assert refused.code == 403
+    assert operation["state"] == "done"
+    assert list(left) == operation["rules"]
+
+
+async def test_a_plan_waits_until_everything_is_listed() -> None:
+    async with fleet() as (page, _):
+        # Nothing of this viewer has been listed yet.
+        browser = Browser(page.app)
+        await browser.login(token=await page.token("writer", {**ANYTHING, "verbs": ["*"]}))
+        plan = await browser.post("/api/plan", {"action": "cordon", "devices": [DEVICE]})
+
+    assert plan.code == 200, plan.body
+
+
+async def test_what_was_written_before_a_failure_is_reported() -> None:
+    taken = {"deviceSelector": {"device": "none"}, "taint": {"key": "a/b", "effect": "NoSchedule"}}
+    async with fleet() as (page, browser):
+        body = {"devices": [ALL[0], DEVICE], "key": "example.com/hot", "effect": "NoSchedule"}
+        plan = await send(browser, "plan", action="taint", **body)
+        names = [x.split()[0].removeprefix("DeviceTaintRule/") for x in plan["plan"]["changes"]]
+        metadata = {"name": names[-1]}
+        await create(page, {"kind": "DeviceTaintRule", "metadata": metadata, "spec": taken})
+        failed = await browser.post("/api/apply", {"id": plan["id"], "confirm": _typed(plan)})
+        written = await rules(page)
+
+    assert failed.code == 422
+    assert set(names) == set(written)
+    assert len(names) == 2
+    assert names[0] in failed.json["error"]
 
 
 def _typed(plan: Any) -> str:

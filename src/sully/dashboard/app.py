@@ -68,7 +68,7 @@ class Routes:
         changes: Mapping[str, Change],
         live: Collection[str] = (),
     ) -> None:
-        """`live` are the answers that need everything to be listed once."""
+        """`live` are those that need everything to be listed once."""
         self.answers = answers
         self.changes = changes
         self.live = live
@@ -190,8 +190,7 @@ class Dashboard:
         if name not in self._routes.answers:
             raise HttpError(404, "not found")
         answer = partial(self._routes.answers[name], viewer, request.query)
-        ready = viewer.live.wait_ready if name in self._routes.live else None
-        return json_response(await request.unless_closed(self._as(viewer, answer, ready)))
+        return json_response(await request.unless_closed(self._as(viewer, answer, name)))
 
     def _file(self, request: Request) -> Response:
         if request.method not in ("GET", "HEAD"):
@@ -220,15 +219,11 @@ class Dashboard:
         body = await request.json()
         # A change that has begun is not interrupted by a page that is closed.
         change = partial(self._routes.changes[name], viewer, body, self)
-        return json_response(await self._as(viewer, change))
+        return json_response(await self._as(viewer, change, name))
 
-    async def _as(
-        self,
-        viewer: Viewer,
-        work: Callable[[], Awaitable[T]],
-        ready: Callable[[], Awaitable[None]] | None = None,
-    ) -> T:
+    async def _as(self, viewer: Viewer, work: Callable[[], Awaitable[T]], name: str = "") -> T:
         """Answer in turn; a viewer whose credential the server rejects has no session any more."""
+        ready = viewer.live.wait_ready if name and name in self._routes.live else None
         try:
             async with self.work.seat(viewer.owner, ready):
                 return await work()

@@ -17,6 +17,8 @@ from sully.cli.inspect.explain import explanation_of
 from sully.cli.inspect.history.command import entries_in, kinds_for, refuse_missing_records
 from sully.cli.inspect.history.printer import document as history_document
 from sully.cli.inspect.policies.printer import document as policy_document
+from sully.cli.inspect.policies.printer import steps_text as policy_steps
+from sully.cli.inspect.policies.printer import taint_text as policy_taint
 from sully.cli.inspect.rules_printer import document as source_document
 from sully.client.transport import Key
 from sully.dashboard.app import RouteError
@@ -151,8 +153,14 @@ async def rules(viewer: Viewer, _: Query) -> Any:
     snapshot = viewer.live.snapshot()
     sources = await viewer.work.run(taint_sources, snapshot)
     documents = [{**source_document(x), "devices": None} for x in sources]
-    policies = [policy_document(x) for x in snapshot.of(DEVICE_POLICIES).values()]
-    maintenances = [maintenance_document(x) for x in snapshot.of(MAINTENANCES).values()]
+    policies = [
+        {**policy_document(x), "taint": policy_taint(x), "steps": policy_steps(x)}
+        for x in snapshot.of(DEVICE_POLICIES).values()
+    ]
+    maintenances = [
+        {**maintenance_document(x), "reason": x.spec.reason}
+        for x in snapshot.of(MAINTENANCES).values()
+    ]
     return {"sources": documents, "policies": policies, "maintenances": maintenances}
 
 
@@ -168,7 +176,13 @@ async def evictions(viewer: Viewer, _: Query) -> Any:
             for progress in progress_in(session, snapshot.exposures, snapshot, plane)
         ]
 
-    return {"evictions": await viewer.work.run(work)}
+    return {"evictions": await viewer.work.run(work), "pausable": can_pause(viewer)}
+
+
+def can_pause(viewer: Viewer) -> bool:
+    """Report whether evictions can be paused, which needs Sully's controller and records."""
+    gap = viewer.live.caches.gap(TAINT_RECORDS)
+    return viewer.live.plane.evictor == "Sully" and (gap is None or gap.reason != "not served")
 
 
 async def pending(viewer: Viewer, _: Query) -> Any:

@@ -30,7 +30,7 @@ export function EvictionsPage({ rights }) {
           <td>${x.pending ?? "?"}${(x.pods || []).slice(0, 5).map((pod) => html`<div><${PodLink} ...${pod} /></div>`)}</td>
           <td>${x.evicted ?? 0}${x.evictedAtLeast ? "+" : ""}</td><td><${When} time=${x.finishTime} /></td>
           <td>${x.createdBy || "-"}</td><td>${x.description || "-"}</td>
-          <td>${rights.change && (x.paused === undefined
+          <td>${rights.change && (data.pausable || x.paused !== undefined) && (x.paused === undefined
             ? html`<button type="button" aria-label=${`Pause ${x.rule}`} onClick=${() => pause("pause", x.rule)}>Pause</button>`
             : html`<button type="button" aria-label=${`Resume ${x.rule}`} onClick=${() => pause("resume", x.rule)}>Resume</button>`)}</td></tr>`)} />`}<//><//>
     <${Section} title="Past"><${Loaded} state=${past}>${(data) => html`<${History} data=${data} />`}<//><//>`;
