@@ -5,6 +5,7 @@ Each clicks as a viewer does and checks what the API then has. One browser and o
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -174,8 +175,6 @@ def test_drain_a_node_with_its_plan(viewer: Viewer) -> None:
 
 
 def _env(viewer: Viewer) -> dict[str, str]:
-    import os
-
     return {**os.environ, "KUBECONFIG": str(viewer.up.kubeconfig)}
 
 
@@ -500,6 +499,26 @@ def test_the_dashboard_in_front_of_plain_kubernetes(browser: Browser) -> None:
             page.close()
             served.send_signal(signal.SIGINT)
             assert served.wait(timeout=PATIENCE) == 0
+
+
+def test_the_dashboard_opens_a_browser_and_does_not_wait_for_it(tmp_path: Path) -> None:
+    """A program that stays until the browser is closed must not delay the end."""
+    program, opened, closed = (tmp_path / name for name in ("browser", "opened", "closed"))
+    os.mkfifo(opened)
+    os.mkfifo(closed)
+    program.write_text(f'#!/bin/sh\necho "$1" > {opened}\nexec cat {closed}\n')
+    program.chmod(0o755)
+    with foreign() as there:
+        words = ("dashboard", "--kubeconfig", str(there.kubeconfig))
+        env = {**os.environ, "BROWSER": str(program)}
+        with start(*words, env=env, stdout=subprocess.PIPE, text=True) as served:
+            (link,) = (line.split()[1] for line in _lines(served) if "#code" in line)
+            assert opened.read_text().strip() == link
+            try:
+                served.send_signal(signal.SIGTERM)
+                assert served.wait(timeout=PATIENCE) == 0
+            finally:
+                closed.write_text("")
 
 
 def _lines(served: subprocess.Popen[str]) -> Iterator[str]:

@@ -441,7 +441,9 @@ OPERATION = {
     "lines": [],
     "evictions": [{"rule": "hot", "state": "evicting", "evicted": 1, "pending": 2}],
 }
-RIGHTS = {"session": [{"json": {**SESSION, "rights": {"taint": True, "change": True}}}]}
+RIGHTS: dict[str, Any] = {
+    "session": [{"json": {**SESSION, "rights": {"taint": True, "change": True}}}]
+}
 
 
 def test_a_confirmation_that_fails_is_planned_again(front: Front) -> None:
@@ -460,7 +462,7 @@ def test_a_confirmation_that_fails_is_planned_again(front: Front) -> None:
     with page.expect_request("**/api/apply") as asked:
         page.get_by_role("button", name="Cordon 1 device").click()
 
-    assert asked.value.post_data_json["id"] == "7"
+    assert json.loads(asked.value.post_data or "")["id"] == "7"
     expect(page.locator(".progress [role=status]")).to_have_text("done")
 
 
