@@ -9,11 +9,15 @@ from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import quote
 
+import pytest
 import yaml
 
 from architecture.project import ROOT
+from cuts import wire_to
 from dashboard.page import Browser, Page, dashboard, until
 from sully.client.transport import ResourceRef
+from sully.machinery.gates import parse_gates
+from sully.testing.clock import FakeClock
 
 DEVICE = "gpu.example.com/node-7/gpu-3"
 ALL = [f"gpu.example.com/node-7/gpu-{number}" for number in range(4)]
@@ -249,6 +253,16 @@ async def test_an_undo_that_is_refused_leaves_the_operation_as_it_is() -> None:
     assert list(left) == operation["rules"]
 
 
+@pytest.mark.parametrize("gate", [True, False])
+async def test_only_effects_that_the_server_stores_are_offered(*, gate: bool) -> None:
+    gates = parse_gates(f"SullyPreferNoSchedule={str(gate).lower()}")
+    async with dashboard(gates=gates) as page:
+        offered = await ask(await page.signed_in(), "effects")
+
+    kubernetes = ["NoSchedule", "NoExecute", "None"]
+    assert offered["effects"] == [*kubernetes, *(["PreferNoSchedule"] if gate else [])]
+
+
 async def test_a_plan_waits_until_everything_is_listed() -> None:
     async with fleet() as (page, _):
         # Nothing of this viewer has been listed yet.
@@ -435,6 +449,26 @@ async def test_a_server_that_stops_makes_the_page_stale() -> None:
         answer = await browser.get("/api/explain?kind=node&name=node-7")
 
     assert answer.code == 503
+
+
+async def test_a_server_that_is_silent_makes_the_page_stale_until_it_answers() -> None:
+    clock = FakeClock()
+
+    async def stale(*, is_stale: bool) -> None:
+        while True:
+            clock.advance(1.0)
+            event = await subscription.next(0.01)
+            if event and event.startswith(b"event: stale") and (b'""' not in event) == is_stale:
+                return
+
+    async with dashboard(clock, wire=wire_to) as page:
+        browser = await page.signed_in()
+        assert (await browser.get("/api/pending")).code == 200
+        subscription = next(iter(page.app.sessions.viewers())).live.subscribe()
+        page.wire.silent = True
+        await stale(is_stale=True)
+        page.wire.mend()
+        await stale(is_stale=False)
 
 
 async def test_a_viewer_is_told_what_it_may_not_list() -> None:

@@ -25,6 +25,7 @@ from sully.dashboard.app import RouteError
 from sully.dashboard.http import HttpError
 from sully.dashboard.viewers import Viewer
 from sully.domain.devices.pools import DeviceId, device_id
+from sully.domain.devices.taints import EFFECTS
 from sully.explain.facts.devices.candidates import MOST_PODS, find_candidates
 from sully.views.kinds import (
     CLAIMS,
@@ -183,6 +184,19 @@ def can_pause(viewer: Viewer) -> bool:
     """Report whether evictions can be paused, which needs Sully's controller and records."""
     gap = viewer.live.caches.gap(TAINT_RECORDS)
     return viewer.live.plane.evictor == "Sully" and (gap is None or gap.reason != "not served")
+
+
+async def effects(viewer: Viewer, _: Query) -> Any:
+    """Return the effects of taints that the server stores, as far as that is known."""
+    plane = viewer.live.plane
+    return {
+        "effects": [
+            name
+            for name, effect in EFFECTS.items()
+            if not effect.feature_gate
+            or (plane.scheduler == "Sully" and plane.is_enabled(effect.feature_gate))
+        ]
+    }
 
 
 async def pending(viewer: Viewer, _: Query) -> Any:

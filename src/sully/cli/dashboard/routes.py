@@ -20,6 +20,7 @@ def routes() -> Routes:
         "device": queries.device,
         "rules": queries.rules,
         "evictions": queries.evictions,
+        "effects": queries.effects,
         "pending": queries.pending,
         "clusters": fleet_queries.clusters,
         "charts": fleet_queries.charts,

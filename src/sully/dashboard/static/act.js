@@ -1,10 +1,11 @@
 // Change devices: a form, the plan that the server makes for it, the confirmation, the progress.
 import { RequestError, get, post } from "./api.js";
 import { link } from "./address.js";
-import { Table, duration, number } from "./components.js";
+import { Table, duration, evicted, number } from "./components.js";
+import { useData } from "./data.js";
 import { html, useEffect, useRef, useState } from "./dom.js";
 
-const EFFECTS = ["NoSchedule", "NoExecute", "None", "NoExecuteWithPodDisruptionBudget", "PreferNoSchedule"];
+const CLUSTER_EFFECTS = ["NoSelect", "PreferNoSelect", "NoSelectIfNew"];
 const TITLES = { cordon: "Cordon", drain: "Drain", taint: "Taint", delete: "Delete", "taint-cluster": "Taint" };
 const OUTCOMES = { Rescheduled: "rescheduled", Pending: "stay Pending", EvictedAgain: "evicted again", NotReplaced: "not recreated", Unknown: "not known" };
 
@@ -95,18 +96,27 @@ export function ActDialog({ action, request, what, rights, onClose }) {
     </dialog>`;
 }
 
+function Effect({ names, form, setForm }) {
+  return html`<label>Effect <select name="effect" value=${form.effect} onChange=${(event) => setForm({ ...form, effect: event.target.value })}>
+    ${names.map((name) => html`<option value=${name} selected=${name === form.effect}>${name}</option>`)}</select></label>`;
+}
+
+/** The effects that this server stores. */
+function DeviceEffect({ form, setForm }) {
+  const { data } = useData("effects");
+  return html`<${Effect} names=${data?.effects ?? [form.effect]} form=${form} setForm=${setForm} />`;
+}
+
 function Fields({ action, form, setForm }) {
   const flag = (name, value) => setForm({ ...form, flags: { ...form.flags, [name]: value } });
   const text = (name, label, hint) => html`<label>${label}
     <input name=${name} value=${form.flags[name] || ""} placeholder=${hint} autocomplete="off" onInput=${(event) => flag(name, event.target.value)} /></label>`;
   const box = (name, label) => html`<label class="check"><input type="checkbox" name=${name} checked=${form.flags[name] || false} onChange=${(event) => flag(name, event.target.checked)} /> ${label}</label>`;
-  const effects = action === "taint-cluster" ? ["NoSelect", "PreferNoSelect", "NoSelectIfNew"] : EFFECTS;
   return html`<div class="fields">
     ${(action === "taint" || action === "taint-cluster") && html`
       <label>Key <input name="key" required value=${form.key} placeholder="example.com/hot" autocomplete="off" spellcheck=${false} onInput=${(event) => setForm({ ...form, key: event.target.value.trim() })} /></label>
       <label>Value <input name="value" value=${form.value} autocomplete="off" spellcheck=${false} onInput=${(event) => setForm({ ...form, value: event.target.value.trim() })} /></label>
-      <label>Effect <select name="effect" value=${form.effect} onChange=${(event) => setForm({ ...form, effect: event.target.value })}>
-        ${effects.map((name) => html`<option value=${name} selected=${name === form.effect}>${name}</option>`)}</select></label>`}
+      ${action === "taint" ? html`<${DeviceEffect} form=${form} setForm=${setForm} />` : html`<${Effect} names=${CLUSTER_EFFECTS} form=${form} setForm=${setForm} />`}`}
     ${text("reason", "Reason", "for others to see")}
     ${text("for", "Ends after", "2h")}
     ${action === "drain" && html`${text("rate", "Evictions", "1 (per second), 10/m")}
@@ -187,7 +197,7 @@ export function Progress({ operation, replace, rights }) {
   const pausable = rights.change && (operation.action === "drain" ? rights.evict : operation.pausable);
   return html`<div class="progress">
     <p role="status"><strong>${operation.state}</strong></p>
-    ${operation.evictions.map((x) => html`<p>${x.rule}: ${x.evicted ?? 0} evicted, ${x.pending ?? 0} pending${x.terminating ? `, ${x.terminating} terminating` : ""} (${x.state})
+    ${operation.evictions.map((x) => html`<p>${x.rule}: ${evicted(x)} evicted, ${x.pending ?? 0} pending${x.terminating ? `, ${x.terminating} terminating` : ""} (${x.state})
       <progress max=${(x.evicted ?? 0) + (x.pending ?? 0) || 1} value=${x.evicted ?? 0} aria-label=${`Evictions of ${x.rule}`}></progress></p>`)}
     ${operation.lines.length > 0 && html`<pre tabindex="0" aria-label="Output">${operation.lines.join("\n")}</pre>`}
     ${error && html`<p class="problem" role="alert">${error}</p>`}

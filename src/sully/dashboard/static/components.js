@@ -97,6 +97,10 @@ export function Table({ caption, columns, rows, empty = "None." }) {
 /** @param {{title: string, open?: boolean}} props */
 export const Section = ({ title, children }) => html`<section><h2>${title}</h2>${children}</section>`;
 
+/** How many pods a rule has evicted; a server without records knows at most the least.
+ * @param {{evicted?: number, evictedAtLeast?: boolean}} progress */
+export const evicted = (progress) => (progress.evictedAtLeast ? (progress.evicted ? `${progress.evicted}+` : "unknown") : String(progress.evicted ?? 0));
+
 /** What explanations depend on. */
 const EXPLAINED_BY = ["devicetaintrules", "resourceslicepatches", "resourceslices", "pods", "resourceclaims", "nodes", "managedclusters", "placements", "placementdecisions", "devicetaintpolicies", "devicemaintenances"];
 /** The server reads everything again for an explanation, so it rests in between. */
