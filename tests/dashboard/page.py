@@ -14,7 +14,7 @@ from cuts import Wire
 from sully.app import ControlPlane
 from sully.cli.run.dashboard import load_routes
 from sully.client.kubeconfig.kubeconfig import find_access
-from sully.dashboard.app import Dashboard
+from sully.dashboard.app import PAGE_KEY, Dashboard
 from sully.dashboard.sessions import SessionLimits
 from sully.machinery.gates import Gates
 from sully.runtime.clock import Clock, SystemClock
@@ -43,6 +43,8 @@ class Browser:
 
     app: Any
     cookie: str = ""
+    key: str = ""
+    """What the page sends together with the cookie."""
     scheme: str = "https"
     address: str = "127.0.0.1"
     gone: asyncio.Event = field(default_factory=asyncio.Event)
@@ -65,12 +67,13 @@ class Browser:
         """Begin a session, and keep its cookie."""
         answer = await self.post("/api/login", body)
         self.cookie = answer.headers.get("set-cookie", "").partition(";")[0]
+        self.key = answer.json.get("key", "")
         return answer
 
     async def _ask(self, method: str, path: str, data: bytes, headers: Mapping[str, str]) -> Answer:
         sent = {**self.headers, **{name.replace("_", "-"): x for name, x in headers.items()}}
         if self.cookie:
-            sent["cookie"] = self.cookie
+            sent = {"cookie": self.cookie, PAGE_KEY: self.key, **sent}
         path, _, query = path.partition("?")
         scope = {
             "type": "http",

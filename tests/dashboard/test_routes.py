@@ -16,6 +16,7 @@ from architecture.project import ROOT
 from cuts import wire_to
 from dashboard.page import Browser, Page, dashboard, until
 from sully.client.transport import ResourceRef
+from sully.dashboard.app import PAGE_KEY
 from sully.machinery.gates import parse_gates
 from sully.testing.clock import FakeClock
 
@@ -415,7 +416,7 @@ async def _follow(
     page: Page, browser: Browser, events: asyncio.Queue[Any], closed: asyncio.Event
 ) -> None:
     """Read the stream as a browser does."""
-    headers = {"host": "x", "cookie": browser.cookie}
+    headers = {"host": "x", "cookie": browser.cookie, PAGE_KEY: browser.key}
     scope = {
         "type": "http",
         "method": "GET",

@@ -45,6 +45,8 @@ from sully.runtime.log import get_logger
 T = TypeVar("T")
 _log = get_logger("dashboard")
 PREFIX = "/dashboard"
+PAGE_KEY = "x-sully-page-key"
+"""The header of every request of a page that has a session."""
 JANITOR_SECONDS = 10.0
 MAX_LOGINS = 8
 """Tokens that are checked at the same time."""
@@ -244,7 +246,9 @@ class Dashboard:
     def _authenticated(self, request: Request) -> tuple[Viewer, Session[Viewer]]:
         self._check_host(request)
         self._check_site(request)
-        session = self.sessions.find(request.cookie(_cookie_name(request)))
+        secret = request.cookie(_cookie_name(request))
+        is_page = self.sessions.is_page_key(secret, request.headers.get(PAGE_KEY, ""))
+        session = self.sessions.find(secret) if is_page else None
         if session is None:
             raise HttpError(401, "no session")
         return session.viewer, session
@@ -256,7 +260,8 @@ class Dashboard:
         except TooManySessionsError as error:
             raise HttpError(429, str(error), retry_after=RETRY_SECONDS) from error
         seconds = int(self.sessions.limits.longest.total_seconds())
-        return json_response({}, headers=(self._cookie(request, secret, seconds),))
+        key = self.sessions.page_key(secret)
+        return json_response({"key": key}, headers=(self._cookie(request, secret, seconds),))
 
     async def _viewer_of(self, request: Request, login: Login) -> Viewer:
         token = login.token.strip()
