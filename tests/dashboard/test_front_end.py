@@ -464,6 +464,7 @@ def test_a_confirmation_that_fails_is_planned_again(front: Front) -> None:
 
     assert json.loads(asked.value.post_data or "")["id"] == "7"
     expect(page.locator(".progress [role=status]")).to_have_text("done")
+    expect(page.locator("dialog > div:has(.progress)")).to_be_focused()
 
 
 def test_operations_are_followed_with_one_request_until_they_end(front: Front) -> None:

@@ -178,7 +178,10 @@ export function useOperations(first) {
 function Operation({ first, rights }) {
   const { operations, error, replace } = useOperations([first]);
   const operation = operations.find((x) => x.id === first.id) || first;
-  return html`${error && html`<p class="problem" role="alert">${error}</p>`}<${Progress} operation=${operation} replace=${replace} rights=${rights} />`;
+  const box = useRef(null);
+  // The button that was pressed is gone, and with it the focus.
+  useEffect(() => box.current.focus(), []);
+  return html`<div ref=${box} tabindex="-1">${error && html`<p class="problem" role="alert">${error}</p>`}<${Progress} operation=${operation} replace=${replace} rights=${rights} /></div>`;
 }
 
 /** How far an operation is, with what can be done about it. */
