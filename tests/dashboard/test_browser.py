@@ -178,6 +178,21 @@ def _env(viewer: Viewer) -> dict[str, str]:
     return {**os.environ, "KUBECONFIG": str(viewer.up.kubeconfig)}
 
 
+def test_a_plan_shows_budgets_that_block_it(viewer: Viewer) -> None:
+    budgets = "/apis/policy/v1/namespaces/team-chat/poddisruptionbudgets"
+    spec = {"maxUnavailable": 0, "selector": {}}
+    made = viewer.admin.request("POST", budgets, {"metadata": {"name": "none"}, "spec": spec})
+    assert made.code == 201, made.body
+    viewer.select_shown("worker-0000")
+    page = viewer.page
+    page.get_by_role("button", name="Drain", exact=True).click()
+
+    expect(page.get_by_role("heading", name="Evictions that are blocked")).to_be_visible()
+    expect(page.locator("dialog .plan li").first).to_contain_text("team-chat/")
+    expect(page.locator("dialog .plan li").first).to_contain_text("PodDisruptionBudget")
+    viewer.admin.request("DELETE", f"{budgets}/none")
+
+
 def test_a_large_change_is_confirmed_by_its_number(viewer: Viewer) -> None:
     page = viewer.open("fleet?class=gpu-l4")
     expect(page.locator(".selection [role=status]")).to_have_text("32 of 96 devices shown")
