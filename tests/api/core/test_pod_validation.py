@@ -623,7 +623,44 @@ def test_claim_made_for_a_pod_must_get_a_name() -> None:
         resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "t"}],
     )
 
+    # Also if the same spec was valid in a pod with a shorter name.
+    assert create("pods", body | {"metadata": {"name": "p"}}).problems == []
     (problem,) = create("pods", body).problems
 
     assert problem.field == "spec.resourceClaims[0].name"
     assert problem.body.endswith("final ResourceClaim name: must be no more than 253 characters")
+
+
+TOKENS = {
+    "another name": (("kube-api-access-bbbbb", "kube-api-access-bbbbb"), []),
+    "mounted by another name": (
+        ("kube-api-access-bbbbb", "kube-api-access-ccccc"),
+        ["spec.containers[0].volumeMounts[0].name"],
+    ),
+    "mounted as any": (
+        ("kube-api-access-bbbbb", "kube-api-access-*"),
+        ["spec.containers[0].volumeMounts[0].name"],
+    ),
+    "named as any": (
+        ("kube-api-access-*", "kube-api-access-*"),
+        ["spec.volumes[0].name", *(f"spec.containers[0].volumeMounts[{n}].name" for n in (0, 1))],
+    ),
+}
+
+
+@pytest.mark.parametrize(("names", "want"), TOKENS.values(), ids=TOKENS.keys())
+def test_a_valid_spec_vouches_only_for_equal_ones(names: tuple[str, str], want: list[str]) -> None:
+    first, other = (
+        _with_token("kube-api-access-aaaaa", "kube-api-access-aaaaa"),
+        _with_token(*names),
+    )
+    assert create("pods", first).problems == []
+
+    assert [problem.field for problem in create("pods", other).problems] == want
+
+
+def _with_token(volume: str, mount: str) -> dict[str, Any]:
+    mounts = [{"name": mount, "mountPath": "/token"}]
+    return pod(
+        containers=[container(volumeMounts=mounts)], volumes=[{"name": volume, "emptyDir": {}}]
+    )
