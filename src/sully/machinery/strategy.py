@@ -83,6 +83,10 @@ class Column(msgspec.Struct, frozen=True):
     description: str = ""
 
 
+DECLARED_NAME = (("metadata.name", " bytes"), ("metadata.name", "')"))
+"""Declares the format of names, which also covers that of generated ones."""
+
+
 @dataclass(frozen=True, slots=True)
 class Strategy:
     """The steps of a write with their default behavior; kinds override what they need.

@@ -615,15 +615,3 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
 @pytest.mark.parametrize(("body", "want"), CASES.values(), ids=CASES.keys())
 def test_create(body: dict[str, Any], want: list[str]) -> None:
     assert create("pods", body).texts() == want
-
-
-def test_claim_made_for_a_pod_must_get_a_name() -> None:
-    body = pod(
-        metadata={"name": "p" * 250},
-        resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "t"}],
-    )
-
-    (problem,) = create("pods", body).problems
-
-    assert problem.field == "spec.resourceClaims[0].name"
-    assert problem.body.endswith("final ResourceClaim name: must be no more than 253 characters")
