@@ -343,6 +343,7 @@ def _controllers(
         ids=ids,
         certificate=certificate,
         compat=config.compat,
+        embedded=True,
         simulated_nodes=config.simulated_nodes,
         simulated_clusters=config.simulated_clusters,
         agent=partial(agent_access, api, guard=elector.time_left if elector else None),

@@ -77,6 +77,8 @@ class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """When the server started, if it runs in this process."""
     chosen: frozenset[str] | None = None
     """Which controllers run, by their names in controller_setup; None: all."""
+    embedded: bool = False
+    """Whether the API server is in this process, so that it has the same version and `compat`."""
     own_server: bool = True
     """Whether the API server is Sully's: others set no times of cluster taints, and accept a device
     in two claims."""

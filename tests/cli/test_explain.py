@@ -59,6 +59,7 @@ REFUSED = {
         2,
         'unknown value "service" (one of: pod, claim, device',
     ),
+    "a kind that was meant": (["polcy", "ecc"], 2, 'did you mean "policy"'),
     "a device that was meant": (["device", "a/gpu-1"], 1, 'did you mean "gpu.example.com/a/gpu-0"'),
     "no name": (["pod"], 2, "missing argument: NAME"),
     "two namespaces": (["pod", "ml/x", "-n", "web"], 2, "ml/x is not in namespace web"),

@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
+from sully.cli.client.snapshots import missing_kind
 from sully.cli.main import main
+from sully.views.kinds import DEVICE_POLICIES
+from sully.views.snapshot.snapshot import Gap
 
 Obj = dict[str, Any]
 NOW = "2026-01-03T00:00:00Z"
@@ -132,3 +135,9 @@ def test_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == "No policies found.\n"
     assert main(["policies", "list", "x", "--snapshot", empty]) == 1
     assert 'devicetaintpolicy "x" not found' in capsys.readouterr().err
+
+
+def test_where_nothing_of_sully_is_installed() -> None:
+    error = missing_kind(Gap(DEVICE_POLICIES, "not served", "the server has no such kind"))
+
+    assert str(error).endswith("are required here; 'sully install' adds them to a cluster")

@@ -151,13 +151,14 @@ async def test_lasting_trouble_is_given_up(clock: FakeClock) -> None:
     ledger = Ledger([UnreachableError("away")] * ATTEMPTS)
     made = recorder(ledger, clock)
     made.event(POD, "Normal", "lost", "x")
-    made.event(POD, "Normal", "kept", "x")
     async with asyncio.TaskGroup() as tasks:
         flushing = tasks.create_task(made.flush())
         for _ in range(ATTEMPTS - 1):
             await clock.sleepers()
             clock.advance(4)
         await flushing
+    made.event(POD, "Normal", "kept", "x")
+    await made.flush()
 
     assert [event["reason"] for event in ledger.events.values()] == ["kept"]
 
@@ -169,6 +170,41 @@ async def test_refusal_is_not_repeated(clock: FakeClock) -> None:
     await made.flush()
 
     assert (ledger.tries, ledger.events) == (1, {})
+
+
+async def test_events_are_written_together_but_repetitions_after_what_they_repeat(
+    clock: FakeClock,
+) -> None:
+    # Both would wait for ever if the first had to be answered before the second is sent.
+    ledger = Meeting(wanted=2)
+    made = recorder(ledger, clock)
+    for message in ("one", "two", "two"):
+        made.event(POD, "Normal", "Scheduled", message)
+    await made.flush()
+
+    counts = {event["message"]: event["count"] for event in ledger.events.values()}
+    assert counts == {"one": 1, "two": 2}
+
+
+@dataclass
+class Meeting(Ledger):
+    """A server that answers no create before it has got as many as the test wants."""
+
+    wanted: int = 0
+    met: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def create(
+        self,
+        kind: Kind[Any],
+        obj: Any,
+        subresource: str = "",
+        options: WriteOptions = DEFAULT_WRITE,
+    ) -> Any:
+        created = await super().create(kind, obj, subresource, options)
+        if len(self.events) == self.wanted:
+            self.met.set()
+        await self.met.wait()
+        return created
 
 
 async def test_the_oldest_are_dropped(clock: FakeClock) -> None:

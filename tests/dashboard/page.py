@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import urlsplit
 
+from cuts import Wire
 from sully.app import ControlPlane
 from sully.cli.run.dashboard import load_routes
 from sully.client.kubeconfig.kubeconfig import find_access
-from sully.dashboard.app import Dashboard
+from sully.dashboard.app import PAGE_KEY, Dashboard
 from sully.dashboard.sessions import SessionLimits
+from sully.machinery.gates import Gates
 from sully.runtime.clock import Clock, SystemClock
 from sully.testing.cluster import in_process
 
@@ -40,6 +43,8 @@ class Browser:
 
     app: Any
     cookie: str = ""
+    key: str = ""
+    """What the page sends together with the cookie."""
     scheme: str = "https"
     address: str = "127.0.0.1"
     gone: asyncio.Event = field(default_factory=asyncio.Event)
@@ -62,12 +67,13 @@ class Browser:
         """Begin a session, and keep its cookie."""
         answer = await self.post("/api/login", body)
         self.cookie = answer.headers.get("set-cookie", "").partition(";")[0]
+        self.key = answer.json.get("key", "")
         return answer
 
     async def _ask(self, method: str, path: str, data: bytes, headers: Mapping[str, str]) -> Answer:
         sent = {**self.headers, **{name.replace("_", "-"): x for name, x in headers.items()}}
         if self.cookie:
-            sent["cookie"] = self.cookie
+            sent = {"cookie": self.cookie, PAGE_KEY: self.key, **sent}
         path, _, query = path.partition("?")
         scope = {
             "type": "http",
@@ -107,6 +113,8 @@ class Page:
     plane: ControlPlane
     app: Dashboard
     browser: Browser
+    wire: Any = None
+    """To the control plane, where a test cuts it."""
 
     async def signed_in(self) -> Browser:
         """Return a browser with a session of the admin."""
@@ -170,15 +178,22 @@ async def _create(
 
 @asynccontextmanager
 async def dashboard(
-    clock: Clock | None = None, limits: SessionLimits | None = None, **settings: Any
+    clock: Clock | None = None,
+    limits: SessionLimits | None = None,
+    *,
+    wire: Callable[[int], AbstractAsyncContextManager[Any]] = nullcontext,
+    gates: Gates | None = None,
+    **settings: Any,
 ) -> AsyncIterator[Page]:
-    """Run a dashboard in front of a new control plane."""
-    async with in_process() as plane:
+    """Run a dashboard in front of a new control plane; `wire` is what is between them."""
+    async with in_process(gates=gates) as plane, wire(urlsplit(plane.url).port or 0) as between:
         access = find_access(str(plane.kubeconfig))
+        if isinstance(between, Wire):
+            access = replace(access, server=f"https://127.0.0.1:{between.port}")
         async with Dashboard(
             access, load_routes, clock or SystemClock(), limits=limits, **settings
         ) as app:
-            yield Page(plane, app, Browser(app))
+            yield Page(plane, app, Browser(app), between)
 
 
 async def until(answer: Any, right: Any) -> Any:

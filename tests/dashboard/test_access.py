@@ -9,6 +9,7 @@ import yaml
 
 from architecture.project import ROOT
 from dashboard.page import HOST, Browser, dashboard
+from sully.dashboard.app import PAGE_KEY
 from sully.dashboard.http import MAX_BODY
 from sully.dashboard.live import KINDS
 from sully.dashboard.sessions import SessionLimits
@@ -51,6 +52,39 @@ async def test_the_cookie_cannot_be_read_by_scripts_or_sent_by_other_sites() -> 
     assert cookie.startswith("__Secure-sully-dashboard=")
     for attribute in ("HttpOnly", "SameSite=Strict", "Secure", "Path=/dashboard/"):
         assert f"; {attribute}" in cookie
+
+
+async def test_a_session_never_has_a_secret_that_another_site_has_planted() -> None:
+    async with dashboard() as page:
+        planted = "__Secure-sully-dashboard=planted"
+        browser = Browser(page.app, cookie=planted)
+        await browser.login(code=page.app.sessions.new_code())
+        own, key = browser.cookie, browser.key
+        browser.cookie = planted
+        fixed = await browser.get("/api/session")
+        browser.cookie, browser.key = own, key
+        opened = await browser.get("/api/session")
+
+    assert own != planted
+    assert (fixed.code, opened.code) == (401, 200)
+
+
+async def test_the_cookie_alone_is_no_session() -> None:
+    """Browsers send it to every port of the host: another user's server there may have seen it."""
+    async with dashboard() as page:
+        browser, other = await page.signed_in(), await page.signed_in()
+        own = await browser.get("/api/session")
+        refused = [
+            await browser.get("/api/session", **{PAGE_KEY: key})
+            for key in ("x", other.key, "\u00e9")
+        ]
+        browser.key = ""
+        refused.append(await browser.get("/api/session"))
+        refused.append(await browser.get("/api/stream"))
+        refused.append(await browser.post("/api/plan", {"action": "cordon"}))
+
+    assert own.code == 200
+    assert [answer.code for answer in refused] == [401] * 6
 
 
 async def test_without_tls_the_cookie_is_named_for_the_port() -> None:

@@ -5,6 +5,7 @@ Each clicks as a viewer does and checks what the API then has. One browser and o
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -174,9 +175,22 @@ def test_drain_a_node_with_its_plan(viewer: Viewer) -> None:
 
 
 def _env(viewer: Viewer) -> dict[str, str]:
-    import os
-
     return {**os.environ, "KUBECONFIG": str(viewer.up.kubeconfig)}
+
+
+def test_a_plan_shows_budgets_that_block_it(viewer: Viewer) -> None:
+    budgets = "/apis/policy/v1/namespaces/team-chat/poddisruptionbudgets"
+    spec = {"maxUnavailable": 0, "selector": {}}
+    made = viewer.admin.request("POST", budgets, {"metadata": {"name": "none"}, "spec": spec})
+    assert made.code == 201, made.body
+    viewer.select_shown("worker-0000")
+    page = viewer.page
+    page.get_by_role("button", name="Drain", exact=True).click()
+
+    expect(page.get_by_role("heading", name="Evictions that are blocked")).to_be_visible()
+    expect(page.locator("dialog .plan li").first).to_contain_text("team-chat/")
+    expect(page.locator("dialog .plan li").first).to_contain_text("PodDisruptionBudget")
+    viewer.admin.request("DELETE", f"{budgets}/none")
 
 
 def test_a_large_change_is_confirmed_by_its_number(viewer: Viewer) -> None:
@@ -267,13 +281,40 @@ def test_a_cluster_is_tainted_after_a_preview(viewer: Viewer) -> None:
     page.get_by_role("button", name=re.compile("^Taint cluster-|^Taint ")).first.click()
     page.locator("dialog [name=key]").fill("maintenance")
     expect(page.locator(".headline")).to_be_visible()
-    page.get_by_role("button", name=re.compile("^Taint clusters cluster ")).click()
+    page.get_by_role("button", name=re.compile("^Taint cluster ")).click()
     expect(page.locator(".progress [role=status]")).to_have_text("done")
 
     path = "/apis/cluster.open-cluster-management.io/v1/managedclusters"
     clusters = viewer.admin.request("GET", path).json()["items"]
     taints = [taint for x in clusters for taint in x["spec"].get("taints", ())]
     assert ("maintenance", "NoSelect") in [(x["key"], x["effect"]) for x in taints]
+    page.get_by_role("button", name="Close").click()
+    page.get_by_role("button", name=re.compile("^Remove maintenance:NoSelect from ")).click()
+    expect(page.locator(".headline")).to_be_visible()
+    page.get_by_role("button", name=re.compile("^Remove the taint from cluster ")).click()
+    expect(page.locator(".progress [role=status]")).to_have_text("done")
+    clusters = viewer.admin.request("GET", path).json()["items"]
+    assert [x["spec"]["taints"] for x in clusters if x["spec"].get("taints")] == []
+
+
+def test_a_taint_that_evicts_is_followed_to_its_end(viewer: Viewer) -> None:
+    viewer.select_shown("worker-0005")
+    page = viewer.page
+    page.get_by_role("button", name="Taint", exact=True).click()
+    page.locator("dialog [name=key]").fill("example.com/end")
+    page.locator("dialog [name=effect]").select_option("NoExecute")
+    expect(page.locator(".headline")).to_contain_text("would be evicted")
+    page.get_by_role("button", name="Taint 8 devices").click()
+    expect(page.locator(".progress [role=status]")).to_have_text("done")
+    expect(page.locator(".progress progress")).to_have_count(1)
+    (rule,) = [x for x in viewer.rules().values() if x["spec"]["taint"]["key"].endswith("/end")]
+    name = rule["metadata"]["name"]
+
+    past = viewer.open("evictions").get_by_role("table", name="Past taints and evictions")
+    cause = f"example.com/end:NoExecute of rule {name}"
+    expect(past.get_by_role("row", name=cause).first).to_be_visible()
+    viewer.open("operations").get_by_role("button", name="Undo").first.click()
+    until(viewer.admin, RULES, lambda found: name not in found)
 
 
 def test_a_change_of_another_user_appears(viewer: Viewer) -> None:
@@ -352,16 +393,16 @@ def test_pages_are_accessible(browser: Browser, context: BrowserContext, viewer:
     page = own.new_page()
     found: dict[str, list[str]] = {}
     device = f"device?id={DRIVER}/worker-0003/gpu-0"
-    wide, phone = ViewportSize(width=1280, height=900), ViewportSize(width=390, height=780)
+    wide, phone = ViewportSize(width=1280, height=900), ViewportSize(width=360, height=780)
     pages = ("fleet", "fleet?view=table", device, "evictions", "rules", "pending", "clusters")
     for where in (*pages, "charts", "operations", "explain?kind=rule&name=a100-firmware"):
-        page.set_viewport_size(phone if where == "fleet" else wide)
+        page.set_viewport_size(wide)
         page.goto(f"{viewer.address}#/{where}")
         page.wait_for_selector("h1")
         expect(page.locator(".loading")).to_have_count(0)
+        page.set_viewport_size(phone)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), where
         found[where] = _serious(page)
-        if where == "fleet":
-            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.goto(f"{viewer.address}#/{device}")
     page.get_by_role("button", name="Drain", exact=True).click()
     page.wait_for_selector("dialog .headline, dialog .problem")
@@ -473,6 +514,26 @@ def test_the_dashboard_in_front_of_plain_kubernetes(browser: Browser) -> None:
             page.close()
             served.send_signal(signal.SIGINT)
             assert served.wait(timeout=PATIENCE) == 0
+
+
+def test_the_dashboard_opens_a_browser_and_does_not_wait_for_it(tmp_path: Path) -> None:
+    """A program that stays until the browser is closed must not delay the end."""
+    program, opened, closed = (tmp_path / name for name in ("browser", "opened", "closed"))
+    os.mkfifo(opened)
+    os.mkfifo(closed)
+    program.write_text(f'#!/bin/sh\necho "$1" > {opened}\nexec cat {closed}\n')
+    program.chmod(0o755)
+    with foreign() as there:
+        words = ("dashboard", "--kubeconfig", str(there.kubeconfig))
+        env = {**os.environ, "BROWSER": str(program)}
+        with start(*words, env=env, stdout=subprocess.PIPE, text=True) as served:
+            (link,) = (line.split()[1] for line in _lines(served) if "#code" in line)
+            assert opened.read_text().strip() == link
+            try:
+                served.send_signal(signal.SIGTERM)
+                assert served.wait(timeout=PATIENCE) == 0
+            finally:
+                closed.write_text("")
 
 
 def _lines(served: subprocess.Popen[str]) -> Iterator[str]:

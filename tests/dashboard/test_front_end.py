@@ -348,3 +348,179 @@ def test_a_device_that_changes_its_node_moves(front: Front) -> None:
         ["any", "big"]
     )
     expect(page.get_by_role("row", name="big 1")).to_be_visible()
+
+
+EMPTY = stream(("beat", {}), ("pending", []), ("hidden", []), ("fleet", {"devices": []}))
+
+
+@pytest.mark.parametrize("name", ["constructor", "toString", "__proto__", "unknown"])
+def test_an_unknown_page_is_the_fleet(front: Front, name: str) -> None:
+    front.open(name, attributes=[{"json": {"names": []}}])
+
+    expect(front.page.get_by_role("heading", level=1)).to_have_text("Fleet")
+    expect(front.page.get_by_role("link", name="Fleet")).to_have_attribute("aria-current", "page")
+
+
+def test_a_cluster_without_devices_says_what_to_do(front: Front) -> None:
+    front.open("fleet", stream=[EMPTY], attributes=[{"json": {"names": []}}])
+
+    expect(front.page.get_by_text("This cluster has no devices")).to_be_visible()
+    expect(front.page.get_by_text("Install a DRA driver")).to_be_visible()
+
+
+def test_filters_that_match_nothing_say_so(front: Front) -> None:
+    front.open("fleet?text=nothing", attributes=[{"json": {"names": []}}])
+
+    expect(front.page.get_by_text("No devices match the filters.")).to_be_visible()
+
+
+def test_a_state_that_is_chosen_leaves_the_numbers_of_others(front: Front) -> None:
+    front.open("fleet?state=used&group=state", attributes=[{"json": {"names": []}}])
+
+    expect(front.page.get_by_role("button", name="Free 1")).to_be_visible()
+    expect(front.page.get_by_role("button", name="In use 0")).to_have_attribute(
+        "aria-pressed", "true"
+    )
+
+
+def test_a_page_has_its_title_and_the_focus(front: Front) -> None:
+    front.open(
+        "fleet",
+        attributes=[{"json": {"names": []}}],
+        explain=[refused(422, "not found")],
+        history=[{"json": {"history": []}}],
+    )
+    expect(front.page).to_have_title("Fleet - Sully")
+    front.page.get_by_role("link", name="Pending pods").click()
+    expect(front.page).to_have_title("Pending pods - Sully")
+    expect(front.page.locator("#main")).to_be_focused()
+    front.page.get_by_role("link", name="lab/big-model").click()
+
+    expect(front.page).to_have_title("pod lab/big-model - Sully")
+
+
+PLAN: dict[str, Any] = {
+    "id": "1",
+    "action": "cordon",
+    "command": "sully cordon",
+    "owners": [],
+    "caused": 0,
+    "type": None,
+    "large": "",
+    "notes": [],
+    "plan": {
+        "subject": "devices",
+        "devices": ["a"],
+        "totalDevices": 1,
+        "notRescheduled": 0,
+        "latentEffects": {"owners": []},
+        **{
+            name: []
+            for name in (
+                "evictionLoops",
+                "evictions",
+                "blockedEvictions",
+                "brokenBudgets",
+                "placements",
+                "classes",
+                "noEffects",
+                "notes",
+            )
+        },
+    },
+}
+OPERATION = {
+    "id": "2",
+    "action": "taint",
+    "command": "sully taint",
+    "began": "2026-01-01T00:00:00Z",
+    "rules": ["hot"],
+    "pods": 1,
+    "pausable": False,
+    "state": "running",
+    "lines": [],
+    "evictions": [{"rule": "hot", "state": "evicting", "evicted": 1, "pending": 2}],
+}
+RIGHTS: dict[str, Any] = {
+    "session": [{"json": {**SESSION, "rights": {"taint": True, "change": True}}}]
+}
+
+
+def test_a_confirmation_that_fails_is_planned_again(front: Front) -> None:
+    second = {**PLAN, "id": "7"}
+    front.open(
+        "fleet?select=gpu.test/node-1/gpu-0",
+        attributes=[{"json": {"names": []}}],
+        plan=[{"json": PLAN}, {"json": second}],
+        apply=[refused(422, "the rule exists already"), {"json": {**OPERATION, "state": "done"}}],
+        **RIGHTS,
+    )
+    page = front.page
+    page.get_by_role("button", name="Cordon", exact=True).click()
+    page.get_by_role("button", name="Cordon 1 device").click()
+    expect(page.get_by_role("alert")).to_have_text("the rule exists already")
+    with page.expect_request("**/api/apply") as asked:
+        page.get_by_role("button", name="Cordon 1 device").click()
+
+    assert json.loads(asked.value.post_data or "")["id"] == "7"
+    expect(page.locator(".progress [role=status]")).to_have_text("done")
+    expect(page.locator("dialog > div:has(.progress)")).to_be_focused()
+
+
+def test_operations_are_followed_with_one_request_until_they_end(front: Front) -> None:
+    others = [{**OPERATION, "id": str(number)} for number in range(2, 12)]
+    ended = [{**operation, "state": "done"} for operation in others]
+    front.open(
+        "operations",
+        stream=[None],
+        operations=[{"json": {"operations": others}}, {"json": {"operations": ended}}],
+    )
+    states = front.page.locator(".progress [role=status]")
+
+    expect(states).to_have_text(["done"] * len(others))
+    assert front.asked.count("operations") == 2
+
+
+@pytest.mark.parametrize("pausable", [True, False])
+def test_evictions_that_cannot_be_paused_have_no_button(front: Front, *, pausable: bool) -> None:
+    taint = {"key": "a.example/b", "effect": "NoExecute"}
+    cause = {**taint, "kind": "DeviceTaintRule", "name": "hot", "device": "a"}
+    pod = {"namespace": "lab", "name": "x", "node": "node-1"}
+    entry = {
+        "time": "2026-01-01T00:00:00Z",
+        "event": "evicted",
+        "pod": pod,
+        "causes": [cause, {**cause, "device": "b"}],
+        "devices": ["a", "b"],
+    }
+    rule = {
+        "rule": "hot",
+        "taint": taint,
+        "state": "evicting",
+        "pending": 2,
+        "evicted": 0,
+        "evictedAtLeast": True,
+        "pods": [],
+    }
+    front.open(
+        "evictions",
+        evictions=[{"json": {"evictions": [rule], "pausable": pausable}}],
+        history=[{"json": {"history": [entry]}}],
+        **RIGHTS,
+    )
+    past = front.page.get_by_role("row", name="lab/x")
+
+    expect(past).to_contain_text("a.example/b:NoExecute of rule hot; a, b; from node node-1")
+    running = front.page.get_by_role("row", name="hot a.example/b")
+    expect(running).to_contain_text("evicting2unknown")
+    expect(front.page.get_by_role("button", name="Pause hot")).to_have_count(int(pausable))
+
+
+def test_classes_without_a_curve_are_counted(front: Front) -> None:
+    tainted = {f"class-{number}": 10 - number for number in range(7)}
+    sample = {"time": "2026-01-01T00:00:00Z", "tainted": tainted, "pending": 0}
+    data = {"samples": [sample], "recorded": True, "evictions": [], "repairs": []}
+    front.open("charts", charts=[{"json": data}])
+
+    expect(front.page.get_by_text("class-4: 6")).to_be_visible()
+    expect(front.page.get_by_text("2 more classes have fewer tainted devices.")).to_be_visible()

@@ -9,14 +9,20 @@ from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import quote
 
+import pytest
 import yaml
 
 from architecture.project import ROOT
+from cuts import wire_to
 from dashboard.page import Browser, Page, dashboard, until
 from sully.client.transport import ResourceRef
+from sully.dashboard.app import PAGE_KEY
+from sully.machinery.gates import parse_gates
+from sully.testing.clock import FakeClock
 
 DEVICE = "gpu.example.com/node-7/gpu-3"
 ALL = [f"gpu.example.com/node-7/gpu-{number}" for number in range(4)]
+ANYTHING = {"apiGroups": ["*"], "resources": ["*"]}
 PLURALS = {
     "Node": ("", "v1", "nodes"),
     "DeviceClass": ("resource.k8s.io", "v1", "deviceclasses"),
@@ -211,6 +217,80 @@ async def test_a_taint_is_paused_resumed_and_deleted() -> None:
     assert left == {}
 
 
+async def test_a_taint_is_done_when_no_pod_is_left_and_undone_with_its_rule() -> None:
+    async def state() -> str:
+        (operation,) = (await ask(browser, "operations"))["operations"]
+        return str(operation["state"])
+
+    async with fleet() as (page, browser):
+        body = {"devices": [DEVICE], "key": "example.com/hot", "effect": "NoExecute"}
+        plan = await send(browser, "plan", action="taint", **body)
+        await send(browser, "apply", id=plan["id"], confirm=_typed(plan))
+        await until(state, lambda x: x == "done")
+        (operation,) = (await ask(browser, "operations"))["operations"]
+        again = await send(browser, "operation", id=operation["id"], verb="resume")
+        ref = ResourceRef(*PLURALS["DeviceTaintRule"], "", operation["rules"][0])
+        await page.plane.direct().call("delete", ref)
+        await until(state, lambda x: x == "undone")
+
+    assert [x["rule"] for x in operation["evictions"]] == operation["rules"]
+    assert again["state"] == "running"
+
+
+async def test_an_undo_that_is_refused_leaves_the_operation_as_it_is() -> None:
+    read = {**ANYTHING, "verbs": ["get", "list", "watch"]}
+    write = {**ANYTHING, "resources": ["devicetaintrules"], "verbs": ["create"]}
+    async with fleet() as (page, _):
+        browser = Browser(page.app)
+        await browser.login(token=await page.token("creator", read, write))
+        plan = await send(browser, "plan", action="cordon", devices=[DEVICE])
+        done = await send(browser, "apply", id=plan["id"], confirm=_typed(plan))
+        refused = await browser.post("/api/operation", {"id": done["id"], "verb": "undo"})
+        (operation,) = (await ask(browser, "operations"))["operations"]
+        left = await rules(page)
+
+    assert refused.code == 403
+    assert operation["state"] == "done"
+    assert list(left) == operation["rules"]
+
+
+@pytest.mark.parametrize("gate", [True, False])
+async def test_only_effects_that_the_server_stores_are_offered(*, gate: bool) -> None:
+    gates = parse_gates(f"SullyPreferNoSchedule={str(gate).lower()}")
+    async with dashboard(gates=gates) as page:
+        offered = await ask(await page.signed_in(), "effects")
+
+    kubernetes = ["NoSchedule", "NoExecute", "None"]
+    assert offered["effects"] == [*kubernetes, *(["PreferNoSchedule"] if gate else [])]
+
+
+async def test_a_plan_waits_until_everything_is_listed() -> None:
+    async with fleet() as (page, _):
+        # Nothing of this viewer has been listed yet.
+        browser = Browser(page.app)
+        await browser.login(token=await page.token("writer", {**ANYTHING, "verbs": ["*"]}))
+        plan = await browser.post("/api/plan", {"action": "cordon", "devices": [DEVICE]})
+
+    assert plan.code == 200, plan.body
+
+
+async def test_what_was_written_before_a_failure_is_reported() -> None:
+    taken = {"deviceSelector": {"device": "none"}, "taint": {"key": "a/b", "effect": "NoSchedule"}}
+    async with fleet() as (page, browser):
+        body = {"devices": [ALL[0], DEVICE], "key": "example.com/hot", "effect": "NoSchedule"}
+        plan = await send(browser, "plan", action="taint", **body)
+        names = [x.split()[0].removeprefix("DeviceTaintRule/") for x in plan["plan"]["changes"]]
+        metadata = {"name": names[-1]}
+        await create(page, {"kind": "DeviceTaintRule", "metadata": metadata, "spec": taken})
+        failed = await browser.post("/api/apply", {"id": plan["id"], "confirm": _typed(plan)})
+        written = await rules(page)
+
+    assert failed.code == 422
+    assert set(names) == set(written)
+    assert len(names) == 2
+    assert names[0] in failed.json["error"]
+
+
 def _typed(plan: Any) -> str:
     return str(plan["type"]["count"]) if plan["type"] else ""
 
@@ -275,6 +355,24 @@ async def test_what_cannot_be_planned_is_refused_with_a_reason() -> None:
     assert [text for text, x in answers.items() if text not in x.json["error"]] == []
 
 
+async def test_a_duration_of_any_length_is_no_internal_error() -> None:
+    lengths = ("99999999999999h", f"{'9' * 400}s")
+    plans = [
+        {"action": action, "devices": [DEVICE], "key": "a.example/b", "effect": "None", **flags}
+        for length in lengths
+        for action, flags in (
+            ("cordon", {"flags": {"for": length}}),
+            ("drain", {"flags": {"timeout": length}}),
+            ("taint", {"flags": {"for": length}}),
+        )
+    ]
+    async with fleet() as (_, browser):
+        planned = [await browser.post("/api/plan", body) for body in plans]
+        past = [await browser.get(f"/api/history?since={length}") for length in lengths]
+
+    assert [answer.code for answer in (*planned, *past)] == [200] * (len(plans) + len(past))
+
+
 async def test_the_stream_has_all_devices_and_then_changes() -> None:
     async with fleet() as (page, browser):
         events: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
@@ -318,7 +416,7 @@ async def _follow(
     page: Page, browser: Browser, events: asyncio.Queue[Any], closed: asyncio.Event
 ) -> None:
     """Read the stream as a browser does."""
-    headers = {"host": "x", "cookie": browser.cookie}
+    headers = {"host": "x", "cookie": browser.cookie, PAGE_KEY: browser.key}
     scope = {
         "type": "http",
         "method": "GET",
@@ -352,6 +450,26 @@ async def test_a_server_that_stops_makes_the_page_stale() -> None:
         answer = await browser.get("/api/explain?kind=node&name=node-7")
 
     assert answer.code == 503
+
+
+async def test_a_server_that_is_silent_makes_the_page_stale_until_it_answers() -> None:
+    clock = FakeClock()
+
+    async def stale(*, is_stale: bool) -> None:
+        while True:
+            clock.advance(1.0)
+            event = await subscription.next(0.01)
+            if event and event.startswith(b"event: stale") and (b'""' not in event) == is_stale:
+                return
+
+    async with dashboard(clock, wire=wire_to) as page:
+        browser = await page.signed_in()
+        assert (await browser.get("/api/pending")).code == 200
+        subscription = next(iter(page.app.sessions.viewers())).live.subscribe()
+        page.wire.silent = True
+        await stale(is_stale=True)
+        page.wire.mend()
+        await stale(is_stale=False)
 
 
 async def test_a_viewer_is_told_what_it_may_not_list() -> None:

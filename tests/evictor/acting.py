@@ -88,6 +88,8 @@ class Acting:
         """Whether the budgets of pods refuse evictions."""
         self.before: dict[type[Effect], Failure] = {}
         """What happens before an effect is executed, once; it may be answered so, or fail."""
+        self.unanswered: set[type[Effect]] = set()
+        """The effects that are executed, but not answered, once."""
 
     def holder(self, name: str = "pod", *tolerations: Any) -> None:
         """Add a pod that holds a device."""
@@ -121,8 +123,11 @@ class Acting:
 
     def execute(self, effect: Effect) -> Event | None:
         happens = self.before.pop(type(effect), None)
-        answer = happens() if happens is not None else None
-        return answer if answer is not None else self._answer(effect)
+        answer = (happens() if happens is not None else None) or self._answer(effect)
+        if type(effect) in self.unanswered:
+            self.unanswered.remove(type(effect))
+            raise ConnectionError
+        return answer
 
     def _answer(self, effect: Effect) -> Event | None:
         match effect:
@@ -136,7 +141,7 @@ class Acting:
             case RecordEviction(key, evicted):
                 self.records.add(evicted.uid)
                 return EvictionRecorded(key)
-            case WithdrawRecord(key, uid):
+            case WithdrawRecord(key, uid, sent) if not (sent and key.name in self.evicted):
                 self.records.discard(uid)
                 return RecordWithdrawn(key, uid)
             case MarkPod(key, uid):

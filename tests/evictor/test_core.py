@@ -32,6 +32,7 @@ from sully.evictor.effects import (
     RequeueAt,
     SkipPod,
     TryEviction,
+    WithdrawRecord,
 )
 from sully.evictor.events import (
     BudgetChanged,
@@ -89,6 +90,10 @@ def pause(acting: Acting) -> None:
 
 def weaken(acting: Acting) -> None:
     acting.scene.rules.put(hot("NoSchedule"))
+
+
+def tolerate(acting: Acting) -> None:
+    acting.holder("pod", exists(seconds=60))
 
 
 def remove_pod(acting: Acting) -> None:
@@ -227,6 +232,106 @@ def test_a_pod_that_is_not_found_before_the_cache_knows_keeps_its_record() -> No
 
     assert acting.count() == 1
     assert acting.records == {"uid-pod"}
+
+
+CHANGES = (weaken, pause, tolerate, remove_pod)
+
+
+@pytest.mark.parametrize("effect", PLAIN[:-1], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("change", CHANGES, ids=lambda s: s.__name__)
+def test_the_record_of_an_eviction_that_failed_is_withdrawn_when_it_is_not_repeated(
+    effect: type[Effect], change: Step
+) -> None:
+    """What is not answered may have been executed: there may be a record that nobody confirmed."""
+    acting = Acting()
+    acting.holder()
+    add_rule(acting)
+    acting.unanswered.add(effect)
+    acting.reconcile()
+    change(acting)
+    acting.reconcile()
+
+    assert (acting.evicted, acting.records, acting.count()) == ([], set(), 0)
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda s: s.__name__)
+def test_a_deletion_that_failed_is_no_eviction_if_the_pod_stays(change: Step) -> None:
+    acting = Acting()
+    acting.holder()
+    add_rule(acting)
+    acting.before[DeletePod] = failing
+    acting.reconcile()
+    change(acting)
+    acting.reconcile()
+
+    # Whoever deletes the pod now, the deletion that was not answered may be the reason.
+    assert acting.records == ({"uid-pod"} if change is remove_pod else set())
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda s: s.__name__)
+def test_a_deletion_whose_answer_is_lost_keeps_its_record_before_the_cache_knows(
+    change: Step,
+) -> None:
+    acting = Acting()
+    acting.holder()
+    add_rule(acting)
+    acting.unanswered.add(DeletePod)
+    acting.reconcile()
+    change(acting)
+    acting.reconcile()
+    remove_pod(acting)
+    acting.reconcile()
+
+    assert (acting.evicted, acting.records, acting.count()) == (["pod"], {"uid-pod"}, 1)
+
+
+def test_a_record_that_may_have_been_withdrawn_is_created_again() -> None:
+    acting = Acting()
+    acting.holder()
+    add_rule(acting)
+    acting.before[MarkPod] = failing
+    acting.reconcile()
+    weaken(acting)
+    acting.unanswered.add(WithdrawRecord)
+    acting.reconcile()
+    add_rule(acting)
+    acting.reconcile()
+
+    assert (acting.evicted, acting.records, acting.count()) == (["pod"], {"uid-pod"}, 1)
+
+
+def test_a_record_that_an_earlier_process_withdrew_is_created_again() -> None:
+    """Its request may be executed after this process has loaded the records."""
+    acting = Acting(past=(past("pod"),))
+    acting.holder()
+    acting.records.clear()
+    add_rule(acting)
+    acting.reconcile()
+
+    assert (acting.evicted, acting.records, acting.count()) == (["pod"], {"uid-pod"}, 1)
+
+
+def test_a_new_process_keeps_the_record_of_a_deletion_that_its_cache_does_not_show() -> None:
+    acting = Acting(past=(past("pod"),))
+    acting.evicted.append("pod")
+    acting.holder()
+    acting.reconcile()
+    remove_pod(acting)
+    acting.reconcile()
+
+    assert (acting.records, acting.count()) == ({"uid-pod"}, 1)
+
+
+def test_a_pod_that_is_gone_when_it_is_to_be_deleted_was_not_evicted() -> None:
+    acting = Acting()
+    acting.holder()
+    add_rule(acting)
+    acting.before[DeletePod] = lambda: PodNotFound(KEY)
+    acting.reconcile()
+    remove_pod(acting)
+    acting.reconcile()
+
+    assert (acting.records, acting.count()) == (set(), 0)
 
 
 def test_the_record_of_a_pod_whose_name_another_has_now_is_withdrawn_once() -> None:
@@ -420,7 +525,7 @@ def test_a_total_counts_what_is_under_way_and_that_is_not_counted_twice(
     acting.reconcile()
 
     assert acting.count() == before + 1
-    assert "RecordEviction" not in acting.steps()
+    assert acting.records == {"uid-a", "uid-pod"}
 
 
 def test_an_eviction_of_an_earlier_process_is_completed_and_not_counted_as_ours() -> None:

@@ -204,6 +204,35 @@ def test_a_policy_that_waits_for_proof(found: Obj, cause: str, says: str, helps:
     assert helps in "\n".join(got.remedies)
 
 
+def test_a_policy_that_cannot_evaluate_its_sources() -> None:
+    found = policy("Job")
+    problem = {
+        "type": "sully.dev/SourceProblem",
+        "status": "True",
+        "reason": "EvaluationFailed",
+        "message": "Cannot be evaluated for 2 devices, for instance a/b/c: source x: no such key",
+    }
+    found["status"] |= {"selected": 2, "devices": [], "conditions": [problem]}
+    found["spec"]["mode"] = "Enforce"
+    got = ask("policy", "faulty", found)
+
+    assert (got.state, got.cause) == ("Degraded", "NotEvaluated")
+    text = "\n".join(got.summary)
+    assert "is for 2 devices and found no fault, but it cannot evaluate all of them" in text
+    assert "source x: no such key" in text
+
+
+def test_a_policy_with_a_flapping_device() -> None:
+    found = policy("", phase="Flapping", message="failed 3 times: needs 'sully policies clear'")
+    found["status"] |= {"selected": 1, "unavailable": 1, "phases": {"Flapping": 1}}
+    found["spec"]["mode"] = "Enforce"
+    got = ask("policy", "faulty", found)
+
+    assert got.cause == "DevicesFlap"
+    assert "keeps the taint of 1 device that failed too often" in "\n".join(got.summary)
+    assert "sully policies clear faulty DEVICE" in "\n".join(got.remedies)
+
+
 def test_a_proof_that_failed() -> None:
     found = policy("Job", phase="AwaitingProof", message="it is retried")
     failed = {

@@ -15,6 +15,7 @@ import random
 import signal
 import sys
 from dataclasses import dataclass, replace
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Any, cast
 
@@ -111,13 +112,18 @@ class Server:
         version = f"v1.{offered.minor}.2"
         said = {"major": "1", "minor": str(offered.minor), "gitVersion": version}
         self._version = to_json(said)
+        self._clock = clock
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request."""
         if scope["type"] != "http" or scope["path"].rstrip("/") != "/version":
             await self._app(scope, receive, send)
             return
-        headers = [(b"content-type", b"application/json")]
+        now = self._clock.now().replace(microsecond=0)
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"date", format_datetime(now, usegmt=True).encode()),
+        ]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": self._version})
 

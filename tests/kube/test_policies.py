@@ -6,13 +6,16 @@ other servers the rules are all that Kubernetes' own scheduler and evictor see.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cli.commandlines import parsed
 from e2e.watching import until
 from kube.conftest import SERVERS
 from kube.crews import Crew
@@ -28,6 +31,11 @@ from kube.policy_cluster import (
     from_a_fault_to_a_taint_and_back,
 )
 from kube.process import Foreign
+from sully.cli.client.session import Session
+from sully.cli.inspect.policies.command import decide_devices, resume_policies
+from sully.client.discovery.adapting import AdaptingTransport
+from sully.client.kubeconfig.kubeconfig import load_kubeconfig
+from sully.testing.clock import FakeClock
 from sully.testing.cluster import process
 
 OURS = "sully"
@@ -72,6 +80,48 @@ def test_what_is_kept_stays(cluster: Cluster) -> None:
     assert cluster.admin.request("DELETE", f"{POLICIES}/faulty").code == 200
     until(cluster.admin, POLICIES, lambda found: not found)
     cluster.effects(gpu2="NoSchedule")
+
+
+def test_a_device_with_a_fault_is_not_declared_healthy(cluster: Cluster) -> None:
+    assert cluster.admin.request("POST", POLICIES, POLICY).code == 201
+    cluster.publish(0)
+    cluster.effects(gpu0="NoSchedule")
+    done = cluster.server.sully("policies", "clear", "faulty", f"{NODE}/gpu-0")
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f'"{DRIVER}/{NODE}/gpu-0" still has a fault: ecc; it keeps its taint' in done.stderr
+    (rule,) = cluster.admin.request("GET", cluster.rules).json()["items"]
+    assert "sully.dev/cleared-at" not in rule["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize("hours", [-1, 1], ids=["behind", "ahead"])
+def test_decisions_depend_on_no_clock_of_the_client(cluster: Cluster, hours: int) -> None:
+    spec = POLICY["spec"] | {"storm": {"devices": 1, "within": "1h"}, "limits": []}
+    assert cluster.admin.request("POST", POLICIES, {**POLICY, "spec": spec}).code == 201
+    cluster.publish(0)
+    until(
+        cluster.admin, POLICIES, lambda found: _reason(found, "sully.dev/Storm") == "TooManyFaults"
+    )
+    asyncio.run(_decide_elsewhere(cluster, hours, "resume", "faulty"))
+    cluster.effects(gpu0="NoSchedule")
+    cluster.publish()
+    until(
+        cluster.admin,
+        POLICIES,
+        lambda found: found["faulty"]["status"].get("phases", {}).get("AwaitingProof") == 1,
+    )
+    asyncio.run(_decide_elsewhere(cluster, hours, "clear", "faulty", f"{NODE}/gpu-0"))
+    cluster.effects()
+
+
+async def _decide_elsewhere(cluster: Cluster, hours: int, *words: str) -> None:
+    """Run a command where the clock is wrong."""
+    clock = FakeClock(datetime.now(UTC) + timedelta(hours=hours))
+    config = load_kubeconfig([cluster.server.kubeconfig], required=True)
+    async with AdaptingTransport(config.access()) as transport:
+        session = Session(parsed("policies", *words), "policies", clock, transport)
+        work = resume_policies if words[0] == "resume" else decide_devices
+        assert await work(session) == 0
 
 
 def test_a_plan_shows_it_first(cluster: Cluster, tmp_path: Path) -> None:

@@ -1,29 +1,50 @@
 """Policies and maintenances on Kubernetes 1.36, which has rules only as a beta, if enabled.
 
-One server for both, with the controllers that `sully install` runs there.
+One server for both, with the controllers that `sully install` runs there: a stand-in, and a real
+API server of 1.37 that emulates 1.36, with its kinds, versions and feature gates. The scheduler and
+the evictor of 1.37 read rules only as v1, so nobody acts on rules beside that one.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
 
 import pytest
 
+from kube.conftest import REAL, SERVERS
+from kube.control_plane import CONTROLLERS, VARIABLE, control_plane, missing
 from kube.crews import Crew
 from kube.maintenance_story import nodes_on, update_firmware
 from kube.policy_cluster import cluster_on, from_a_fault_to_a_taint_and_back
 from kube.process import Foreign, foreign
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 VERSION = "v1beta2"
 FLAGS = ("--minor", "36", "--devices", "v1,v1beta2,v1beta1", "--rules", f"{VERSION},v1alpha3")
+EMULATED = "--emulated-version=1.36"
+ENABLED = (
+    "--feature-gates=DRADeviceTaintRules=true",
+    f"--runtime-config=resource.k8s.io/{VERSION}=true",
+)
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Foreign]:
+def _emulated() -> AbstractContextManager[Foreign]:
+    if reason := missing():
+        pytest.skip(reason)
+    flags = {"kube-apiserver": (EMULATED, *ENABLED), **dict.fromkeys(CONTROLLERS, (EMULATED,))}
+    return control_plane(Path(os.environ[VARIABLE]), flags=flags)
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Foreign]:
     controllers = "devicetaintpolicies,devicemaintenances"
     with (
-        foreign(*FLAGS) as there,
+        _emulated() if request.param == REAL else foreign(*FLAGS) as there,
         Crew(there, tmp_path_factory.mktemp("account"), controllers).at_work(),
     ):
         yield there
@@ -40,6 +61,7 @@ def test_a_policy(server: Foreign) -> None:
         from_a_fault_to_a_taint_and_back(cluster)
 
 
+@pytest.mark.parametrize("server", SERVERS[:1], indirect=True)
 def test_a_maintenance(server: Foreign) -> None:
     with nodes_on(server) as nodes:
         update_firmware(nodes, VERSION)

@@ -120,5 +120,8 @@ def test_fields_of_an_embedded_message_have_its_number_in_front() -> None:
 
 @pytest.mark.parametrize("name", ["name=", "name=x", "name=1="])
 def test_what_is_no_number_is_refused(name: str) -> None:
+    tables = Tables()
+    tables.load("one", "one", f"Device: D.\n  {name} string: N.\n")
+
     with pytest.raises(TableError, match="neither a type nor a field"):
-        Tables().load("one", "one", f"Device: D.\n  {name} string: N.\n")
+        tables.get("one", "Device")

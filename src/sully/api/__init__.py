@@ -8,7 +8,8 @@ Start at: build_scheme() below, then resource/ (devices), then core/.
 import importlib
 import pkgutil
 from collections.abc import Collection
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from sully.machinery.compat import Compat
 from sully.machinery.runtimeconfig import RuntimeConfig

@@ -1,7 +1,7 @@
 """Reads the field tables of the groups (`*.fields`)."""
 
+import pkgutil
 from functools import cache
-from importlib import resources
 
 from sully.machinery.schema import Table, Tables, read_table
 
@@ -18,4 +18,6 @@ def load(tables: Tables, module: str, package: str, *files: str) -> None:
 @cache
 def _table(module: str, file: str) -> Table:
     """Return a table, which is read once: commands such as `sully plan` build several schemes."""
-    return read_table(resources.files(module).joinpath(file).read_text(encoding="utf-8"))
+    data = pkgutil.get_data(module, file)
+    assert data is not None, "a package of files"
+    return read_table(data.decode())

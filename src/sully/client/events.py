@@ -32,6 +32,8 @@ MAX_QUEUED = 1000
 """How many events are queued; beyond this the oldest are dropped."""
 MAX_CACHED = 4096
 """How many written events are cached, to increment their counts."""
+MAX_WRITES = 16
+"""How many events are written at the same time."""
 ATTEMPTS = 8
 MAX_MESSAGE = 1024
 
@@ -141,10 +143,19 @@ class EventRecorder:
     async def flush(self) -> None:
         """Write all events that wait."""
         while self._queue:
-            await self._write_with_retries(self._queue.popleft())
+            # Together, because concurrent writes share one flush of the store.
+            await asyncio.gather(*map(self._write_with_retries, self._next_batch()))
         if self._dropped:
             log.warning("events dropped", count=self._dropped)
             self._dropped = 0
+
+    def _next_batch(self) -> list[_Event]:
+        """Take events from the queue, up to one that repeats another: it only counts that one."""
+        batch: dict[tuple[object, ...], _Event] = {}
+        while self._queue and len(batch) < MAX_WRITES and self._queue[0].identity not in batch:
+            event = self._queue.popleft()
+            batch[event.identity] = event
+        return list(batch.values())
 
     def _drop(self, event: _Event) -> None:
         # Log the first and the total: a line for each would be a flood of its own.

@@ -86,6 +86,7 @@ def add_scheduling(context: ControllerContext) -> None:
         metrics=context.metrics,
         evaluator=context.evaluator,
         alone=context.config.own_server,
+        protects=not (context.config.embedded and context.config.compat.protects_with_allocation),
     )
 
 

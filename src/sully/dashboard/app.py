@@ -45,6 +45,8 @@ from sully.runtime.log import get_logger
 T = TypeVar("T")
 _log = get_logger("dashboard")
 PREFIX = "/dashboard"
+PAGE_KEY = "x-sully-page-key"
+"""The header of every request of a page that has a session."""
 JANITOR_SECONDS = 10.0
 MAX_LOGINS = 8
 """Tokens that are checked at the same time."""
@@ -68,7 +70,7 @@ class Routes:
         changes: Mapping[str, Change],
         live: Collection[str] = (),
     ) -> None:
-        """`live` are the answers that need everything to be listed once."""
+        """`live` are those that need everything to be listed once."""
         self.answers = answers
         self.changes = changes
         self.live = live
@@ -190,8 +192,7 @@ class Dashboard:
         if name not in self._routes.answers:
             raise HttpError(404, "not found")
         answer = partial(self._routes.answers[name], viewer, request.query)
-        ready = viewer.live.wait_ready if name in self._routes.live else None
-        return json_response(await request.unless_closed(self._as(viewer, answer, ready)))
+        return json_response(await request.unless_closed(self._as(viewer, answer, name)))
 
     def _file(self, request: Request) -> Response:
         if request.method not in ("GET", "HEAD"):
@@ -220,15 +221,11 @@ class Dashboard:
         body = await request.json()
         # A change that has begun is not interrupted by a page that is closed.
         change = partial(self._routes.changes[name], viewer, body, self)
-        return json_response(await self._as(viewer, change))
+        return json_response(await self._as(viewer, change, name))
 
-    async def _as(
-        self,
-        viewer: Viewer,
-        work: Callable[[], Awaitable[T]],
-        ready: Callable[[], Awaitable[None]] | None = None,
-    ) -> T:
+    async def _as(self, viewer: Viewer, work: Callable[[], Awaitable[T]], name: str = "") -> T:
         """Answer in turn; a viewer whose credential the server rejects has no session any more."""
+        ready = viewer.live.wait_ready if name and name in self._routes.live else None
         try:
             async with self.work.seat(viewer.owner, ready):
                 return await work()
@@ -249,7 +246,9 @@ class Dashboard:
     def _authenticated(self, request: Request) -> tuple[Viewer, Session[Viewer]]:
         self._check_host(request)
         self._check_site(request)
-        session = self.sessions.find(request.cookie(_cookie_name(request)))
+        secret = request.cookie(_cookie_name(request))
+        is_page = self.sessions.is_page_key(secret, request.headers.get(PAGE_KEY, ""))
+        session = self.sessions.find(secret) if is_page else None
         if session is None:
             raise HttpError(401, "no session")
         return session.viewer, session
@@ -261,7 +260,8 @@ class Dashboard:
         except TooManySessionsError as error:
             raise HttpError(429, str(error), retry_after=RETRY_SECONDS) from error
         seconds = int(self.sessions.limits.longest.total_seconds())
-        return json_response({}, headers=(self._cookie(request, secret, seconds),))
+        key = self.sessions.page_key(secret)
+        return json_response({"key": key}, headers=(self._cookie(request, secret, seconds),))
 
     async def _viewer_of(self, request: Request, login: Login) -> Viewer:
         token = login.token.strip()

@@ -13,8 +13,9 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 from sully.client.discovery.adapting import AdaptingTransport
-from sully.client.informers.outages import Outages
-from sully.client.transport import Kind
+from sully.client.informers.outages import Outages, is_outage
+from sully.client.kubeconfig.credentials import AccessError
+from sully.client.transport import Kind, UnreachableError
 from sully.dashboard.events import Subscription, encode
 from sully.dashboard.rows import Row, row_of
 from sully.dashboard.slicing import in_slices
@@ -22,8 +23,9 @@ from sully.dashboard.work import Work
 from sully.domain.capabilities.control_plane import ControlPlane
 from sully.domain.devices.pools import DeviceId, PoolId
 from sully.domain.planning.device_counts import DeviceCounter
-from sully.machinery.errors import Forbidden, Unauthorized
+from sully.machinery.errors import ApiError, Forbidden, Unauthorized
 from sully.runtime.clock import Clock
+from sully.runtime.tasks import wait_first
 from sully.views.devices.device_views import DeviceView, DeviceViews
 from sully.views.devices.pool_changes import on_pool_change
 from sully.views.devices.usage import Usage
@@ -39,6 +41,8 @@ REST_SECONDS = 0.1
 """How long changes are collected."""
 SLOW_SECONDS = 1.0
 """How often what is counted from all objects is counted again."""
+PROBE_SECONDS = 10.0
+"""How often the server is asked whether it answers, and how long it may take."""
 SAMPLE_SECONDS = 5.0
 SAMPLES = 2160
 """Three hours of samples, for the charts."""
@@ -110,13 +114,13 @@ class Live:
                 ) as self.caches,
                 asyncio.TaskGroup() as tasks,
             ):
-                serving = tasks.create_task(self._serve())
+                serving = tasks.create_task(self._serve(outages))
                 await forbidden.wait()
                 serving.cancel()
             hidden.update(self.caches.refused)
             self._forget()
 
-    async def _serve(self) -> None:
+    async def _serve(self, outages: Outages) -> None:
         self.plane = await self._transport.control_plane()
         await self.caches.wait_synced()
         self._build()
@@ -131,6 +135,7 @@ class Live:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._flush())
             tasks.create_task(self._count())
+            tasks.create_task(self._probe(outages))
 
     def _forget(self) -> None:
         """Show nothing until it was listed again."""
@@ -266,6 +271,25 @@ class Live:
             return
         self._stale_since = self._clock.now().isoformat() if stale else ""
         self._publish("stale", {"since": self._stale_since})
+
+    async def _probe(self, outages: Outages) -> None:
+        """Notice a server that no longer answers although its connections stay open.
+
+        Watches of such a server are silent, as those of one where nothing changes.
+        """
+        while True:
+            await self._clock.sleep(PROBE_SECONDS)
+            try:
+                await wait_first(self._transport.text("/version"), self._no_answer())
+            except (ApiError, UnreachableError, AccessError) as error:
+                if is_outage(error):
+                    outages.failed(self, error)
+                    continue
+            outages.recovered(self, "API server")
+
+    async def _no_answer(self) -> None:
+        await self._clock.sleep(PROBE_SECONDS)
+        raise UnreachableError("no answer")
 
     # -- what is counted --------------------------------------------------------------------------
 

@@ -3,11 +3,15 @@
 A session begins with a one-time code, which is printed where the dashboard is started, or with a
 token that is pasted. The browser has only a random secret in a cookie, and this process only its
 hash; the credential itself never reaches the browser.
+
+Browsers send a cookie to every port of a host, so also to programs of other users of this machine.
+So each request has the key of the page as well, which only pages of this origin can read.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import secrets
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
@@ -62,6 +66,7 @@ class Sessions(Generic[V]):
         self.limits = limits or SessionLimits()
         self._secret = secret
         self._user_of = user_of
+        self._page_secret = secrets.token_bytes()
         self._codes: dict[str, datetime] = {}
         self._sessions: dict[str, Session[V]] = {}
 
@@ -89,6 +94,14 @@ class Sessions(Generic[V]):
         key = _hashed(secret)
         self._sessions[key] = Session(viewer, now, now, key)
         return secret
+
+    def page_key(self, secret: str) -> str:
+        """Return the key that pages send together with the secret of their session."""
+        return hmac.new(self._page_secret, _encoded(secret), "sha256").hexdigest()
+
+    def is_page_key(self, secret: str, key: str) -> bool:
+        """Report whether a key belongs to a secret."""
+        return hmac.compare_digest(_encoded(self.page_key(secret)), _encoded(key))
 
     def find(self, secret: str) -> Session[V] | None:
         """Return the session of a secret if it has not ended; it is in use now."""
@@ -133,4 +146,8 @@ class Sessions(Generic[V]):
 
 
 def _hashed(secret: str) -> str:
-    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(_encoded(secret)).hexdigest()
+
+
+def _encoded(secret: str) -> bytes:
+    return secret.encode("utf-8", "surrogatepass")

@@ -183,7 +183,7 @@ class Evictor:
             case EvictionAllowed():
                 self._record(key, self._admit_again(key, pending, now), now)
             case EvictionRecorded():
-                self.records.created(key, pending.uid, verdict.because, now)
+                self.records.confirm(key, now)
                 self._mark(key, self._admit_again(key, pending, now), now)
             case PodMarked():
                 self._delete(key, self._admit_again(key, pending, now), now)
@@ -191,8 +191,10 @@ class Evictor:
                 self._withdraw(key, now)
                 self._delay(key, pending, self._admission.refuse(event, verdict, now))
             case PodNotFound():
-                if pending.read is not None:
+                record = self.records.open(key, now)
+                if record is not None and pending.read is not None:
                     # Otherwise it may be an earlier request of ours that deleted it.
+                    record.sent = False
                     self._withdraw(key, now)
                 self._gone(key, pending)
 
@@ -222,6 +224,9 @@ class Evictor:
     def _admit(self, key: Key, pending: PendingEviction, now: datetime) -> None:
         answer = self._admission.admit(key, pending.decision, now)
         if isinstance(answer, Delayed):
+            if not isinstance(pending.decision, DueEviction):
+                # It was due when its record was created, and an eviction may never follow.
+                self._withdraw(key, now)
             self._delay(key, pending, answer)
         else:
             self._start(key, pending, within_budget=answer.within_budget)
@@ -300,10 +305,11 @@ class Evictor:
         if admitted is None or pending is None:
             return
         record, verdict = self.records.open(key, now), pending.verdict
-        if not self.records.enabled or (record is not None and record.uid == pending.uid):
+        recorded = record is not None and record.uid == pending.uid and record.confirmed
+        if recorded or not self.records.enabled:
             self._mark(key, admitted, now)
         elif isinstance(verdict, Evict):
-            self._effects.append(self.records.record_of(key, pending.pod, verdict, now))
+            self._effects.append(self.records.create(key, pending.pod, verdict, now))
 
     def _mark(self, key: Key, admitted: Admitted | None, now: datetime) -> None:
         """Mark a pod that is admitted, or delete it if it is marked or its budgets are asked.
@@ -369,9 +375,8 @@ class Evictor:
     def _withdraw(self, key: Key, now: datetime) -> None:
         record = self.records.open(key, now)
         if record is not None:
-            # If this fails and the pod is deleted later, that is not an eviction of ours.
-            record.sent = False
-            withdraw = WithdrawRecord(key, record.uid)
+            record.confirmed = False
+            withdraw = WithdrawRecord(key, record.uid, record.sent)
             if withdraw not in self._effects:
                 self._effects.append(withdraw)
 

@@ -100,6 +100,8 @@ class WithdrawRecord(msgspec.Struct, frozen=True, gc=False):
 
     key: Key
     uid: str
+    sent: bool
+    """The deletion of the pod was requested: keep the record, without an answer, if it happened."""
 
 
 class MarkPod(msgspec.Struct, frozen=True, gc=False):

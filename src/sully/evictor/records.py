@@ -2,8 +2,9 @@
 
 A record is created before its pod is deleted, so an eviction that was started is known after a
 crash, and counts survive restarts. A record is open while it is unknown whether its pod was
-evicted: it is closed when the pod is deleted, and withdrawn when the pod stays. What a record
-contains is `domain/eviction/records.py`.
+evicted: it is closed when the pod is deleted, and withdrawn when the pod stays. A request that is
+not answered may have been executed: so a record may exist that nobody confirmed, and a pod may be
+deleted that the cache shows as running. What a record contains is `domain/eviction/records.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from sully.api.sully.types import EvictedPod, EvictedPodOwner
 from sully.client.transport import Key
 from sully.domain.claims.pods import Pod, still_runs
 from sully.domain.devices.rules import group_of
-from sully.domain.eviction.judge import Evict, Reason, Rules, rules_in
+from sully.domain.eviction.judge import Evict, Rules, rules_in
 from sully.domain.eviction.past import Cause, PastEviction
 from sully.domain.eviction.rates import Source
 from sully.evictor.effects import RecordEviction
@@ -46,6 +47,8 @@ class OpenRecord(msgspec.Struct):
 
     uid: str
     rules: Rules
+    confirmed: bool = False
+    """The server answered to this process that it exists; otherwise it may exist."""
     sent: bool = False
     """The deletion was requested; if the pod is deleted now, that is why."""
     ours: bool = True
@@ -100,9 +103,9 @@ class EvictionRecords:
         """Return the open record of a pod of this name, if there is one."""
         return self._known(now).open.get(key) if self._sources is not None else None
 
-    def created(self, key: Key, uid: str, reasons: tuple[Reason, ...], now: datetime) -> None:
-        """Note that a record was created."""
-        self._known(now).open[key] = OpenRecord(uid, rules_in(reasons))
+    def confirm(self, key: Key, now: datetime) -> None:
+        """Note that the server has created a record."""
+        self._known(now).open[key].confirmed = True
 
     def close(self, key: Key, now: datetime) -> None:
         """Note that the pod of an open record was evicted."""
@@ -120,9 +123,13 @@ class EvictionRecords:
         counter = self._since_start if ours else self._completed
         counter.update(uid for _, uid in rules)
 
-    def record_of(self, key: Key, pod: Pod, verdict: Evict, now: datetime) -> RecordEviction:
-        """Return the record of a pod that is evicted now."""
+    def create(self, key: Key, pod: Pod, verdict: Evict, now: datetime) -> RecordEviction:
+        """Open the record of a pod that is evicted now."""
         owner, metadata = pod.metadata.controller(), pod.metadata
+        before = self.open(key, now)
+        sent = before is not None and before.uid == metadata.uid and before.sent
+        rules = rules_in(verdict.because)
+        self._known(now).open[key] = OpenRecord(metadata.uid, rules, sent=sent)
         evicted = EvictedPod(
             namespace=metadata.namespace,
             name=metadata.name,

@@ -284,6 +284,8 @@ class DevicePolicyFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Devices that a limit holds back."""
     proving: int = 0
     """Recovered devices that wait for their proof."""
+    flapping: int = 0
+    """Recovered devices that failed too often."""
     proof: str = ""
     """What the proof of one of them waits for, or why it failed."""
     manual: bool = False

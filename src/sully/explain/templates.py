@@ -430,8 +430,14 @@ ProofNeeded (Active): {subject} waits for proof that {proving:recovered device}
   <policy-devices>
   > [{manual:?}Declare a device healthy with: sully policies clear {name} DEVICE|Wait for the Job,
     or declare a device healthy with: sully policies clear {name} DEVICE]
+DevicesFlap (Active): {subject} keeps the taint of {flapping:device} that failed too often.
+  <policy-devices>
+  > Find out why, then declare a device healthy: sully policies clear {name} DEVICE
 FaultsFound (Active): {subject} sets taint {taint}.
   <policy-devices>
+NotEvaluated (Degraded): {subject} is for {devices:device} and found no fault, but it cannot
+    evaluate all of them.
+  > Correct the source, or what it reads.
 NoFault (Idle): {subject} is for {devices:device}, and none has a fault.
 """
 

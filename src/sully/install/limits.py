@@ -22,6 +22,7 @@ from sully.api.resource.validation.taints import DESCRIPTION_MAX, TAINTS_MAX
 from sully.api.sully.checks import FLAPS_MAX, TEXT_MAX
 from sully.api.sully.device_policy_validation import (
     CRITERIA,
+    EFFECTS,
     FAULTS,
     IDENTITIES_MAX,
     INCOMPLETE,
@@ -29,7 +30,10 @@ from sully.api.sully.device_policy_validation import (
     LIMITS_MAX,
     NO_APPROVAL,
     NO_CRITERIA,
+    SEVERITIES,
     SOURCES_MAX,
+    STEP_LESS,
+    STEP_WEAKER,
     STEPS_MAX,
     SUPPRESS_MAX,
     VALUES_MAX,
@@ -129,6 +133,37 @@ def _count(names: Sequence[str]) -> str:
     return " + ".join(f"(has(self.{name}) ? 1 : 0)" for name in names)
 
 
+def _follows(test: str, message: str) -> tuple[str, str]:
+    """Return the rule for each step `{step}` of a policy, and the one before, `{before}`."""
+    numbers = list(range(1, STEPS_MAX))
+    text = test.format(step="self[i]", before="self[i - 1]")
+    return f"{numbers}.all(i, i >= self.size() || {text})", message
+
+
+def _rank(step: str, name: str, names: Sequence[str]) -> str:
+    """Return the position of the value of a field of a step."""
+    ranks = ", ".join(f"'{value}': {place}" for place, value in enumerate(names))
+    return f"{{{{{ranks}}}}}[has({step}.{name}) ? {step}.{name} : '{names[0]}']"
+
+
+def _after(step: str) -> str:
+    return f"duration(has({step}.after) ? {step}.after : '0s')"
+
+
+_SEVERITY, _SEVERITY_BEFORE = (
+    _rank(step, "minSeverity", SEVERITIES) for step in ("{step}", "{before}")
+)
+_STEPS = (
+    _follows(
+        f"{_rank('{step}', 'effect', EFFECTS)} > {_rank('{before}', 'effect', EFFECTS)}",
+        STEP_WEAKER,
+    ),
+    _follows(f"{_SEVERITY} >= {_SEVERITY_BEFORE}", f"minSeverity {STEP_LESS}"),
+    _follows(
+        f"{_SEVERITY} != {_SEVERITY_BEFORE} || {_after('{step}')} >= {_after('{before}')}",
+        f"after {STEP_LESS}",
+    ),
+)
 _DURATION: Obj = {"maxLength": 64, "pattern": DURATION}
 _AMOUNT: Obj = {"minimum": 0, "pattern": "^([0-9]{1,2}|100)%$"}
 _SOME: Obj = {"minimum": 1, "pattern": "^([1-9][0-9]?|100)%$"}
@@ -251,7 +286,7 @@ LIMITS: Mapping[str, Obj] = {
     "DeviceTaintPolicySpec.onDelete": {"default": "Delete"},
     "DeviceTaintPolicySpec.partitions": {"default": "None"},
     "DeviceTaintPolicySpec.sources": {"minItems": 1, "maxItems": SOURCES_MAX},
-    "DeviceTaintPolicySpec.steps": {"minItems": 1, "maxItems": STEPS_MAX},
+    "DeviceTaintPolicySpec.steps": {"minItems": 1, "maxItems": STEPS_MAX, **_rules(*_STEPS)},
     "DeviceTaintPolicySpec.suppress": {"minItems": 1, "maxItems": SUPPRESS_MAX},
     "DeviceTaintPolicySuppression.key": _LABEL_KEY,
     "DeviceTaintPolicySuppression.value": _LABEL_VALUE,

@@ -56,6 +56,8 @@ class Compat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Rules and patches get the annotation sully.dev/created-by, patches sully.dev/created-at."""
     records_allocated_attributes: bool = True
     """Claims get the annotation sully.dev/allocated-attributes, which only schedulers may write."""
+    protects_with_allocation: bool = True
+    """A write that allocates a claim can add its finalizer and the record of its devices."""
     validates_annotations: bool = True
     """The annotations of Sully on rules and patches are validated."""
     rejects_devices_in_use: bool = True

@@ -7,15 +7,19 @@ and texts that clients choose are remembered only if they are short.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import lru_cache, wraps
 from typing import TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
+E = TypeVar("E")
 
 LONGEST = 512
 """Characters of a text that is remembered: names, quantities and times are shorter."""
+
+LONGEST_VALUE = 8192
+"""Bytes of a valid value that is remembered: most specs are shorter."""
 
 
 def memoized(max_entries: int) -> Callable[[Callable[[str], V]], Callable[[str], V]]:
@@ -52,3 +56,25 @@ class Memo(dict[K, V]):
             self.clear()
         self[key] = value
         return value
+
+
+class ValidValues:
+    """The values that were found valid: objects of one template have equal parts, by thousands."""
+
+    def __init__(self, max_entries: int) -> None:
+        self._known: Memo[Hashable, None] = Memo(max_entries)
+
+    def has(self, value: bytes, *rules: Hashable) -> bool:
+        """Report whether an encoded value was found valid by these rules."""
+        return (value, rules) in self._known
+
+    def check(self, value: bytes, errors: Iterable[E], *rules: Hashable) -> Iterator[E]:
+        """Yield the errors of an encoded value, unless it is known to have none by these rules."""
+        if self.has(value, *rules):
+            return
+        valid = True
+        for error in errors:
+            valid = False
+            yield error
+        if valid and len(value) <= LONGEST_VALUE:
+            self._known.keep((value, rules), None)

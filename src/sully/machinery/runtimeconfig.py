@@ -9,10 +9,10 @@ is an alpha version and the only one: then the kind is not served at all, as in 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     # Flags are read with this, and `--help` need not know what kinds are.

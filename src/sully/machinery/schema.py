@@ -154,7 +154,8 @@ class TableError(ValueError):
     """A field table that cannot be read."""
 
 
-_TYPE_LINE = re.compile(r"^([A-Za-z]\w*)((?: [^\s:]+)*): ?(.*)$")
+_NEXT_TYPE = re.compile(r"\n(?=[^\s#])")
+_TYPE_LINE = re.compile(r"^([A-Za-z]\w*)((?: [^\s:]+)*): ?")
 _FIELD_LINE = re.compile(r"^  ([A-Za-z$][\w$-]*)(?:=([\d.]+))? ([^\s:]+)((?: [^\s:]+)*): ?(.*)$")
 
 
@@ -168,15 +169,44 @@ class _Entry(msgspec.Struct):
     doc: list[str]
 
 
-Table = tuple[tuple[_Entry, list[_Entry]], ...]
-"""The types of one file, each with its fields, before references are resolved."""
+class _RawType(msgspec.Struct, frozen=True):
+    """A type of a table before references are resolved.
+
+    Its fields are read on first use: a start needs one type in six.
+    """
+
+    name: str
+    flags: tuple[str, ...]
+    text: str  # its description and its fields
+    line: int  # where that begins in the file
+
+    def read(self) -> tuple[list[str], list[_Entry]]:
+        """Return the lines of its description, and its fields."""
+        first, *lines = self.text.split("\n")
+        doc, fields = [first], list[_Entry]()
+        for number, line in enumerate(lines, self.line + 1):
+            if not line.strip() or line.startswith("#"):
+                continue
+            if line.startswith("      "):
+                (fields[-1].doc if fields else doc).append(line.strip())
+            elif match := _FIELD_LINE.match(line):
+                flags = tuple(match[4].split())
+                fields.append(_Entry(match[1], match[2] or "", match[3], flags, [match[5]]))
+            else:
+                raise _not_a_line(number, line)
+        return doc, fields
+
+
+Table = tuple[_RawType, ...]
+"""The types of one file."""
 
 
 class Tables:
     """All object types by package; references are resolved on first use."""
 
     def __init__(self) -> None:
-        self._raw: dict[str, dict[str, tuple[_Entry, list[_Entry]]]] = {}
+        self._raw: dict[str, dict[str, _RawType]] = {}
+        self._left_out: dict[tuple[str, str], frozenset[str]] = {}
         self._aliases: dict[str, str] = {}
         self._patterns: dict[str, str] = {}
         self._built: dict[tuple[str, str], ObjectType] = {}
@@ -189,20 +219,20 @@ class Tables:
         """Add a table that was read already, and may be shared: nothing in it is changed."""
         self._aliases.setdefault(alias, package)
         types = self._raw.setdefault(package, {})
-        for head, entries in table:
-            if head.name == "pattern":
+        for raw in table:
+            if raw.name == "pattern":
                 # A line `pattern name: expression`; fields refer to it as pattern(name).
-                self._patterns[head.flags[0]] = "".join(head.doc)
+                self._patterns[raw.flags[0]] = "".join(raw.read()[0])
             else:
-                types[head.name] = (head, entries)
+                types[raw.name] = raw
 
     def leave_out(self, fields: Mapping[str, Iterable[str]]) -> None:
         """Remove fields of types, in every package; before the first use."""
-        for types in self._raw.values():
+        for package, types in self._raw.items():
             for name, gone in fields.items():
                 if name in types:
-                    head, entries = types[name]
-                    types[name] = (head, [entry for entry in entries if entry.name not in gone])
+                    before = self._left_out.get((package, name), frozenset())
+                    self._left_out[package, name] = before.union(gone)
 
     def get(self, package: str, name: str) -> ObjectType:
         """Return a type with everything it refers to."""
@@ -210,16 +240,19 @@ class Tables:
         if built is not None:
             return built
         try:
-            head, entries = self._raw[package][name]
+            raw = self._raw[package][name]
         except KeyError:
             raise TableError(f"no type {name} in package {package}") from None
+        doc, fields = raw.read()
+        gone = self._left_out.get((package, name), ())
+        entries = [entry for entry in fields if entry.name not in gone]
         object_type = ObjectType(
             package,
             name,
-            _prose(head.doc),
-            atomic="atomic" in head.flags,
-            union="union" in head.flags,
-            embedded=_embedded(head.flags),
+            _prose(doc),
+            atomic="atomic" in raw.flags,
+            union="union" in raw.flags,
+            embedded=_embedded(raw.flags),
         )
         self._built[package, name] = object_type
         object_type.order = tuple(entry.name for entry in entries)
@@ -260,23 +293,20 @@ class Tables:
 
 
 def read_table(text: str) -> Table:
-    """Return the types of one table with their fields."""
-    types: list[tuple[_Entry, list[_Entry]]] = []
-    last: _Entry | None = None
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        if line.startswith("      ") and last is not None:
-            last.doc.append(line.strip())
-        elif match := _FIELD_LINE.match(line):
-            last = _Entry(match[1], match[2] or "", match[3], tuple(match[4].split()), [match[5]])
-            types[-1][1].append(last)
-        elif match := _TYPE_LINE.match(line):
-            last = _Entry(match[1], "", "", tuple(match[2].split()), [match[3]])
-            types.append((last, []))
-        else:
-            raise TableError(f"line {number} is neither a type nor a field: {line!r}")
+    """Return the types of one table."""
+    types: list[_RawType] = []
+    line = 1
+    for part in _NEXT_TYPE.split(text):
+        if match := _TYPE_LINE.match(part):
+            types.append(_RawType(match[1], tuple(match[2].split()), part[match.end() :], line))
+        elif wrong := [row for row in part.split("\n") if row.strip() and row[0] != "#"]:
+            raise _not_a_line(line, wrong[0])
+        line += part.count("\n") + 1
     return tuple(types)
+
+
+def _not_a_line(number: int, line: str) -> TableError:
+    return TableError(f"line {number} is neither a type nor a field: {line!r}")
 
 
 def _embedded(flags: Iterable[str]) -> dict[int, str]:

@@ -6,11 +6,11 @@ kind. `obj` is a fresh copy the method may change in place; `old` is shared and 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from sully.machinery.compat import Compat
 from sully.machinery.fields import FieldError
@@ -87,8 +87,7 @@ DECLARED_NAME = (("metadata.name", " bytes"), ("metadata.name", "')"))
 """Declares the format of names, which also covers that of generated ones."""
 
 
-@dataclass(frozen=True, slots=True)
-class Strategy:
+class Strategy(msgspec.Struct, frozen=True):
     """The steps of a write with their default behavior; kinds override what they need.
 
     reset: paths that this endpoint does not own for field management, as tuples of field names.
@@ -169,8 +168,7 @@ class Strategy:
         return finalizer_problems(name)
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(msgspec.Struct, frozen=True):
     """One served version of a kind and how it relates to the hub version."""
 
     name: str
@@ -201,8 +199,7 @@ class ScalePaths(msgspec.Struct, frozen=True):
     selector: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceType:
+class ResourceType(msgspec.Struct, frozen=True):
     """One resource of the API: its names, versions, strategies and looks."""
 
     group: str
@@ -214,7 +211,7 @@ class ResourceType:
     strategy: Strategy
     status: Strategy | None = None
     # Further subresources that show the object and write a part of it, by name.
-    parts: Mapping[str, Strategy] = field(default_factory=dict)
+    parts: Mapping[str, Strategy] = msgspec.field(default_factory=dict)
     scale: bool = False
     connect: tuple[str, ...] = ()  # subresources handled by the server by name: binding, eviction…
     # Subresources that need running containers: refused by name, listed only if `lists_refused`.
@@ -226,7 +223,7 @@ class ResourceType:
     # Conditions of the row of an object in a table, such as that a pod is completed.
     row_conditions: Callable[[Obj], list[Obj]] = _no_conditions
     # Field labels for fieldSelector besides metadata.name(space): label → value of the object.
-    selectable: Mapping[str, Callable[[Obj], str]] = field(default_factory=dict)
+    selectable: Mapping[str, Callable[[Obj], str]] = msgspec.field(default_factory=dict)
     # Returns the 400 text for an unknown label (group, version, kind, label); None: the default.
     unknown_label: Callable[[str, str, str, str], str] | None = None
     create_on_update: bool = False  # PUT of what does not exist creates it
@@ -249,21 +246,21 @@ class ResourceType:
     )
 
     # The name under which the store keeps objects of this resource.
-    storage_key: str = field(init=False, repr=False, compare=False)
+    storage_key: str = ""
     # Whether versions differ in more than their name.
-    has_shapes: bool = field(init=False, repr=False, compare=False)
-    _served: Mapping[str, Version] = field(init=False, repr=False, compare=False)
+    has_shapes: bool = False
+    served: Mapping[str, Version] = msgspec.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         own = f"{self.group}/{self.plural}" if self.group else self.plural
         # Each write asks for these a dozen times. Frozen: the one way to set a field here.
-        object.__setattr__(self, "storage_key", self.storage or own)
+        force_setattr(self, "storage_key", self.storage or own)
         shapes = any(version.to_hub is not None for version in self.versions)
-        object.__setattr__(self, "has_shapes", shapes)
+        force_setattr(self, "has_shapes", shapes)
         served = {version.name: version for version in reversed(self.versions) if version.enabled}
-        object.__setattr__(self, "_served", served)
+        force_setattr(self, "served", served)
         if self.virtual:
-            object.__setattr__(self, "verbs", ("create",))
+            force_setattr(self, "verbs", ("create",))
 
     @property
     def hub(self) -> Version:
@@ -272,4 +269,4 @@ class ResourceType:
 
     def version(self, name: str) -> Version | None:
         """Return a served version by name."""
-        return self._served.get(name)
+        return self.served.get(name)

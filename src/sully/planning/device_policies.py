@@ -16,7 +16,13 @@ from sully.api.resource.types import DeviceTaint, DeviceTaintRule
 from sully.api.sully.types import DeviceTaintPolicy
 from sully.client.transport import Key
 from sully.domain.devicepolicies.decisions import PolicyContext, decide
-from sully.domain.devicepolicies.rules import decode_state, policy_name, wanted_rules
+from sully.domain.devicepolicies.rules import (
+    RESUMED_AT,
+    acting_states,
+    policy_name,
+    time_in,
+    wanted_rules,
+)
 from sully.domain.devicepolicies.settings import settings_of
 from sully.domain.devicepolicies.states import DeviceState
 from sully.domain.devicepolicies.suppression import (
@@ -30,7 +36,7 @@ from sully.domain.devices.device_rules import as_stored, is_current
 from sully.planning.dryrun.changes import Change, Put, Remove
 from sully.views.devicepolicies.facts import FactsView
 from sully.views.devicepolicies.policy_devices import PolicyDevices
-from sully.views.kinds import CLAIMS, DEVICE_HEALTH, POLICY_NODES, RULES
+from sully.views.kinds import CLAIMS, DEVICE_HEALTH, DEVICE_POLICIES, POLICY_NODES, RULES
 from sully.views.snapshot.snapshot import Snapshot
 
 HORIZON: Final = timedelta(days=7)
@@ -72,16 +78,20 @@ def forecast(policy: DeviceTaintPolicy, snapshot: Snapshot) -> PolicyForecast:
     devices = PolicyDevices(policy, facts)
     devices.update(now)
     settings = settings_of(policy)
-    states = {state.device: state for state in map(decode_state, rules_of(policy, snapshot))}
+    stored = snapshot.get(DEVICE_POLICIES, Key("", policy.metadata.name)) or policy
+    # Times count since the fault was first seen, also while the policy only reported.
+    before = {state.device: state for state in stored.status.devices}
+    states = acting_states(before, rules_of(policy, snapshot))
     states = {device: one for device, one in states.items() if not devices.is_excluded(device)}
     if policy.spec.taint is None:
         states = {}
     steps: dict[str, list[PlannedStep]] = {}
-    time, storm = now, policy.status.storm_since
+    time, storm = now, stored.status.storm_since
+    resumed = time_in(stored.metadata.annotations, RESUMED_AT)
     for _ in range(_MAX_DECISIONS):
         seen = devices.observations(states)
         groups = devices.groups({*states, *seen})
-        context = PolicyContext(groups=groups, storm_since=storm, now=time)
+        context = PolicyContext(groups=groups, storm_since=storm, resumed_at=resumed, now=time)
         decision = decide(settings, states, seen, context)
         storm = decision.storm_since
         for device, state in decision.states.items():

@@ -112,6 +112,7 @@ class GarbageTuner:
         """Freeze existing objects, and from now on what survives."""
         gc.set_threshold(YOUNG, 1_000_000, 1_000_000)
         gc.freeze()
+        gc.enable()
         self._settled = gc.get_freeze_count()
         gc.callbacks.append(self._collected)
         self._due_at = self._clock.monotonic() + SECONDS

@@ -615,3 +615,38 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
 @pytest.mark.parametrize(("body", "want"), CASES.values(), ids=CASES.keys())
 def test_create(body: dict[str, Any], want: list[str]) -> None:
     assert create("pods", body).texts() == want
+
+
+TOKENS = {
+    "another name": (("kube-api-access-bbbbb", "kube-api-access-bbbbb"), []),
+    "mounted by another name": (
+        ("kube-api-access-bbbbb", "kube-api-access-ccccc"),
+        ["spec.containers[0].volumeMounts[0].name"],
+    ),
+    "mounted as any": (
+        ("kube-api-access-bbbbb", "kube-api-access-*"),
+        ["spec.containers[0].volumeMounts[0].name"],
+    ),
+    "named as any": (
+        ("kube-api-access-*", "kube-api-access-*"),
+        ["spec.volumes[0].name", *(f"spec.containers[0].volumeMounts[{n}].name" for n in (0, 1))],
+    ),
+}
+
+
+@pytest.mark.parametrize(("names", "want"), TOKENS.values(), ids=TOKENS.keys())
+def test_a_valid_spec_vouches_only_for_equal_ones(names: tuple[str, str], want: list[str]) -> None:
+    first, other = (
+        _with_token("kube-api-access-aaaaa", "kube-api-access-aaaaa"),
+        _with_token(*names),
+    )
+    assert create("pods", first).problems == []
+
+    assert [problem.field for problem in create("pods", other).problems] == want
+
+
+def _with_token(volume: str, mount: str) -> dict[str, Any]:
+    mounts = [{"name": mount, "mountPath": "/token"}]
+    return pod(
+        containers=[container(volumeMounts=mounts)], volumes=[{"name": volume, "emptyDir": {}}]
+    )

@@ -7,6 +7,7 @@ import pytest
 
 from api.resource.bodies import CASELESS_TEXT, SUBDOMAIN_TEXT, claim_body, consumer, exactly, result
 from api.resource.writing import Writer
+from sully.machinery.compat import Compat
 
 SHARE = "11111111-2222-4333-8444-555555555555"
 TIME = "2026-01-01T00:00:00Z"
@@ -252,3 +253,28 @@ def test_admin_access_of_results_needs_the_label() -> None:
     ]
     assert allowed.texts == []
     assert granted_before.texts == []
+
+
+FINALIZER = "resource.kubernetes.io/delete-protection"
+PROTECTED = {"with Sully": (Compat.SULLY, [FINALIZER]), "in Kubernetes": (Compat.KUBERNETES, [])}
+
+
+@pytest.mark.parametrize(("compat", "want"), PROTECTED.values(), ids=PROTECTED.keys())
+def test_the_finalizer_comes_with_the_allocation(compat: Compat, want: list[str]) -> None:
+    body = claim_body(exactly()) | {"status": {"allocation": allocation()}}
+    body["metadata"] |= {"finalizers": [FINALIZER]}
+
+    written = Writer(compat=compat).update(body, stored(), status=True)
+
+    assert written.obj["metadata"].get("finalizers", []) == want
+
+
+def test_a_claim_that_is_being_deleted_gets_no_finalizer() -> None:
+    body = claim_body(exactly()) | {"status": {"allocation": allocation()}}
+    body["metadata"] |= {"finalizers": ["a.io/b", FINALIZER]}
+    old = stored(finalizers=["a.io/b"])
+    old["metadata"] |= {"deletionTimestamp": TIME}
+
+    written = Writer().update(body, old, status=True)
+
+    assert written.obj["metadata"]["finalizers"] == ["a.io/b"]

@@ -130,6 +130,23 @@ async def test_dry_run_writes_no_rule(world: World) -> None:
         assert await effects(world) == {FIRST: "NoSchedule"}
 
 
+async def test_what_a_dry_run_reported_is_announced_when_it_happens(
+    world: World, events: None
+) -> None:
+    await policy(world, mode="DryRun", steps=[{"effect": "NoSchedule"}])
+    await publish(world, device(0, XID))
+    async with world.controlled(controller):
+        await world.settle()
+        await change(world, mode="Enforce")
+        await world.settle()
+    told = [(event["reason"], event["message"]) for event in (await world.admin.list(EVENTS)).items]
+    text = f"NoSchedule: driver taint {XID['key']}:None"
+    assert sorted(told) == [
+        ("TaintSet", f"{DRIVER}/{FIRST}: Set {text}"),
+        ("WouldTaint", f"{DRIVER}/{FIRST}: Would set {text}"),
+    ]
+
+
 async def test_back_to_a_dry_run_rules_are_left_alone(world: World) -> None:
     """They stay, and who deletes one gets no new one: so explanations advise it."""
     await policy(world, steps=[{"effect": "NoSchedule"}])
@@ -223,6 +240,36 @@ async def test_limits(world: World) -> None:
             "node-2/gpu-0",
             "node-3/gpu-0",
         ]
+
+
+async def test_a_limit_of_a_missing_class_holds(world: World) -> None:
+    """A typo, or a class that was deleted, must not leave a policy without its limit."""
+    limit = {"scope": "Class", "deviceClassName": "missing", "maxUnavailable": 1}
+    await policy(world, steps=[{"effect": "NoSchedule"}], limits=[limit])
+    await publish(world, device(0, XID), device(1, XID), device(2))
+    async with world.controlled(controller):
+        await world.pass_time(2)
+        assert await effects(world) == {FIRST: "NoSchedule"}
+        held, text = await condition(world, "HeldBack")
+        assert (held, "1 of 1 devices of class missing" in text) == ("True", True)
+        problem, text = await condition(world, "SourceProblem")
+        assert problem == "True"
+        assert "limit of class missing: there is no class missing" in text
+
+
+@pytest.mark.parametrize("scope", ["Fleet", "Class", "Pool", "Node", "Attribute"])
+async def test_limits_of_devices_that_are_not_published(world: World, scope: str) -> None:
+    await world.namespace("default")
+    for number in range(3):
+        await claim(world, number=number)
+    names = {"Class": {"deviceClassName": "gpu"}, "Attribute": {"attribute": "rack"}}
+    limit = {"scope": scope, "maxUnavailable": "50%", **names.get(scope, {})}
+    sources = [{"name": "gone", "notPublished": True}]
+    await policy(world, sources=sources, steps=[{"effect": "NoExecute"}], limits=[limit])
+    async with world.controlled(controller):
+        await world.pass_time(2)
+        assert await effects(world) == {FIRST: "NoExecute"}
+        assert (await condition(world, "HeldBack"))[0] == "True"
 
 
 async def test_storm_and_resume(world: World) -> None:
@@ -320,17 +367,17 @@ async def node(world: World, **parts: Any) -> None:
     await world.admin.create(NODES, body)
 
 
-async def claim(world: World, *conditions: Obj) -> None:
-    """Create a claim with the first device, with what its driver reports."""
-    names = {"driver": DRIVER, "pool": "node-1", "device": "gpu-0"}
+async def claim(world: World, *conditions: Obj, number: int = 0) -> None:
+    """Create a claim with a device, with what its driver reports."""
+    names = {"driver": DRIVER, "pool": "node-1", "device": f"gpu-{number}"}
     exactly = {"deviceClassName": "gpu"}
     spec = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
-    body = {"metadata": {"name": "c", "namespace": "default"}, "spec": spec}
+    body = {"metadata": {"name": f"c{number}", "namespace": "default"}, "spec": spec}
     await world.admin.create(CLAIMS, body)
     devices = [{**names, "conditions": list(conditions)}] if conditions else []
     given = {"devices": {"results": [{**names, "request": "r"}]}}
     patch = {"status": {"allocation": given, "devices": devices}}
-    await world.admin.patch(CLAIMS, Key("default", "c"), patch, subresource="status")
+    await world.admin.patch(CLAIMS, Key("default", f"c{number}"), patch, subresource="status")
 
 
 UNREADY = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}

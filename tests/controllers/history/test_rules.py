@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from controllers.history.remembering import (
     EVICTIONS,
     RECORDS,
@@ -180,6 +181,34 @@ async def test_everybody_who_changed_a_rule_is_named(world: World) -> None:
         ("effect None -> NoExecute", "carol"),
     ]
     assert status["deletedBy"] == "alice"
+
+
+ACCOUNT = "system:serviceaccount:kube-system:device-taint-policy-controller"
+AUTHORS = {
+    "the controller of the policy": (ACCOUNT, ACCOUNT, "policy ecc"),
+    "another controller": (ACCOUNT, "system:serviceaccount:kube-system:other", None),
+    "somebody else": (ACCOUNT, "alice", None),
+    "somebody who names a policy": ("alice", "alice", None),
+}
+
+
+@pytest.mark.parametrize(("creator", "user", "author"), AUTHORS.values(), ids=AUTHORS.keys())
+async def test_changes_of_a_policy(
+    world: World, creator: str, user: str, author: str | None
+) -> None:
+    annotations = {"sully.dev/policy-name": "ecc"}
+    body = manifests.rule("hot", "None", key="example.com/hot", annotations=annotations)
+    await world.transport(creator).create(RULES, body)
+    writer = world.transport(user)
+    await writer.patch(RULES, Key("", "hot"), {"spec": {"taint": {"effect": "NoExecute"}}})
+    await writer.delete(RULES, Key("", "hot"))
+
+    async with world.controlled(historian):
+        await world.settle()
+
+    status = (await the_record(world))["status"]
+    assert [change["by"] for change in status["changes"]] == [author or user]
+    assert status["deletedBy"] == (author or user)
 
 
 async def test_who_deleted_a_rule_with_a_finalizer(world: World) -> None:

@@ -15,8 +15,7 @@ from manifests import DRIVER, claim_spec, gpus, pod_spec, rule, slice_
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind
 from sully.controllers.manager import Manager
-from sully.controllers.notifications import tracing
-from sully.controllers.notifications.tracing import EvictionTraces
+from sully.controllers.notifications.tracing import OPEN_MAX, EvictionTraces
 from sully.controllers.workloads.kinds import PODS as TYPED_PODS
 from sully.views import kinds
 from sully.views.devices.inventory import Inventory
@@ -49,7 +48,7 @@ class Collector:
 
 
 @asynccontextmanager
-async def traced(world: World) -> AsyncIterator[Collector]:
+async def traced(world: World, open_max: int = OPEN_MAX) -> AsyncIterator[Collector]:
     collector, app = Collector(), web.Application()
     app.router.add_post("/v1/traces", collector.handle)
     runner = web.AppRunner(app)
@@ -66,6 +65,7 @@ async def traced(world: World) -> AsyncIterator[Collector]:
             rules=manager.informer(kinds.RULES),
         ),
         clock=world.clock,
+        open_max=open_max,
     )
     manager.add_runnable(traces.run)
     try:
@@ -135,11 +135,8 @@ async def test_a_pod_without_a_controller_ends_its_trace_and_failures_lose_only_
     assert collector.spans.empty()
 
 
-async def test_what_is_never_replaced_is_exported_at_last(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tracing, "OPEN_MAX", 1)
-    async with traced(world) as collector:
+async def test_what_is_never_replaced_is_exported_at_last(world: World) -> None:
+    async with traced(world, open_max=1) as collector:
         await evict(world, "p")
         await evict(world, "q")
         assert await collector.names(1) == ["eviction"]

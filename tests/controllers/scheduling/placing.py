@@ -63,6 +63,7 @@ class Scheduling:
     looked_at: list[str] = field(default_factory=list)
     """The pods that were looked at, in order."""
     alone: bool = True
+    protects: bool = True
     newest_first: bool = False
     """Two who take pods in the same order are never after the same device for different pods."""
 
@@ -86,6 +87,7 @@ class Scheduling:
             metrics=self.metrics,
             queue=_Watched(world.clock.monotonic, self.looked_at, newest_first=self.newest_first),
             alone=self.alone,
+            protects=self.protects,
         )
         async with running(manager):
             await world.settle()

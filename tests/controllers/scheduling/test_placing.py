@@ -44,10 +44,17 @@ async def test_a_pod_without_claims(world: World) -> None:
     assert transport.calls == ["create pods/binding"]
 
 
-async def test_a_claim_is_allocated_protected_and_reserved(world: World) -> None:
+WRITES = ["update resourceclaims", "update resourceclaims/status", "create pods/binding"]
+PROTECTING = {"before the allocation": (True, WRITES), "with it": (False, WRITES[1:])}
+
+
+@pytest.mark.parametrize(("protects", "writes"), PROTECTING.values(), ids=PROTECTING.keys())
+async def test_a_claim_is_allocated_protected_and_reserved(
+    world: World, protects: bool, writes: list[str]
+) -> None:
     await prepare(world)
     await wanting(world, "p")
-    async with Scheduling().running(world) as transport:
+    async with Scheduling(protects=protects).running(world) as transport:
         await world.settle()
 
     assert await where(world, "p") == "node-1"
@@ -58,11 +65,7 @@ async def test_a_claim_is_allocated_protected_and_reserved(world: World) -> None
     assert (
         '"gpu.example.com/node-1/gpu-0"' in found["metadata"]["annotations"][ALLOCATED_ATTRIBUTES]
     )
-    assert transport.calls == [
-        "update resourceclaims",
-        "update resourceclaims/status",
-        "create pods/binding",
-    ]
+    assert transport.calls == writes
 
 
 async def test_the_reference_writes_no_annotation_but_the_time(world: World) -> None:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from itertools import permutations
 
 import pytest
+from msgspec.structs import replace
 
 from domain.devicepolicies.histories import History, name
 from sully.domain.devicepolicies.settings import (
@@ -348,6 +349,24 @@ def test_devices_recover_in_a_storm() -> None:
 
     assert history.phase(A) == ""
     assert history.storm_since is not None
+
+
+def test_what_is_declared_by_a_clock_ahead_counts_when_it_is_time() -> None:
+    history = History(replace(STORMY, needs_proof=True), devices=3)
+    history.fail(A)
+    history.fail(B)
+    history.wait(130)
+    history.resumed_at = history.now + 60 * SECONDS
+    history.wait(59)
+    assert history.unavailable() == []
+    history.wait(2)
+    assert history.unavailable() == [A, B]
+    history.recover(A)
+    history.observe(A, cleared_at=history.now + 60 * SECONDS)
+    history.wait(59)
+    assert history.unavailable() == [A, B]
+    history.wait(2)
+    assert history.unavailable() == [B]
 
 
 def test_faults_one_after_the_other_are_no_storm() -> None:

@@ -75,10 +75,8 @@ def test_only_what_the_receiver_wants() -> None:
     assert queue.due() is None
 
 
-def test_the_oldest_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "QUEUED_MAX", 2)
-    monkeypatch.setattr(batches, "REMEMBERED_MAX", 1)
-    queue = ReceiverQueue(RECEIVER)
+def test_the_oldest_is_dropped() -> None:
+    queue = ReceiverQueue(RECEIVER, queued_max=2, remembered_max=1)
 
     assert [queue.add(note(about=name)) for name in "abc"] == [0, 0, 1]
     assert [one.about for one in queue.take(at(10))[0].notifications] == ["b", "c"]

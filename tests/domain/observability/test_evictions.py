@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from sully.domain.observability import evictions
 from sully.domain.observability.evictions import (
+    AWAITED_MAX,
     TAINT,
     Begun,
     Ended,
@@ -67,8 +67,8 @@ UNSCHEDULABLE = {
 class Story:
     """Pods that change one after the other."""
 
-    def __init__(self) -> None:
-        self.tracker = EvictionTracker()
+    def __init__(self, awaited_max: int = AWAITED_MAX) -> None:
+        self.tracker = EvictionTracker(awaited_max=awaited_max)
 
     def change(self, old: Pod | None, new: Pod | None) -> list[EvictionEvent]:
         return list(self.tracker.change(old, new, LATER))
@@ -161,9 +161,8 @@ def test_two_evictions_of_one_controller_are_replaced_in_order() -> None:
     assert names == ["a", "b"]
 
 
-def test_what_is_never_replaced_is_forgotten_at_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evictions, "AWAITED_MAX", 2)
-    story = Story()
+def test_what_is_never_replaced_is_forgotten_at_last() -> None:
+    story = Story(awaited_max=2)
     for name in ("a", "b", "c"):
         story.change(None, pod(name, disrupted(), owner=f"rs-{name}"))
     assert story.names(None, pod("x", owner="rs-a", created=LATER)) == []

@@ -132,6 +132,21 @@ async def test_requests_sent_ahead_are_answered_in_order(shared_plane: ControlPl
     assert answer.rpartition(b"HTTP/1.1")[2].rstrip().endswith(b"}")
 
 
+async def test_a_watch_with_requests_behind_it_ends_with_the_connection(
+    shared_plane: ControlPlane,
+) -> None:
+    watches: dict[Any, str] = shared_plane.api.watcher._open
+    before = set(watches)
+    async with dialled(shared_plane) as (reader, writer):
+        writer.write(WATCH + b"\r\n" + HEAD + b"\r\n")
+        await reader.readuntil(b"ADDED")
+        ours = {each for each in watches if each not in before and watches[each] == "namespaces"}
+        assert ours
+    async with asyncio.timeout(PATIENCE):
+        while ours & set(watches):
+            await shared_plane.api.clock.sleep(0.01)
+
+
 KEPT = {
     "a body that is not wanted": b"content-length: 2\r\n\r\n{}",
     "chunks that are not wanted": b"transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",

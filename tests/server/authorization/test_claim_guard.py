@@ -216,3 +216,45 @@ async def test_only_who_allocates_notes_what_devices_were(
     )
 
     assert changed["metadata"]["annotations"] == {NOTE: want}
+
+
+PROTECTION = "resource.kubernetes.io/delete-protection"
+NOTHING: tuple[list[str], Obj] = ([], {})
+PROTECTED: tuple[list[str], Obj] = ([PROTECTION], {NOTE: "new"})
+GRANULAR = "DRAResourceClaimGranularStatusAuthorization"
+
+
+@dataclass(frozen=True)
+class Protected:
+    who: User
+    want: tuple[list[str], Obj]
+    status: Obj
+    finalizers: tuple[str, ...] = (PROTECTION, "other.io/not-taken")
+
+
+PROTECTING = {
+    "the scheduler": Protected(person("system:kube-scheduler"), PROTECTED, ALLOCATED),
+    "nothing allocated": Protected(person("system:kube-scheduler"), NOTHING, {}),
+    "no finalizer sent": Protected(
+        person("system:kube-scheduler"), ([], {NOTE: "new"}), ALLOCATED, finalizers=()
+    ),
+    "who may not note": Protected(person("driver"), ([PROTECTION], {}), ALLOCATED),
+}
+
+
+@pytest.mark.parametrize("case", PROTECTING.values(), ids=PROTECTING.keys())
+async def test_an_allocation_brings_along_what_protects_the_claim(case: Protected) -> None:
+    async with World.running(gates=Gates({GRANULAR: False})) as world:
+        await world.role("r", STATUS)
+        await world.bind("b", "ClusterRole/r", [user("driver")])
+        claim = {**copy(await _claim(world, {})), "status": case.status}
+        claim["metadata"] |= {
+            "finalizers": list(case.finalizers),
+            "annotations": {NOTE: "new", "x.io/other": "not taken"},
+        }
+
+        where = {"namespace": D, "name": "c"}
+        written = await world.call(case.who, "update", f"{CLAIMS}/status", claim, **where)
+
+    metadata = written["metadata"]
+    assert (metadata.get("finalizers", []), metadata.get("annotations", {})) == case.want

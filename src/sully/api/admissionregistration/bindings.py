@@ -27,7 +27,7 @@ _BOTH = (
 )
 
 
-class BindingStrategy(Strategy):
+class BindingStrategy(Strategy, frozen=True):
     """Writes to bindings."""
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:

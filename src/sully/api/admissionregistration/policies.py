@@ -44,7 +44,7 @@ _RESERVED = frozenset(
 )
 
 
-class PolicyStrategy(Strategy):
+class PolicyStrategy(Strategy, frozen=True):
     """Writes to the policy itself."""
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
@@ -83,7 +83,7 @@ class PolicyStrategy(Strategy):
         return self.validate_create(obj, ctx)
 
 
-class PolicyStatusStrategy(PolicyStrategy):
+class PolicyStatusStrategy(PolicyStrategy, frozen=True):
     """Writes to the status endpoint."""
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:

@@ -1,9 +1,10 @@
 """The resource that a definition becomes: its versions, strategies and columns."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+
+import msgspec
 
 from sully.api.apiextensions import PACKAGE
 from sully.api.core import generations
@@ -36,8 +37,7 @@ _MAX_REPLICAS = 2**31 - 1
 _OWN_METADATA = ("name", "namespace", "uid", "resourceVersion", "managedFields")
 
 
-@dataclass(frozen=True, slots=True)
-class CustomResourceStrategy(Strategy):
+class CustomResourceStrategy(Strategy, frozen=True):
     """Writes to the main endpoint: everything, or everything but the status if that has its own.
 
     schemas, with_status and scales are by version.
@@ -45,9 +45,9 @@ class CustomResourceStrategy(Strategy):
 
     kind: str = ""
     group: str = ""
-    schemas: Mapping[str, CustomSchema] = field(default_factory=dict)
+    schemas: Mapping[str, CustomSchema] = msgspec.field(default_factory=dict)
     with_status: frozenset[str] = frozenset()
-    scales: Mapping[str, ScalePaths] = field(default_factory=dict)
+    scales: Mapping[str, ScalePaths] = msgspec.field(default_factory=dict)
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
         """Set defaults, and refuse an object that later steps could not read."""
@@ -109,8 +109,7 @@ class CustomResourceStrategy(Strategy):
         return label_key_problems(name)
 
 
-@dataclass(frozen=True, slots=True)
-class CustomResourceStatusStrategy(CustomResourceStrategy):
+class CustomResourceStatusStrategy(CustomResourceStrategy, frozen=True):
     """Writes to the status endpoint: nothing but the status."""
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:

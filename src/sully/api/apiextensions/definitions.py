@@ -44,7 +44,7 @@ _MARKED = (
 )
 
 
-class DefinitionStrategy(Strategy):
+class DefinitionStrategy(Strategy, frozen=True):
     """Writes to the main endpoint: everything but the status."""
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
@@ -110,7 +110,7 @@ def _remember(key: bytes, obj: Obj, old: Obj | None) -> None:
     _outcomes[key] = found
 
 
-class DefinitionStatusStrategy(Strategy):
+class DefinitionStatusStrategy(Strategy, frozen=True):
     """Writes to the status endpoint: the status, and finalizers."""
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:

@@ -38,7 +38,7 @@ _NUMBERS = (
 )
 
 
-class DaemonSetStrategy(WorkloadStrategy):
+class DaemonSetStrategy(WorkloadStrategy, frozen=True):
     """Writes to the DaemonSet itself."""
 
     new_status: ClassVar[Obj] = dict.fromkeys(_NUMBERS, 0)
@@ -128,7 +128,7 @@ def _rolling(rolling: Obj, at: Path) -> Errors:
         yield at.child("maxUnavailable").required("cannot be 0 when maxSurge is 0")
 
 
-class DaemonSetStatusStrategy(CountedStatusStrategy, DaemonSetStrategy):
+class DaemonSetStatusStrategy(CountedStatusStrategy, DaemonSetStrategy, frozen=True):
     """Writes to the status endpoint."""
 
     whole: ClassVar[tuple[str, ...]] = _NUMBERS

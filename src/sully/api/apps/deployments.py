@@ -25,7 +25,7 @@ _HISTORY = 10
 _DEADLINE = 600
 
 
-class DeploymentStrategy(AppsStrategy):
+class DeploymentStrategy(AppsStrategy, frozen=True):
     """Writes to the deployment itself."""
 
     new_status: ClassVar[Obj] = {}
@@ -95,7 +95,7 @@ def _steps(steps: Obj, at: Path) -> Errors:
     yield from at_most_all(below, at.child("maxUnavailable"))
 
 
-class DeploymentStatusStrategy(CountedStatusStrategy, DeploymentStrategy):
+class DeploymentStatusStrategy(CountedStatusStrategy, DeploymentStrategy, frozen=True):
     """Writes to the status endpoint."""
 
     parts: ClassVar[tuple[str, ...]] = ("updatedReplicas", "readyReplicas", "availableReplicas")

@@ -18,7 +18,7 @@ from sully.machinery.strategy import ResourceType, Version, WriteContext
 Obj = dict[str, Any]
 
 
-class ReplicaSetStrategy(AppsStrategy):
+class ReplicaSetStrategy(AppsStrategy, frozen=True):
     """Writes to the replica set itself."""
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
@@ -32,7 +32,7 @@ class ReplicaSetStrategy(AppsStrategy):
         yield from selector_and_template(spec)
 
 
-class ReplicaSetStatusStrategy(CountedStatusStrategy, ReplicaSetStrategy):
+class ReplicaSetStatusStrategy(CountedStatusStrategy, ReplicaSetStrategy, frozen=True):
     """Writes to the status endpoint."""
 
 

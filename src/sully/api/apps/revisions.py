@@ -12,7 +12,7 @@ from sully.machinery.strategy import Column, ResourceType, Strategy, Version, Wr
 Obj = dict[str, Any]
 
 
-class ControllerRevisionStrategy(Strategy):
+class ControllerRevisionStrategy(Strategy, frozen=True):
     """Writes to revisions, whose data is immutable."""
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:

@@ -35,7 +35,7 @@ _FIXED = ("selector", "volumeClaimTemplates", "serviceName", "podManagementPolic
 _RETENTION = ("Retain", "Delete")
 
 
-class StatefulSetStrategy(WorkloadStrategy):
+class StatefulSetStrategy(WorkloadStrategy, frozen=True):
     """Writes to the stateful set itself."""
 
     new_status: ClassVar[Obj] = {"replicas": 0, "availableReplicas": 0}
@@ -99,7 +99,7 @@ class StatefulSetStrategy(WorkloadStrategy):
         return dns_label_problems(name)
 
 
-class StatefulSetStatusStrategy(CountedStatusStrategy, StatefulSetStrategy):
+class StatefulSetStatusStrategy(CountedStatusStrategy, StatefulSetStrategy, frozen=True):
     """Writes to the status endpoint."""
 
     parts: ClassVar[tuple[str, ...]] = (

@@ -16,7 +16,7 @@ Obj = dict[str, Any]
 APPS = "io.k8s.api.apps.v1"
 
 
-class AppsStrategy(WorkloadStrategy):
+class AppsStrategy(WorkloadStrategy, frozen=True):
     """Writes to an object whose selector is immutable."""
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:

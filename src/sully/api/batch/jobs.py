@@ -34,7 +34,7 @@ _STATES = (
 )
 
 
-class JobStrategy(WorkloadStrategy):
+class JobStrategy(WorkloadStrategy, frozen=True):
     """Writes to the Job itself."""
 
     new_status: ClassVar[Obj] = {}
@@ -92,7 +92,7 @@ class JobStrategy(WorkloadStrategy):
         yield from super().warnings(obj, old, ctx)
 
 
-class JobStatusStrategy(JobStrategy):
+class JobStatusStrategy(JobStrategy, frozen=True):
     """Writes to the status endpoint."""
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:

@@ -5,7 +5,6 @@ see: server/admission/clusters.py checks those.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
@@ -42,8 +41,7 @@ MUTATORS = "managedclustermutators"
 AVAILABLE = "ManagedClusterConditionAvailable"
 
 
-@dataclass(frozen=True, slots=True)
-class ManagedClusterStrategy(CustomStrategy):
+class ManagedClusterStrategy(CustomStrategy, frozen=True):
     """Writes to clusters."""
 
     def notices(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterable[str]:

@@ -6,7 +6,6 @@ author gets a warning immediately, with the text that the placement's status wil
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -21,8 +20,7 @@ from sully.machinery.strategy import ResourceType, Version, WriteContext
 Obj = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class PlacementStrategy(CustomStrategy):
+class PlacementStrategy(CustomStrategy, frozen=True):
     """Writes to placements."""
 
     def warnings(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterable[str]:

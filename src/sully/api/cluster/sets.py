@@ -4,7 +4,6 @@ The permission to bind a set is checked in server/admission/clusters.py.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from sully.api.cluster.columns import AGE, CLUSTER_VERBS, condition_status
@@ -21,8 +20,7 @@ BINDING_VALIDATORS = "managedclustersetbindingvalidators"
 _VERSIONS = (Version("v1beta2", package("v1beta2"), unconditional_update=False, structural=True),)
 
 
-@dataclass(frozen=True, slots=True)
-class SetStrategy(CustomStrategy):
+class SetStrategy(CustomStrategy, frozen=True):
     """Writes to sets."""
 
     def warnings(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterable[str]:
@@ -37,8 +35,7 @@ def _set_warnings(obj: Obj) -> Iterator[str]:
         yield f"{at}: {problem}: placements that use this set are not scheduled"
 
 
-@dataclass(frozen=True, slots=True)
-class BindingStrategy(CustomStrategy):
+class BindingStrategy(CustomStrategy, frozen=True):
     """Writes to bindings."""
 
     def review(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:

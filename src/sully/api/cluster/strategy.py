@@ -6,7 +6,6 @@ every other problem is reported by validation.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sully.api.cluster.schemas import schema
@@ -25,8 +24,7 @@ MOST_WARNINGS = 20
 _OWN_METADATA = ("name", "namespace", "uid", "resourceVersion", "managedFields")
 
 
-@dataclass(frozen=True, slots=True)
-class CustomStrategy(Strategy):
+class CustomStrategy(Strategy, frozen=True):
     """Writes to the main endpoint: everything but the status."""
 
     version: str = ""
@@ -62,8 +60,7 @@ class CustomStrategy(Strategy):
         return ()
 
 
-@dataclass(frozen=True, slots=True)
-class CustomStatusStrategy(Strategy):
+class CustomStatusStrategy(Strategy, frozen=True):
     """Writes to the status endpoint: nothing but the status."""
 
     version: str = ""

@@ -20,7 +20,7 @@ Obj = dict[str, Any]
 COORDINATION = "io.k8s.api.coordination.v1"
 
 
-class LeaseStrategy(Strategy):
+class LeaseStrategy(Strategy, frozen=True):
     """Writes to leases."""
 
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:

@@ -60,7 +60,7 @@ _SHOWN = {
 """Which fields error texts quote under the names of Go, and how."""
 
 
-class EventStrategy(Strategy):
+class EventStrategy(Strategy, frozen=True):
     """Writes through the older view."""
 
     reporter = "reportingComponent"
@@ -110,7 +110,7 @@ class EventStrategy(Strategy):
             yield Path("message").invalid("", f"can have at most {_NOTE_MAX} characters")
 
 
-class StrictEventStrategy(EventStrategy):
+class StrictEventStrategy(EventStrategy, frozen=True):
     """Writes through events.k8s.io: only newer events, of which only the series changes."""
 
     reporter = "reportingController"

@@ -37,7 +37,7 @@ def validate_finalizers(obj: Obj) -> Iterator[FieldError]:
             yield at.invalid(name, _NOT_A_FINALIZER)
 
 
-class NamespaceStrategy(Strategy):
+class NamespaceStrategy(Strategy, frozen=True):
     """Writes to the namespace itself; finalizers and status have endpoints of their own."""
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
@@ -67,7 +67,7 @@ class NamespaceStrategy(Strategy):
         return dns_label_problems(name)
 
 
-class NamespaceStatusStrategy(NamespaceStrategy):
+class NamespaceStatusStrategy(NamespaceStrategy, frozen=True):
     """Writes to the status endpoint."""
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
@@ -85,7 +85,7 @@ class NamespaceStatusStrategy(NamespaceStrategy):
             yield at.invalid(phase, "may only be 'Active' if `deletionTimestamp` is empty")
 
 
-class NamespaceFinalizeStrategy(Strategy):
+class NamespaceFinalizeStrategy(Strategy, frozen=True):
     """Writes to the finalize endpoint: the namespace with its finalizers in the spec.
 
     Once there is none and a deletion was requested, the server removes the namespace.

@@ -28,7 +28,7 @@ _FEATURE_TEXT = (
 _ONCE = "field cannot be modified once set"
 
 
-class NodeStrategy(Strategy):
+class NodeStrategy(Strategy, frozen=True):
     """Writes to nodes. A node may be created with a status: kubelets register that way."""
 
     declared: ClassVar[tuple[tuple[str, str], ...]] = (("spec.providerID", "once set"),)
@@ -92,7 +92,7 @@ def _drop_disabled(spec: Obj, old: Obj) -> None:
             spec.pop(name, None)
 
 
-class NodeStatusStrategy(NodeStrategy):
+class NodeStatusStrategy(NodeStrategy, frozen=True):
     """Writes to the status endpoint."""
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:

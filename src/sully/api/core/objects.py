@@ -59,7 +59,7 @@ def _decoded_size(values: Mapping[str, str]) -> int:
     return sum(len(base64.b64decode(value)) for value in values.values())
 
 
-class ConfigMapStrategy(Strategy):
+class ConfigMapStrategy(Strategy, frozen=True):
     """Writes to config maps."""
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
@@ -82,7 +82,7 @@ class ConfigMapStrategy(Strategy):
         yield from self.validate_create(obj, ctx)
 
 
-class SecretStrategy(Strategy):
+class SecretStrategy(Strategy, frozen=True):
     """Writes to secrets."""
 
     declared: ClassVar[tuple[tuple[str, str], ...]] = (("type", "field is immutable"),)
@@ -153,7 +153,7 @@ def _docker_config(data: Mapping[str, str], key: str, at: Path) -> Iterator[Fiel
         yield at.key(key).invalid(_REDACTED, text)
 
 
-class ServiceAccountStrategy(Strategy):
+class ServiceAccountStrategy(Strategy, frozen=True):
     """Writes to service accounts."""
 
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:

@@ -17,7 +17,7 @@ Obj = dict[str, Any]
 _TEMPLATE = Path("template")
 
 
-class PodTemplateStrategy(Strategy):
+class PodTemplateStrategy(Strategy, frozen=True):
     """Writes to templates."""
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:

@@ -21,7 +21,7 @@ from sully.machinery.strategy import Column, ResourceType, Version, WriteContext
 Obj = dict[str, Any]
 
 
-class ReplicationControllerStrategy(WorkloadStrategy):
+class ReplicationControllerStrategy(WorkloadStrategy, frozen=True):
     """Writes to the controller itself."""
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
@@ -52,7 +52,9 @@ class ReplicationControllerStrategy(WorkloadStrategy):
         return self.validate_create(obj, ctx)
 
 
-class ReplicationControllerStatusStrategy(CountedStatusStrategy, ReplicationControllerStrategy):
+class ReplicationControllerStatusStrategy(
+    CountedStatusStrategy, ReplicationControllerStrategy, frozen=True
+):
     """Writes to the status endpoint."""
 
 

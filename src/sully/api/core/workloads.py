@@ -21,7 +21,7 @@ REPLICA_COUNTS = ("replicas", "minReadySeconds")
 _TOO_MANY = "cannot be greater than status.replicas"
 
 
-class WorkloadStrategy(Strategy):
+class WorkloadStrategy(Strategy, frozen=True):
     """Writes to the object itself: the status stays, a new spec counts as a change."""
 
     new_status: ClassVar[Obj] = {"replicas": 0}
@@ -49,7 +49,7 @@ def keep_spec(obj: Obj, old: Obj) -> None:
     generations.follow(obj, old, bump=False)
 
 
-class CountedStatusStrategy(WorkloadStrategy):
+class CountedStatusStrategy(WorkloadStrategy, frozen=True):
     """Writes to the status endpoint: only the status changes, and its counts fit each other.
 
     Beside the strategy of a kind, whose defaults it needs.

@@ -34,7 +34,7 @@ _MOST_LABELS = 16
 _MOST_HINTS = 8
 
 
-class EndpointSliceStrategy(Strategy):
+class EndpointSliceStrategy(Strategy, frozen=True):
     """Writes to slices."""
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:

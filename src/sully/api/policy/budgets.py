@@ -30,7 +30,7 @@ _COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPo
 _POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 
 
-class BudgetStrategy(Strategy):
+class BudgetStrategy(Strategy, frozen=True):
     """Writes to the budget itself."""
 
     def validate_name(self, name: str) -> Sequence[str]:
@@ -79,7 +79,7 @@ def _shown(spec: Obj) -> Obj:
     return as_go(spec, *names) | {"Selector": selector_in_order(spec.get("selector"))}
 
 
-class BudgetStatusStrategy(BudgetStrategy):
+class BudgetStatusStrategy(BudgetStrategy, frozen=True):
     """Writes to the status endpoint."""
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:

@@ -14,7 +14,7 @@ from sully.machinery.strategy import Column, Strategy, WriteContext
 Obj = dict[str, Any]
 
 
-class BindingStrategy(Strategy):
+class BindingStrategy(Strategy, frozen=True):
     """Writes to bindings of a namespace."""
 
     declared: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -48,7 +48,7 @@ class BindingStrategy(Strategy):
         return path_segment_problems(name)
 
 
-class ClusterBindingStrategy(BindingStrategy):
+class ClusterBindingStrategy(BindingStrategy, frozen=True):
     """Writes to bindings of the cluster."""
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:

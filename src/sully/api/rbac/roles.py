@@ -22,7 +22,7 @@ _NO_URLS = "namespaced rules cannot apply to non-resource URLs"
 _BOTH = "rules cannot apply to both regular resources and non-resource URLs"
 
 
-class RoleStrategy(Strategy):
+class RoleStrategy(Strategy, frozen=True):
     """Writes to roles of a namespace."""
 
     declared: ClassVar[tuple[tuple[str, str], ...]] = (("rules.verbs", "Required value"),)
@@ -40,7 +40,7 @@ class RoleStrategy(Strategy):
         return path_segment_problems(name)
 
 
-class ClusterRoleStrategy(RoleStrategy):
+class ClusterRoleStrategy(RoleStrategy, frozen=True):
     """Writes to roles of the cluster."""
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:

@@ -1,5 +1,5 @@
 """Annotations of ours: on taint rules and slice patches who made them, why, until when, pauses; on
-claims what their devices were.
+claims what their devices were, with the finalizer that allocated claims have.
 
 They are annotations because a server that is not ours keeps those, where it would drop a field it
 does not know. Strategies stamp and check them here; controllers read them through here.
@@ -39,6 +39,8 @@ PAUSED = "sully.dev/paused"
 ALLOCATED_ATTRIBUTES = "sully.dev/allocated-attributes"
 """The attributes that the devices of a claim had when they were allocated; rules are matched with
 them once no slice has the devices any more."""
+DELETE_PROTECTION = "resource.kubernetes.io/delete-protection"
+"""The finalizer that prevents the deletion of an allocated claim while its devices are in use."""
 DESCRIPTION_MAX = 1024
 GUARDS = "SullyEvictionGuards"
 """The gate of pauses and expiry."""
@@ -86,6 +88,25 @@ def keep_allocated_attributes(obj: Obj, old: Obj | None, ctx: WriteContext) -> N
         obj["metadata"]["annotations"] = kept
     else:
         obj["metadata"].pop("annotations", None)
+
+
+def protect_allocated(obj: Obj, sent: Obj, old: Obj, ctx: WriteContext) -> None:
+    """Take what protects a claim from the metadata sent with its allocation: finalizer and record.
+
+    Kubernetes ignores all metadata in a write of the status, so its scheduler writes the finalizer
+    before.
+    """
+    metadata = obj["metadata"]
+    allocates = "allocation" in obj["status"] and "allocation" not in old.get("status", {})
+    if not ctx.compat.protects_with_allocation or not allocates or "deletionTimestamp" in metadata:
+        return
+    finalizers, annotations = metadata.get("finalizers", []), sent.get("annotations", {})
+    if DELETE_PROTECTION in sent.get("finalizers", ()) and DELETE_PROTECTION not in finalizers:
+        metadata["finalizers"] = [*finalizers, DELETE_PROTECTION]
+    if ALLOCATED_ATTRIBUTES in annotations:
+        record = {ALLOCATED_ATTRIBUTES: annotations[ALLOCATED_ATTRIBUTES]}
+        metadata["annotations"] = metadata.get("annotations", {}) | record
+        keep_allocated_attributes(obj, old, ctx)
 
 
 def validate_annotations(obj: Obj, old: Obj | None, rules: Options) -> Errors:

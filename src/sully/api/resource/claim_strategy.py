@@ -1,13 +1,12 @@
 """What happens on a write of claims, their status, and templates."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 import msgspec
 
-from sully.api.resource.annotations import keep_allocated_attributes
+from sully.api.resource.annotations import keep_allocated_attributes, protect_allocated
 from sully.api.resource.checks import Errors, in_order, named_in, options
 from sully.api.resource.defaults import (
     default_claim_spec,
@@ -27,8 +26,10 @@ from sully.api.resource.validation.claims import validate_claim_spec
 from sully.api.resource.validation.names import validate_label_key, validate_label_value
 from sully.api.resource.validation.slices import IMMUTABLE
 from sully.machinery.fields import FieldError, Path
+from sully.machinery.memo import ValidValues
 from sully.machinery.meta import owner_in_order
 from sully.machinery.names import label_key_problems
+from sully.machinery.serialization.codec import to_json
 from sully.machinery.strategy import Obj, Strategy, WriteContext
 
 ADMIN_LABEL = "resource.kubernetes.io/admin-access"
@@ -40,10 +41,10 @@ METADATA_FIELDS = (
     *("annotations", "ownerReferences", "finalizers", "managedFields"),
 )
 """All fields of an object's metadata, in their order in Go."""
+_VALID_SPECS = ValidValues(256)
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimStrategy(Strategy):
+class ClaimStrategy(Strategy, frozen=True):
     """Claims: the spec never changes, the status belongs to its own endpoint."""
 
     reset: tuple[tuple[str, ...], ...] = NO_STATUS
@@ -73,8 +74,8 @@ class ClaimStrategy(Strategy):
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:
         """Check a new claim."""
-        spec = msgspec.convert(obj["spec"], ResourceClaimSpec)
-        yield from in_order(_named(ctx, validate_claim_spec(spec, SPEC, options(ctx))))
+        rules = ctx.version, ctx.sent_empty, ctx.compat, frozenset(ctx.gates.overrides.items())
+        return _VALID_SPECS.check(to_json(obj["spec"]), _spec_errors(obj, ctx), *rules)
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
         """Refuse any change of the spec; what is stored was checked when it was new."""
@@ -82,8 +83,7 @@ class ClaimStrategy(Strategy):
             yield SPEC.invalid(None, IMMUTABLE)
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimStatusStrategy(Strategy):
+class ClaimStatusStrategy(Strategy, frozen=True):
     """The status of claims: what scheduler, claim controller and drivers write."""
 
     reset: tuple[tuple[str, ...], ...] = ONLY_STATUS
@@ -95,16 +95,23 @@ class ClaimStatusStrategy(Strategy):
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Keep all but the status; drop reports about devices that were deallocated."""
+        sent = obj["metadata"]
         only_status(obj, old)
         before = old.get("status", {})
         drop_disabled(CLAIM_STATUS_FEATURES, obj.setdefault("status", {}), before, ctx.gates)
         _forget_returned(obj["status"], before)
+        protect_allocated(obj, sent, old, ctx)
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
         """Check the status, and whether it may grant admin access."""
         yield from _admin_granted(obj, old, ctx)
         new, before = msgspec.convert(obj, ResourceClaim), msgspec.convert(old, ResourceClaim)
         yield from in_order(validate_claim_status(new, before, options(ctx)))
+
+
+def _spec_errors(obj: Obj, ctx: WriteContext) -> Errors:
+    spec = msgspec.convert(obj["spec"], ResourceClaimSpec)
+    yield from in_order(_named(ctx, validate_claim_spec(spec, SPEC, options(ctx))))
 
 
 def _forget_returned(status: Obj, before: Obj) -> None:
@@ -120,8 +127,7 @@ def _forget_returned(status: Obj, before: Obj) -> None:
             del status["devices"]
 
 
-@dataclass(frozen=True, slots=True)
-class TemplateStrategy(Strategy):
+class TemplateStrategy(Strategy, frozen=True):
     """Templates never change; unlike a claim's, their spec is checked again on an update."""
 
     def empties(self) -> tuple[tuple[str, ...], ...]:

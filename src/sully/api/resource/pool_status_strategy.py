@@ -3,8 +3,6 @@
 The checks are in validation/pool_status.py, the answer is `domain/allocation/pools/pool_status.py`.
 """
 
-from dataclasses import dataclass
-
 import msgspec
 
 from sully.api.resource.checks import Errors, in_order, options
@@ -26,8 +24,7 @@ LIMIT = 100
 _STATUS = Path("status")
 
 
-@dataclass(frozen=True, slots=True)
-class PoolStatusRequestStrategy(Strategy):
+class PoolStatusRequestStrategy(Strategy, frozen=True):
     """Requests: what is asked cannot be changed."""
 
     reset: tuple[tuple[str, ...], ...] = NO_STATUS
@@ -59,8 +56,7 @@ class PoolStatusRequestStrategy(Strategy):
             yield SPEC.invalid(None, IMMUTABLE)
 
 
-@dataclass(frozen=True, slots=True)
-class PoolStatusRequestStatusStrategy(Strategy):
+class PoolStatusRequestStatusStrategy(Strategy, frozen=True):
     """The status of requests: written once."""
 
     reset: tuple[tuple[str, ...], ...] = ONLY_STATUS

@@ -6,7 +6,6 @@ Claims and templates are in claim_strategy.py. Everything here changes `obj` in 
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import msgspec
@@ -80,8 +79,7 @@ def taint_warnings(taints: Iterable[tuple[str, Obj]], ctx: WriteContext) -> Iter
             )
 
 
-@dataclass(frozen=True, slots=True)
-class _Comparing(Strategy):
+class _Comparing(Strategy, frozen=True):
     """Checks new and changed objects; unchanged stored values may be excused."""
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:
@@ -97,8 +95,7 @@ class _Comparing(Strategy):
         """Yield what is wrong."""
 
 
-@dataclass(frozen=True, slots=True)
-class SliceStrategy(_Comparing):
+class SliceStrategy(_Comparing, frozen=True):
     """Slices belong to drivers; the server sets only their generation."""
 
     def empties(self) -> tuple[tuple[str, ...], ...]:
@@ -151,8 +148,7 @@ def _slice_taint_places(spec: Obj) -> Iterator[tuple[str, Obj]]:
         yield f"spec.taints[{i}].taint", entry["taint"]
 
 
-@dataclass(frozen=True, slots=True)
-class ClassStrategy(Strategy):
+class ClassStrategy(Strategy, frozen=True):
     """Classes may change freely; existing allocations are not affected."""
 
     declared: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -187,8 +183,7 @@ class ClassStrategy(Strategy):
         return in_order(validate_class_spec(spec, before, SPEC, options(ctx)))
 
 
-@dataclass(frozen=True, slots=True)
-class RuleStrategy(_Comparing):
+class RuleStrategy(_Comparing, frozen=True):
     """Rules: a changed effect restarts toleration periods."""
 
     reset: tuple[tuple[str, ...], ...] = NO_STATUS
@@ -227,8 +222,7 @@ class RuleStrategy(_Comparing):
         return taint_warnings([("spec.taint", obj["spec"]["taint"])], ctx)
 
 
-@dataclass(frozen=True, slots=True)
-class PatchStrategy(_Comparing):
+class PatchStrategy(_Comparing, frozen=True):
     """Patches: like rules, but with a list of taints."""
 
     reset: tuple[tuple[str, ...], ...] = NO_STATUS
@@ -285,8 +279,7 @@ def _restamp(taints: list[Obj], before: list[Obj], now: str) -> None:
             taint["timeAdded"] = now
 
 
-@dataclass(frozen=True, slots=True)
-class ConditionsStrategy(Strategy):
+class ConditionsStrategy(Strategy, frozen=True):
     """The status of rules and patches: conditions, and nothing else changes."""
 
     reset: tuple[tuple[str, ...], ...] = ONLY_STATUS

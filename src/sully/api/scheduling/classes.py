@@ -19,7 +19,7 @@ _SYSTEM = "system-"
 _POLICIES = (PREEMPT, "Never")
 
 
-class PriorityClassStrategy(Strategy):
+class PriorityClassStrategy(Strategy, frozen=True):
     """Writes to priority classes; the value of a class is immutable."""
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:

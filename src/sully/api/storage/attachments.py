@@ -16,7 +16,7 @@ Obj = dict[str, Any]
 _ONE = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
 
 
-class AttachmentStrategy(Strategy):
+class AttachmentStrategy(Strategy, frozen=True):
     """Writes to the attachment itself."""
 
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
@@ -42,7 +42,7 @@ class AttachmentStrategy(Strategy):
             yield Path("spec").invalid(None, "field is immutable")
 
 
-class AttachmentStatusStrategy(AttachmentStrategy):
+class AttachmentStatusStrategy(AttachmentStrategy, frozen=True):
     """Writes to the status endpoint."""
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:

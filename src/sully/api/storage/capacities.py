@@ -13,7 +13,7 @@ from sully.machinery.strategy import Column, ResourceType, Strategy, Version, Wr
 Obj = dict[str, Any]
 
 
-class CapacityStrategy(Strategy):
+class CapacityStrategy(Strategy, frozen=True):
     """Writes to capacities."""
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:

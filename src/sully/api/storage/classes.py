@@ -19,7 +19,7 @@ _MOST_BYTES = 256 * 1024
 _FIXED = ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode")
 
 
-class ClassStrategy(Strategy):
+class ClassStrategy(Strategy, frozen=True):
     """Writes to storage classes."""
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:

@@ -29,7 +29,7 @@ _SHORTEST_PERIOD = 10
 _NODE_ID_MAX = 192
 
 
-class DriverStrategy(Strategy):
+class DriverStrategy(Strategy, frozen=True):
     """Writes to CSI drivers."""
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
@@ -88,7 +88,7 @@ def _tokens(requests: list[Obj], at: Path) -> Errors:
             yield field.invalid(seconds, "may not specify a duration larger than 2^32 seconds")
 
 
-class NodeStrategy(Strategy):
+class NodeStrategy(Strategy, frozen=True):
     """Writes to the drivers of a node."""
 
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
@@ -123,7 +123,7 @@ class NodeStrategy(Strategy):
                 yield SPEC.child("drivers").invalid(_shown(driver), "field is immutable")
 
 
-class NodeStatusStrategy(NodeStrategy):
+class NodeStatusStrategy(NodeStrategy, frozen=True):
     """Writes to the status endpoint, which is without effect while the feature is off."""
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:

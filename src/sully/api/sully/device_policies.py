@@ -24,7 +24,7 @@ from sully.machinery.strategy import ResourceType, WriteContext
 Obj = dict[str, Any]
 
 
-class DevicePolicyStrategy(SpecStrategy):
+class DevicePolicyStrategy(SpecStrategy, frozen=True):
     """Writes to policies."""
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:

@@ -65,6 +65,8 @@ CRITERIA = (
 NO_APPROVAL = "suppressed taints cannot be approved one by one: use the mode Enforce or DryRun"
 NO_SOURCES = "a policy without sources does nothing"
 NO_STEPS = "a policy without steps does nothing"
+STEP_WEAKER = "must be stronger than the step before"
+STEP_LESS = "must not be less than that of the step before"
 INCOMPLETE = "sources, taint and steps must be set together, or none of them but suppress"
 NO_CRITERIA = "a selector without criteria selects every device: set matchAll to true to mean that"
 
@@ -206,14 +208,12 @@ def _follows(step: Obj, before: Obj, at: Path) -> Errors:
     """Check that a step is stronger than the one before, and not earlier for the same faults."""
     order = {name: place for place, name in enumerate((*EFFECTS, *SEVERITIES))}
     if order.get(step["effect"], 99) <= order.get(before["effect"], -1):
-        yield at.child("effect").invalid(step["effect"], "must be stronger than the step before")
+        yield at.child("effect").invalid(step["effect"], STEP_WEAKER)
     if order.get(step["minSeverity"], 99) < order.get(before["minSeverity"], -1):
-        text = "must not be less than that of the step before"
-        yield at.child("minSeverity").invalid(step["minSeverity"], text)
+        yield at.child("minSeverity").invalid(step["minSeverity"], STEP_LESS)
     same = step["minSeverity"] == before["minSeverity"]
     if same and duration(step.get("after", "")) < duration(before.get("after", "")):
-        text = "must not be less than that of the step before"
-        yield at.child("after").invalid(step.get("after", ""), text)
+        yield at.child("after").invalid(step.get("after", ""), STEP_LESS)
 
 
 def _limit(limit: Obj, at: Path) -> Errors:

@@ -43,7 +43,7 @@ WRONG_NAME = "must be NODE or NODE.REPORTER, or REPORTER without a node"
 _WRONG_PCI = "must be a PCI address in lower case, for example 0000:3b:00.0"
 
 
-class DeviceHealthStrategy(Strategy):
+class DeviceHealthStrategy(Strategy, frozen=True):
     """Writes to reports: all of it may change, apart from whose report it is."""
 
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:

@@ -27,7 +27,7 @@ from sully.machinery.strategy import ResourceType, WriteContext
 Obj = dict[str, Any]
 
 
-class MaintenanceStrategy(SpecStrategy):
+class MaintenanceStrategy(SpecStrategy, frozen=True):
     """Writes to maintenances."""
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:

@@ -34,7 +34,7 @@ RULES_MAX = 64
 LONGEST_DELAY = 365 * 24 * 3600
 
 
-class PolicyStrategy(SpecStrategy):
+class PolicyStrategy(SpecStrategy, frozen=True):
     """Writes to policies."""
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:

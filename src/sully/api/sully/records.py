@@ -21,7 +21,7 @@ from sully.machinery.strategy import ResourceType, Strategy, WriteContext
 Obj = dict[str, Any]
 
 
-class EvictionRecordStrategy(Strategy):
+class EvictionRecordStrategy(Strategy, frozen=True):
     """The spec is immutable; labels and annotations may change."""
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:
@@ -33,7 +33,7 @@ class EvictionRecordStrategy(Strategy):
         return validate_same(obj["spec"], old["spec"])
 
 
-class TaintRecordStrategy(SpecStrategy):
+class TaintRecordStrategy(SpecStrategy, frozen=True):
     """The spec is the rule as first seen and immutable; the status is what happened since."""
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
@@ -50,7 +50,7 @@ class TaintRecordStrategy(SpecStrategy):
         return validate_same(obj["spec"], old["spec"])
 
 
-class TaintRecordStatusStrategy(StatusStrategy):
+class TaintRecordStatusStrategy(StatusStrategy, frozen=True):
     """Writes to the status endpoint."""
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:

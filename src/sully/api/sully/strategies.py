@@ -22,7 +22,7 @@ NO_STATUS = (("status",),)
 ONLY_STATUS = (("metadata",), ("spec",))
 
 
-class SpecStrategy(Strategy):
+class SpecStrategy(Strategy, frozen=True):
     """Writes to the object itself: the status stays, a new spec counts as a change."""
 
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
@@ -41,7 +41,7 @@ class SpecStrategy(Strategy):
         return self.validate_create(obj, ctx)
 
 
-class StatusStrategy(Strategy):
+class StatusStrategy(Strategy, frozen=True):
     """Writes to the status endpoint: only the status changes."""
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:

@@ -20,6 +20,8 @@ NAMES = "name"
 OUTPUTS = (*TABLES, "json", "yaml")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
+_LONGEST = 1000 * 365 * 86400.0
+"""Of what is much longer, no date can be calculated."""
 
 
 def options(*decorators: Decorator) -> Decorator:
@@ -174,11 +176,14 @@ def impersonation(options_: Options) -> "Impersonation":
 
 
 def seconds(text: str) -> float:
-    """Parse a duration such as 15s, 500ms, 1m30s, 2h or 30d; for `type=` of a flag."""
+    """Parse a duration such as 15s, 500ms, 1m30s, 2h or 30d; for `type=` of a flag.
+
+    What is longer than a thousand years is a thousand years.
+    """
     parts = _PART.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise click.BadParameter(f'invalid duration "{text}" (for example 15s, 1m30s)')
-    return sum(float(number) * _UNITS[unit] for number, unit in parts)
+    return min(sum(float(number) * _UNITS[unit] for number, unit in parts), _LONGEST)
 
 
 def parse_address(flag: str, text: str, default_port: int) -> tuple[str, int]:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from sully.client.transport import Kind
     from sully.views.snapshot.snapshot import Gap, Snapshot
 
+_OURS = "sully.dev"
+
 
 async def take_snapshot(
     session: Session,
@@ -73,8 +75,11 @@ def _refuse_gaps(session: Session, snapshot: "Snapshot", needed: Sequence["Kind[
 
 
 def missing_kind(gap: "Gap", text: str = "") -> CommandError:
-    hidden = gap.reason == "not allowed"
-    help_ = "; ask an administrator for a role that allows listing them" if hidden else ""
+    help_ = ""
+    if gap.reason == "not allowed":
+        help_ = "; ask an administrator for a role that allows listing them"
+    elif gap.reason == "not served" and gap.kind.group == _OURS:
+        help_ = "; 'sully install' adds them to a cluster"
     return CommandError(
         f"{printable(gap.message or text)}\n  {gap.kind.plural} are required here{help_}"
     )

@@ -96,6 +96,8 @@ class Table:
         """Which columns are shown."""
         self._widths: list[int] = []
         """How wide each column is; only that of shown ones matters."""
+        self._format = ""
+        """A whole line of all columns, for texts of ASCII characters."""
 
     def show(self, rows: Iterable[Row], stream: TextIO | None = None) -> None:
         out = stream or sys.stdout
@@ -142,6 +144,11 @@ class Table:
             self._places = []
         elif self._grows:
             self._spread(-self._over())
+        *others, last = (
+            f"%{'' if column.right else '-'}{width}s"
+            for column, width in zip(self._columns, self._widths, strict=True)
+        )
+        self._format = GAP.join((*others, last if self._columns[-1].right else "%s"))
 
     def _spread(self, room: int) -> None:
         """Give what is left of a line to the columns whose cells may be long."""
@@ -159,7 +166,11 @@ class Table:
 
     def _row(self, cells: Sequence[Cell]) -> Iterator[str]:
         if self._look.width is None:
-            yield self._line([cells[at].text for at in self._places], cells)
+            whole = [cells[at].text for at in self._places]
+            line = self._format % tuple(whole)
+            # Most rows of a pipe; others have characters of other widths, colors, or end early.
+            plain = line.isascii() and all(whole) and not self._look.color
+            yield line if plain else self._line(whole, cells)
             return
         parts = [
             broken(cells[at].text, self._widths[at])
@@ -214,10 +225,10 @@ def _shrink(widths: list[int], places: Sequence[int], over: int) -> None:
 
 
 def _cells(row: Row) -> list[Cell]:
-    return [
-        Cell(printable(cell.text), cell.style) if isinstance(cell, Cell) else Cell(printable(cell))
-        for cell in row
-    ]
+    cells = [cell if isinstance(cell, Cell) else Cell(cell) for cell in row]
+    if "".join([cell.text for cell in cells]).isprintable():
+        return cells
+    return [Cell(printable(cell.text), cell.style) for cell in cells]
 
 
 def broken(text: str, room: int) -> list[str]:

@@ -23,13 +23,14 @@ from sully.cli.client.session import Session
 from sully.cli.command import CommandError
 from sully.cli.dashboard.command_sessions import printed, session_of
 from sully.cli.dashboard.proposals import Proposal, propose
+from sully.cli.dashboard.queries import can_pause, evictions
 from sully.cli.inspect.evictions.pause import set_pauses
 from sully.client.transport import Key, UnreachableError
 from sully.dashboard.app import Dashboard, RouteError
 from sully.dashboard.viewers import Viewer
 from sully.domain.devices.taints import EVICTING_EFFECTS
 from sully.domain.drain.rules import DRAIN
-from sully.machinery.errors import ApiError
+from sully.machinery.errors import ApiError, Unauthorized
 from sully.planning.dryrun.changes import Remove
 from sully.views.kinds import RULES
 
@@ -50,10 +51,13 @@ class Operation:
     rules: Sequence[str] = ()
     pods: int = 0
     """How many pods the plan evicts."""
+    pausable: bool = True
     state: str = "done"
     """`running`, `paused`, `done`, `stopped`, `failed` or `undone`."""
     lines: list[str] = field(default_factory=list)
     task: asyncio.Task[Any] | None = None
+    evictions: Sequence[dict[str, Any]] = ()
+    """The progress of its rules, of a taint that evicts pods."""
 
     def as_document(self) -> dict[str, Any]:
         """Return it for the page."""
@@ -64,9 +68,27 @@ class Operation:
             "began": self.began,
             "rules": self.rules,
             "pods": self.pods,
+            "pausable": self.pausable,
             "state": self.state,
             "lines": (self.lines + printed(self.session))[-40:],
+            "evictions": self.evictions,
         }
+
+    def follow(self, progress: Mapping[str, dict[str, Any]]) -> None:
+        """Set the state of a taint that evicts pods: the eviction controller executes it."""
+        evictions = [progress[name] for name in self.rules if name in progress]
+        if evictions:
+            self.state = _state_of({eviction["state"] for eviction in evictions})
+        elif self.evictions:
+            # Somebody else has deleted its rules.
+            self.state = "undone"
+        self.evictions = evictions or self.evictions
+
+
+def _state_of(states: set[str]) -> str:
+    if states & {"evicting", "waiting", "terminating", "looping"}:
+        return "running"
+    return "paused" if "paused" in states else "done"
 
 
 def _proposals(viewer: Viewer) -> dict[str, Proposal]:
@@ -128,7 +150,15 @@ async def apply(viewer: Viewer, body: Mapping[str, Any], dashboard: Dashboard) -
         session=proposal.session,
         pods=len(proposal.plan.caused),
     )
-    await _WRITES[proposal.action](viewer, proposal, operation, dashboard)
+    before = len(printed(proposal.session))
+    try:
+        await _WRITES[proposal.action](viewer, proposal, operation, dashboard)
+    except (ApiError, CommandError, UnreachableError) as error:
+        if isinstance(error, Unauthorized):
+            raise
+        # What was written before the failure is printed.
+        text = getattr(error, "message", "") or str(error)
+        raise RouteError("\n".join((text, *printed(proposal.session)[before:]))) from error
     operations = _operations(viewer)
     operations[operation.id] = operation
     while len(operations) > MAX_OPERATIONS:
@@ -177,7 +207,10 @@ def _run(
     operation.task = dashboard.viewers.start(viewer, work)
 
 
-async def _write_taint(_: Viewer, proposal: Proposal, operation: Operation, __: Dashboard) -> None:
+async def _write_taint(
+    viewer: Viewer, proposal: Proposal, operation: Operation, _: Dashboard
+) -> None:
+    operation.pausable = operation.pods > 0 and can_pause(viewer)
     await write_rules(proposal.session, proposal.snapshot, proposal.bodies)
     operation.rules = [str(body["metadata"]["name"]) for body in proposal.bodies]
     if any(body["spec"]["taint"]["effect"] in EVICTING_EFFECTS for body in proposal.bodies):
@@ -202,9 +235,15 @@ _WRITES = {
 }
 
 
-async def operations(viewer: Viewer, _: Any) -> Any:
+async def operations(viewer: Viewer, query: Any) -> Any:
     """Return what was done in this session, the newest first."""
-    return {"operations": [x.as_document() for x in reversed(_operations(viewer).values())]}
+    known = _operations(viewer).values()
+    evicting = [x for x in known if x.action == "taint" and x.state != "undone"]
+    if evicting:
+        progress = {x["rule"]: x for x in (await evictions(viewer, query))["evictions"]}
+        for operation in evicting:
+            operation.follow(progress)
+    return {"operations": [x.as_document() for x in reversed(known)]}
 
 
 async def control(viewer: Viewer, body: Mapping[str, Any], dashboard: Dashboard) -> Any:
@@ -214,27 +253,32 @@ async def control(viewer: Viewer, body: Mapping[str, Any], dashboard: Dashboard)
         raise RouteError("this operation is not known any more; see Rules")
     match body.get("verb"):
         case "pause" if operation.action == "drain":
-            await _stop(operation, "paused")
+            await _stop(operation)
         case "resume" if operation.action == "drain":
             await _resume_drain(viewer, operation, dashboard)
         case "pause" | "resume" as verb:
             await _set_pause(viewer, verb, operation.rules, body)
             operation.state = "paused" if verb == "pause" else "running"
         case "undo":
-            await _stop(operation, "undone")
+            await _stop(operation)
             deletions = [Remove(RULES, Key("", name)) for name in operation.rules]
             await delete_rules(operation.session, deletions)
+            operation.state = "undone"
         case _:
             raise RouteError("unknown verb (one of: pause, resume, undo)")
     return operation.as_document()
 
 
-async def _stop(operation: Operation, state: str) -> None:
-    task, operation.state = operation.task, state
+async def _stop(operation: Operation) -> None:
+    """Stop a drain that runs: it is paused then."""
+    task = operation.task
     if task is not None and not task.done():
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
+        if operation.state == "running":
+            # It was cancelled before it began.
+            operation.state = "paused"
 
 
 async def _resume_drain(viewer: Viewer, operation: Operation, dashboard: Dashboard) -> None:

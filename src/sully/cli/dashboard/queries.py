@@ -17,12 +17,15 @@ from sully.cli.inspect.explain import explanation_of
 from sully.cli.inspect.history.command import entries_in, kinds_for, refuse_missing_records
 from sully.cli.inspect.history.printer import document as history_document
 from sully.cli.inspect.policies.printer import document as policy_document
+from sully.cli.inspect.policies.printer import steps_text as policy_steps
+from sully.cli.inspect.policies.printer import taint_text as policy_taint
 from sully.cli.inspect.rules_printer import document as source_document
 from sully.client.transport import Key
 from sully.dashboard.app import RouteError
 from sully.dashboard.http import HttpError
 from sully.dashboard.viewers import Viewer
 from sully.domain.devices.pools import DeviceId, device_id
+from sully.domain.devices.taints import EFFECTS
 from sully.explain.facts.devices.candidates import MOST_PODS, find_candidates
 from sully.views.kinds import (
     CLAIMS,
@@ -151,8 +154,14 @@ async def rules(viewer: Viewer, _: Query) -> Any:
     snapshot = viewer.live.snapshot()
     sources = await viewer.work.run(taint_sources, snapshot)
     documents = [{**source_document(x), "devices": None} for x in sources]
-    policies = [policy_document(x) for x in snapshot.of(DEVICE_POLICIES).values()]
-    maintenances = [maintenance_document(x) for x in snapshot.of(MAINTENANCES).values()]
+    policies = [
+        {**policy_document(x), "taint": policy_taint(x), "steps": policy_steps(x)}
+        for x in snapshot.of(DEVICE_POLICIES).values()
+    ]
+    maintenances = [
+        {**maintenance_document(x), "reason": x.spec.reason}
+        for x in snapshot.of(MAINTENANCES).values()
+    ]
     return {"sources": documents, "policies": policies, "maintenances": maintenances}
 
 
@@ -168,7 +177,26 @@ async def evictions(viewer: Viewer, _: Query) -> Any:
             for progress in progress_in(session, snapshot.exposures, snapshot, plane)
         ]
 
-    return {"evictions": await viewer.work.run(work)}
+    return {"evictions": await viewer.work.run(work), "pausable": can_pause(viewer)}
+
+
+def can_pause(viewer: Viewer) -> bool:
+    """Report whether evictions can be paused, which needs Sully's controller and records."""
+    gap = viewer.live.caches.gap(TAINT_RECORDS)
+    return viewer.live.plane.evictor == "Sully" and (gap is None or gap.reason != "not served")
+
+
+async def effects(viewer: Viewer, _: Query) -> Any:
+    """Return the effects of taints that the server stores, as far as that is known."""
+    plane = viewer.live.plane
+    return {
+        "effects": [
+            name
+            for name, effect in EFFECTS.items()
+            if not effect.feature_gate
+            or (plane.scheduler == "Sully" and plane.is_enabled(effect.feature_gate))
+        ]
+    }
 
 
 async def pending(viewer: Viewer, _: Query) -> Any:

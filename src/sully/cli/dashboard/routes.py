@@ -20,15 +20,16 @@ def routes() -> Routes:
         "device": queries.device,
         "rules": queries.rules,
         "evictions": queries.evictions,
+        "effects": queries.effects,
         "pending": queries.pending,
         "clusters": fleet_queries.clusters,
         "charts": fleet_queries.charts,
+        "operations": operations.operations,
     }
     answers: Mapping[str, Any] = {
         **live,
         "history": queries.history,
         "explain": queries.explain,
-        "operations": operations.operations,
     }
     changes: Mapping[str, tuple[Any, Any]] = {
         "plan": (operations.plan, PlanBody),
@@ -39,7 +40,7 @@ def routes() -> Routes:
     return Routes(
         {name: _as_route(work) for name, work in answers.items()},
         {name: _as_route(_typed(work, body)) for name, (work, body) in changes.items()},
-        live=frozenset(live),
+        live=frozenset((*live, "plan")),
     )
 
 

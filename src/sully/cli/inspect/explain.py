@@ -11,6 +11,7 @@ from sully.cli.client.options import client_options, snapshot_option
 from sully.cli.client.selectors import ALIASES, named
 from sully.cli.client.session import Run, Session, call, run_here
 from sully.cli.client.snapshots import missing_kind, take_snapshot
+from sully.cli.client.text import did_you_mean
 from sully.cli.command import CommandError, Options, command
 from sully.cli.names import complete_clusters, complete_names, kind_completer
 
@@ -249,7 +250,8 @@ def _kind_and_name(kind: str, name: str) -> tuple[str, str]:
         if not name:
             raise CommandError("missing argument: NAME", code=2)
         return kind, name
-    text = f'unknown value "{kind}" (one of: {", ".join(ALIASES)})'
+    hint = did_you_mean(kind, ALIASES)
+    text = f'unknown value "{kind}" (one of: {", ".join(ALIASES)}){hint}'
     for kinds, hint in _INSTEAD.items():
         if kind.lower() in kinds or kind.lower().removesuffix("s") in kinds:
             text += f"\n  {hint}"

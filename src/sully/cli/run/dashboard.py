@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 from functools import partial
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import click
@@ -84,7 +85,8 @@ async def _run(session: Session, listening: socket.socket) -> int:
         link = app.link(f"http://{_HOST}:{port}")
         announce_link(session.server, link, opens_browser=not options.no_browser)
         if not options.no_browser:
-            await asyncio.to_thread(_open_browser, link)
+            # Some programs do not end before the browser is closed: nothing waits for them.
+            Thread(target=_open_browser, args=(link,), daemon=True).start()
         await stopped.wait()
         app.stopping.set()
     return 0

@@ -147,8 +147,8 @@ def _run(options: Options, host: str, port: int, gates: Gates) -> int:
     from sully.store.errors import StoreError
 
     descriptors.raise_limit()
-    # Fewer, larger collections: objects here live long, and young ones die by reference count.
-    gc.set_threshold(50_000, 20, 100)
+    # Until it is ready: almost everything that a start creates is kept.
+    gc.disable()
     code = 0
     try:
         uvloop.run(_serve(_config(options, host, port, gates), demo=options.demo))

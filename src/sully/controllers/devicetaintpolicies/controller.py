@@ -32,6 +32,7 @@ from sully.controllers.sources import Channel, same_key
 from sully.domain.devicepolicies.decisions import Decision, PolicyContext, decide, transition
 from sully.domain.devicepolicies.rules import (
     RESUMED_AT,
+    acting_states,
     decode_state,
     is_approved,
     policy_name,
@@ -82,6 +83,8 @@ class _Tracked(msgspec.Struct):
     proof_problems: dict[str, str] = msgspec.field(default_factory=dict)
     suppressed: dict[str, tuple[Suppressed, ...]] | None = None
     """What it suppressed when it was last decided; None: not decided yet."""
+    mode: str = ""
+    """Its mode when it was last decided."""
 
 
 class DeviceTaintPolicyController:
@@ -195,9 +198,12 @@ class DeviceTaintPolicyController:
     def _decide(
         self, tracked: _Tracked, proofs: Mapping[str, ProofOutcome], now: datetime
     ) -> Decision:
-        policy, devices = tracked.policy, tracked.devices
+        policy, devices, settings = tracked.policy, tracked.devices, settings_of(tracked.policy)
         devices.update(now)
         old, notices = tracked.states, {}
+        if tracked.mode == DRY_RUN != settings.mode:
+            old = acting_states(old, self._rules_of(policy))
+        tracked.mode = settings.mode
         # Without a taint it only suppresses those of drivers.
         no_taint = policy.spec.taint is None
         excluded = [device for device in old if no_taint or devices.is_excluded(device)]
@@ -220,7 +226,6 @@ class DeviceTaintPolicyController:
             resumed_at=time_in(policy.metadata.annotations, RESUMED_AT),
             now=now,
         )
-        settings = settings_of(policy)
         decision = decide(settings, states, seen, context)
         notices |= decision.notices
         for device in sorted({*old, *decision.states}):

@@ -160,11 +160,20 @@ class Executor:
             log.warning("eviction not recorded", pod=str(effect.key), error=str(error))
         return EvictionRecorded(effect.key)
 
-    async def withdraw(self, effect: WithdrawRecord) -> Event:
-        """Delete the record of an eviction."""
+    async def withdraw(self, effect: WithdrawRecord) -> Event | None:
+        """Delete the record of an eviction that did not happen."""
+        if effect.sent and not await self._runs(effect.key, effect.uid):
+            return None
         with suppress(NotFound):
             await self._transport.delete(EVICTION_RECORDS, Key(effect.key.namespace, effect.uid))
         return RecordWithdrawn(effect.key, effect.uid)
+
+    async def _runs(self, key: Key, uid: str) -> bool:
+        """Report whether a pod was not deleted, which caches may not show yet."""
+        with suppress(NotFound):
+            metadata = (await self._transport.get(PODS, key)).metadata
+            return metadata.uid == uid and metadata.deletion_timestamp is None
+        return False
 
     async def mark(self, effect: MarkPod) -> Event:
         """Set the condition of a pod."""

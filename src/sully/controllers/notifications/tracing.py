@@ -54,11 +54,13 @@ class EvictionTraces:
         claims: Informer[ResourceClaim],
         inventory: Inventory,
         clock: Clock,
+        open_max: int = OPEN_MAX,
     ) -> None:
         self._receiver = Receiver(name="otlp", url=endpoint.rstrip("/") + PATH)
         self._claims = claims
         self._inventory = inventory
         self._clock = clock
+        self._open_max = open_max
         self._tracker = EvictionTracker()
         self._open: OrderedDict[str, EvictionTrace] = OrderedDict()
         self._queue: deque[EvictionTrace] = deque(maxlen=QUEUED_MAX)
@@ -72,7 +74,7 @@ class EvictionTraces:
     def _handle(self, event: EvictionEvent, pod: Pod | None) -> None:
         uid = event.eviction.uid
         if isinstance(event, Begun):
-            if len(self._open) >= OPEN_MAX:
+            if len(self._open) >= self._open_max:
                 # It is perhaps never replaced: export what is known.
                 self._export(self._open.popitem(last=False)[1])
             cause = self._cause(pod) if pod is not None else Cause()

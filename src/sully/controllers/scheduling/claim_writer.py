@@ -91,13 +91,21 @@ class ClaimWriter:
     """Writes claims for pods."""
 
     def __init__(
-        self, transport: Transport, clock: Clock, *, timestamps: bool, records: bool
+        self,
+        transport: Transport,
+        clock: Clock,
+        *,
+        timestamps: bool,
+        records: bool,
+        protects: bool = True,
     ) -> None:
         self._transport = transport
         self._clock = clock
         self._timestamps = timestamps
         self._records = records
         """Whether to write into an annotation what the devices were when they were allocated."""
+        self._protects = protects
+        """Whether to write the finalizer before the allocation, not with it."""
         self._locks = ClaimLocks()
 
     async def reserve(
@@ -137,7 +145,7 @@ class ClaimWriter:
             return claim
         status = claim.status
         if reservation.allocation is not None and status.allocation is None:
-            claim = await self._protect(claim, self._record(reservation.devices))
+            claim = await self._protected(claim, self._record(reservation.devices))
             allocation = self._with_timestamp(reservation.allocation)
             status = replace(claim.status, allocation=allocation)
         consumer = ResourceClaimConsumerReference(
@@ -146,7 +154,7 @@ class ClaimWriter:
         status = replace(status, reserved_for=(*status.reserved_for, consumer))
         return await self._transport.update(CLAIMS, replace(claim, status=status), "status")
 
-    async def _protect(self, claim: ResourceClaim, record: str) -> ResourceClaim:
+    async def _protected(self, claim: ResourceClaim, record: str) -> ResourceClaim:
         metadata = claim.metadata
         if FINALIZER not in metadata.finalizers:
             metadata = replace(metadata, finalizers=(*metadata.finalizers, FINALIZER))
@@ -155,7 +163,8 @@ class ClaimWriter:
             metadata = replace(metadata, annotations=annotations)
         if metadata == claim.metadata:
             return claim
-        return await self._transport.update(CLAIMS, replace(claim, metadata=metadata))
+        protected = replace(claim, metadata=metadata)
+        return await self._transport.update(CLAIMS, protected) if self._protects else protected
 
     def _with_timestamp(self, allocation: AllocationResult) -> AllocationResult:
         if not self._timestamps:

@@ -63,10 +63,12 @@ def add_scheduler(  # noqa: PLR0913 - what it reads and writes, and what a test 
     queue: SchedulingQueue | None = None,
     evaluator: Evaluator | None = None,
     alone: bool = True,
+    protects: bool = True,
 ) -> None:
     """Run the scheduler with the other controllers of a manager.
 
     `alone`: no other scheduler allocates devices, or the server rejects a device in two claims.
+    `protects`: claims get their finalizer from the scheduler, before they are allocated.
     """
     # With another scheduler in the cluster, events must not seem to come from that one.
     names = settings.schedulers
@@ -99,6 +101,7 @@ def add_scheduler(  # noqa: PLR0913 - what it reads and writes, and what a test 
             clock,
             timestamps=settings.binding_conditions,
             records=settings.compat.records_allocated_attributes,
+            protects=protects,
         ),
         reporter=reporter,
         env=env,

@@ -1,11 +1,12 @@
 // Change devices: a form, the plan that the server makes for it, the confirmation, the progress.
 import { RequestError, get, post } from "./api.js";
 import { link } from "./address.js";
-import { Table, duration, number } from "./components.js";
+import { Table, duration, evicted, number } from "./components.js";
+import { useData } from "./data.js";
 import { html, useEffect, useRef, useState } from "./dom.js";
 
-const EFFECTS = ["NoSchedule", "NoExecute", "None", "NoExecuteWithPodDisruptionBudget", "PreferNoSchedule"];
-const TITLES = { cordon: "Cordon", drain: "Drain", taint: "Taint", delete: "Delete rules", "taint-cluster": "Taint clusters" };
+const CLUSTER_EFFECTS = ["NoSelect", "PreferNoSelect", "NoSelectIfNew"];
+const TITLES = { cordon: "Cordon", drain: "Drain", taint: "Taint", delete: "Delete", "taint-cluster": "Taint" };
 const OUTCOMES = { Rescheduled: "rescheduled", Pending: "stay Pending", EvictedAgain: "evicted again", NotReplaced: "not recreated", Unknown: "not known" };
 
 /** Buttons that the viewer may use. @param {{devices: string[], rights: Record<string, boolean>}} props */
@@ -28,9 +29,11 @@ export function ActDialog({ action, request, what, rights, onClose }) {
   const [typed, setTyped] = useState("");
   const [operation, setOperation] = useState(null);
   const [busy, setBusy] = useState(false);
-  const needsKey = action === "taint" || action === "taint-cluster";
+  /** Why the last confirmation failed. A plan is executed once, so another one is made. */
+  const [failure, setFailure] = useState({ text: "", count: 0 });
+  const needsKey = (action === "taint" || action === "taint-cluster") && !request.remove;
   const complete = !needsKey || form.key.trim() !== "";
-  const body = { action, ...request, ...form };
+  const body = { action, ...form, ...request };
   useEffect(() => dialog.current.showModal(), []);
   useEffect(() => {
     if (operation || !complete) return undefined;
@@ -55,40 +58,53 @@ export function ActDialog({ action, request, what, rights, onClose }) {
       alive = false;
       clearTimeout(timer);
     };
-  }, [JSON.stringify(form), operation === null]);
+  }, [JSON.stringify(form), operation === null, failure.count]);
   const confirm = async (event) => {
     event.preventDefault();
     if (!plan || busy) return;
     setBusy(true);
     try {
       setOperation(await post("apply", { id: plan.id, confirm: typed }));
-      setError("");
     } catch (problem) {
-      setError(problem instanceof RequestError ? problem.message : String(problem));
+      const text = problem instanceof RequestError ? problem.message : String(problem);
+      setFailure((old) => ({ text, count: old.count + 1 }));
     }
     setBusy(false);
   };
+  const title = request.remove ? `Remove the taint from ${what}` : `${TITLES[action]} ${what}`;
   const ready = plan && !planning && (!plan.type || typed.trim() === String(plan.type.count));
   return html`
     <dialog ref=${dialog} class="act" aria-labelledby="act-title" onClose=${onClose}>
-      <header><h2 id="act-title">${TITLES[action]} ${what}</h2>
+      <header><h2 id="act-title">${title}</h2>
         <button type="button" class="close" aria-label="Close" onClick=${() => dialog.current.close()}>×</button></header>
       ${operation
-        ? html`<${Progress} first=${operation} rights=${rights} />`
+        ? html`<${Operation} first=${operation} rights=${rights} />`
         : html`<form onSubmit=${confirm}>
-            <${Fields} action=${action} form=${form} setForm=${setForm} />
+            ${action !== "delete" && !request.remove && html`<${Fields} action=${action} form=${form} setForm=${setForm} />`}
             <div class="plan" aria-busy=${planning} aria-live="polite">
               ${!complete && html`<p class="note">Enter a key to see the plan.</p>`}
               ${planning && html`<p class="loading">Planning</p>`}
+              ${failure.text && html`<p class="problem" role="alert">${failure.text}</p>`}
               ${error && html`<p class="problem" role="alert">${error}</p>`}
               ${plan && !planning && html`<${Plan} plan=${plan} />`}
             </div>
             ${plan?.type && !planning && html`<label class="confirm">Type the number of ${plan.type.thing} (${plan.type.count}) to continue
               <input name="confirm" value=${typed} inputmode="numeric" autocomplete="off" onInput=${(event) => setTyped(event.target.value)} /></label>`}
-            <footer><button type="submit" class="primary" disabled=${!ready || busy}>${TITLES[action]} ${what}</button>
+            <footer><button type="submit" class="primary" disabled=${!ready || busy}>${title}</button>
               <button type="button" onClick=${() => dialog.current.close()}>Cancel</button></footer>
           </form>`}
     </dialog>`;
+}
+
+function Effect({ names, form, setForm }) {
+  return html`<label>Effect <select name="effect" value=${form.effect} onChange=${(event) => setForm({ ...form, effect: event.target.value })}>
+    ${names.map((name) => html`<option value=${name} selected=${name === form.effect}>${name}</option>`)}</select></label>`;
+}
+
+/** The effects that this server stores. */
+function DeviceEffect({ form, setForm }) {
+  const { data } = useData("effects");
+  return html`<${Effect} names=${data?.effects ?? [form.effect]} form=${form} setForm=${setForm} />`;
 }
 
 function Fields({ action, form, setForm }) {
@@ -96,14 +112,11 @@ function Fields({ action, form, setForm }) {
   const text = (name, label, hint) => html`<label>${label}
     <input name=${name} value=${form.flags[name] || ""} placeholder=${hint} autocomplete="off" onInput=${(event) => flag(name, event.target.value)} /></label>`;
   const box = (name, label) => html`<label class="check"><input type="checkbox" name=${name} checked=${form.flags[name] || false} onChange=${(event) => flag(name, event.target.checked)} /> ${label}</label>`;
-  if (action === "delete") return null;
-  const effects = action === "taint-cluster" ? ["NoSelect", "PreferNoSelect", "NoSelectIfNew"] : EFFECTS;
   return html`<div class="fields">
     ${(action === "taint" || action === "taint-cluster") && html`
       <label>Key <input name="key" required value=${form.key} placeholder="example.com/hot" autocomplete="off" spellcheck=${false} onInput=${(event) => setForm({ ...form, key: event.target.value.trim() })} /></label>
       <label>Value <input name="value" value=${form.value} autocomplete="off" spellcheck=${false} onInput=${(event) => setForm({ ...form, value: event.target.value.trim() })} /></label>
-      <label>Effect <select name="effect" value=${form.effect} onChange=${(event) => setForm({ ...form, effect: event.target.value })}>
-        ${effects.map((name) => html`<option value=${name} selected=${name === form.effect}>${name}</option>`)}</select></label>`}
+      ${action === "taint" ? html`<${DeviceEffect} form=${form} setForm=${setForm} />` : html`<${Effect} names=${CLUSTER_EFFECTS} form=${form} setForm=${setForm} />`}`}
     ${text("reason", "Reason", "for others to see")}
     ${text("for", "Ends after", "2h")}
     ${action === "drain" && html`${text("rate", "Evictions", "1 (per second), 10/m")}
@@ -146,30 +159,37 @@ export function Plan({ plan }) {
     <p class="command">The same in a shell: <code>${plan.command}</code></p>`;
 }
 
-/** How far an operation is, with what can be done about it. */
-export function Progress({ first, rights }) {
-  const [operation, set] = useState(first);
-  const [evictions, setEvictions] = useState([]);
+const RUNNING = ["running", "paused"];
+/** Operations, asked for every second while one of them runs. @param {object[]} first */
+export function useOperations(first) {
+  const [operations, set] = useState(first);
   const [error, setError] = useState("");
-  const ended = ["done", "undone", "failed"].includes(operation.state) && operation.action !== "taint";
+  const running = operations.some((x) => RUNNING.includes(x.state));
+  const load = () => get("operations").then((data) => { set(data.operations); setError(""); }, (problem) => setError(problem.message));
   useEffect(() => {
-    if (ended) return undefined;
-    const load = async () => {
-      try {
-        const all = (await get("operations")).operations;
-        set((old) => all.find((x) => x.id === first.id) || old);
-        if (first.action === "taint") setEvictions((await get("evictions")).evictions.filter((x) => first.rules.includes(x.rule)));
-      } catch (problem) {
-        setError(problem.message);
-      }
-    };
-    load();
+    if (!running) return undefined;
     const timer = setInterval(load, 1000);
     return () => clearInterval(timer);
-  }, [ended]);
+  }, [running]);
+  const replace = (one) => set((old) => old.map((x) => (x.id === one.id ? one : x)));
+  return { operations, error, replace };
+}
+
+function Operation({ first, rights }) {
+  const { operations, error, replace } = useOperations([first]);
+  const operation = operations.find((x) => x.id === first.id) || first;
+  const box = useRef(null);
+  // The button that was pressed is gone, and with it the focus.
+  useEffect(() => box.current.focus(), []);
+  return html`<div ref=${box} tabindex="-1">${error && html`<p class="problem" role="alert">${error}</p>`}<${Progress} operation=${operation} replace=${replace} rights=${rights} /></div>`;
+}
+
+/** How far an operation is, with what can be done about it. */
+export function Progress({ operation, replace, rights }) {
+  const [error, setError] = useState("");
   const control = async (verb) => {
     try {
-      set(await post("operation", { id: operation.id, verb }));
+      replace(await post("operation", { id: operation.id, verb }));
       setError("");
     } catch (problem) {
       setError(problem.message);
@@ -177,10 +197,10 @@ export function Progress({ first, rights }) {
   };
   const running = operation.state === "running";
   const undone = operation.state === "undone";
-  const pausable = rights.change && (operation.action === "drain" ? rights.evict : operation.pods > 0);
+  const pausable = rights.change && (operation.action === "drain" ? rights.evict : operation.pausable);
   return html`<div class="progress">
     <p role="status"><strong>${operation.state}</strong></p>
-    ${evictions.map((x) => html`<p>${x.rule}: ${x.evicted ?? 0} evicted, ${x.pending ?? 0} pending${x.terminating ? `, ${x.terminating} terminating` : ""} (${x.state})
+    ${operation.evictions.map((x) => html`<p>${x.rule}: ${evicted(x)} evicted, ${x.pending ?? 0} pending${x.terminating ? `, ${x.terminating} terminating` : ""} (${x.state})
       <progress max=${(x.evicted ?? 0) + (x.pending ?? 0) || 1} value=${x.evicted ?? 0} aria-label=${`Evictions of ${x.rule}`}></progress></p>`)}
     ${operation.lines.length > 0 && html`<pre tabindex="0" aria-label="Output">${operation.lines.join("\n")}</pre>`}
     ${error && html`<p class="problem" role="alert">${error}</p>`}

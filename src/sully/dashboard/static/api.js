@@ -1,4 +1,5 @@
-// Requests to the server of the dashboard. A session is in a cookie that scripts cannot read.
+// Requests to the server of the dashboard. A session is in a cookie that scripts cannot read, and
+// browsers send to every port of the host. So each request has a key that only this origin knows.
 
 /** An answer that is not a success; `message` is for the viewer. */
 export class RequestError extends Error {
@@ -27,15 +28,42 @@ const onEnd = new Set();
 export const whenSessionEnds = (handler) => onEnd.add(handler);
 export const sessionEnded = () => onEnd.forEach((handler) => handler());
 
+const STORED = "sully-page-key";
+/** The key, where the browser stores nothing. */
+let pageKey = "";
+
+/** @param {string} key */
+function keep(key) {
+  pageKey = key;
+  try {
+    localStorage.setItem(STORED, key);
+  } catch {
+    // Other tabs need a session of their own.
+  }
+}
+
+/** Other tabs of this origin have the same session. */
+function kept() {
+  try {
+    return localStorage.getItem(STORED) ?? pageKey;
+  } catch {
+    return pageKey;
+  }
+}
+
+/** Send a request of this page. @param {string} path @param {RequestInit} [options] */
+export const send = (path, options = {}) => fetch(`api/${path}`, { credentials: "same-origin", ...options, headers: { "X-Sully-Page-Key": kept(), ...options.headers } });
+
 /** @param {string} path @param {RequestInit} options @returns {Promise<any>} */
 async function request(path, options) {
   let response;
   try {
-    response = await fetch(`api/${path}`, { credentials: "same-origin", ...options });
+    response = await send(path, options);
   } catch {
     throw new RequestError(0, "the dashboard does not answer");
   }
   const body = await response.json().catch(() => ({}));
+  if (response.ok && path === "login") keep(body.key);
   if (response.ok) return body;
   if (response.status === 401 && path !== "login") sessionEnded();
   throw new RequestError(response.status, body.error || `the dashboard answered ${response.status}`);

@@ -9,15 +9,17 @@ const KINDS = ["managedclusters", "placements", "placementdecisions"];
 
 export function ClustersPage({ rights }) {
   const state = useData("clusters", {}, KINDS);
-  const [tainting, setTainting] = useState("");
+  /** What is changed, and what of it. @type {[object, string] | null} */
+  const [change, setChange] = useState(null);
   const [asked, ask] = useState({ placement: "", cluster: "" });
   return html`<h1>Clusters and placements</h1>
     <${Loaded} state=${state}>${(data) => !data.served ? html`<p class="note">This server has no managed clusters.</p>` : html`
       <${Section} title="Clusters"><${Table} caption="Managed clusters" empty="There are no clusters." columns=${["Cluster", "Available", "Taints", "Selected by", "Actions"]}
         rows=${data.clusters.map((x) => html`<tr key=${x.name}><th scope="row"><a href=${link("explain", { kind: "cluster", name: x.name })}>${x.name}</a></th>
-          <td title=${x.message}>${x.available}</td><td>${x.taints.map((taint) => html`<div><${Taint} taint=${taint} /></div>`)}</td>
+          <td title=${x.message}>${x.available}</td><td>${x.taints.map((taint) => html`<div><${Taint} taint=${taint} />
+            ${rights.taintCluster && html` <button type="button" aria-label=${`Remove ${taint.key}:${taint.effect} from ${x.name}`} onClick=${() => setChange([{ clusters: [x.name], remove: true, key: taint.key, effect: taint.effect }, `cluster ${x.name}`])}>Remove</button>`}</div>`)}</td>
           <td>${x.placements.join(", ") || "-"}</td>
-          <td>${rights.taintCluster && html`<button type="button" aria-label=${`Taint ${x.name}`} onClick=${() => setTainting(x.name)}>Taint</button>`}</td></tr>`)} /><//>
+          <td>${rights.taintCluster && html`<button type="button" aria-label=${`Taint ${x.name}`} onClick=${() => setChange([{ clusters: [x.name] }, `cluster ${x.name}`])}>Taint</button>`}</td></tr>`)} /><//>
       <${Section} title="Placements"><${Table} caption="Placements" empty="There are no placements." columns=${["Placement", "Clusters", "Conditions"]}
         rows=${data.placements.map((x) => html`<tr key=${`${x.namespace}/${x.name}`}>
           <th scope="row"><a href=${link("explain", { kind: "placement", name: `${x.namespace}/${x.name}` })}>${x.namespace}/${x.name}</a></th>
@@ -29,6 +31,6 @@ export function ClustersPage({ rights }) {
         <label>select or reject cluster <select value=${asked.cluster} onChange=${(event) => ask({ ...asked, cluster: event.target.value })}><option value="">choose</option>
           ${data.clusters.map((x) => html`<option>${x.name}</option>`)}</select></label>
         <button disabled=${!asked.placement || !asked.cluster}>Explain</button></form>`}<//>`}<//>
-    ${tainting && html`<${ActDialog} action="taint-cluster" request=${{ clusters: [tainting] }} what=${`cluster ${tainting}`} rights=${rights}
-      onClose=${() => { setTainting(""); state.reload(); }} />`}`;
+    ${change && html`<${ActDialog} action="taint-cluster" request=${change[0]} what=${change[1]} rights=${rights}
+      onClose=${() => { setChange(null); state.reload(); }} />`}`;
 }

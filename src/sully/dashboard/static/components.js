@@ -97,9 +97,18 @@ export function Table({ caption, columns, rows, empty = "None." }) {
 /** @param {{title: string, open?: boolean}} props */
 export const Section = ({ title, children }) => html`<section><h2>${title}</h2>${children}</section>`;
 
+/** How many pods a rule has evicted; a server without records knows at most the least.
+ * @param {{evicted?: number, evictedAtLeast?: boolean}} progress */
+export const evicted = (progress) => (progress.evictedAtLeast ? (progress.evicted ? `${progress.evicted}+` : "unknown") : String(progress.evicted ?? 0));
+
+/** What explanations depend on. */
+const EXPLAINED_BY = ["devicetaintrules", "resourceslicepatches", "resourceslices", "pods", "resourceclaims", "nodes", "managedclusters", "placements", "placementdecisions", "devicetaintpolicies", "devicemaintenances"];
+/** The server reads everything again for an explanation, so it rests in between. */
+const EXPLANATION_REST_MS = 2000;
+
 /** An explanation as `sully explain` gives it. */
-export function Explanation({ kind, name, cluster = "", kinds = [] }) {
-  const state = useData("explain", { kind, name, cluster }, kinds);
+export function Explanation({ kind, name, cluster = "" }) {
+  const state = useData("explain", { kind, name, cluster }, EXPLAINED_BY, EXPLANATION_REST_MS);
   return html`<${Loaded} state=${state}>${(data) => html`
     <p><strong>${data.state}</strong> (${data.cause})</p>
     ${data.summary.map((text) => html`<p>${text}</p>`)}

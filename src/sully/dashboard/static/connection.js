@@ -2,7 +2,7 @@
 //
 // It is read with fetch: an EventSource gives up after an answer that is not a stream, and does not
 // say which answer that was.
-import { backoff, sessionEnded } from "./api.js";
+import { backoff, send, sessionEnded } from "./api.js";
 import { changes, notify, store } from "./store.js";
 
 /** The server sends something every 5 seconds. After this silence what is shown is called stale. */
@@ -65,7 +65,7 @@ async function open() {
 
 /** Read the stream until it ends; return why. @param {AbortController} own */
 async function follow(own) {
-  const response = await fetch("api/stream", { credentials: "same-origin", signal: own.signal });
+  const response = await send("stream", { signal: own.signal });
   if (response.status === 401) {
     sessionEnded();
     return "";

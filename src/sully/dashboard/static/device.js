@@ -24,7 +24,7 @@ export function DevicePage({ rights }) {
       <${Attributes} device=${device} />
       <${Candidates} device=${device} />`}<//>
     <${Timeline} id=${id} />
-    <${Section} title="Explanation"><${Explanation} kind="device" name=${id} kinds=${["devicetaintrules", "resourceclaims"]} /><//>`;
+    <${Section} title="Explanation"><${Explanation} kind="device" name=${id} /><//>`;
 }
 
 function Taints({ device }) {
@@ -78,15 +78,19 @@ export function History({ data }) {
   return html`${data.message && html`<p class="note">${data.message}</p>`}
     <${Table} caption="Past taints and evictions" empty="No records found." columns=${["Time", "Event", "Object", "By", "Details"]}
       rows=${data.history.map((entry) => html`<tr><td><${When} time=${entry.time} /></td><td>${entry.event}</td>
-        <td>${entry.pod ? `pod ${entry.pod.namespace}/${entry.pod.name}` : entry.rule ? `rule ${entry.rule}` : entry.cluster ? `cluster ${entry.cluster}` : "-"}</td>
+        <td>${entry.pod ? html`pod <${PodLink} namespace=${entry.pod.namespace} name=${entry.pod.name} />` : entry.rule ? html`rule <a href=${link("explain", { kind: "rule", name: entry.rule })}>${entry.rule}</a>` : entry.cluster ? html`cluster <a href=${link("explain", { kind: "cluster", name: entry.cluster })}>${entry.cluster}</a>` : "-"}</td>
         <td>${entry.by || "-"}</td><td>${details(entry)}</td></tr>`)} />`;
 }
 
+const taintText = (taint) => `${taint.key}${taint.value ? `=${taint.value}` : ""}:${taint.effect}`;
+const causeText = (cause) => `${taintText(cause)} of ${cause.kind === "DeviceTaintRule" ? "rule" : cause.kind} ${cause.name}`;
+
 function details(entry) {
-  const parts = [];
-  if (entry.taint) parts.push(`${entry.taint.key}${entry.taint.value ? `=${entry.taint.value}` : ""}:${entry.taint.effect}`);
+  const parts = [...new Set((entry.causes || []).map(causeText))];
+  if (entry.taint) parts.push(taintText(entry.taint));
   if (entry.change) parts.push(entry.change);
   if (entry.reason) parts.push(entry.reason);
   if (entry.devices) parts.push([].concat(entry.devices).join(", "));
+  if (entry.pod?.node) parts.push(`from node ${entry.pod.node}`);
   return parts.join("; ") || "-";
 }

@@ -25,7 +25,9 @@ export function FleetPage({ rights }) {
   // Most changes leave every cell where it is. Then only the cells themselves are drawn again.
   const changing = params.get("text") || params.get("state") || by === "state" || params.get("view") === "table";
   const revision = useStore((s) => (changing ? s.revision : 0));
-  const shown = useMemo(() => filtered(devices.values(), params, matching.ids), [devices, arrangement, revision, params, matching.ids]);
+  const found = useMemo(() => filtered(devices.values(), params, matching.ids), [devices, arrangement, revision, params, matching.ids]);
+  const state = params.get("state") || "";
+  const shown = useMemo(() => (state ? found.filter((row) => row.s === state) : found), [found, state]);
   const groups = useMemo(() => grouped(shown, by, values), [shown, by, values]);
   const text = params.get("select") || "";
   const selected = useMemo(() => decodeSelection(text), [text, loaded]);
@@ -35,9 +37,15 @@ export function FleetPage({ rights }) {
     <h1>Fleet</h1>
     <${Summary} />
     <${Filters} params=${params} by=${by} message=${matching.message} />
-    <${Legend} rows=${shown} params=${params} />
+    <${Legend} rows=${found} params=${params} />
     <${SelectionBar} selected=${selected} shown=${shown} total=${devices.size} rights=${rights} select=${select} />
-    ${params.get("view") === "table" ? html`<${DeviceTable} rows=${shown} selected=${selected} select=${select} />` : canvas}`;
+    ${!shown.length ? html`<${NoDevices} total=${devices.size} />` : params.get("view") === "table" ? html`<${DeviceTable} rows=${shown} selected=${selected} select=${select} />` : canvas}`;
+}
+
+function NoDevices({ total }) {
+  if (total) return html`<p class="empty">No devices match the filters.</p>`;
+  return html`<p class="empty">This cluster has no devices: no driver publishes a ResourceSlice, or you may not list them.</p>
+    <p class="note">Install a DRA driver for your devices. <code>kubectl get resourceslices</code> lists what drivers publish; they appear here as soon as they do.</p>`;
 }
 
 const select = (ids) => change({ select: encodeSelection(ids) });
@@ -78,11 +86,9 @@ function useFilter(params) {
 
 function filtered(rows, params, ids) {
   const text = (params.get("text") || "").toLowerCase();
-  const state = params.get("state") || "";
   const found = [];
   for (const row of rows) {
     if (ids && !ids.has(row.d)) continue;
-    if (state && row.s !== state) continue;
     if (text && !`${row.d} ${row.n} ${(row.t || []).join(" ")} ${(row.p || []).join(" ")}`.toLowerCase().includes(text)) continue;
     found.push(row);
   }

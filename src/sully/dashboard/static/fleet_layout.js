@@ -1,5 +1,7 @@
 // Groups of devices and where their cells are: pure functions, without the page.
 
+import { STATES } from "./states.js";
+
 /** @typedef {import("./store.js").Row} Row */
 /** @typedef {{label: string, rows: Row[], x: number, y: number, width: number, height: number, columns: number}} Group */
 /** @typedef {{groups: Group[], cell: number, pitch: number, height: number}} Layout */
@@ -15,13 +17,13 @@ export function partsOf(id) {
   return { driver: id.slice(0, first), pool: id.slice(first + 1, last), device: id.slice(last + 1) };
 }
 
-/** The groups of a row. A device can be in several classes: it is shown in its first one.
+/** The group of a row. A device that is in several classes is in the group of all of them.
  * @param {string} by @param {Record<string, string>} values @returns {(row: Row) => string} */
 function labelOf(by, values) {
   if (by === "node") return (row) => row.n || "(no node)";
   if (by === "pool") return (row) => partsOf(row.d).pool;
   if (by === "class") return (row) => (row.c ? row.c.join(", ") : "(no class)");
-  if (by === "state") return (row) => row.s;
+  if (by === "state") return (row) => (STATES[row.s] ?? STATES.unknown).name;
   return (row) => values[row.d] ?? "(not published)";
 }
 

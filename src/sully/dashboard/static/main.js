@@ -3,7 +3,7 @@ import { useAddress } from "./address.js";
 import { backoff, get, post, whenSessionEnds } from "./api.js";
 import { When } from "./components.js";
 import { connect, disconnect, stayConnected } from "./connection.js";
-import { html, render, useEffect, useState } from "./dom.js";
+import { html, render, useEffect, useRef, useState } from "./dom.js";
 import { ChartsPage } from "./charts.js";
 import { ClustersPage } from "./clusters.js";
 import { DevicePage } from "./device.js";
@@ -22,8 +22,8 @@ const PAGES = {
   clusters: ["Clusters", ClustersPage],
   charts: ["Charts", ChartsPage],
   operations: ["Operations", OperationsPage],
-  device: ["", DevicePage],
-  explain: ["", ExplainPage],
+  device: ["", DevicePage, (params) => params.get("id")],
+  explain: ["", ExplainPage, (params) => `${params.get("kind")} ${params.get("name")}`],
 };
 
 /** Use the code of a one-time link, and remove it from the address. */
@@ -80,10 +80,16 @@ function App() {
 }
 
 function Shell({ session, leave }) {
-  const { page } = useAddress();
-  const [title, Page] = PAGES[page] || PAGES.fleet;
+  const { page: asked, params } = useAddress();
+  const page = Object.hasOwn(PAGES, asked) ? asked : "fleet";
+  const [name, Page, subject] = PAGES[page];
+  const title = name || subject(params);
+  const shown = useRef(title);
   useEffect(() => {
-    document.title = title ? `${title} - Sully` : "Sully";
+    document.title = `${title} - Sully`;
+    // Screen readers read what has the focus: it is on a link that leads to this page, or gone.
+    if (shown.current !== title) document.getElementById("main").focus();
+    shown.current = title;
   }, [title]);
   return html`
     <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById("main").focus(); }}>Skip to content</a>

@@ -1,5 +1,5 @@
 // Pages that need little: an explanation, operations, and the start of a session.
-import { Progress } from "./act.js";
+import { Progress, useOperations } from "./act.js";
 import { useAddress } from "./address.js";
 import { post } from "./api.js";
 import { Explanation, Loaded, Section, When } from "./components.js";
@@ -13,7 +13,7 @@ export function ExplainPage() {
   const { params } = useAddress();
   const kind = params.get("kind") || "", name = params.get("name") || "", cluster = params.get("cluster") || "";
   return html`<h1 class="name">${kind} ${name}</h1>
-    <${Explanation} kind=${kind} name=${name} cluster=${cluster} kinds=${["devicetaintrules", "pods", "resourceclaims", "managedclusters", "placements"]} />
+    <${Explanation} kind=${kind} name=${name} cluster=${cluster} />
     ${RECORDED.includes(kind) && html`<${Past} kind=${kind} name=${name} />`}`;
 }
 
@@ -26,8 +26,14 @@ export function OperationsPage({ rights }) {
   const state = useData("operations", {}, ["devicetaintrules"]);
   return html`<h1>Operations</h1><p class="note">What was started from this dashboard. Rules and evictions of others are on their pages.</p>
     <${Loaded} state=${state}>${(data) => data.operations.length === 0 ? html`<p class="empty">None.</p>`
-      : data.operations.map((x) => html`<section key=${x.id}><h2>${x.action} <small><${When} time=${x.began} /></small></h2>
-          <p class="command"><code>${x.command}</code></p><${Progress} first=${x} rights=${rights} /></section>`)}<//>`;
+      : html`<${Operations} key=${data.operations.map((x) => x.id).join()} first=${data.operations} rights=${rights} />`}<//>`;
+}
+
+function Operations({ first, rights }) {
+  const { operations, error, replace } = useOperations(first);
+  return html`${error && html`<p class="problem" role="alert">${error}</p>`}
+    ${operations.map((x) => html`<section key=${x.id}><h2>${x.action} <small><${When} time=${x.began} /></small></h2>
+      <p class="command"><code>${x.command}</code></p><${Progress} operation=${x} replace=${replace} rights=${rights} /></section>`)}`;
 }
 
 export function LoginPage({ message, onLogin }) {

@@ -11,13 +11,12 @@ from typing import Any
 
 import msgspec
 
-from sully.api.resource.annotations import ALLOCATED_ATTRIBUTES
+from sully.api.resource.annotations import ALLOCATED_ATTRIBUTES, DELETE_PROTECTION
 from sully.api.resource.types import ResourceClaim, ResourceClaimConsumerReference
 from sully.domain.claims.reservations import reserved_for
 from sully.machinery.meta import OwnerReference
 
-FINALIZER = "resource.kubernetes.io/delete-protection"
-"""Prevents the deletion of an allocated claim while its devices are in use."""
+FINALIZER = DELETE_PROTECTION
 POD_CLAIM = "resource.kubernetes.io/pod-claim-name"
 """The annotation with the name in the pod of a claim that was created for it."""
 EXTENDED = "resource.kubernetes.io/extended-resource-claim"

@@ -115,6 +115,9 @@ def decide(
         gate = _Gate(settings, budget, storm=storm is not None, now=now)
         decided[device] = gate.advance(observed[device], seen.get(device, NOT_SEEN))
     looks = [time for state in decided.values() for time in _looks(settings, state, now)]
+    # What people declare by a clock that is ahead of ours counts when it is time.
+    declared = [context.resumed_at, *(one.cleared_at for one in seen.values())]
+    looks += [time for time in declared if time is not None and time > now]
     return Decision(
         states={device: decided[device] for device in sorted(decided)},
         notices=notices,
@@ -134,6 +137,9 @@ def _storm(
 ) -> datetime | None:
     """Return since when there is a storm; it lasts until somebody resumes the policy."""
     since, resumed = context.storm_since, context.resumed_at
+    if resumed is not None and resumed > context.now:
+        # Until then it would hide every storm.
+        resumed = None
     if settings.storm is not None and since is not None and (resumed is None or resumed < since):
         return since
     return storm_start(settings, states.values(), context.groups, resumed, context.now)
@@ -259,8 +265,8 @@ def transition(old: DeviceState | None, new: DeviceState | None, mode: str) -> N
         return None
     before = old.effect if old is not None else ""
     if new.effect != before and new.effect and new.phase == TAINTED:
-        verb = "Would set" if mode == DRY_RUN else "Set"
-        return Notice("TaintSet", f"{verb} {new.effect}: {new.message}", warning=True)
+        reason, verb = ("WouldTaint", "Would set") if mode == DRY_RUN else ("TaintSet", "Set")
+        return Notice(reason, f"{verb} {new.effect}: {new.message}", warning=True)
     phase = old.phase if old is not None else ""
     if phase == new.phase or new.phase not in _ANNOUNCED:
         return None

@@ -52,23 +52,29 @@ class Budget:
         """Count another device as unavailable, or return which limit is reached."""
         for group in self._of(device):
             limit = self._limits[group.limit]
-            most = scaled(limit.max_unavailable, self._groups.sizes.get(group, 0), up=True)
-            if self._used[group] >= most:
-                count = f"{self._used[group]} of {most} {self._noun}"
+            used = self._used[group]
+            # Devices that are not published are not part of the size.
+            size = max(self._groups.sizes.get(group, 0), used + 1)
+            most = scaled(limit.max_unavailable, size, up=True)
+            if used >= most:
+                count = f"{used} of {most} {self._noun}"
                 return f"{count} of {_text(limit, group)} unavailable"
         self._used.update(self._of(device))
         return ""
 
     def _of(self, device: str) -> tuple[Group, ...]:
-        """Return the groups of a device; of one that is not published, those by its names."""
+        """Return the groups of a device.
+
+        One that is not published counts for every limit: it may be of a class, and those whose node
+        or attribute is not known are counted together.
+        """
         groups = self._groups.of.get(device)
         if groups is not None:
             return groups
         pool = device.rpartition("/")[0]
         return tuple(
-            Group(index, pool if limit.scope == "Pool" else "")
+            Group(index, {"Pool": pool, "Class": limit.name}.get(limit.scope, ""))
             for index, limit in enumerate(self._limits)
-            if limit.scope in ("Fleet", "Pool")
         )
 
 
@@ -78,6 +84,8 @@ def _text(limit: Limit, group: Group) -> str:
             return "the policy"
         case "Attribute":
             return f"{limit.name}={group.value}"
+        case "Node" if not group.value:
+            return "no known node"
         case _:
             return f"{limit.scope.lower()} {group.value}"
 

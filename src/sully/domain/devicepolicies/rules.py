@@ -7,7 +7,7 @@ so that the rules outlive the policy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -98,6 +98,17 @@ def decode_state(rule: DeviceTaintRule) -> DeviceState:
     effect = rule.spec.taint.effect
     step = state.step if state.effect == effect else None
     return msgspec.structs.replace(state, device=device, effect=effect, step=step)
+
+
+def acting_states(
+    states: Mapping[str, DeviceState], rules: Iterable[DeviceTaintRule]
+) -> dict[str, DeviceState]:
+    """Return the states of a policy that begins to act: since when, but only rules are taints."""
+    ready = {
+        device: msgspec.structs.replace(state, effect="", step=None)
+        for device, state in states.items()
+    }
+    return ready | {state.device: state for state in map(decode_state, rules)}
 
 
 def time_in(annotations: Mapping[str, str], name: str) -> datetime | None:

@@ -87,9 +87,13 @@ def groups_of(
     content: Content,
     node: str,
     classes: Classes,
-) -> tuple[Group, ...]:
-    """Return the devices that a device is counted with, one group for each limit on it."""
+) -> tuple[tuple[Group, ...], tuple[str, ...]]:
+    """Return the devices that a device is counted with, and why limits could not be evaluated.
+
+    There is one group for each limit on the device, and for each that may be on it.
+    """
     groups: list[Group] = []
+    problems: list[str] = []
     for index, limit in enumerate(limits):
         match limit.scope:
             case "Pool":
@@ -100,12 +104,15 @@ def groups_of(
                 groups.append(Group(index, _text(content, limit.name)))
             case "Class":
                 selector = DeviceTaintSelector(device_class_name=limit.name)
-                if choose(selector, device, content, classes).selected:
+                choice = choose(selector, device, content, classes)
+                if choice.problem:
+                    problems.append(f"limit of class {limit.name}: {choice.problem}")
+                if choice.selected or choice.problem:
                     groups.append(Group(index, limit.name))
             case _:
                 # A scope that this version does not know must not be without a limit.
                 groups.append(Group(index))
-    return tuple(groups)
+    return tuple(groups), tuple(problems)
 
 
 def _text(content: Content, name: str) -> str:

@@ -35,6 +35,7 @@ from sully.machinery.cel import (
     CostBudget,
     CostBudgetExceededError,
     EvaluationError,
+    Program,
     Programs,
     as_bool,
 )
@@ -140,6 +141,8 @@ def _node_taint(wanted: DeviceTaintPolicyNodeTaint, node: PolicyNode) -> str:
 
 
 def _driver_taint(wanted: DeviceTaintPolicyDriverTaint, taints: Iterable[DeviceTaint]) -> str:
+    # One that never works is reported before there is a taint.
+    _program(wanted.expression)
     found = (taint for taint in taints if taint_matches(wanted, taint))
     return next((f"driver taint {_text(taint)}" for taint in found), "")
 
@@ -169,12 +172,20 @@ def _text(taint: Any) -> str:
     return f"{taint.key}{value}:{taint.effect}"
 
 
-def _data_matches(expression: str, data: Any) -> bool:
+def _program(expression: str) -> Program | None:
+    """Return the program of an expression, None if there is none; raise SourceProblem if wrong."""
     if not expression:
-        return True
+        return None
     program = _programs.compile(expression)
     if isinstance(program, CompileError):
         raise SourceProblem(program.detail)
+    return program
+
+
+def _data_matches(expression: str, data: Any) -> bool:
+    program = _program(expression)
+    if program is None:
+        return True
     try:
         return bool(as_bool(program.evaluate_counted({VARIABLE: data}, program.limit)[0]))
     except EvaluationError as error:

@@ -29,8 +29,16 @@ class Batch(msgspec.Struct, frozen=True):
 class ReceiverQueue:
     """The notifications that wait for one receiver."""
 
-    def __init__(self, receiver: Receiver) -> None:
+    def __init__(
+        self,
+        receiver: Receiver,
+        *,
+        queued_max: int = QUEUED_MAX,
+        remembered_max: int = REMEMBERED_MAX,
+    ) -> None:
         self.receiver = receiver
+        self._queued_max = queued_max
+        self._remembered_max = remembered_max
         self._waiting: deque[Notification] = deque()
         self._first: datetime | None = None
         self._sent: datetime | None = None
@@ -43,7 +51,7 @@ class ReceiverQueue:
         if notification.kind not in self.receiver.kinds or self._is_repetition(notification):
             return 0
         dropped = 0
-        if len(self._waiting) >= QUEUED_MAX:
+        if len(self._waiting) >= self._queued_max:
             self._waiting.popleft()
             dropped = 1
         if not self._waiting:
@@ -58,7 +66,7 @@ class ReceiverQueue:
             return True
         self._recent[key] = notification.time
         self._recent.move_to_end(key)
-        if len(self._recent) > REMEMBERED_MAX:
+        if len(self._recent) > self._remembered_max:
             self._recent.popitem(last=False)
         return False
 

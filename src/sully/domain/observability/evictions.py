@@ -71,7 +71,8 @@ EvictionEvent = Begun | Ended | Replaced | Unschedulable
 class EvictionTracker:
     """Turns changes of pods into events of evictions."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, awaited_max: int = AWAITED_MAX) -> None:
+        self._awaited_max = awaited_max
         self._running: dict[str, Eviction] = {}
         """Evicted pods that still exist, by uid."""
         self._awaited: OrderedDict[str, list[Eviction]] = OrderedDict()
@@ -121,7 +122,7 @@ class EvictionTracker:
     def _await(self, eviction: Eviction) -> None:
         self._awaited.setdefault(eviction.owner, []).append(eviction)
         self._count += 1
-        while self._count > AWAITED_MAX:
+        while self._count > self._awaited_max:
             owner, evictions = next(iter(self._awaited.items()))
             del evictions[0]
             self._count -= 1

@@ -12,7 +12,7 @@ from datetime import datetime
 
 import msgspec
 
-from sully.api.resource.annotations import expiry
+from sully.api.resource.annotations import CREATED_BY, creator_of, expiry
 from sully.api.resource.types import DeviceTaintRule
 from sully.api.sully.types import GROUP, VERSION, TaintRecord, TaintRecordStatus
 from sully.domain.eviction.records import (
@@ -37,6 +37,7 @@ from sully.store.base import Op, Put, Store, StoreKey
 RULES = "resource.k8s.io/devicetaintrules"
 RECORDS = "taintrecords"
 _EXPIRY_CONTROLLER = "taint-expiry-controller"
+_ACCOUNTS = "system:serviceaccount:"
 
 
 class RuleHistory:
@@ -90,7 +91,7 @@ def _recorded(
         return close_record(status, now=now, by=_deleter(old, request, now))
     if "deletionTimestamp" not in new["metadata"]:
         rule = msgspec.convert(new, DeviceTaintRule)
-        return follow(status, rule, now=now, by=request.user.name)
+        return follow(status, rule, now=now, by=_author(old, request))
     if "deletionTimestamp" not in old["metadata"]:
         return set_deleter(status, by=_deleter(old, request, now))
     return status
@@ -104,7 +105,20 @@ def _deleter(rule: Obj, request: Request, now: datetime) -> str:
     """
     ends = expiry(rule["metadata"].get("annotations") or {})
     due = ends is not None and ends <= now
-    return EXPIRY if due and request.manager == _EXPIRY_CONTROLLER else request.user.name
+    if due and request.manager == _EXPIRY_CONTROLLER:
+        return EXPIRY
+    return _author(rule, request)
+
+
+def _author(rule: Obj, request: Request) -> str:
+    """Return the policy or maintenance of a rule if its controller writes, else the user.
+
+    The controller is the service account that created the rule. People who name a policy in a rule
+    of theirs are still recorded themselves.
+    """
+    user, annotations = request.user.name, rule["metadata"].get("annotations") or {}
+    is_controller = user.startswith(_ACCOUNTS) and user == annotations.get(CREATED_BY)
+    return creator_of(annotations) if is_controller else user
 
 
 def _normalized(status: TaintRecordStatus) -> Obj:

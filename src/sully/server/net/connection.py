@@ -159,6 +159,7 @@ class PeerProtocol(HttpToolsProtocol):
         self._malformed = malformed
         self._phase = Phase.HEAD
         self._requests = 0  # started so far
+        self._active: RequestResponseCycle | None = None  # the one that is answered
         self._draining = False
         self._keeps_alive = False
         self._max_head = MAX_HEAD_UNAUTHENTICATED
@@ -184,6 +185,11 @@ class PeerProtocol(HttpToolsProtocol):
         self._registry.remove(self)
         self._phase = Phase.CLOSING
         super().connection_lost(exc)
+        if self._active is not None:
+            # uvicorn knows only the newest one, and a watch may be answered before it.
+            self._active.disconnected = True
+            self._active.message_event.set()
+            self._active = None
         self._buffered.lost()
         self.cycle = self.scope = self.headers = None  # type: ignore[assignment]  # as before the first request
         self.pipeline.clear()
@@ -347,8 +353,13 @@ class PeerProtocol(HttpToolsProtocol):
             self.cycle.keep_alive = self._keeps_alive
         super().on_message_complete()
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._active = cycle
+        super()._start_asgi_task(cycle, app)
+
     def on_response_complete(self) -> None:
         """Continue with the next request, or wait for one."""
+        self._active = None
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return

@@ -129,8 +129,12 @@ class PolicyDevices:
             self._note(id_, Observation(known=False), choice.problem)
         if not choice.selected:
             return None
+        groups, unlimited = groups_of(
+            self._limits, id_, facts.content, node_name(device), self._facts.inventory.class_
+        )
         faults, problems = active_faults(self._policy.spec.sources, facts, self._queries)
-        problem = "; ".join((*problems, *self._suppress(id_, facts.slice_taints)))
+        unjudged = self._suppress(id_, facts.slice_taints)
+        problem = "; ".join((*problems, *unjudged, *unlimited))
         if faults or problems:
             identity = self._selector.identity(facts.content)
             seen = Observation(faults=faults, known=not problems, identity=identity)
@@ -138,9 +142,7 @@ class PolicyDevices:
         elif problem:
             self.problems[str(id_)] = problem
             self._noted.setdefault(id_.pool_id, set()).add(str(id_))
-        return groups_of(
-            self._limits, id_, facts.content, node_name(device), self._facts.inventory.class_
-        )
+        return groups
 
     def _suppress(self, id_: DeviceId, taints: Iterable[DeviceTaint]) -> tuple[str, ...]:
         """Remember which taints of a device are suppressed; return what could not be judged."""

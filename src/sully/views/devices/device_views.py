@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 
 import msgspec
 from msgspec.structs import replace
@@ -159,7 +160,7 @@ class DeviceViews:
             allocated.setdefault(result.result.device, []).append(result)
         availability = self._availability(pool, allocated)
         # The name itself is the second key: gpu-1 and gpu-01 have the same first one.
-        for name in sorted({*published, *allocated}, key=lambda name: (natural(name), name)):
+        for name in sorted({*published, *allocated}, key=_name_order):
             id_ = DeviceId(pool.driver, pool.pool, name)
             device, results = published.get(name), allocated.get(name, ())
             if device is None:
@@ -215,8 +216,8 @@ class DeviceViews:
         now: datetime,
     ) -> DeviceView:
         node = node_of(device.published) if device is not None else ""
-        taint_views = tuple(self._taint_view(taint) for taint in taints) if taints else ()
-        claims = tuple(self._claim_view(result, taint_views, now) for result in allocated)
+        taint_views = tuple([self._taint_view(taint) for taint in taints]) if taints else ()
+        claims = tuple([self._claim_view(result, taint_views, now) for result in allocated])
         return DeviceView(
             id_,
             device,
@@ -262,7 +263,7 @@ class DeviceViews:
         result = allocated.result
         claim = ClaimView(
             key_of(allocated.claim),
-            tuple(key_of(pod) for pod in pods),
+            tuple(map(key_of, pods)),
             admin=allocated.admin,
             request=result.request,
             share=result.share_id,
@@ -347,3 +348,9 @@ def natural(name: str) -> list[tuple[int, str]]:
 
 
 _split = re.compile(r"([0-9]+)").split
+
+
+@lru_cache(maxsize=4096)
+def _name_order(name: str) -> tuple[list[tuple[int, str]], str]:
+    # Cached, because devices have the same names in every pool.
+    return natural(name), name

@@ -7,7 +7,6 @@ pool changes. inventory.py has all pools.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Sequence, Set
 from itertools import chain
 
@@ -30,7 +29,7 @@ class Pool:
         self.owner: str | None = None
         """The node whose slices are used, empty for slices of several nodes; None: all are used."""
         self._has_owner = has_owner
-        self._nodes: Counter[str] = Counter()
+        self._nodes: dict[str, int] = {}
         """How many slices each node has here; the empty name stands for several nodes."""
         self.generation: int | None = None
         self._taint_slices = taint_slices
@@ -115,16 +114,17 @@ class Pool:
         self._count(self.slices.get(name) or self.ignored.get(name), -1)
         self._count(new, 1)
         owner = self._owner_with(name, new)
-        changed = [self._use_or_ignore(name, new, owner)]
-        if owner != self.owner:
-            self.owner = owner
-            others = {**self.slices, **self.ignored}
-            changed += [
-                self._use_or_ignore(other, slice_, owner)
-                for other, slice_ in others.items()
-                if (other in self.slices) != _is_used(slice_, owner)
-            ]
-        return changed[0].union(*changed[1:])
+        changed = self._use_or_ignore(name, new, owner)
+        if owner == self.owner:
+            return changed
+        self.owner = owner
+        others = {**self.slices, **self.ignored}
+        moved = [
+            self._use_or_ignore(other, slice_, owner)
+            for other, slice_ in others.items()
+            if (other in self.slices) != _is_used(slice_, owner)
+        ]
+        return changed.union(*moved)
 
     def _owner_with(self, name: str, new: ResourceSlice | None) -> str | None:
         if not self._has_owner or len(self._nodes) <= 1:
@@ -150,8 +150,10 @@ class Pool:
         if slice_ is None:
             return
         node = slice_.spec.node_name or ""
-        self._nodes[node] += by
-        if not self._nodes[node]:
+        count = self._nodes.get(node, 0) + by
+        if count:
+            self._nodes[node] = count
+        else:
             del self._nodes[node]
 
     def _change(self, name: str, new: ResourceSlice | None) -> frozenset[str]:
@@ -224,7 +226,7 @@ class Pool:
         """Add the devices of a slice; return their names."""
         name, devices = slice_.metadata.name, slice_.spec.devices
         published = {device.name: Published(slice_, index) for index, device in enumerate(devices)}
-        for device in self._published.keys() & published.keys():
+        for device in self._published.keys() & published.keys() if self._published else ():
             first = self._published[device]
             by_slice = self._duplicates.setdefault(device, {first.slice.metadata.name: first})
             by_slice[name] = published[device]
@@ -233,10 +235,10 @@ class Pool:
             self._published.update(published)
         else:
             self._published = published
-        tainted = frozenset([device.name for device in devices if device.taints])
+        tainted = [device.name for device in devices if device.taints]
         if tainted:
-            self._tainted[name] = tainted
-        if self._taint_slices:
+            self._tainted[name] = frozenset(tainted)
+        if self._taint_slices and slice_.spec.taints:
             for device, taints in _taints_in(slice_).items():
                 self._slice_taints.setdefault(device, {})[name] = taints
         return published

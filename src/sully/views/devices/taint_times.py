@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime
 
 from sully.api.resource.types import (
@@ -32,7 +32,7 @@ class TaintTimes:
 
     def change(self, old: Source | None, new: Source | None) -> None:
         """Update the times after an event of an object."""
-        before, after = list(_times(old)), list(_times(new))
+        before, after = _times(old), _times(new)
         if before == after:
             return
         self._counts.update(after)
@@ -60,22 +60,24 @@ class TaintTimes:
         return times
 
 
-def _times(source: Source | None) -> Iterator[tuple[str, datetime]]:
-    for taint in _taints(source):
-        if taint.time_added is not None and taint.effect in EVICTING_EFFECTS:
-            yield taint.key, taint.time_added
+def _times(source: Source | None) -> list[tuple[str, datetime]]:
+    return [
+        (taint.key, taint.time_added)
+        for taint in _taints(source)
+        if taint.time_added is not None and taint.effect in EVICTING_EFFECTS
+    ]
 
 
 def _taints(source: Source | None) -> Iterable[DeviceTaint]:
     match source:
         case DeviceTaintRule():
-            yield source.spec.taint
+            return (source.spec.taint,)
         case ResourceSlicePatch():
-            yield from source.spec.devices.taints
+            return source.spec.devices.taints
         case ResourceSlice():
-            for device in source.spec.devices:
-                if device.taints:
-                    yield from device.taints
-            yield from (entry.taint for entry in source.spec.taints)
+            own = [
+                taint for device in source.spec.devices if device.taints for taint in device.taints
+            ]
+            return own + [entry.taint for entry in source.spec.taints]
         case None:
-            pass
+            return ()

@@ -86,7 +86,8 @@ class Usage:
 
     def pods_with(self, claim: Key) -> Iterator[Pod]:
         """Yield the pods that refer to a claim, by key."""
-        for key in sorted(self._pods_by_claim.get(claim, ())):
+        keys = self._pods_by_claim.get(claim, ())
+        for key in sorted(keys) if len(keys) > 1 else keys:
             pod = self._pods.get(key)
             if pod is not None:
                 yield pod
@@ -138,7 +139,8 @@ class Usage:
     def _results(self, key: Key, device: DeviceId) -> Iterator[AllocatedDevice]:
         claim = self._claims.get(key)
         for result in _results(claim):
-            if claim is not None and DeviceId(result.driver, result.pool, result.device) == device:
+            # A DeviceId equals the tuple of its parts, which is faster to create.
+            if claim is not None and (result.driver, result.pool, result.device) == device:
                 yield AllocatedDevice(claim, result)
 
     def _pools_named(self, names: Names) -> list[PoolId]:

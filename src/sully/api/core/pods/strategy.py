@@ -55,7 +55,7 @@ _HOSTNAME = (
 )
 
 
-class PodStrategy(Strategy):
+class PodStrategy(Strategy, frozen=True):
     """Writes to the pod itself."""
 
     def empties(self) -> tuple[tuple[str, ...], ...]:
@@ -123,7 +123,7 @@ class PodStrategy(Strategy):
         yield from spec_warnings(obj["spec"], SPEC)
 
 
-class PodPartStrategy(PodStrategy):
+class PodPartStrategy(PodStrategy, frozen=True):
     """Writes to an endpoint that owns a part of the spec, and no metadata."""
 
     def admit(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
@@ -141,7 +141,7 @@ class PodPartStrategy(PodStrategy):
         generations.follow(obj, old, bump=generations.spec_changed(obj, old))
 
 
-class EphemeralContainersStrategy(PodPartStrategy):
+class EphemeralContainersStrategy(PodPartStrategy, frozen=True):
     """Adds containers for debugging to a pod that runs."""
 
     def part(self, obj: Obj, old: Obj) -> Obj:
@@ -153,7 +153,7 @@ class EphemeralContainersStrategy(PodPartStrategy):
         return validate_ephemeral_containers(obj, old)
 
 
-class ResizeStrategy(PodPartStrategy):
+class ResizeStrategy(PodPartStrategy, frozen=True):
     """Changes the CPU and memory of the containers of a pod that runs."""
 
     def admit(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
@@ -173,7 +173,7 @@ class ResizeStrategy(PodPartStrategy):
         review_pod(obj, ctx.limit_ranges(obj["metadata"].get("namespace", "")))
 
 
-class PodStatusStrategy(PodStrategy):
+class PodStatusStrategy(PodStrategy, frozen=True):
     """Writes to the status endpoint, which may also change labels."""
 
     def admit(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:

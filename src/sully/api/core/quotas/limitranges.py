@@ -24,7 +24,7 @@ _ORDER = (
 )
 
 
-class LimitRangeStrategy(Strategy):
+class LimitRangeStrategy(Strategy, frozen=True):
     """Writes to limit ranges."""
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:

@@ -115,7 +115,7 @@ def _operator(expression: Obj, scope: str, at: Path) -> Errors:
         yield at.child("operator").invalid(operator, NOT_AN_OPERATOR)
 
 
-class QuotaStrategy(Strategy):
+class QuotaStrategy(Strategy, frozen=True):
     """Writes to the quota itself."""
 
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
@@ -159,7 +159,7 @@ class QuotaStrategy(Strategy):
                 yield f"ResourceQuota {request} ({least}) should be less than {limit} ({most})"
 
 
-class QuotaStatusStrategy(QuotaStrategy):
+class QuotaStatusStrategy(QuotaStrategy, frozen=True):
     """Writes to the status endpoint."""
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:

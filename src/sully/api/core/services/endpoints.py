@@ -31,7 +31,7 @@ _MOST_SHOWN = 3
 _MOST_PORT = 65535
 
 
-class EndpointsStrategy(Strategy):
+class EndpointsStrategy(Strategy, frozen=True):
     """Writes to endpoints."""
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:

@@ -37,7 +37,7 @@ _OF_ADDRESSES = (
 )
 
 
-class ServiceStrategy(Strategy):
+class ServiceStrategy(Strategy, frozen=True):
     """Writes to the service itself."""
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
@@ -120,7 +120,7 @@ class ServiceStrategy(Strategy):
         return dns_label_problems(name)
 
 
-class ServiceStatusStrategy(ServiceStrategy):
+class ServiceStatusStrategy(ServiceStrategy, frozen=True):
     """Writes to the status endpoint."""
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:

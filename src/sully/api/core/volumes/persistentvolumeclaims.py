@@ -95,7 +95,7 @@ def _same_source(spec: Obj, at: Path) -> Errors:
         yield at.invalid(str(at.child("dataSource")), "must match dataSourceRef")
 
 
-class ClaimStrategy(Strategy):
+class ClaimStrategy(Strategy, frozen=True):
     """Writes to the claim itself."""
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
@@ -135,7 +135,7 @@ class ClaimStrategy(Strategy):
             review_volume_claim(obj, ctx.limit_ranges(obj["metadata"].get("namespace", "")))
 
 
-class ClaimStatusStrategy(ClaimStrategy):
+class ClaimStatusStrategy(ClaimStrategy, frozen=True):
     """Writes to the status endpoint."""
 
     def review(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:

@@ -87,7 +87,7 @@ def _capacity(capacity: Obj, at: Path) -> Errors:
             yield at.key(name).invalid(amount, "must be greater than zero")
 
 
-class VolumeStrategy(Strategy):
+class VolumeStrategy(Strategy, frozen=True):
     """Writes to the volume itself."""
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
@@ -144,7 +144,7 @@ class VolumeStrategy(Strategy):
             yield Path("nodeAffinity").invalid(nodes, "field is immutable")
 
 
-class VolumeStatusStrategy(VolumeStrategy):
+class VolumeStatusStrategy(VolumeStrategy, frozen=True):
     """Writes to the status endpoint."""
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:

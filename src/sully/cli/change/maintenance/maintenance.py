@@ -74,7 +74,7 @@ sully maintenance cancel firmware-4.2
 
 @command(
     "maintenance",
-    usage="[list] [NAME...] [flags]\ncreate NAME --start TIME [flags]\n"
+    usage="[list [NAME...]] [flags]\ncreate NAME --start TIME [flags]\n"
     "pause|resume|cancel NAME... [flags]\napprove|retry NAME UNIT... [flags]",
     help=_HELP,
     examples=_EXAMPLES,

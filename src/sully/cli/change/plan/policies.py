@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from sully.planning.dryrun.changes import Change
     from sully.views.snapshot.snapshot import Snapshot
 
+_PROBLEMS = 3
+"""How many devices that cannot be evaluated are listed."""
+
 
 async def plan_policies(session: Session, manifests: Sequence[Manifest]) -> int:
     """Show what policies would do, and what the rules that they would create would do then."""
@@ -59,8 +62,10 @@ def _show(planned: "PolicyForecast", snapshot: "Snapshot") -> None:
     if policy.spec.mode == "DryRun" and (states or planned.suppressed):
         print("Its mode is DryRun: it would only report the following.")
     _show_suppressed(planned)
-    for device in sorted(planned.problems)[:3]:
+    for device in sorted(planned.problems)[:_PROBLEMS]:
         print(f"Cannot be evaluated: {device}: {planned.problems[device]}")
+    if len(planned.problems) > _PROBLEMS:
+        print(f"Cannot be evaluated: {len(planned.problems) - _PROBLEMS} more.")
     if not states:
         return
     table = Table(

@@ -1,6 +1,6 @@
 """The output of `sully devices`: rows of a table, and documents for programs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -42,8 +42,10 @@ def columns(*, wide: bool) -> Sequence[Column]:
 
 
 def row(view: DeviceView, now: datetime, *, wide: bool) -> Sequence[Cell | str]:
-    effects = {taint_view.sourced.taint.effect for taint_view in view.taints}
-    style = EFFECT_STYLES.get(strongest_effect(effects), "")
+    style = ""
+    if view.taints:
+        effects = {taint_view.sourced.taint.effect for taint_view in view.taints}
+        style = EFFECT_STYLES.get(strongest_effect(effects), "")
     cells: list[Cell | str] = [
         str(view.id),
         view.node if view.device is not None else "(gone)",
@@ -64,9 +66,9 @@ def _joined(texts: Any) -> str:
     return ", ".join(texts) or _NONE
 
 
-def _taints(view: DeviceView, now: datetime, *, wide: bool) -> Iterator[str]:
-    yield from (_taint(taint_view, now, wide=wide) for taint_view in view.taints)
-    yield from (f"(patch/{name}: no effect)" for name in view.ignored_patches)
+def _taints(view: DeviceView, now: datetime, *, wide: bool) -> list[str]:
+    taints = [_taint(taint_view, now, wide=wide) for taint_view in view.taints]
+    return taints + [f"(patch/{name}: no effect)" for name in view.ignored_patches]
 
 
 def _taint(taint_view: TaintView, now: datetime, *, wide: bool) -> str:
@@ -87,8 +89,7 @@ def _users(view: DeviceView, now: datetime) -> list[str]:
     if not view.claims_visible:
         return [_UNKNOWN]
     users = [_user(claim, now) for claim in view.claims]
-    in_use = any(not claim.admin for claim in view.claims)
-    if view.obstacle is not None and not in_use:
+    if view.obstacle is not None and not view.in_use:
         # It is unused and cannot be allocated either.
         users.append(f"({view.obstacle.text})")
     if view.conflict is not None:
@@ -105,7 +106,8 @@ def conflict_text(conflict: DeviceConflict) -> str:
 
 def _user(claim: ClaimView, now: datetime) -> str:
     facts = ["admin"] if claim.admin else []
-    facts += [f"{amount} {name}" for name, amount in sorted(claim.consumed.items())]
+    if claim.consumed:
+        facts += [f"{amount} {name}" for name, amount in sorted(claim.consumed.items())]
     if claim.eviction_time is not None:
         facts.append(eviction_text(claim.eviction_time, now))
     pods = " ".join(map(str, claim.pods)) or f"claim {claim.claim}"

@@ -25,10 +25,14 @@ from sully.cli.names import SUBJECTS, completer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from datetime import datetime
 
     from sully.api.sully.types import DeviceTaintPolicy
+    from sully.domain.devicepolicies.states import DeviceState
 
 _ACTIONS = ("list", "approve", "clear", "resume")
+_CLOSE = 1.5
+"""Seconds that clocks may differ; a server sends whole ones."""
 _HELP = """\
 List DeviceTaintPolicies and ClusterTaintPolicies and what they do, or decide what they wait for.
 
@@ -57,7 +61,7 @@ sully policies resume gpu-faults
 
 @command(
     "policies",
-    usage="[list] [NAME...] [flags]\napprove|clear NAME DEVICE... [flags]\nresume NAME... [flags]",
+    usage="[list [NAME...]] [flags]\napprove|clear NAME DEVICE... [flags]\nresume NAME... [flags]",
     help=_HELP,
     examples=_EXAMPLES,
 )
@@ -67,7 +71,7 @@ sully policies resume gpu-faults
 @no_headers_option
 @snapshot_option
 def policies(options: Options) -> int:
-    work = {"list": _show, "resume": _resume}.get(options.action, _decide)
+    work = {"list": _show, "resume": resume_policies}.get(options.action, decide_devices)
     return call(options, "policies", work)
 
 
@@ -98,7 +102,8 @@ async def _show(session: Session) -> int:
     )
 
 
-async def _resume(session: Session) -> int:
+async def resume_policies(session: Session) -> int:
+    """End storms."""
     from sully.domain.devicepolicies.rules import RESUMED_AT
     from sully.machinery.timestamps import format_micro_time
     from sully.views.kinds import DEVICE_POLICIES
@@ -110,13 +115,21 @@ async def _resume(session: Session) -> int:
         if policy.status.storm_since is None:
             print(f"{full_name(DEVICE_POLICIES, name)} has no storm")
             continue
-        now = format_micro_time(session.clock.now())
-        await annotate(session, DEVICE_POLICIES, name, {RESUMED_AT: now})
+        # Not before the storm, whatever the clocks show.
+        resumed = max(await _server_time(session), policy.status.storm_since)
+        annotations = {RESUMED_AT: format_micro_time(resumed)}
+        await annotate(session, DEVICE_POLICIES, name, annotations)
         print(f"{full_name(DEVICE_POLICIES, name)} resumed")
     return 0
 
 
-async def _decide(session: Session) -> int:
+async def _server_time(session: Session) -> "datetime":
+    """Return the time of the server, more exactly than it sends it if the clock here agrees."""
+    now, server = session.clock.now(), await session.transport.server_time()
+    return now if server is None or abs((now - server).total_seconds()) < _CLOSE else server
+
+
+async def decide_devices(session: Session) -> int:
     """Approve taints, or clear them, by annotations of rules."""
     from sully.api.resource.annotations import CLEARED_AT
     from sully.domain.devicepolicies.rules import APPROVED, decode_state, policy_name
@@ -136,12 +149,34 @@ async def _decide(session: Session) -> int:
         raise CommandError(
             f'devicetaintpolicy "{name}" needs no approval: its mode is {policy.spec.mode}'
         )
-    now = format_micro_time(session.clock.now())
-    annotations = {APPROVED: "true"} if approves else {CLEARED_AT: now}
-    for device in sorted(selected):
+    states = {device: decode_state(rules[device]) for device in sorted(selected)}
+    for device, state in states.items():
+        recovered = state.recovered_time
+        if approves:
+            annotations = {APPROVED: "true"}
+        elif recovered is not None:
+            # The recovery itself: so it depends on no clock here, and on no later fault.
+            annotations = {CLEARED_AT: format_micro_time(recovered)}
+        else:
+            continue
         await annotate(session, RULES, rules[device].metadata.name, annotations)
         print(f"{device} {'approved' if approves else 'declared healthy'}")
+    if not approves:
+        _refuse_faulty(name, states.values())
     return 0
+
+
+def _refuse_faulty(policy: str, states: "Iterable[DeviceState]") -> None:
+    """Fail if a device has not recovered: it keeps its taint, whoever declares it healthy."""
+    faulty = [state for state in states if state.recovered_time is None]
+    if not faulty:
+        return
+    first, more = faulty[0], f" (and {len(faulty) - 1} more)" if len(faulty) > 1 else ""
+    sources = f": {', '.join(first.sources)}" if first.sources else ""
+    raise CommandError(
+        f'device "{first.device}"{more} still has a fault{sources}; it keeps its taint\n'
+        f"  clear it when the fault is over; 'sully explain policy {policy}' shows its state"
+    )
 
 
 def _selected(rules: "Iterable[str]", text: str, policy: str) -> list[str]:

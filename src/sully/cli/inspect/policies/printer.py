@@ -45,7 +45,7 @@ def row(policy: DeviceTaintPolicy, now: datetime, *, wide: bool) -> Sequence[Cel
         until(next_, now) if next_ is not None else _NONE,
     ]
     if wide:
-        cells += [_steps(policy), age(policy.metadata.creation_timestamp, now)]
+        cells += [steps_text(policy), age(policy.metadata.creation_timestamp, now)]
     return cells
 
 
@@ -77,7 +77,8 @@ def _state(policy: DeviceTaintPolicy) -> Cell | str:
     return Cell(", ".join(texts), "yellow") if texts else "ok"
 
 
-def _steps(policy: DeviceTaintPolicy) -> str:
+def steps_text(policy: DeviceTaintPolicy) -> str:
+    """Return the effects of a policy, and how long a fault has lasted before each."""
     return ", ".join(f"{step.after or '0s'} {step.effect}" for step in policy.spec.steps)
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from sully.api.sully.types import DeviceTaintPolicy, DeviceTaintPolicyDevice
 from sully.client.transport import Key
-from sully.domain.devicepolicies.decisions import AWAITING_APPROVAL, HELD_BACK
+from sully.domain.devicepolicies.decisions import AWAITING_APPROVAL, FLAPPING, HELD_BACK
 from sully.domain.devicepolicies.proofs import AWAITING_PROOF
 from sully.domain.devicepolicies.settings import DRY_RUN
 from sully.domain.devicepolicies.status import PROBLEM, PROOF
@@ -40,6 +40,7 @@ def find_device_policy(reader: Reader, key: Key) -> Finding | None:
             waiting=status.phases.get(AWAITING_APPROVAL, 0),
             held=status.phases.get(HELD_BACK, 0),
             proving=status.phases.get(AWAITING_PROOF, 0),
+            flapping=status.phases.get(FLAPPING, 0),
             proof=_proof(policy),
             manual=policy.spec.proof is not None and policy.spec.proof.type == "Manual",
             at=status.next_action_time,
@@ -84,7 +85,11 @@ def _cause_of_proofs(policy: DeviceTaintPolicy) -> str:
         return "ProofFailed"
     if status.phases.get(AWAITING_PROOF):
         return "ProofNeeded"
-    return "FaultsFound" if status.faulty or status.unavailable else "NoFault"
+    if status.phases.get(FLAPPING):
+        return "DevicesFlap"
+    if status.faulty or status.unavailable:
+        return "FaultsFound"
+    return "NotEvaluated" if _is_true(policy, PROBLEM) else "NoFault"
 
 
 def _is_true(policy: DeviceTaintPolicy, type_: str) -> bool:
