@@ -87,18 +87,21 @@ def parse_body(media: str, raw: bytes, target: Target) -> Body:
         raise unrecognized(target, str(error), raw) from None
 
 
+def check_form(media: str) -> None:
+    """Reject a body in a form that no kind has."""
+    if media not in ("", JSON, PROTOBUF, *_YAML):
+        raise unknown_format(JSON, YAML, PROTOBUF)
+
+
 class _UnreadableError(Exception):
     """A body that is neither JSON nor YAML; the text has the reason."""
 
 
 def _parse(media: str, raw: bytes) -> Body:
+    check_form(media)
     try:
-        if media in ("", JSON):
-            value, repeated = codec.parse_json(raw)
-        elif media in _YAML:
-            value, repeated = codec.parse_yaml(raw)
-        else:
-            raise unknown_format(JSON, YAML, PROTOBUF)
+        read = codec.parse_yaml if media in _YAML else codec.parse_json
+        value, repeated = read(raw)
     except codec.TooManyValuesError:
         raise
     except codec.BodyError as error:

@@ -17,7 +17,7 @@ from sully.machinery.serialization import codec
 from sully.machinery.strategy import Obj
 from sully.runtime.clock import Clock
 from sully.server.api import Api
-from sully.server.http.body_reader import BodyReader
+from sully.server.http.body_reader import BodyReader, check_form
 from sully.server.http.http_request import HttpRequest
 from sully.server.http.protobuf_responses import ProtobufResponses
 from sully.server.http.streams import Stream
@@ -296,11 +296,14 @@ class ObjectRoutes:
             body = await self._bodies.read_patch(media, await http_request.body(), request.target)
             result = await self._api.patch(request, media, body)
         else:
-            body = await self._bodies.read(
-                content_type(http_request), await http_request.body(), request.target
-            )
+            is_new, media = http_request.method == "POST", content_type(http_request)
+            if is_new:
+                # Kubernetes looks at the form of a new object before its options.
+                check_form(media)
+            (self._api.check_create if is_new else self._api.check_update)(request)
+            body = await self._bodies.read(media, await http_request.body(), request.target)
             http_request.object_name = body.name
-            verb = self._api.create if http_request.method == "POST" else self._api.update
+            verb = self._api.create if is_new else self._api.update
             result = await verb(request, body)
         await self._send_result(http_request, request, result, form)
 
