@@ -8,6 +8,7 @@ of bodies are in machinery/serialization/codec.py, those of objects in server/re
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 from sully.machinery.errors import BadRequest, RequestEntityTooLarge
 from sully.machinery.scheme import Scheme
@@ -100,13 +101,23 @@ class _UnreadableError(Exception):
 def _parse(media: str, raw: bytes) -> Body:
     check_form(media)
     try:
-        read = codec.parse_yaml if media in _YAML else codec.parse_json
-        value, repeated = read(raw)
+        if media in _YAML:
+            value, repeated = codec.parse_yaml(raw)
+            value = _sorted(value)
+        else:
+            value, repeated = codec.parse_json(raw)
     except codec.TooManyValuesError:
         raise
     except codec.BodyError as error:
         raise _UnreadableError(f"{error}" if media in _YAML else f"{NO_KIND}: {error}") from None
     return Body(value, repeated, raw)
+
+
+def _sorted(value: Any) -> Any:
+    """Return a value as Kubernetes reads it after it made JSON of YAML: with sorted keys."""
+    if isinstance(value, dict):
+        return {name: _sorted(value[name]) for name in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
 
 
 def _patch(media: str, raw: bytes, target: Target) -> Body:
