@@ -302,6 +302,78 @@ def test_a_literal_that_cannot_be_converted_has_no_program(kind: str) -> None:
     assert caught.value.detail == f"program instantiation failed: {text}"
 
 
+FORMATS: dict[str, tuple[str, int, str]] = {
+    "a text as a number": (
+        "'%d'.format(['x'])",
+        14,
+        "error during formatting: decimal clause can only be used on integers, was given string",
+    ),
+    "a number that is whole as a double": (
+        "'%s %.2f'.format(['x', 1])",
+        24,
+        "error during formatting: fixed-point clause can only be used on doubles, was given int",
+    ),
+    "null in octal": (
+        "'%o'.format([null])",
+        14,
+        "error during formatting: octal clause can only be used on integers, was given null_type",
+    ),
+    "a quantity in a list": (
+        "'%s'.format([[quantity('1')]])",
+        23,
+        "error during formatting: string clause can only be used on strings, bools, bytes, ints,"
+        " doubles, maps, lists, types, durations, and timestamps, was given kubernetes.Quantity",
+    ),
+    "too many values": (
+        "'a%%'.format([1])",
+        13,
+        "too many arguments supplied to string.format (expected 0, got 1)",
+    ),
+    "too few values": ("'%s %y'.format([1])", 15, "index 1 out of range"),
+    "no clause": ("'a%'.format([1])", 12, "unexpected end of string"),
+    "an unknown clause": (
+        "'%5d'.format([1])",
+        13,
+        'could not parse formatting clause: unrecognized formatting clause "5"',
+    ),
+    "a precision without a clause": (
+        "'%.3'.format([1])",
+        13,
+        "could not parse formatting clause: error while parsing precision: could not find end of"
+        " precision specifier",
+    ),
+    "a precision without digits": (
+        "'%.f'.format([1.0])",
+        13,
+        "could not parse formatting clause: error while parsing precision: error while converting"
+        ' precision to integer: strconv.Atoi: parsing "": invalid syntax',
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "column", "text"), FORMATS.values(), ids=FORMATS.keys())
+def test_format_of_a_literal_is_checked(call: str, column: int, text: str) -> None:
+    with pytest.raises(CompileError) as caught:
+        device_environment().compile(f"{call} == ''")
+
+    assert str(caught.value).startswith(f"ERROR: <input>:1:{column}: {text}\n")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "'%d'.format(dyn(['x']))",
+        "('%d' + '').format(['x'])",
+        "'%d'.format([dyn('x')])",
+        "'%.3f'.format([device.driver])",
+        "'%s'.format([{'a': [1]}])",
+        "'%X%%'.format([b'a'])",
+    ],
+)
+def test_what_format_leaves_to_the_evaluation(call: str) -> None:
+    device_environment().compile(f"{call} == ''")
+
+
 def test_values_to_format_may_have_different_types() -> None:
     device_environment().compile("'%s-%d'.format(['a', 1]) == 'a-1'")
     with pytest.raises(CompileError, match="expected type 'string' but found 'int'"):

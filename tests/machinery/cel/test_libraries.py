@@ -116,10 +116,10 @@ FAILS = {
         'URL parse error during conversion from string: parse "a b": invalid URI for request',
     ),
     "an unknown clause": (
-        "'%a'.format([1]) == ''",
+        "('%' + 'a').format([1]) == ''",
         'could not parse formatting clause: unrecognized formatting clause "a"',
     ),
-    "too few arguments": ("'%d %d'.format([1]) == ''", "index 1 out of range"),
+    "too few arguments": ("('%d' + ' %d').format([1]) == ''", "index 1 out of range"),
     "a bad pattern": (
         "'a'.find('(' + 'b') == ''",
         "error parsing regexp: missing closing ): `(b`",

@@ -16,6 +16,7 @@ from sully.machinery.cel.costs.estimate import estimate
 from sully.machinery.cel.costs.metering import Meter, metered
 from sully.machinery.cel.declarations import Library, Shape
 from sully.machinery.cel.errors import CompileError, EvaluationError, Issue, ProgramError, render
+from sully.machinery.cel.format_calls import format_issues
 from sully.machinery.cel.library.conversions import OF_TEXT
 from sully.machinery.cel.planner import Plan, plan
 from sully.machinery.cel.syntax.nodes import Call, Literal, Node
@@ -81,7 +82,7 @@ class Environment:
     def _checked(self, root: Node, expression: str, *, lenient: bool) -> Checked:
         checked, issues = check(root, self, lenient=lenient)
         if not issues and self.validated:
-            issues = list(_literal_issues(checked))
+            issues = [*_literal_issues(checked), *format_issues(checked)]
         if issues:
             raise CompileError(render(issues, expression))
         return checked

@@ -22,9 +22,25 @@ from sully.machinery.cel.values import (
 _CLAUSE: Final = re.compile(r"%(?:%|(?:\.([0-9]+))?(.)?)", re.DOTALL)
 _MAX_PRECISION: Final = 1000
 _NAMES: Final = {
+    "null": "null_type",
     "duration": "google.protobuf.Duration",
     "timestamp": "google.protobuf.Timestamp",
 }
+
+
+_HEX: Final = "only integers, byte buffers, and strings can be formatted as hex"
+RULES: Final = {
+    "s": "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists,"
+    " types, durations, and timestamps",
+    "d": "decimal clause can only be used on integers",
+    "f": "fixed-point clause can only be used on doubles",
+    "e": "scientific clause can only be used on doubles",
+    "b": "only integers and bools can be formatted as binary",
+    "x": _HEX,
+    "X": _HEX,
+    "o": "octal clause can only be used on integers",
+}
+"""What a clause accepts, in the words of its error."""
 
 
 def format_text(template: str, values: list[Value]) -> str:
@@ -68,14 +84,23 @@ def _formatted(verb: str | None, precision: str | None, value: Value) -> str:
         case "o":
             return _octal(value)
         case _:
-            problem = f'unrecognized formatting clause "{verb or ""}"'
-            raise EvaluationError(f"could not parse formatting clause: {problem}")
+            raise EvaluationError(unrecognized(verb or ""))
 
 
-def _refused(rule: str, value: Value) -> EvaluationError:
-    type_ = type_of(value)
-    name = _NAMES.get(type_.kind, type_.name)
-    return EvaluationError(f"error during formatting: {rule}, was given {name}")
+def unrecognized(verb: str) -> str:
+    """Return the error of a clause that does not exist; cel-go shows only its first byte."""
+    shown = chr(verb.encode()[0]) if verb else ""
+    return f'could not parse formatting clause: unrecognized formatting clause "{shown}"'
+
+
+def name_of(type_: Type) -> str:
+    """Return the name of a type in errors."""
+    return _NAMES.get(type_.kind, type_.name)
+
+
+def _refused(verb: str, value: Value) -> EvaluationError:
+    given = name_of(type_of(value))
+    return EvaluationError(f"error during formatting: {RULES[verb]}, was given {given}")
 
 
 def _special(value: Value) -> str | None:
@@ -93,7 +118,7 @@ def _decimal(value: Value) -> str:
     if special is not None:
         return special
     if not _is_integer(value):
-        raise _refused("decimal clause can only be used on integers", value)
+        raise _refused("d", value)
     return str(int(value))
 
 
@@ -102,7 +127,7 @@ def _fixed(value: Value, digits: int) -> str:
     if special is not None:
         return special
     if not (_is_integer(value) or isinstance(value, float)):
-        raise _refused("fixed-point clause can only be used on doubles", value)
+        raise _refused("f", value)
     return f"{float(value):.{digits}f}"
 
 
@@ -111,20 +136,20 @@ def _scientific(value: Value, digits: int) -> str:
     if special is not None:
         return special
     if not (_is_integer(value) or isinstance(value, float)):
-        raise _refused("scientific clause can only be used on doubles", value)
+        raise _refused("e", value)
     return f"{float(value):.{digits}e}"
 
 
 def _binary(value: Value) -> str:
     if isinstance(value, int):
         return f"{int(value):b}"
-    raise _refused("only integers and bools can be formatted as binary", value)
+    raise _refused("b", value)
 
 
 def _octal(value: Value) -> str:
     if _is_integer(value):
         return f"{int(value):o}"
-    raise _refused("octal clause can only be used on integers", value)
+    raise _refused("o", value)
 
 
 def _hexadecimal(value: Value) -> str:
@@ -134,7 +159,7 @@ def _hexadecimal(value: Value) -> str:
         return value.hex()
     if _is_integer(value):
         return f"{int(value):x}"
-    raise _refused("only integers, byte buffers, and strings can be formatted as hex", value)
+    raise _refused("x", value)
 
 
 def text_of(value: Value) -> str:  # noqa: PLR0911 - one return per kind of value
@@ -157,18 +182,14 @@ def text_of(value: Value) -> str:  # noqa: PLR0911 - one return per kind of valu
         case Duration():
             return temporal.format_duration(value)
         case Type():
-            return _NAMES.get(value.kind, value.name)
+            return name_of(value)
         case list() | tuple():
             return f"[{', '.join(map(text_of, value))}]"
         case dict():
             rows = sorted((text_of(from_key(key)), text_of(item)) for key, item in value.items())
             return "{" + ", ".join(f"{key}: {item}" for key, item in rows) + "}"
         case _:
-            allowed = (
-                "strings, bools, bytes, ints, doubles, maps, lists, types, durations, and"
-                " timestamps"
-            )
-            raise _refused(f"string clause can only be used on {allowed}", value)
+            raise _refused("s", value)
 
 
 def _shortest(value: float) -> str:
