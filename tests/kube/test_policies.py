@@ -77,9 +77,19 @@ def test_what_is_kept_stays(cluster: Cluster) -> None:
     assert cluster.admin.request("POST", POLICIES, kept).code == 201
     cluster.publish(2)
     cluster.effects(gpu2="NoSchedule")
+    words = ("untaint", "device", f"{NODE}/gpu-2", "example.com/faulty")
+    (rule,) = cluster.admin.request("GET", cluster.rules).json()["items"]
+    by_taint = cluster.server.sully(*words, "--dry-run")
+    by_name = cluster.server.sully("untaint", "rule", rule["metadata"]["name"], "--dry-run")
     assert cluster.admin.request("DELETE", f"{POLICIES}/faulty").code == 200
     until(cluster.admin, POLICIES, lambda found: not found)
     cluster.effects(gpu2="NoSchedule")
+    done = cluster.server.sully(*words)
+
+    for asked in (by_taint, by_name):
+        assert "is of policy faulty, which may create it again" in asked.stderr
+    assert (done.returncode, "warning" in done.stderr) == (0, False)
+    cluster.effects()
 
 
 def test_a_device_with_a_fault_is_not_declared_healthy(cluster: Cluster) -> None:
