@@ -96,4 +96,8 @@ def update_firmware(cluster: Foreign, version: str = "v1") -> None:
         lambda found: found["firmware"]["status"].get("phase") == "Completed",
     )
     until(admin, rules_path, lambda found: not found)
+    for action, verb in {"pause": "paused", "cancel": "cancelled"}.items():
+        too_late = cluster.sully("maintenance", action, "firmware")
+        assert (too_late.returncode, too_late.stdout) == (1, "")
+        assert f'"firmware" is Completed: it cannot be {verb}' in too_late.stderr
     assert first in (f"{PREFIX}-0000", f"{PREFIX}-0001")

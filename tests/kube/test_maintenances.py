@@ -88,6 +88,9 @@ def test_decommission(cluster: Foreign) -> None:
     until(admin, MAINTENANCES, partial(waits, "retire", node))
     assert node_of(cluster) != node
     assert cluster.sully("maintenance", "cancel", "retire").returncode == 0
+    too_late = cluster.sully("maintenance", "pause", "retire")
+    assert (too_late.returncode, too_late.stdout) == (1, "")
+    assert 'devicemaintenance "retire" is Cancelled: it cannot be paused' in too_late.stderr
     until(admin, rules_in("v1"), lambda found: not found)
     again = {"spec": {"cancelled": False}}
     assert admin.request("PATCH", f"{MAINTENANCES}/retire", again, kind=MERGE).code == 422
