@@ -98,26 +98,6 @@ def test_the_least_loaded_node_comes_first() -> None:
     assert order(nodes) == ["b", "c"]
 
 
-def test_a_part_of_the_nodes_is_in_the_same_order() -> None:
-    nodes, left_out = NodeCache(), {"b"}
-    for name in ("c", "a", "b"):
-        nodes.update_node(node(name))
-    part = nodes.without(left_out)
-
-    assert list(part.names()) == ["a", "c"]
-    nodes.add_pod(pod("p"), "a", ONE_CPU)
-    assert list(part.names()) == ["c", "a"], "it follows the load"
-    left_out.discard("b")
-    part.changed(("b",))
-    assert [each.name for each in nodes.by_load(part)] == ["b", "c", "a"]
-    nodes.update_node(node("d"))
-    nodes.remove_node("c")
-    assert list(part.names()) == ["b", "d", "a"]
-    nodes.forget(part)
-    nodes.remove_node("a")
-    assert list(part.names()) == ["b", "d", "a"], "nobody reads it any more"
-
-
 def test_pods_count_while_their_node_is_deleted() -> None:
     nodes = NodeCache()
     nodes.add_pod(pod("p"), "a", ONE_CPU)

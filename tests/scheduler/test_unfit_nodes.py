@@ -7,26 +7,14 @@ from collections.abc import Callable
 import pytest
 
 from scheduler.pools import BOTH, NO_NODE, ONLY_X, node_pools
-from sully.scheduler.caches.node_cache import NodeCache
 from sully.scheduler.equivalence.unfit_nodes import UnfitNodes
-from sully.testing.builders import node
-
-NODES = ("x", "y", "z")
 
 
 def cache() -> UnfitNodes:
-    nodes = NodeCache()
-    for name in NODES:
-        nodes.update_node(node(name))
-    found = UnfitNodes(node_pools(), nodes)
+    found = UnfitNodes(node_pools())
     found.add(b"q", {"x", "y"})
     found.add(b"r", {"y"})
     return found
-
-
-def skipped(memory: UnfitNodes, equivalence: bytes) -> set[str]:
-    others = memory.others(equivalence)
-    return set(NODES).difference(others.names()) if others is not None else set()
 
 
 FORGETTING: dict[str, tuple[Callable[[UnfitNodes], None], set[str], set[str]]] = {
@@ -46,7 +34,7 @@ def test_what_is_forgotten(case: str) -> None:
     memory = cache()
     happens(memory)
 
-    assert (skipped(memory, b"q"), skipped(memory, b"r")) == (first, second)
+    assert (memory.get(b"q"), memory.get(b"r")) == (first, second)
 
 
 def test_a_flood_of_classes_does_not_fill_the_memory() -> None:
@@ -54,5 +42,5 @@ def test_a_flood_of_classes_does_not_fill_the_memory() -> None:
     for number in range(1000):
         memory.add(b"%d" % number, {"x"})
 
-    assert skipped(memory, b"999") == {"x"}
-    assert memory.others(b"q") is None
+    assert memory.get(b"999") == {"x"}
+    assert not memory.get(b"q")

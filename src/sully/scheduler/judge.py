@@ -110,7 +110,7 @@ class Judge:
             cluster or nodes, self._sources, simulates=options.simulates_kube_scheduler
         )
         self.constraints = self._constraints.build
-        self._unfit = UnfitNodes(devices.node_pools, nodes)
+        self._unfit = UnfitNodes(devices.node_pools)
         self._unschedulable = UnschedulableCache(devices.node_pools)
         for cache in (self._unfit, self._unschedulable):
             nodes.on_capacity_gain(cache.node_changed)
@@ -260,13 +260,13 @@ class Judge:
     def _skip_unfit(self, query: PodQuery, demand: Demand) -> ScheduleResult | None:
         """Evaluate only nodes that may have changed since equal pods did not fit."""
         self._unfit.invalidate_if_changed(self._devices.node_pools.version, self._backings.version)
-        others = self._unfit.others(query.equivalence) if self._unfit else None
-        if others is None:
+        known = self._unfit.get(query.equivalence) if self._unfit else ()
+        if not known:
             return None
         pod, requests = query.pod, requests_of(query.pod)
         wanted = self._device_request(pod, query.wanted, demand, requests)
         unfit: set[str] = set()
-        nodes = self._order(self._nodes.by_load(others), requests)
+        nodes = self._order(self._nodes.by_load(skip=known), requests)
         fit = decide(pod, requests, nodes, wanted, unfit)
         self._unfit.add(query.equivalence, unfit)
         return self._result(fit, wanted) if isinstance(fit, Fit) else None

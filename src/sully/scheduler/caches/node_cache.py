@@ -5,67 +5,15 @@ A pod counts from the moment a node was selected for it, so that the next pod fi
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from operator import itemgetter
+from itertools import filterfalse
 
 from sully.domain.allocation.pools import nodes
 from sully.domain.scheduling.filters import NodeInfo
 from sully.domain.scheduling.objects import Node, Pod
 from sully.domain.scheduling.resources import Amounts, NodeResources, amounts
 from sully.scheduler.caches.assigned_pods import AssignedPods
-
-Entry = tuple[int, str]
-"""The load and the name of a node."""
-_NAME = itemgetter(1)
-
-
-class NodeOrder:
-    """Nodes, the least loaded first, equally loaded ones by name; sorted when they are read."""
-
-    def __init__(self, entry_of: Callable[[str], Entry | None]) -> None:
-        """Order the nodes for which `entry_of` returns an entry."""
-        self._entry_of = entry_of
-        self._order: list[Entry] = []
-        self._entries: dict[str, Entry] = {}
-        self._changed: set[str] = set()
-
-    def get(self, name: str) -> Entry | None:
-        """Return where a node is in the order."""
-        if name in self._changed:
-            self._sort()
-        return self._entries.get(name)
-
-    def names(self) -> Iterator[str]:
-        """Return the names of the nodes, in order."""
-        self._sort()
-        return map(_NAME, self._order)
-
-    def changed(self, names: Iterable[str]) -> None:
-        """Note nodes whose entries may have changed."""
-        self._changed.update(names)
-
-    def _sort(self) -> None:
-        if len(self._changed) > len(self._order):
-            # A cluster was loaded.
-            entries = map(self._entry_of, self._entries.keys() | self._changed)
-            self._order = sorted(entry for entry in entries if entry is not None)
-            self._entries = {entry[1]: entry for entry in self._order}
-        else:
-            for name in self._changed:
-                self._move(name, self._entry_of(name))
-        self._changed.clear()
-
-    def _move(self, name: str, entry: Entry | None) -> None:
-        before = self._entries.pop(name, None)
-        if entry is not None:
-            self._entries[name] = entry
-        if entry == before:
-            return
-        if before is not None:
-            del self._order[bisect_left(self._order, before)]
-        if entry is not None:
-            insort(self._order, entry)
 
 
 class NodeCache:
@@ -79,8 +27,12 @@ class NodeCache:
         """By uid: the node, and what the pod requests."""
         self.pods = AssignedPods()
         """The pods themselves, for constraints between pods."""
-        self._order = NodeOrder(self._entry_of)
-        self._parts: list[NodeOrder] = []
+        self._order: list[tuple[int, str]] = []
+        self._names: list[str] = []
+        """Those of the order, so that skipping thousands of nodes needs no Python code for each."""
+        self._loads: dict[str, int] = {}
+        self._changed: set[str] = set()
+        """Nodes whose position in the order may be outdated; it is needed only to schedule."""
         self.version = 0
         """Increases with every change."""
         self._listeners: list[Callable[[str], None]] = []
@@ -89,28 +41,16 @@ class NodeCache:
         """Return how many nodes there are."""
         return len(self._nodes)
 
-    def by_load(self, part: NodeOrder | None = None) -> Iterator[NodeInfo]:
-        """Yield all nodes, or those of a part, the least loaded first; equally loaded by name."""
-        return map(self._nodes.__getitem__, (part or self._order).names())
+    def by_load(self, skip: Container[str] = ()) -> Iterator[NodeInfo]:
+        """Yield all nodes except `skip`, the least loaded first; equally loaded ones by name."""
+        self._sort()
+        return map(self._nodes.__getitem__, filterfalse(skip.__contains__, self._names))
 
     def by_load_among(self, names: Iterable[str]) -> Iterator[NodeInfo]:
         """Yield those of these nodes that exist, in the same order."""
-        known = sorted(filter(None, map(self._order.get, names)))
+        self._sort()
+        known = sorted((self._loads[name], name) for name in names if name in self._nodes)
         return (self._nodes[name] for _, name in known)
-
-    def without(self, names: Container[str]) -> NodeOrder:
-        """Return the order of all nodes but these, of which others may be added or removed later.
-
-        It follows all changes until `forget`; who changes the names reports that to it.
-        """
-        part = NodeOrder(lambda name: None if name in names else self._order.get(name))
-        part.changed(self._nodes)
-        self._parts.append(part)
-        return part
-
-    def forget(self, part: NodeOrder) -> None:
-        """Keep a part of the order up to date no longer."""
-        self._parts.remove(part)
 
     def on_capacity_gain(self, listener: Callable[[str], None]) -> None:
         """Call a listener with each node that is new, that changed, or that lost a pod."""
@@ -133,14 +73,14 @@ class NodeCache:
         resources.allocatable = amounts(node.status.allocatable)
         target = nodes.Node(name, node.metadata.labels)
         self._nodes[name] = NodeInfo(node, target, resources)
-        self._reorder(name)
+        self._changed.add(name)
         self._notify(name)
 
     def remove_node(self, name: str) -> None:
         """Remove a node."""
         self.version += 1
         self._nodes.pop(name, None)
-        self._reorder(name)
+        self._remove_from_order(name)
         resources = self._resources.get(name)
         if resources is not None and not resources.pods:
             del self._resources[name]
@@ -158,7 +98,7 @@ class NodeCache:
         self._pods[uid] = (node, requests)
         self._resources_of(node).add(requests)
         self.pods.add(node, pod)
-        self._reorder(node)
+        self._changed.add(node)
         return True
 
     def update_pod(self, pod: Pod) -> None:
@@ -177,7 +117,7 @@ class NodeCache:
         node, requests = known
         resources = self._resources[node]
         resources.add(requests, -1)
-        self._reorder(node)
+        self._changed.add(node)
         self._notify(node)
         if not resources.pods and node not in self._nodes:
             del self._resources[node]
@@ -193,9 +133,31 @@ class NodeCache:
         for listener in self._listeners:
             listener(name)
 
-    def _entry_of(self, name: str) -> Entry | None:
-        return (self._resources[name].load(), name) if name in self._nodes else None
+    def _sort(self) -> None:
+        """Bring the order up to date."""
+        if len(self._changed) > len(self._names):
+            # A cluster was loaded.
+            self._loads = {name: self._resources[name].load() for name in self._nodes}
+            self._order = sorted((load, name) for name, load in self._loads.items())
+            self._names = [name for _, name in self._order]
+        else:
+            for name in self._changed:
+                self._reorder(name)
+        self._changed.clear()
 
     def _reorder(self, name: str) -> None:
-        for order in (self._order, *self._parts):
-            order.changed((name,))
+        if name not in self._nodes:
+            return
+        load = self._resources[name].load()
+        if self._loads.get(name) != load:
+            self._remove_from_order(name)
+            self._loads[name] = load
+            index = bisect_left(self._order, (load, name))
+            self._order.insert(index, (load, name))
+            self._names.insert(index, name)
+
+    def _remove_from_order(self, name: str) -> None:
+        load = self._loads.pop(name, None)
+        if load is not None:
+            index = bisect_left(self._order, (load, name))
+            del self._order[index], self._names[index]

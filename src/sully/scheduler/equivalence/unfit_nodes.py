@@ -8,11 +8,10 @@ had a device, before one that fits. judge.py asks; the caches of nodes and devic
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from typing import Final, NamedTuple
+from typing import Final
 
 from sully.domain.allocation.pools.node_pools import NodePoolsCache
 from sully.domain.devices.pools import PoolId
-from sully.scheduler.caches.node_cache import NodeCache, NodeOrder
 from sully.scheduler.equivalence.classes import EquivalenceClass
 
 MANY: Final = 16
@@ -20,61 +19,41 @@ MANY: Final = 16
 _MAX_CLASSES: Final = 64
 
 
-class _Unfit(NamedTuple):
-    names: set[str]
-    others: NodeOrder
-    """The nodes that may fit."""
-
-
 class UnfitNodes:
     """Unfit nodes by equivalence class."""
 
-    def __init__(self, node_pools: NodePoolsCache, nodes: NodeCache) -> None:
+    def __init__(self, node_pools: NodePoolsCache) -> None:
         self._node_pools = node_pools
-        self._nodes = nodes
-        self._unfit: dict[EquivalenceClass, _Unfit] = {}
+        self._nodes: dict[EquivalenceClass, set[str]] = {}
         self._versions: tuple[int, ...] = ()
 
     def __bool__(self) -> bool:
         """Report whether anything is remembered."""
-        return bool(self._unfit)
+        return bool(self._nodes)
 
     def invalidate_if_changed(self, *versions: int) -> None:
         """Forget everything if devices or device classes changed."""
         if versions != self._versions:
             self._versions = versions
-            self._forget()
+            self._nodes.clear()
 
-    def others(self, equivalence: EquivalenceClass) -> NodeOrder | None:
-        """Return the nodes that may fit; None if that may be all of them."""
-        unfit = self._unfit.get(equivalence)
-        return unfit.others if unfit is not None and unfit.names else None
+    def get(self, equivalence: EquivalenceClass) -> AbstractSet[str]:
+        """Return the nodes to skip."""
+        return self._nodes.get(equivalence, frozenset())
 
     def add(self, equivalence: EquivalenceClass, nodes: AbstractSet[str]) -> None:
         """Remember unfit nodes."""
-        unfit = self._unfit.get(equivalence)
-        if unfit is None:
-            if len(self._unfit) >= _MAX_CLASSES:
-                self._forget()
-            names: set[str] = set()
-            unfit = self._unfit[equivalence] = _Unfit(names, self._nodes.without(names))
-        unfit.names.update(nodes)
-        unfit.others.changed(nodes)
+        if equivalence not in self._nodes and len(self._nodes) >= _MAX_CLASSES:
+            self._nodes.clear()
+        self._nodes.setdefault(equivalence, set()).update(nodes)
 
     def node_changed(self, node: str) -> None:
         """Evaluate a node again: it changed, or lost a pod."""
-        for unfit in self._unfit.values():
-            if node in unfit.names:
-                unfit.names.discard(node)
-                unfit.others.changed((node,))
+        for nodes in self._nodes.values():
+            nodes.discard(node)
 
     def pool_released(self, pool: PoolId) -> None:
         """Evaluate the nodes again that see a pool."""
-        if self._unfit:
+        if self._nodes:
             for node in self._node_pools.nodes_seeing(pool):
                 self.node_changed(node)
-
-    def _forget(self) -> None:
-        for unfit in self._unfit.values():
-            self._nodes.forget(unfit.others)
-        self._unfit.clear()
