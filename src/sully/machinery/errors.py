@@ -210,6 +210,12 @@ def forbidden(resource: str, group: str, name: str, why: str) -> Forbidden:
     return Forbidden(f"{subject} is forbidden: {why}", details=_details(name, group, resource))
 
 
+def not_admitted(resource: str, group: str, metadata: dict[str, Any], why: str) -> Forbidden:
+    """Return the error for an object that admission refuses, which may have no name yet."""
+    name = metadata.get("name") or metadata.get("generateName") or "Unknown"
+    return forbidden(resource, group, name, why)
+
+
 def invalid(kind: str, group: str, name: str, problems: Sequence[FieldError]) -> Invalid:
     """Return one error for field errors; the message has each text once."""
     causes = [{"reason": p.reason, "message": p.body, "field": p.field} for p in problems]

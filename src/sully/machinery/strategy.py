@@ -83,6 +83,10 @@ class Column(msgspec.Struct, frozen=True):
     description: str = ""
 
 
+DECLARED_NAME = (("metadata.name", " bytes"), ("metadata.name", "')"))
+"""Declares the format of names, which also covers that of generated ones."""
+
+
 class Strategy(msgspec.Struct, frozen=True):
     """The steps of a write with their default behavior; kinds override what they need.
 

@@ -17,6 +17,7 @@ PROTOBUF = "application/vnd.kubernetes.protobuf"
 _ANY = ("*/*", "application/*")
 REPRESENTATIONS = (JSON, YAML, PROTOBUF)
 """The media types of objects in Kubernetes, as its errors list them."""
+_CREATED = "Created At"
 _STREAMS = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 
 
@@ -37,22 +38,41 @@ class Form(msgspec.Struct, frozen=True):
 PLAIN = Form()
 
 
+_WITHOUT_TABLE = ("binding", "ephemeralcontainers", "eviction", "finalize", "resize", "token")
+_STATUS_WITHOUT_TABLE = ("apiextensions.k8s.io", "resource.k8s.io")
+
+
+def has_table(target: Target) -> bool:
+    """Report whether Kubernetes prints what a path serves; reviews and some subresources not."""
+    if target.subresource == "status":
+        return target.resource.group not in _STATUS_WITHOUT_TABLE
+    if target.subresource:
+        return target.subresource not in _WITHOUT_TABLE
+    return "get" in target.resource.verbs or "create" not in target.resource.verbs
+
+
 def negotiate(
-    accept: str, *, pretty: bool = False, protobuf: bool = False, is_list: bool = False
+    accept: str, *, pretty: bool = False, protobuf: bool = False, table: bool = True
 ) -> Form:
     """Return the first supported form of an Accept header.
 
     protobuf: whether the objects have a form in protobuf; their metadata always has.
-    Lists can also be streamed, and an error says so.
+    table: whether they have a form as Table.
     """
     if not accept:
         return Form(pretty=pretty) if pretty else PLAIN
-    check_representation(accept, (*REPRESENTATIONS, *_STREAMS) if is_list else REPRESENTATIONS)
     for clause in _by_quality(accept):
         form = _clause(clause, pretty=pretty)
-        if form is not None and (protobuf or form.shape or form.media != PROTOBUF):
+        if form is None or (form.shape == "Table" and not table):
+            continue
+        if protobuf or form.shape or form.media != PROTOBUF:
             return form
     raise not_acceptable()
+
+
+def check_route(accept: str, *, is_list: bool) -> None:
+    """Reject an Accept header that no route of objects serves; lists can also be streamed."""
+    check_representation(accept, (*REPRESENTATIONS, *_STREAMS) if is_list else REPRESENTATIONS)
 
 
 def check_representation(accept: str, available: tuple[str, ...] = REPRESENTATIONS) -> None:
@@ -78,23 +98,16 @@ def not_acceptable(accepted: tuple[str, ...] = REPRESENTATIONS) -> NotAcceptable
     return NotAcceptable(f"only the following media types are accepted: {', '.join(accepted)}")
 
 
-def without_shape(form: Form, accept: str) -> Form:
-    """Return the form of a review, which is no object: JSON or YAML where the client takes it."""
-    if not form.shape:
-        return form
-    for clause in accept.split(","):
-        if "as=" not in clause and (plain := _clause(clause, pretty=form.pretty)) is not None:
-            return plain
-    raise not_acceptable()
-
-
 def error_form(accept: str, *, pretty: bool = False) -> Form:
-    """Return the form of an error, which is JSON where the requested one does not exist."""
-    try:
-        form = negotiate(accept, pretty=pretty)
-    except NotAcceptable:
-        return PLAIN
-    return Form(form.media, pretty=form.pretty)
+    """Return the form of an error, which is JSON where the requested one does not exist.
+
+    An error has no other shape than its own, so what accepts only another one is skipped.
+    """
+    for clause in _by_quality(accept):
+        form = _clause(clause, pretty=pretty)
+        if form is not None and not form.shape and form.media != PROTOBUF:
+            return form
+    return PLAIN
 
 
 def _by_quality(accept: str) -> list[str]:
@@ -169,7 +182,7 @@ def name_column() -> Column:
 def created_column() -> Column:
     """Return the second column of kinds without columns of their own."""
     return Column(
-        "Created At",
+        _CREATED,
         lambda obj, _: obj["metadata"].get("creationTimestamp", ""),
         type="date",
     )
@@ -186,10 +199,13 @@ class Tables:
         self._form = form
         self._now = now
         self._include = request.option("includeObject") or "Metadata"
-        plain = (name_column(), created_column())
         version = target.resource.version(target.version)
         own = () if version is None else version.columns
+        plain = (name_column(), created_column())
         self._columns = columns or own or target.resource.columns or plain
+        # Kubernetes has another printer for the kinds that show when they were created.
+        dated = not own and any(column.name == _CREATED for column in self._columns)
+        self._no_rows: list[Obj] | None = None if dated else []
         if self._include not in ("Metadata", "Object", "None"):
             problem = Path("includeObject").invalid(
                 self._include, "must be 'Metadata', 'Object', 'None', or empty"
@@ -207,7 +223,7 @@ class Tables:
             "apiVersion": self._form.group_version,
             "metadata": metadata,
             "columnDefinitions": [_definition(c) for c in self._columns] if columns else None,
-            "rows": rows,
+            "rows": rows or self._no_rows,
         }
 
     def row(self, hub: Obj, view: Obj) -> Obj:

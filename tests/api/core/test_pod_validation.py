@@ -617,20 +617,6 @@ def test_create(body: dict[str, Any], want: list[str]) -> None:
     assert create("pods", body).texts() == want
 
 
-def test_claim_made_for_a_pod_must_get_a_name() -> None:
-    body = pod(
-        metadata={"name": "p" * 250},
-        resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "t"}],
-    )
-
-    # Also if the same spec was valid in a pod with a shorter name.
-    assert create("pods", body | {"metadata": {"name": "p"}}).problems == []
-    (problem,) = create("pods", body).problems
-
-    assert problem.field == "spec.resourceClaims[0].name"
-    assert problem.body.endswith("final ResourceClaim name: must be no more than 253 characters")
-
-
 TOKENS = {
     "another name": (("kube-api-access-bbbbb", "kube-api-access-bbbbb"), []),
     "mounted by another name": (

@@ -129,6 +129,26 @@ async def test_the_worked_timeline(world: World, strict: bool, later: float) -> 
         assert len(evicting.calls("devicetaintrules")) == 3
 
 
+async def test_a_report_that_was_due_is_still_made_after_a_change(world: World) -> None:
+    await prepare(world)
+    await holder(world, "bare")
+    await holder(world, "patient", "gpu-1", tolerations=(for_seconds(8),))
+    would = "pod would be evicted in 1 namespace"
+    async with world.controlled(Evicting(strict=True).make()):
+        await world.settle()
+        await rule(world)
+        await world.pass_time(5)
+        await set_effect(world, "None")
+        await world.settle()
+        assert f"1 {would}" in (await status(world))[2]
+        await world.admin.delete(PODS, Key("a", "patient"), DeleteOptions())
+        await world.pass_time(9)
+        assert f"1 {would}" in (await status(world))[2]
+        await world.pass_time(2)
+
+        assert "0 pods would be evicted" in (await status(world))[2]
+
+
 async def test_a_long_toleration_is_said_once_and_then_the_end(world: World) -> None:
     evicting = Evicting(strict=True)
     await prepare(world)

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from sully.api.core.checks import not_negative
 from sully.api.core.columns import AGE, NAME, plain
 from sully.machinery import labels
@@ -12,7 +14,8 @@ from sully.machinery.strategy import Column
 Obj = dict[str, Any]
 
 SCALE_COLUMNS = (
-    NAME,
+    # Kubernetes prints a Scale with a column of names that is not marked as one.
+    replace(NAME, format=""),
     Column(
         "Desired",
         plain(lambda scale: scale["spec"].get("replicas", 0)),

@@ -19,6 +19,7 @@ from sully.api.policy import POLICY
 from sully.api.resource.validation.conditions import validate_conditions
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.meta import Condition
+from sully.machinery.names import path_segment_problems
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
 
 Obj = dict[str, Any]
@@ -31,6 +32,10 @@ _POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 
 class BudgetStrategy(Strategy, frozen=True):
     """Writes to the budget itself."""
+
+    def validate_name(self, name: str) -> Sequence[str]:
+        """Allow whatever is allowed in a path: Kubernetes checks no more."""
+        return path_segment_problems(name)
 
     def validate_finalizer(self, name: str) -> Sequence[str]:
         """Allow names without a domain: Kubernetes checks them for its older kinds only."""

@@ -6,7 +6,7 @@ Claims and templates are in claim_strategy.py. Everything here changes `obj` in 
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -35,8 +35,9 @@ from sully.api.resource.validation.slices import (
     validate_slice_spec,
 )
 from sully.machinery.fields import FieldError, Path
+from sully.machinery.names import dns_subdomain_problems
 from sully.machinery.serialization.gotext import quote
-from sully.machinery.strategy import Obj, Strategy, WriteContext
+from sully.machinery.strategy import DECLARED_NAME, Obj, Strategy, WriteContext
 from sully.machinery.timestamps import format_time
 
 SPEC = Path("spec")
@@ -149,6 +150,18 @@ def _slice_taint_places(spec: Obj) -> Iterator[tuple[str, Obj]]:
 
 class ClassStrategy(Strategy, frozen=True):
     """Classes may change freely; existing allocations are not affected."""
+
+    declared: ClassVar[tuple[tuple[str, str], ...]] = (
+        *DECLARED_NAME,
+        ("spec.selectors", ""),
+        ("spec.config", ""),
+        ("spec.config.opaque.driver", ""),
+        ("spec.extendedResourceName", ""),
+    )
+
+    def validate_name(self, name: str) -> list[str]:
+        """Check the name as the format that the schema declares."""
+        return dns_subdomain_problems(name, unit="bytes")
 
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
         """Start the generation."""

@@ -57,6 +57,7 @@ from sully.views.kinds import RULES
 ALL_PREVIEWS = Key("", "")
 """The key of all previews in the queue of rules."""
 PREVIEW_INTERVAL = 1.0
+_NOW = timedelta(0)
 PREVIEW_SHARE = 20
 """Previews take at most one of so many seconds."""
 
@@ -115,8 +116,10 @@ class _State(msgspec.Struct):
     """The state of a rule since the controller started."""
 
     uid: str
+    is_due: bool = False
+    """Whether it was created or changed, or time has come, since it was last evaluated."""
     due: datetime | None = None
-    """When to evaluate it next; None if nothing changed since the last time."""
+    """When to evaluate it next, whatever is reported before; None: nothing to wait for."""
     observed_generation: int = 0
     """The generation that was last evaluated."""
     reported: ReportedStatus | None = None
@@ -162,7 +165,7 @@ class RuleStatuses:
             if self._ours:
                 self._previews.follow(changed)
             if changed.new is not None:
-                self._state_of(changed.new).due = self._clock.now()
+                self._state_of(changed.new).is_due = True
         if not change.rules:
             for rule in self._exposures.inventory.content_rules():
                 self._schedule(rule.metadata.name, self._state_of(rule))
@@ -193,19 +196,24 @@ class RuleStatuses:
             self._states.pop(key.name, None)
             return DONE
         state = self._state_of(rule)
-        if state.due is None:
-            return DONE
         now = self._clock.now()
-        state.due = max(state.due, self._not_before(rule, state, now))
-        if now < state.due:
-            return Result(requeue_after=state.due - now)
-        state.due = None
+        if state.due is not None and state.due <= now:
+            state.is_due, state.due = True, None
+        if state.is_due:
+            await self._evaluate(rule, state, now)
+        return DONE if state.due is None else Result(requeue_after=max(state.due - now, _NOW))
+
+    async def _evaluate(self, rule: DeviceTaintRule, state: _State, now: datetime) -> None:
+        state.is_due = False
+        earliest = self._not_before(rule, state, now)
+        if now < earliest:
+            state.due = earliest if state.due is None else min(state.due, earliest)
+            return
         try:
             await self._sync(rule, state, now)
         except BaseException:
-            state.due = now
+            state.is_due = True
             raise
-        return DONE
 
     def _schedule_previews(self) -> Result:
         """Evaluate all rules with a preview, but not too often."""
@@ -285,11 +293,12 @@ class RuleStatuses:
     def _progress(self, rule: DeviceTaintRule, state: _State) -> Report:
         effect, generation = rule.spec.taint.effect, rule.metadata.generation
         if (
-            effect == NONE
+            self._ours
+            and effect == NONE
             and state.reported is not None
             and state.reported.generation == generation
         ):
-            # The text promises not to be updated.
+            # The text promises not to be updated. Kubernetes does if a report was already due.
             return state.reported.reports[CONDITION]
         effects = self._exposures.policy.effects
         number = self._records.evicted_since_start(state.uid)

@@ -118,7 +118,8 @@ def described(obj: Obj, api_version: str) -> str:
     metadata = obj.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     group = "" if "/" in api_version else "/"
-    name = f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}"
+    names = (metadata.get("namespace"), metadata.get("name"))
+    name = "/".join(text if isinstance(text, str) else "" for text in names)
     return f"{name}; {group}{api_version}, Kind={obj.get('kind') or ''}"
 
 

@@ -27,7 +27,8 @@ from sully.machinery.schema import ObjectType
 
 Problem = tuple[str, str]  # path as printed, what is wrong there
 _NUMBERS = frozenset(("int32", "int64", "number"))
-_ANY_SCALAR = frozenset(("Quantity", "IntOrString"))
+_ANY_SCALAR = frozenset(("Quantity", "Time", "MicroTime"))
+_ANYTHING = frozenset(("object", "IntOrString"))
 
 
 class TypedError(ValueError):
@@ -126,7 +127,7 @@ def _check_items(value: list[Any], shape: Shape, at: str, depth: int) -> Iterato
 
 
 def _scalar_problem(value: Any, scalar: str) -> str:
-    if scalar == "object":
+    if scalar in _ANYTHING:
         return ""
     if scalar == "bool":
         return "" if isinstance(value, bool) else f"expected boolean, got &{{{plain(value)}}}"

@@ -266,7 +266,10 @@ def _time(value: Any, kind: Scalar, at: Trail, go_field: _GoField) -> Any:
     if value is None:
         return None
     if type(value) is not str:
-        raise _mismatch(value, Scalar("string"), at, go_field)
+        error = _mismatch(value, Scalar("string"), at, go_field)
+        # Times read themselves from JSON, also where all else is converted.
+        read = f"json: cannot unmarshal {_json_kind(value, kind)} into Go value of type string"
+        raise DecodeError(str(error), read)
     try:
         return canonical_time(value) if kind.name == "Time" else canonical_micro_time(value)
     except TimeError as error:

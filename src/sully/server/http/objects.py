@@ -1,5 +1,6 @@
 """Routes of objects: the verb of a request, its body, and the format of its response."""
 
+import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from itertools import chain
@@ -26,13 +27,14 @@ from sully.server.negotiation import (
     YAML,
     Form,
     Tables,
+    check_route,
     check_streamed,
     encode,
+    has_table,
     list_kind,
     metadata_list,
     metadata_only,
     negotiate,
-    without_shape,
 )
 from sully.server.registry.body_kinds import internal_name
 from sully.server.registry.replies import ConnectReply
@@ -72,9 +74,13 @@ def verb_of(http_request: HttpRequest, target: Target) -> str:
     return "get" if target.name else "list"
 
 
+_PARAMETERS = re.compile(r'(?:\s*[^\s;="]+=(?:[^\s;"]+|"[^"]*")\s*(?:;|$))*\s*')
+_PARAMETER = re.compile(r'([^\s;="]+)=')
 _ONLY_CREATED = ("create",)
 _POSTED = ("binding", "eviction", "token")
 """Subresources that are only created."""
+_PARTS = {"scale": "autoscaling.Scale", "token": "authentication.TokenRequest"}
+"""Internal names of what subresources serve that is not the object."""
 
 
 class ObjectRoutes:
@@ -89,7 +95,7 @@ class ObjectRoutes:
     async def serve(self, http_request: HttpRequest, user: User, target: Target) -> None:
         """Serve one request on an object or a collection."""
         self._check_method(http_request, target)
-        if http_request.method == "PATCH" and content_type(http_request) not in PATCH_TYPES:
+        if http_request.method == "PATCH" and patch_type(http_request) not in PATCH_TYPES:
             raise UnsupportedMediaType("415: Unsupported Media Type", details={})
         request = Request(
             user,
@@ -98,6 +104,8 @@ class ObjectRoutes:
             http_request.header("user-agent"),
             http_request.audit_annotations,
         )
+        is_list = http_request.method == "GET" and not target.name
+        check_route(http_request.header("accept"), is_list=is_list)
         version = target.resource.version(target.version)
         if version is not None and version.deprecation:
             http_request.warnings.append(version.deprecation)
@@ -114,11 +122,10 @@ class ObjectRoutes:
     def _negotiate(self, http_request: HttpRequest, target: Target) -> Form:
         accept = http_request.header("accept")
         protobuf = bool(accept) and self._protobuf.serves(target)
-        is_list = http_request.method == "GET" and not target.name
-        form = negotiate(accept, pretty=http_request.pretty, protobuf=protobuf, is_list=is_list)
-        if "create" in target.resource.verbs and "get" not in target.resource.verbs:
-            form = without_shape(form, accept)
-        if form.media == PROTOBUF:
+        form = negotiate(
+            accept, pretty=http_request.pretty, protobuf=protobuf, table=has_table(target)
+        )
+        if form.media == PROTOBUF and not form.shape:
             http_request.status_form = (self._protobuf.status, PROTOBUF)
         return form
 
@@ -148,7 +155,6 @@ class ObjectRoutes:
         if wants_watch(http_request, request.target):
             await self._watch(http_request, request, form)
             return
-        _check_number(request.target, form)
         if request.target.name:
             record = await self._api.get(request)
             if form.plain:
@@ -162,6 +168,8 @@ class ObjectRoutes:
     async def _send_list(
         self, http_request: HttpRequest, request: Request, listing: Listing, form: Form
     ) -> None:
+        if form.shape == "PartialObjectMetadata":
+            raise _is_list(internal_name(request.target))
         metadata = list_metadata(listing)
         if form.media == PROTOBUF:
             body = await self._protobuf.list(request.target, metadata, listing, form)
@@ -169,7 +177,7 @@ class ObjectRoutes:
             return
         if request.target.resource.hub.custom is not None and not form.shape:
             metadata.setdefault("continue", "")
-        has_items = bool(listing.records) or form.shape in ("", "Table")
+        has_items = bool(listing.records) or not form.shape
         if form.media == JSON and not form.pretty and has_items:
             await self._send_items(http_request, *self._items(request, metadata, listing, form))
             return
@@ -210,7 +218,7 @@ class ObjectRoutes:
         views = ((hub, objects.convert(hub, resource, version)) for hub in lives)
         if form.shape == "Table":
             table = Tables(request, form, self._clock.now())
-            empty = table.table(metadata, [])
+            empty = table.table(metadata, []) | {"rows": []}
             rows = (table.row(hub, view) for hub, view in views)
         else:
             empty = metadata_list(metadata, [], form) | {"items": []}
@@ -284,7 +292,7 @@ class ObjectRoutes:
 
     async def _write(self, http_request: HttpRequest, request: Request, form: Form) -> None:
         if http_request.method == "PATCH":
-            media = content_type(http_request)
+            media = patch_type(http_request)
             body = await self._bodies.read_patch(media, await http_request.body(), request.target)
             result = await self._api.patch(request, media, body)
         else:
@@ -334,8 +342,9 @@ class ObjectRoutes:
 
     async def _connect(self, http_request: HttpRequest, request: Request, form: Form) -> None:
         body: Any = None
-        media = content_type(http_request)
-        if http_request.method == "PATCH":
+        is_patch = http_request.method == "PATCH"
+        media = patch_type(http_request) if is_patch else content_type(http_request)
+        if is_patch:
             body = await self._bodies.read_patch(media, await http_request.body(), request.target)
         elif http_request.method in ("POST", "PUT"):
             body = await self._bodies.read(media, await http_request.body(), request.target)
@@ -346,13 +355,16 @@ class ObjectRoutes:
 
     def _part(self, request: Request, reply: ConnectReply, form: Form) -> Obj:
         """Return the response of a subresource in the format that the client requested."""
+        target = request.target
         if form.shape == "Table" and reply.columns:
             metadata = {"resourceVersion": reply.obj["metadata"].get("resourceVersion", "")}
             tables = Tables(request, form, self._clock.now(), reply.columns)
             return tables.table(metadata, [(reply.obj, reply.obj)])
-        if form.shape == "PartialObjectMetadata" and reply.columns:
-            return metadata_only(reply.obj, form)
-        return reply.obj
+        if reply.obj.get("kind") == "Status" or not form.shape:
+            return reply.obj
+        if form.shape == "PartialObjectMetadataList":
+            raise _is_no_list(_PARTS.get(target.subresource) or internal_name(target))
+        return metadata_only(reply.obj, form)
 
     # -- responses --------------------------------------------------------------------------------
 
@@ -362,6 +374,8 @@ class ObjectRoutes:
         if form.shape == "Table":
             metadata = {"resourceVersion": hub["metadata"].get("resourceVersion", "")}
             return Tables(request, form, self._clock.now()).table(metadata, [(hub, view)])
+        if form.shape == "PartialObjectMetadataList":
+            raise _is_no_list(internal_name(target))
         if form.shape == "PartialObjectMetadata":
             return metadata_only(view, form)
         return typed(view, target)
@@ -408,9 +422,20 @@ def list_metadata(listing: Listing) -> Obj:
     return metadata
 
 
-def content_type(http_request: HttpRequest) -> str:
-    """Return the media type of a body, without parameters."""
+def patch_type(http_request: HttpRequest) -> str:
+    """Return the media type of a patch, whatever its parameters."""
     return http_request.header("content-type").partition(";")[0].strip().lower()
+
+
+def content_type(http_request: HttpRequest) -> str:
+    """Return the media type of a body, without parameters; all of it if they are invalid."""
+    header = http_request.header("content-type")
+    media, has_parameters, parameters = header.partition(";")
+    if not has_parameters:
+        return media.strip().lower()
+    named = _PARAMETER.findall(parameters)
+    valid = _PARAMETERS.fullmatch(parameters) and len(named) == len(set(named))
+    return media.strip().lower() if valid and media.strip() else header
 
 
 def _deleted_status(target: Target, obj: Obj) -> Obj:
@@ -427,16 +452,14 @@ def _deleted_status(target: Target, obj: Obj) -> Obj:
     }
 
 
-def _check_number(target: Target, form: Form) -> None:
-    """Reject PartialObjectMetadata for a list, and PartialObjectMetadataList for an object."""
-    kind = f"*{internal_name(target)}"
-    if form.shape == "PartialObjectMetadata" and not target.name:
-        text = f"but the requested object is a list ({kind}List)"
-    elif form.shape == "PartialObjectMetadataList" and target.name:
-        text = f"but the requested object is not a list ({kind})"
-    else:
-        return
-    raise NotAcceptable(f"you requested {form.shape}, {text}")
+def _is_list(kind: str) -> NotAcceptable:
+    text = f"but the requested object is a list (*{kind}List)"
+    return NotAcceptable(f"you requested PartialObjectMetadata, {text}")
+
+
+def _is_no_list(kind: str) -> NotAcceptable:
+    text = f"but the requested object is not a list (*{kind})"
+    return NotAcceptable(f"you requested PartialObjectMetadataList, {text}")
 
 
 __all__ = ["ObjectRoutes", "verb_of", "with_kind"]

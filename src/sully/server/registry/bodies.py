@@ -25,6 +25,7 @@ from sully.server.registry.body_kinds import (
 )
 from sully.server.registry.metadata import merge_owners
 from sully.server.registry.strict_fields import undecodable, validate_strict
+from sully.server.registry.writes import added_warnings
 from sully.server.requests import Request
 from sully.server.storage.objects import Objects
 
@@ -46,10 +47,26 @@ def decode_body(
     if request.target.resource.hub.custom is not None and body.raw:
         check_custom_kind(request.target, value, body.raw)
     else:
-        check_kind(objects, request.target, body)
+        with added_warnings(_warnings_as_sent(objects, request, value, body.repeated)):
+            check_kind(objects, request.target, body)
         if body.repeated and body.raw.lstrip().startswith(b"{"):
             value = merge_repeated(body.raw)
     return decode_object(objects, request, value, body.repeated, managed_fields=managed_fields)
+
+
+def _warnings_as_sent(
+    objects: Objects, request: Request, value: Obj, repeated: list[str]
+) -> list[str]:
+    """Decode a body of another version of its kind: what is wrong with it is reported first."""
+    target = request.target
+    if value.get("apiVersion") in (None, "", target.group_version):
+        return []
+    sent = SentKind.of(target, value)
+    same = (sent.kind, sent.group) == (target.resource.kind, target.resource.group)
+    if not same or sent.version == target.version or target.resource.version(sent.version) is None:
+        return []
+    as_sent = replace(request, target=replace(target, version=sent.version))
+    return decode_object(objects, as_sent, value, repeated).warnings
 
 
 def with_empty_lists(request: Request, body: Body) -> Request:

@@ -251,12 +251,12 @@ def delete_options(request: Request, body: Any, schema: ObjectType) -> Obj:
     if body is not None:
         return _read_options(body, schema)
     options: Obj = {}
-    if request.option("gracePeriodSeconds"):
+    if request.options.get("gracePeriodSeconds") is not None:
         options["gracePeriodSeconds"] = parse_int(request.option("gracePeriodSeconds"))
-    for name in ("propagationPolicy", "dryRun"):
-        if request.option(name):
-            value = request.option(name)
-            options[name] = [value] if name == "dryRun" else value
+    if request.options.get("propagationPolicy") is not None:
+        options["propagationPolicy"] = request.option("propagationPolicy")
+    if request.options.get("dryRun") is not None:
+        options["dryRun"] = [request.option("dryRun")]
     if request.options.get("orphanDependents") is not None:
         options["orphanDependents"] = request.flag("orphanDependents")
     if request.options.get(_UNSAFE) is not None:

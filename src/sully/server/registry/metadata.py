@@ -15,7 +15,7 @@ from sully.machinery.names import (
     path_segment_problems,
 )
 from sully.machinery.serialization.gotext import quote
-from sully.machinery.strategy import Obj, Strategy
+from sully.machinery.strategy import DECLARED_NAME, Obj, Strategy
 from sully.server.requests import Target
 
 META = Path("metadata")
@@ -74,7 +74,7 @@ def validate_metadata(obj: Obj, strategy: Strategy, *, namespaced: bool) -> Iter
     """Yield what is wrong with the metadata of a new object."""
     metadata = obj["metadata"]
     generate = metadata.get("generateName", "")
-    if generate:
+    if generate and DECLARED_NAME[0] not in strategy.declared:
         # A generated name ends in random characters: a trailing dash is fine.
         for problem in strategy.validate_name(
             generate.rstrip("-") + "a" if generate.endswith("-") else generate

@@ -51,13 +51,13 @@ class Patcher:
             return await self._apply(request, body)
         if patch_type == STRATEGIC:
             self._check_strategic(request)
-        if patch_type == MERGE:
-            self._check_shape(body.value)
         warnings: list[str] = []
         request = with_empty_lists(request, body)
 
         def change(old: Obj) -> Obj:
             warnings.clear()
+            if patch_type == MERGE:
+                self._check_shape(body.value)
             return self._apply_patch(request, patch_type, body, old, warnings)
 
         with added_warnings(warnings):
@@ -215,10 +215,6 @@ class Patcher:
         if value.get("apiVersion") != target.group_version or kind != target.resource.kind:
             raise BadRequest(f"invalid object type: {group}/{version}, Kind={kind}")
         check_unmanaged(value)
-        metadata = value.get("metadata")
-        probe: Obj = {"metadata": {"name": target.name}}
-        probe["metadata"] |= metadata if isinstance(metadata, dict) else {}
-        check_name(target, probe)
 
     def _merge(self, request: Request, live: Obj | None, value: Obj) -> tuple[Obj, list[Obj]]:
         target = request.target

@@ -60,8 +60,8 @@ class Reader:
 
     async def listing(self, request: Request) -> Listing:
         """Return a page of the objects that the request selects."""
-        limit = _limit(request)
         parse_int(request.options.get("timeoutSeconds", "0"))
+        limit = _limit(request)
         check_list_options(request)
         predicate = selection(request)
         start, at = await self._position(request)

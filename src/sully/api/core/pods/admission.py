@@ -10,7 +10,7 @@ from sully.api.core.pods.defaults import mirror_service_account
 from sully.api.core.pods.mirrors import is_mirror, review_mirror
 from sully.api.core.pods.priorities import admit_priority
 from sully.api.core.quotas.limits import review_pod, set_container_defaults
-from sully.machinery.errors import forbidden
+from sully.machinery.errors import not_admitted
 from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import WriteContext
 
@@ -61,7 +61,7 @@ def admit_change(pod: Obj, old: Obj) -> None:
 
 
 def _refuse(pod: Obj, why: str) -> Exception:
-    return forbidden("pods", "", pod["metadata"].get("name", ""), why)
+    return not_admitted("pods", "", pod["metadata"], why)
 
 
 def _service_account(pod: Obj, ctx: WriteContext) -> None:

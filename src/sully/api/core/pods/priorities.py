@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from sully.machinery.errors import ApiError, forbidden
+from sully.machinery.errors import ApiError, not_admitted
 from sully.machinery.strategy import WriteContext
 
 Obj = dict[str, Any]
@@ -52,4 +52,4 @@ def _class_values(pod: Obj, name: str, ctx: WriteContext) -> tuple[str, int, str
 
 
 def _refuse(pod: Obj, why: str) -> ApiError:
-    return forbidden("pods", "", pod["metadata"].get("name", ""), why)
+    return not_admitted("pods", "", pod["metadata"], why)

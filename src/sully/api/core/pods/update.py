@@ -127,7 +127,7 @@ def _steering(rest: Obj, before: Obj) -> Errors:
     """Check changes of the node selection of a gated pod."""
     new, old = rest.get("nodeSelector") or {}, before.get("nodeSelector") or {}
     if any(new.get(key) != value for key, value in old.items()):
-        yield SPEC.child("nodeSelector").invalid(new, _ONLY_ADDED_LABELS)
+        yield SPEC.child("nodeSelector").invalid(new or None, _ONLY_ADDED_LABELS)
     _take(rest, before, "nodeSelector")
     requested, required = _node_affinity(rest), _node_affinity(before)
     if requested != required:

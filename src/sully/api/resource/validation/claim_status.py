@@ -154,8 +154,18 @@ def _interface_address(address: str, at: Path) -> Errors:
     except ValueError:
         yield at.invalid(address, text)
         return
-    if str(parsed) != address:
-        yield at.invalid(address, f'must be in canonical form ("{parsed}")')
+    canonical = _canonical(parsed)
+    if canonical != address:
+        yield at.invalid(address, f'must be in canonical form ("{canonical}")')
+
+
+def _canonical(parsed: ipaddress.IPv4Interface | ipaddress.IPv6Interface) -> str:
+    """Return an address as Go writes it: an IPv4 address that is mapped to IPv6 as IPv4."""
+    mapped = parsed.ip.ipv4_mapped if isinstance(parsed, ipaddress.IPv6Interface) else None
+    if mapped is None:
+        return str(parsed)
+    bits = parsed.network.prefixlen
+    return f"{mapped}/{bits - 96 if bits >= 96 else bits}"
 
 
 def _allocation(allocation: AllocationResult, at: Path, names: Names, rules: Options) -> Errors:

@@ -139,8 +139,8 @@ def _used_claims(used: list[Obj], claims: Collection[str], at: Path) -> Errors:
             yield explained(here.not_found(name), why)
 
 
-def claims(values: list[Obj], pod_name: str | None, at: Path) -> Errors:
-    """Check the claims of a pod; without a name (in templates) generated claims are not named."""
+def claims(values: list[Obj], at: Path) -> Errors:
+    """Check the claims of a pod."""
     seen: set[str] = set()
     for position, claim in enumerate(values):
         here = at.index(position)
@@ -150,19 +150,9 @@ def claims(values: list[Obj], pod_name: str | None, at: Path) -> Errors:
         elif name in seen:
             yield here.child("name").duplicate(name)
         else:
-            yield from _claim_name(claim, pod_name, here.child("name"))
+            yield from dns_label(name, here.child("name"))
             seen.add(name)
         yield from _claim_source(claim, here)
-
-
-def _claim_name(claim: Obj, pod_name: str | None, at: Path) -> Errors:
-    problems = [*dns_label(claim["name"], at)]
-    yield from problems
-    if not problems and pod_name is not None and "resourceClaimTemplateName" in claim:
-        final = f"{pod_name}-{claim['name']}"
-        for error in dns_subdomain(final, at):
-            text = error.body.removeprefix("Invalid value: ").partition(": ")[2]
-            yield at.invalid(final, f"final ResourceClaim name: {text}")
 
 
 def _claim_source(claim: Obj, at: Path) -> Errors:

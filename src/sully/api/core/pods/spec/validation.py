@@ -49,12 +49,8 @@ _TOKEN_NAME = re.compile(rb'"kube-api-access-[a-z0-9]{5}"')
 def validate_new_pod(pod: Obj, *, privileged: bool = True) -> Errors:
     """Yield everything wrong with a pod that is being created."""
     yield from validate_new_mirror(pod)
-    spec = pod["spec"]
-    encoded = _without_token_name(to_json(spec))
+    encoded = _without_token_name(to_json(pod["spec"]))
     if _VALID_SPECS.has(encoded, privileged):
-        # The names of claims that are created for a pod begin with its name.
-        name, at = pod["metadata"].get("name", ""), SPEC.child("resourceClaims")
-        yield from resources.claims(spec.get("resourceClaims") or [], name, at)
         return
     errors = _validate_new_spec(pod, privileged=privileged)
     yield from _VALID_SPECS.check(encoded, errors, privileged)
@@ -79,18 +75,17 @@ def _validate_new_spec(pod: Obj, *, privileged: bool) -> Errors:
 
 def validate_pod(pod: Obj, *, privileged: bool = True) -> Errors:
     """Yield everything wrong with a pod, new or changed."""
-    name = pod["metadata"].get("name", "")
-    yield from validate_spec(pod["spec"], name, SPEC, privileged=privileged)
+    yield from validate_spec(pod["spec"], SPEC, privileged=privileged)
     for name in ("containers", "initContainers"):
         yield from images_of_pods(pod["spec"].get(name) or [], SPEC.child(name))
 
 
-def validate_spec(spec: Obj, pod_name: str | None, at: Path, *, privileged: bool = True) -> Errors:
-    """Yield everything wrong with a spec; templates have no name for their pods."""
+def validate_spec(spec: Obj, at: Path, *, privileged: bool = True) -> Errors:
+    """Yield everything wrong with the spec of a pod or template."""
     known, problems = volumes(spec.get("volumes") or [], at.child("volumes"))
     yield from problems
     claims = spec.get("resourceClaims") or []
-    yield from resources.claims(claims, pod_name, at.child("resourceClaims"))
+    yield from resources.claims(claims, at.child("resourceClaims"))
     pod_names = PodNames(
         known,
         {claim.get("name", "") for claim in claims} - {""},
@@ -223,7 +218,7 @@ def validate_template(template: Obj, at: Path) -> Errors:
     metadata = template["metadata"]
     yield from labels(metadata.get("labels") or {}, at.child("labels"))
     yield from _annotations(metadata.get("annotations") or {}, at.child("annotations"))
-    yield from validate_spec(template["spec"], None, at.child("spec"))
+    yield from validate_spec(template["spec"], at.child("spec"))
     if template["spec"].get("ephemeralContainers"):
         text = "ephemeral containers not allowed in pod template"
         yield at.child("spec", "ephemeralContainers").forbidden(text)
