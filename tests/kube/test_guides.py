@@ -20,7 +20,8 @@ from docs.pages import flags
 from e2e.watching import until
 from kube.conftest import SERVERS
 from kube.crews import Crew
-from kube.maintenance_story import FAST, rules_in
+from kube.maintenance_story import FAST
+from kube.policy_cluster import POLICIES
 from kube.process import Foreign
 from sully.testing.remote import simulated_nodes
 
@@ -53,8 +54,10 @@ def test_the_story_of_a_guide(
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     folders = {"where": tmp_path, "scratch": tmp_path}
     with simulated_nodes(server.kubeconfig, *_nodes(page), *FAST, "--yes"):
-        run_all(page, kubeconfig=server.kubeconfig, kubectl=any_kubectl, **folders)
-        _delete_all(server)
+        try:
+            run_all(page, kubeconfig=server.kubeconfig, kubectl=any_kubectl, **folders)
+        finally:
+            _delete_all(server)
 
 
 def _nodes(page: str) -> list[str]:
@@ -68,9 +71,9 @@ def _nodes(page: str) -> list[str]:
 
 
 def _delete_all(server: Foreign) -> None:
-    admin = server.admin()
-    for path in (*SERVING, rules_in("v1")):
+    admin, rules = server.admin(), server.rules()
+    for path in (POLICIES, *SERVING, rules):
         admin.request("DELETE", path)
     admin.request("DELETE", PODS, {"gracePeriodSeconds": 0})
-    for path in (PODS, CLAIMS, rules_in("v1")):
+    for path in (PODS, CLAIMS, rules):
         until(admin, path, lambda found: not found)
