@@ -9,6 +9,7 @@ and test_proof_jobs.py show the rest.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -26,7 +27,7 @@ from kube.control_plane import (
 )
 from kube.crews import Crew
 from kube.maintenance_story import nodes_on, update_firmware
-from kube.policy_cluster import cluster_on, from_a_fault_to_a_taint_and_back
+from kube.policy_cluster import NODE, cluster_on, from_a_fault_to_a_taint_and_back
 from kube.process import Foreign, foreign
 
 pytestmark = pytest.mark.slow
@@ -63,6 +64,15 @@ def test_it_has_rules_only_as_a_beta(server: Foreign) -> None:
 def test_a_policy(server: Foreign) -> None:
     with cluster_on(server) as cluster:
         from_a_fault_to_a_taint_and_back(cluster)
+
+
+def test_a_rule_is_printed_as_the_server_accepts_it(server: Foreign) -> None:
+    with cluster_on(server) as cluster:
+        words = ("taint", "device", f"{NODE}/gpu-0", "example.com/hot:NoSchedule", "-o", "json")
+        rule = json.loads(cluster.sully(*words, "--dry-run=client"))
+        answer = cluster.admin.request("POST", cluster.rules, rule)
+
+    assert (rule["apiVersion"], answer.code) == ("resource.k8s.io/v1beta2", 201)
 
 
 @pytest.mark.parametrize("server", SERVERS[:1], indirect=True)
