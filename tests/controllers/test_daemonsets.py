@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -155,6 +156,19 @@ async def test_an_update_replaces_as_many_pods_as_may_be_unavailable(world: Worl
     assert await placed(world) == ["n1", "n2", "n3"]
     revisions = (await world.admin.list(REVISIONS, "a")).items
     assert sorted(each["revision"] for each in revisions) == [1, 2]
+
+
+async def test_a_revision_has_its_fields_in_the_order_of_their_names(world: World) -> None:
+    # kubectl rollout undo compares the bytes of a revision with what Go writes.
+    await nodes(world, "n1")
+    await daemon_set(world)
+    async with world.controlled(daemon_sets):
+        await world.settle()
+
+    (revision,) = (await world.admin.list(REVISIONS, "a")).items
+    data = revision["data"]
+    assert json.dumps(data) == json.dumps(data, sort_keys=True)
+    assert data["spec"]["template"]["$patch"] == "replace"
 
 
 async def test_a_surge_creates_the_new_pod_first(world: World) -> None:

@@ -77,6 +77,74 @@ async def test_discovery_and_openapi_follow_definitions(defining: Defining) -> N
     assert "com.example.stable.v1.Crontab" in (await server.get("/openapi/v2")).ok()["definitions"]
 
 
+LIMITS: Obj = {
+    "title": "A title",
+    "minLength": 0,
+    "maxLength": 9,
+    "pattern": "^a|b$",
+    "format": "byte",
+    "example": "a",
+    "externalDocs": {"url": "https://example.com"},
+}
+OPEN: Obj = {"x-kubernetes-preserve-unknown-fields": True}
+ANY_NUMBER: Obj = {"x-kubernetes-int-or-string": True}
+IN_V2: dict[str, tuple[Obj, Obj]] = {
+    "limits of a text": ({**STRING, **LIMITS}, {**STRING, **LIMITS}),
+    "limits of a number": (
+        {**INTEGER, "minimum": -1, "maximum": 2.5, "exclusiveMaximum": True, "multipleOf": 2},
+        {**INTEGER, "minimum": -1, "maximum": 2.5, "exclusiveMaximum": True, "multipleOf": 2},
+    ),
+    "limits of a list": (
+        {"type": "array", "items": {**STRING, "default": "a"}, "minItems": 1, "maxItems": 2},
+        {"type": "array", "items": STRING, "minItems": 1, "maxItems": 2},
+    ),
+    "a map": (
+        {"type": "object", "additionalProperties": {**STRING, "nullable": True}},
+        {"type": "object", "additionalProperties": {}},
+    ),
+    "a map of anything": (
+        {"type": "object", "additionalProperties": True, "maxProperties": 3},
+        {"type": "object", "additionalProperties": True, "maxProperties": 3},
+    ),
+    "null": ({**STRING, "nullable": True, "enum": ["a"]}, {"enum": ["a"]}),
+    "null in a required field": (
+        fields(a=STRING, b={**STRING, "nullable": True}) | {"required": ["a", "b"]},
+        fields(a=STRING, b={}) | {"required": ["a"]},
+    ),
+    "unknown fields": ({**fields(a=STRING), **OPEN}, OPEN),
+    "a text or a number": ({**ANY_NUMBER, "pattern": "%$"}, {**ANY_NUMBER, "pattern": "%$"}),
+    "alternatives": ({**STRING, "anyOf": [{"pattern": "a"}], "not": {"pattern": "b"}}, STRING),
+}
+GNOSTIC = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+
+
+@pytest.mark.parametrize(("schema", "shown"), IN_V2.values(), ids=IN_V2.keys())
+async def test_openapi_2_has_what_it_can_express(
+    defining: Defining, schema: Obj, shown: Obj
+) -> None:
+    await defining.define(definition(fields(a=schema)))
+
+    definitions = (await defining.server.get("/openapi/v2")).ok()["definitions"]
+
+    served = definitions["com.example.stable.v1.Crontab"]["properties"]
+    assert served["spec"]["properties"]["a"] == shown
+    assert served["metadata"]["$ref"].endswith(".ObjectMeta")
+    assert (await defining.server.get("/openapi/v2", GNOSTIC)).code == 200
+
+
+async def test_openapi_2_names_no_fields_of_objects_with_others(defining: Defining) -> None:
+    defined = definition()
+    defined["spec"]["versions"][0]["schema"]["openAPIV3Schema"] |= OPEN
+
+    await defining.define(defined)
+
+    name, server = "com.example.stable.v1.Crontab", defining.server
+    second = (await server.get("/openapi/v2")).ok()["definitions"][name]
+    assert set(second) == {"type", "x-kubernetes-group-version-kind"}
+    third = (await server.get(f"/openapi/v3/apis/{GROUP}/v1")).ok()["components"]["schemas"][name]
+    assert set(third["properties"]) == {"apiVersion", "kind", "metadata", "spec", "status"}
+
+
 SPEC = fields(
     cron={**STRING, "maxLength": 5},
     replicas={**INTEGER, "minimum": 1, "default": 1},

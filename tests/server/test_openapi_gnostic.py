@@ -1,5 +1,6 @@
 """The protobuf form of OpenAPI 2, read back by the rules of the wire format alone."""
 
+import struct
 from typing import Any
 
 import pytest
@@ -10,11 +11,16 @@ Wire = list[tuple[int, Any]]
 
 
 def read(data: bytes) -> Wire:
-    """Split a message into numbered fields: integers for varints, bytes for blocks."""
+    """Split a message into numbered fields: integers for varints, floats, bytes for blocks."""
     fields: Wire = []
     position = 0
     while position < len(data):
         tag, position = varint(data, position)
+        if tag & 7 == 1:
+            (number,) = struct.unpack_from("<d", data, position)
+            fields.append((tag >> 3, number))
+            position += 8
+            continue
         value, position = varint(data, position)
         if tag & 7 == 2:
             assert position + value <= len(data)
@@ -80,6 +86,9 @@ DOCUMENT = {
             "properties": {
                 "b": {"type": "array", "items": {"type": "string", "format": "byte"}},
                 "c": {"type": "object", "additionalProperties": {"$ref": "#/d/B"}},
+                "d": {"type": "object", "additionalProperties": True, "maxProperties": 300},
+                "e": {"type": "number", "minimum": -1, "maximum": 2.5, "pattern": "^a"},
+                "f": {"externalDocs": {"url": "https://example.com"}, "example": 1},
             },
             "x-kubernetes-map-type": "atomic",
         }
@@ -114,10 +123,17 @@ PLACES = {
     "long description": ((*SCHEMA, 4), [LONG.encode()]),
     "type": ((*SCHEMA, 22, 1), [b"object"]),
     "required": ((*SCHEMA, 19), [b"b"]),
-    "properties": ((*SCHEMA, 25, 1, 1), [b"b", b"c"]),
+    "properties": ((*SCHEMA, 25, 1, 1), [b"b", b"c", b"d", b"e", b"f"]),
     "items": ((*SCHEMA, 25, 1, 2, 23, 1, 22, 1), [b"string"]),
     "format": ((*SCHEMA, 25, 1, 2, 23, 1, 2), [b"byte"]),
     "map values": ((*SCHEMA, 25, 1, 2, 21, 1, 1), [b"#/d/B"]),
+    "map of anything": ((*SCHEMA, 25, 1, 2, 21, 2), [1]),
+    "maximum length of a map": ((*SCHEMA, 25, 1, 2, 17), [300]),
+    "minimum": ((*SCHEMA, 25, 1, 2, 9), [-1.0]),
+    "maximum": ((*SCHEMA, 25, 1, 2, 7), [2.5]),
+    "pattern": ((*SCHEMA, 25, 1, 2, 13), [b"^a"]),
+    "external documentation": ((*SCHEMA, 25, 1, 2, 29, 2), [b"https://example.com"]),
+    "example": ((*SCHEMA, 25, 1, 2, 30, 2), [b"1\n"]),
     "schema extension": ((*SCHEMA, 31, 2, 2), [b'"atomic"\n']),
     "security": ((12, 1, 1), [b"BearerToken"]),
     "security scheme": ((13, 1, 2, 2, 1), [b"apiKey"]),

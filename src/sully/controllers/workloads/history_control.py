@@ -23,6 +23,7 @@ from sully.domain.workloads.history import (
     patch_of,
     surplus,
 )
+from sully.domain.workloads.revisions import sorted_by_name
 from sully.domain.workloads.statefulsets import StatefulSet
 from sully.domain.workloads.workloads import template_labels
 from sully.machinery.errors import AlreadyExists, NotFound
@@ -91,7 +92,8 @@ class HistoryControl(Generic[OwnerT]):
                 "labels": template_labels(template) | {self._label: hash_},
                 "ownerReferences": [controller_ref(self._owned.kind, owner.metadata)],
             },
-            "data": patch_of(template),
+            # kubectl rollout undo compares the bytes with those of Go, which sorts fields.
+            "data": sorted_by_name(patch_of(template)),
             "revision": number,
         }
         try:

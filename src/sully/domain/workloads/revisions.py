@@ -36,17 +36,20 @@ def template_hash(template: Mapping[str, Any], collisions: int | None) -> str:
 
     Only sameness matters: the name does not reveal the template.
     """
-    data = to_json(_sorted(template)) + (b"" if collisions is None else str(collisions).encode())
+    data = to_json(sorted_by_name(template)) + (
+        b"" if collisions is None else str(collisions).encode()
+    )
     value = 0x811C9DC5
     for byte in data:
         value = (value ^ byte) * 0x01000193 & 0xFFFFFFFF
     return "".join(_ALPHABET[ord(digit) % len(_ALPHABET)] for digit in str(value))
 
 
-def _sorted(value: Any) -> Any:
+def sorted_by_name(value: Any) -> Any:
+    """Return a value with the fields of all its objects in the order of their names."""
     if isinstance(value, Mapping):
-        return {key: _sorted(value[key]) for key in sorted(value)}
-    return [_sorted(item) for item in value] if isinstance(value, list) else value
+        return {key: sorted_by_name(value[key]) for key in sorted(value)}
+    return [sorted_by_name(item) for item in value] if isinstance(value, list) else value
 
 
 def same_template(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

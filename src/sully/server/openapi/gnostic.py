@@ -6,6 +6,7 @@ type of every JSON key we write. A type is a scalar, a message, or one of these 
 YAML (JSON is YAML). Keys that begin with `x-` go to the message's list of extensions.
 """
 
+import struct
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -70,15 +71,32 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
     "Schema": {
         "$ref": (1, "string"),
         "format": (2, "string"),
+        "title": (3, "string"),
         "description": (4, "string"),
         "default": (5, "any"),
+        "multipleOf": (6, "double"),
+        "maximum": (7, "double"),
+        "exclusiveMaximum": (8, "bool"),
+        "minimum": (9, "double"),
+        "exclusiveMinimum": (10, "bool"),
+        "maxLength": (11, "int64"),
+        "minLength": (12, "int64"),
+        "pattern": (13, "string"),
+        "maxItems": (14, "int64"),
+        "minItems": (15, "int64"),
+        "uniqueItems": (16, "bool"),
+        "maxProperties": (17, "int64"),
+        "minProperties": (18, "int64"),
         "required": (19, "*string"),
         "enum": (20, "*any"),
         "additionalProperties": (21, "AdditionalProperties"),
         "type": (22, "Type"),
         "items": (23, "Items"),
         "properties": (25, "Definitions"),
+        "externalDocs": (29, "ExternalDocs"),
+        "example": (30, "any"),
     },
+    "ExternalDocs": {"description": (1, "string"), "url": (2, "string")},
     "ApiKeySecurity": {
         "type": (1, "string"),
         "name": (2, "string"),
@@ -111,8 +129,10 @@ def _field(number: int, kind: str, value: Any) -> Iterator[bytes]:
             yield from _field(number, kind[1:], item)
     elif kind == "string":
         yield _text(number, value)
-    elif kind == "bool":
+    elif kind in ("bool", "int64"):
         yield _varint(number << 3) + _varint(int(value))
+    elif kind == "double":
+        yield _varint(number << 3 | 1) + struct.pack("<d", value)
     else:
         yield _block(number, _SPECIAL.get(kind, lambda content: _message(kind, content))(value))
 
@@ -138,6 +158,12 @@ def _inside(number: int, name: str) -> Callable[[Any], bytes]:
     return lambda content: _block(number, _message(name, content))
 
 
+def _additional(content: Obj | bool) -> bytes:
+    if isinstance(content, bool):
+        return b"".join(_field(2, "bool", content))
+    return _inside(1, "Schema")(content)
+
+
 def _parameter(content: Obj) -> bytes:
     if content["in"] == "body":
         return _block(1, _inside(1, "BodyParameter")(content))
@@ -157,7 +183,7 @@ _SPECIAL: dict[str, Callable[[Any], bytes]] = {
     "SecurityDefinitions": _named(1, _inside(2, "ApiKeySecurity")),
     "SecurityRequirement": _named(1, _scopes),
     "SchemaItem": _inside(1, "Schema"),
-    "AdditionalProperties": _inside(1, "Schema"),
+    "AdditionalProperties": _additional,
     "Items": _inside(1, "Schema"),
     "Type": lambda content: _text(1, content),
     "Parameter": _parameter,

@@ -58,6 +58,7 @@ class Dialect(msgspec.Struct, frozen=True):
     wrap_references: bool
     shared: Mapping[str, Obj]
     custom: Callable[[Obj], Obj] = dict
+    describes_open_objects: bool = True
 
 
 V3 = Dialect(
@@ -77,33 +78,31 @@ V3 = Dialect(
         },
     },
 )
-_ONLY_V3 = frozenset(
-    (
-        *("anyOf", "oneOf", "allOf", "not", "nullable", "default", "example", "externalDocs"),
-        *("maximum", "minimum", "maxLength", "minLength", "pattern", "maxItems", "minItems"),
-        *("multipleOf", "maxProperties", "minProperties", "exclusiveMaximum", "exclusiveMinimum"),
-        *("title", "uniqueItems"),
-    )
-)
+_ONLY_V3 = frozenset(("anyOf", "oneOf", "allOf", "not", "nullable", "default"))
 """What the documents of version 2 leave out: their readers know it differently, or not at all."""
+_SHAPE = frozenset(("type", "items", "properties"))
 
 
 def _in_v2(schema: Obj) -> Obj:
     """Return the schema of a custom resource as far as OpenAPI 2 can express it."""
-    if schema.get("x-kubernetes-int-or-string") or schema.get("nullable"):
-        # Clients would refuse the other type, or null.
-        kept = ("description", "x-kubernetes-int-or-string")
-        return {name: schema[name] for name in kept if name in schema}
-    result = {name: value for name, value in schema.items() if name not in _ONLY_V3}
-    if schema.get("x-kubernetes-preserve-unknown-fields") and "properties" not in schema:
-        result.pop("type", None)
+    # Clients would refuse null, and fields that are not among the properties.
+    dropped = _ONLY_V3 | _SHAPE if schema.get("nullable") or is_open(schema) else _ONLY_V3
+    result = {name: value for name, value in schema.items() if name not in dropped}
     for name in ("items", "additionalProperties"):
-        if isinstance(schema.get(name), dict):
-            result[name] = _in_v2(schema[name])
-    if "properties" in schema:
-        inner = schema["properties"].items()
-        result["properties"] = {name: _in_v2(value) for name, value in inner}
+        if isinstance(result.get(name), dict):
+            result[name] = _in_v2(result[name])
+    inner = result.get("properties", {})
+    if inner:
+        result["properties"] = {name: _in_v2(value) for name, value in inner.items()}
+    if "required" in result:
+        names = result["required"]
+        result["required"] = [name for name in names if not inner.get(name, {}).get("nullable")]
     return result
+
+
+def is_open(schema: Obj) -> bool:
+    """Report whether objects keep fields that their schema does not name."""
+    return bool(schema.get("x-kubernetes-preserve-unknown-fields"))
 
 
 V2 = Dialect(
@@ -120,6 +119,7 @@ V2 = Dialect(
         },
     },
     custom=_in_v2,
+    describes_open_objects=False,
 )
 
 GVK = tuple[str, str, str]
@@ -169,15 +169,14 @@ class Definitions(msgspec.Struct):
     def _custom(self, kind: ObjectType) -> Obj:
         """Return the schema of a custom resource as its definition has it."""
         properties = {name: self._property(kind.fields[name]) for name in HEAD}
-        own = {
-            name: self.dialect.custom(schema)
-            for name, schema in (kind.document.get("properties") or {}).items()
-        }
-        schema = {key: value for key, value in kind.document.items() if key != "required"}
-        if kind.document.get("required"):
-            schema["required"] = kind.document["required"]
-        schema = self.dialect.custom({**schema, "properties": {}})
-        schema["properties"] = dict(sorted({**properties, **own}.items()))
+        if is_open(kind.document) and not self.dialect.describes_open_objects:
+            schema: Obj = {"type": "object"}
+        else:
+            schema = self.dialect.custom(kind.document)
+            if not schema.get("required"):
+                schema.pop("required", None)
+            own = schema.get("properties") or {}
+            schema["properties"] = dict(sorted({**own, **properties}.items()))
         schema["x-kubernetes-group-version-kind"] = [
             {"group": group, "version": version, "kind": name}
             for group, version, name in self.kinds.get(kind.full_name, ())
