@@ -1,7 +1,7 @@
 """Holds a load for a long time, and checks that the control plane stays as fast and as small.
 
     python bench/held.py [--minutes 30] [--store etcd] [--nodes 5000] [--pods 20000]
-                         [--watchers 200] [--changes 20] [--plot docs/pictures/held.svg]
+                         [--watchers 200] [--changes 20] [--plot docs/pictures/held-sqlite.svg]
 
 First nodes with devices are created, and pods with a claim each, which the scheduler binds. Then
 changes are made at a fixed rate: pods are labeled, slices get and lose a taint, rules are created
@@ -380,7 +380,8 @@ def main() -> int:
     written.write_text(json.dumps(asdict(result), indent=1) + "\n")
     print(f"recorded in {written}")
     if options.plot is not None:
-        title = f"{options.nodes} nodes, {options.pods} pods, {options.watchers} watchers"
+        size = f"{options.nodes} nodes, {options.pods} pods, {options.watchers} watchers"
+        title = f"{size}, {options.changes:g} changes per second, {options.store}"
         options.plot.write_text(picture(title, [asdict(sample) for sample in result.samples]))
     for problem in result.problems:
         print(f"PROBLEM {problem}")

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
+from sully.api.resource.annotations import MAINTENANCE_NAME, POLICY_NAME
 from sully.cli.command import CommandError
 from sully.cli.inspect.snapshot import write_file
 from sully.cli.main import main
@@ -433,6 +434,43 @@ def test_what_is_for_no_device_is_told(
     shown = capsys.readouterr()
     assert (code, "No devices affected." in shown.out) == (0, True)
     assert text in shown.err
+
+
+CREATORS: dict[str, tuple[str, str, Obj, str]] = {
+    "policy": (
+        POLICY_NAME,
+        "DeviceTaintPolicy",
+        {"selector": DRIVER, "taint": TAINT},
+        "rule hot is of policy fw, which may create it again; set its mode to DryRun before",
+    ),
+    "maintenance": (
+        MAINTENANCE_NAME,
+        "DeviceMaintenance",
+        {"selector": DRIVER, "start": "2031-01-01T00:00:00Z"},
+        "which may create it again; to end it: sully maintenance cancel fw",
+    ),
+}
+
+
+@pytest.mark.parametrize("noun", CREATORS)
+@pytest.mark.parametrize("exists", [True, False], ids=["exists", "deleted"])
+def test_a_rule_that_would_be_created_again(
+    noun: str, exists: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    annotation, kind, spec, want = CREATORS[noun]
+    creator = {
+        "apiVersion": "sully.dev/v1alpha1",
+        "kind": kind,
+        "metadata": {"name": "fw"},
+        "spec": spec,
+    }
+    there = [rule({**ONE, "device": "gpu-0"}, annotations={annotation: "fw"})]
+    there += [creator] if exists else []
+    (tmp_path / "there.yaml").write_text(yaml.safe_dump_all(there))
+    files = ["--snapshot", CLUSTER, "--snapshot", str(tmp_path / "there.yaml")]
+
+    assert main(["plan", "device", "node-1/gpu-0", "example.com/hot-", *files]) == 0
+    assert (want in capsys.readouterr().err) == exists
 
 
 def test_a_snapshot_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:

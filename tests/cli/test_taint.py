@@ -17,7 +17,6 @@ import pytest
 
 from cli.terminals import environment, piped, terminal
 from e2e.beside import plane as controlled
-from sully.api.resource.annotations import MAINTENANCE_NAME, POLICY_NAME
 from sully.client.http.transport import HttpTransport
 from sully.client.kubeconfig.kubeconfig import find_access
 from sully.client.options import WatchOptions
@@ -495,30 +494,6 @@ def test_a_rule_that_does_not_exist(server: Server) -> None:
 
     assert done.returncode == 1
     assert 'devicetaintrule "wid" not found (did you mean "wide"?)' in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("annotation", "remedy"),
-    [
-        pytest.param(POLICY_NAME, "set its mode to DryRun", id="policy"),
-        pytest.param(MAINTENANCE_NAME, "sully maintenance cancel fw", id="maintenance"),
-    ],
-)
-def test_a_rule_that_would_be_created_again(server: Server, annotation: str, remedy: str) -> None:
-    words = ("taint", "device", f"{FIRST}/gpu-0", f"{KEY}:NoSchedule", "--name", "again", "-y")
-    assert server.sully(*words).returncode == 0
-
-    async def annotate(transport: HttpTransport) -> None:
-        patch = {"metadata": {"annotations": {annotation: "fw"}}}
-        await transport.patch(RULES, Key("", "again"), patch)
-
-    server.ask(annotate)
-    by_taint = server.sully("untaint", "device", f"{FIRST}/gpu-0", KEY, "--dry-run")
-    by_name = server.sully("untaint", "rule", "again")
-
-    assert "rule again is of" in by_taint.stderr
-    assert remedy in by_taint.stderr
-    assert (by_name.returncode, remedy in by_name.stderr) == (0, True)
 
 
 def test_class_and_expression_are_criteria(server: Server) -> None:

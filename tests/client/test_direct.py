@@ -14,6 +14,7 @@ from client.scripted import THINGS, Thing, thing
 from sully.client.direct import DirectTransport, Reply
 from sully.client.transport import Key, ResourceRef, UnreachableError, UnreadableError, WatchEvent
 from sully.machinery.meta import ObjectMeta, Wire
+from sully.machinery.serialization.codec import to_json
 from sully.runtime.deadlines import seconds_left
 
 KEY = Key("default", "a")
@@ -26,11 +27,16 @@ class Stored:
     obj: Mapping[str, Any]
     memo: dict[Hashable, Any] = field(default_factory=dict)
     items: Sequence[Reply] = ()
+    document: bytes | None = None
 
 
-def stored(version: int = 7) -> Stored:
+def stored(version: int = 7, *, decoded: bool = True) -> Stored:
     metadata = {"name": "a", "namespace": "default", "uid": "u", "resourceVersion": str(version)}
-    return Stored({"kind": "Thing", "apiVersion": "example.dev/v1", "metadata": metadata})
+    obj = {"kind": "Thing", "apiVersion": "example.dev/v1", "metadata": metadata}
+    return Stored(obj, document=None if decoded else to_json(obj))
+
+
+either = pytest.mark.parametrize("decoded", [True, False], ids=["decoded", "not decoded"])
 
 
 class OneObject:
@@ -72,8 +78,9 @@ class OneObject:
             self.watchers -= 1
 
 
-async def test_one_conversion_per_revision() -> None:
-    server = OneObject(stored())
+@either
+async def test_one_conversion_per_revision(decoded: bool) -> None:
+    server = OneObject(stored(decoded=decoded))
     transport = DirectTransport(server)
     found = await transport.get(THINGS, KEY)
     page = await transport.list(THINGS)
@@ -84,7 +91,7 @@ async def test_one_conversion_per_revision() -> None:
     assert page.items[0] is found
     assert event.object is found
 
-    server.reply = stored(8)
+    server.reply = stored(8, decoded=decoded)
     assert await transport.get(THINGS, KEY) == thing("a", 8, uid="u")
 
 
@@ -102,8 +109,10 @@ async def test_types_do_not_meet() -> None:
     assert await transport.get(beta, KEY) is not first
 
 
-async def test_batches_come_one_by_one() -> None:
-    async with aclosing(DirectTransport(OneObject(stored())).watch(THINGS)) as events:
+@either
+async def test_batches_come_one_by_one(decoded: bool) -> None:
+    server = OneObject(stored(decoded=decoded))
+    async with aclosing(DirectTransport(server).watch(THINGS)) as events:
         seen = [event async for event in events]
 
     assert [(event.type, event.resource_version) for event in seen] == [
@@ -124,11 +133,12 @@ async def test_server_knows_when_nobody_listens() -> None:
     assert server.watchers == 0
 
 
-async def test_object_that_does_not_fit() -> None:
+@either
+async def test_object_that_does_not_fit(decoded: bool) -> None:
     class Sized(Thing, frozen=True, kw_only=True):
         size: int
 
-    transport = DirectTransport(OneObject(stored()))
+    transport = DirectTransport(OneObject(stored(decoded=decoded)))
     with pytest.raises(UnreadableError, match=r"things default/a \(example.dev/v1\).*`size`"):
         await transport.get(THINGS.read_as(Sized), KEY)
 

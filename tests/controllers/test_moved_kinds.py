@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from controllers.scheduling import placing
 from controllers.world import SCHEME, Obj, World, running

@@ -1,8 +1,9 @@
 """A real Kubernetes control plane for tests, from the programs in KUBEBUILDER_ASSETS.
 
 That folder has kube-apiserver, etcd and kubectl, as for envtest of controller-runtime, and also
-kube-scheduler and kube-controller-manager where tests need them. There is no kubelet: run
-`sully simulate-nodes`. Everything listens on 127.0.0.1 and is deleted at the end.
+kube-scheduler and kube-controller-manager where tests need them. Programs of 1.36 start with the
+flags that DeviceTaintRules need there. There is no kubelet: run `sully simulate-nodes`. Everything
+listens on 127.0.0.1 and is deleted at the end.
 
 with control_plane(assets) as there:
     there.sully("devices")
@@ -35,6 +36,12 @@ from sully.server.net.tls import Authority
 NEEDED = ("etcd", "kube-apiserver")
 CONTROLLERS = ("kube-scheduler", "kube-controller-manager")
 VARIABLE = "KUBEBUILDER_ASSETS"
+WITH_RULES = ("--feature-gates=DRADeviceTaintRules=true",)
+RULES_OF_1_36 = {
+    "kube-apiserver": (*WITH_RULES, "--runtime-config=resource.k8s.io/v1beta2=true"),
+    **dict.fromkeys(CONTROLLERS, WITH_RULES),
+}
+"""What enables DeviceTaintRules in 1.36, by program."""
 _LOG_LINES = 5
 _INTERVAL = 0.1
 """Seconds between two questions whether something is so."""
@@ -55,12 +62,14 @@ def control_plane(
 ) -> Iterator[Foreign]:
     """Run a control plane until the block ends; `flags` are further ones, by program."""
     further = flags or {}
+    default = RULES_OF_1_36 if minor_version(assets) == 36 else {}
     with tempfile.TemporaryDirectory(prefix="sully-kube-") as name, ExitStack() as running:
         folder = Path(name)
         url = _write_access(folder)
 
         def start(program: str, *given: str) -> subprocess.Popen[bytes]:
-            command = [str(assets / program), *given, *further.get(program, ())]
+            more = (*default.get(program, ()), *further.get(program, ()))
+            command = [str(assets / program), *given, *more]
             return running.enter_context(_process(command, folder / f"{program}.log"))
 
         store = _address(free_port())
@@ -85,6 +94,13 @@ def control_plane(
             start("kube-scheduler", *client)
             start("kube-controller-manager", *client, *_manager(folder))
         yield Foreign(folder, url, forget_versions)
+
+
+def minor_version(assets: Path) -> int:
+    """Return the minor version of the API server in a folder."""
+    command = [str(assets / "kube-apiserver"), "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return int(done.stdout.split(".")[1])
 
 
 def _compact(store: str) -> None:

@@ -22,11 +22,6 @@ NODES = ("--nodes", "2", "--devices", "2", "--driver", DRIVER, "--name-prefix", 
 FAST = ("--start-seconds", "0", "--stop-seconds", "0.1")
 
 
-def rules_in(version: str) -> str:
-    """Return where a server has rules."""
-    return f"/apis/resource.k8s.io/{version}/devicetaintrules"
-
-
 @contextmanager
 def nodes_on(server: Foreign) -> Iterator[Foreign]:
     """Add nodes and a Deployment with one pod."""
@@ -73,9 +68,9 @@ def waits(name: str, unit: str, found: dict[str, Obj]) -> bool:
     return any(one["name"] == unit and one["phase"] == "AwaitingApproval" for one in units)
 
 
-def update_firmware(cluster: Foreign, version: str = "v1") -> None:
-    """Drain, approve and give back one node after the other; rules have this version."""
-    admin, first, rules_path = cluster.admin(), node_of(cluster), rules_in(version)
+def update_firmware(cluster: Foreign) -> None:
+    """Drain, approve and give back one node after the other."""
+    admin, first, rules_path = cluster.admin(), node_of(cluster), cluster.rules()
     select = ("--driver", DRIVER, "--by", "Node", "--max-unavailable", "1")
     window = ("--start", "1s", "--for", "1h", "--approval", "--reason", "firmware v2")
     done = cluster.sully("maintenance", "create", "firmware", *select, *window, "--yes")
@@ -96,4 +91,8 @@ def update_firmware(cluster: Foreign, version: str = "v1") -> None:
         lambda found: found["firmware"]["status"].get("phase") == "Completed",
     )
     until(admin, rules_path, lambda found: not found)
+    for action, verb in {"pause": "paused", "cancel": "cancelled"}.items():
+        too_late = cluster.sully("maintenance", action, "firmware")
+        assert (too_late.returncode, too_late.stdout) == (1, "")
+        assert f'"firmware" is Completed: it cannot be {verb}' in too_late.stderr
     assert first in (f"{PREFIX}-0000", f"{PREFIX}-0001")

@@ -1,7 +1,4 @@
-"""A server with a few devices and a policy for them: from a fault to a taint and back.
-
-Servers differ in the version that they have rules in.
-"""
+"""A server with a few devices and a policy for them: from a fault to a taint and back."""
 
 from __future__ import annotations
 
@@ -44,13 +41,8 @@ class Cluster:
 
     server: Foreign
     admin: Raw
-    version: str = "v1"
-    """In which version the server has rules."""
-
-    @property
-    def rules(self) -> str:
-        """Return where rules are."""
-        return f"/apis/resource.k8s.io/{self.version}/devicetaintrules"
+    rules: str
+    """Where rules are."""
 
     def supports_suppression(self) -> bool:
         """Report whether Sully schedules and evicts there."""
@@ -89,9 +81,9 @@ def _effects(rules: dict[str, Obj]) -> dict[str, str]:
 
 
 @contextmanager
-def cluster_on(server: Foreign, version: str = "v1") -> Iterator[Cluster]:
+def cluster_on(server: Foreign) -> Iterator[Cluster]:
     """Publish devices on a server, and delete everything at the end."""
-    ready = Cluster(server, server.admin(), version)
+    ready = Cluster(server, server.admin(), server.rules())
     ready.publish()
     yield ready
     for path in (POLICIES, ready.rules, f"{SLICES}/policy-gpus"):

@@ -43,6 +43,15 @@ class Foreign:
         """Return the admin's access without a client."""
         return KeptRaw.admin(self.kubeconfig, self.folder)
 
+    def rules(self) -> str:
+        """Return where it has DeviceTaintRules: in 1.36 they are only a beta."""
+        for version in ("v1", "v1beta2"):
+            group = f"/apis/resource.k8s.io/{version}"
+            resources = self.admin().request("GET", group).json()["resources"]
+            if any(one["name"] == "devicetaintrules" for one in resources):
+                return f"{group}/devicetaintrules"
+        raise LookupError("the server has no DeviceTaintRules")
+
     def sully(
         self,
         *arguments: str,

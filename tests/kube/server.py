@@ -14,10 +14,12 @@ import asyncio
 import random
 import signal
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from email.utils import format_datetime
 from pathlib import Path
 from typing import Any, cast
+
+from msgspec.structs import replace
 
 from kube.services import add_services
 from sully.api import build_scheme

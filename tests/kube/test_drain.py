@@ -24,7 +24,6 @@ from sully.testing.remote import running, simulated_nodes
 Obj = dict[str, Any]
 OURS = "sully"
 SPACE, DRIVER = "drain", "drain.example.com"
-RULES = "/apis/resource.k8s.io/v1/devicetaintrules"
 CLAIMS = f"/apis/resource.k8s.io/v1/namespaces/{SPACE}/resourceclaims"
 TEMPLATES = f"/apis/resource.k8s.io/v1/namespaces/{SPACE}/resourceclaimtemplates"
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{SPACE}/deployments"
@@ -80,7 +79,7 @@ class Cluster:
         return {pod["metadata"]["uid"] for pod in self.admin.request("GET", PODS).json()["items"]}
 
     def rules(self) -> list[Obj]:
-        return list(self.admin.request("GET", RULES).json()["items"])
+        return list(self.admin.request("GET", self.server.rules()).json()["items"])
 
     def published(self, *flags: str) -> dict[str, Obj]:
         """Return devices as `sully devices` lists them, by name."""
@@ -132,9 +131,9 @@ def cluster(nodes: Foreign) -> Iterator[Cluster]:
     yield ready
     admin.request("DELETE", f"{DEPLOYMENTS}/web")
     admin.request("DELETE", f"{BUDGETS}/web")
-    admin.request("DELETE", RULES)
+    admin.request("DELETE", nodes.rules())
     admin.request("DELETE", PODS, {"gracePeriodSeconds": 0})
-    for path in (PODS, CLAIMS, RULES):
+    for path in (PODS, CLAIMS, nodes.rules()):
         until(admin, path, lambda found: not found)
 
 

@@ -22,7 +22,6 @@ from kube.maintenance_story import (
     is_ready,
     node_of,
     nodes_on,
-    rules_in,
     update_firmware,
     waits,
 )
@@ -58,7 +57,7 @@ def cluster(nodes: Foreign) -> Iterator[Foreign]:
     until(admin, PODS, lambda found: any(map(is_ready, found.values())))
     yield nodes
     admin.request("DELETE", MAINTENANCES)
-    for path in (MAINTENANCES, rules_in("v1")):
+    for path in (MAINTENANCES, nodes.rules()):
         until(admin, path, lambda found: not found)
 
 
@@ -88,7 +87,10 @@ def test_decommission(cluster: Foreign) -> None:
     until(admin, MAINTENANCES, partial(waits, "retire", node))
     assert node_of(cluster) != node
     assert cluster.sully("maintenance", "cancel", "retire").returncode == 0
-    until(admin, rules_in("v1"), lambda found: not found)
+    too_late = cluster.sully("maintenance", "pause", "retire")
+    assert (too_late.returncode, too_late.stdout) == (1, "")
+    assert 'devicemaintenance "retire" is Cancelled: it cannot be paused' in too_late.stderr
+    until(admin, cluster.rules(), lambda found: not found)
     again = {"spec": {"cancelled": False}}
     assert admin.request("PATCH", f"{MAINTENANCES}/retire", again, kind=MERGE).code == 422
 

@@ -16,21 +16,26 @@ from typing import Any
 import pytest
 
 from cli.commandlines import parsed
+from e2e.raw import Raw
 from e2e.watching import until
+from kube import maintenance_story
 from kube.conftest import SERVERS
 from kube.crews import Crew
+from kube.maintenance_story import PODS, is_ready, node_of, nodes_on
 from kube.policy_cluster import (
     DRIVER,
     FAULT,
     NODE,
     POLICIES,
     POLICY,
+    SLICES,
     Cluster,
     Obj,
     cluster_on,
     from_a_fault_to_a_taint_and_back,
 )
 from kube.process import Foreign
+from kube.scenes import MERGE
 from sully.cli.client.session import Session
 from sully.cli.inspect.policies.command import decide_devices, resume_policies
 from sully.client.discovery.adapting import AdaptingTransport
@@ -64,6 +69,46 @@ def test_from_a_fault_to_a_taint_and_back(cluster: Cluster) -> None:
     from_a_fault_to_a_taint_and_back(cluster)
 
 
+def test_pods_are_evicted_and_stay_pending_until_it_recovers(server: Foreign) -> None:
+    """The scheduler and the evictor of the server act on the rules of a policy."""
+    admin, rules = server.admin(), server.rules()
+    spec = {
+        "mode": "Enforce",
+        "selector": {"driver": maintenance_story.DRIVER},
+        "sources": POLICY["spec"]["sources"],
+        "taint": {"key": "example.com/faulty"},
+        "steps": [{"effect": "NoSchedule"}, {"after": "100ms", "effect": "NoExecute"}],
+    }
+    with nodes_on(server):
+        node_of(server)
+        before = set(until(admin, PODS, lambda pods: len(pods) == 1))
+        assert admin.request("POST", POLICIES, {**POLICY, "spec": spec}).code == 201
+        _taint_all(admin, [FAULT])
+        until(admin, PODS, lambda pods: any(map(_is_unschedulable, pods.values())))
+        pods = until(admin, PODS, lambda pods: not before & pods.keys())
+        assert not any(map(is_ready, pods.values()))
+        found = admin.request("GET", rules).json()["items"]
+        assert [rule["spec"]["taint"]["effect"] for rule in found] == ["NoExecute"] * 4
+        _taint_all(admin, [])
+        node_of(server)
+        until(admin, rules, lambda found: not found)
+        assert admin.request("DELETE", f"{POLICIES}/faulty").code == 200
+
+
+def _taint_all(admin: Raw, taints: list[Obj]) -> None:
+    """Publish taints of all devices of simulated nodes, as their driver does."""
+    for found in admin.request("GET", SLICES).json()["items"]:
+        if found["spec"]["driver"] == maintenance_story.DRIVER:
+            devices = [{**device, "taints": taints} for device in found["spec"]["devices"]]
+            path, patch = f"{SLICES}/{found['metadata']['name']}", {"spec": {"devices": devices}}
+            assert admin.request("PATCH", path, patch, kind=MERGE).code == 200
+
+
+def _is_unschedulable(pod: Obj) -> bool:
+    conditions = pod.get("status", {}).get("conditions", [])
+    return any(one.get("reason") == "Unschedulable" for one in conditions)
+
+
 def test_a_deleted_policy_takes_its_rules_along(cluster: Cluster) -> None:
     assert cluster.admin.request("POST", POLICIES, POLICY).code == 201
     cluster.publish(2)
@@ -77,9 +122,19 @@ def test_what_is_kept_stays(cluster: Cluster) -> None:
     assert cluster.admin.request("POST", POLICIES, kept).code == 201
     cluster.publish(2)
     cluster.effects(gpu2="NoSchedule")
+    words = ("untaint", "device", f"{NODE}/gpu-2", "example.com/faulty")
+    (rule,) = cluster.admin.request("GET", cluster.rules).json()["items"]
+    by_taint = cluster.server.sully(*words, "--dry-run")
+    by_name = cluster.server.sully("untaint", "rule", rule["metadata"]["name"], "--dry-run")
     assert cluster.admin.request("DELETE", f"{POLICIES}/faulty").code == 200
     until(cluster.admin, POLICIES, lambda found: not found)
     cluster.effects(gpu2="NoSchedule")
+    done = cluster.server.sully(*words)
+
+    for asked in (by_taint, by_name):
+        assert "is of policy faulty, which may create it again" in asked.stderr
+    assert (done.returncode, "warning" in done.stderr) == (0, False)
+    cluster.effects()
 
 
 def test_a_device_with_a_fault_is_not_declared_healthy(cluster: Cluster) -> None:

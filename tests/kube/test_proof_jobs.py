@@ -23,7 +23,6 @@ from sully.testing.remote import simulated_nodes
 
 Obj = dict[str, Any]
 SPACE, DRIVER, NODE = "gpu-tests", "proof.example.com", "proof-0000"
-RULES = "/apis/resource.k8s.io/v1/devicetaintrules"
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 CLAIMS = f"/apis/resource.k8s.io/v1/namespaces/{SPACE}/resourceclaims"
 JOBS = f"/apis/batch/v1/namespaces/{SPACE}/jobs"
@@ -80,7 +79,7 @@ def admin(crew: Crew) -> Iterator[Raw]:
     for path in (POLICIES, MAINTENANCES, f"{PODS}/user", f"{CLAIMS}/user"):
         admin.request("DELETE", path)
     # Garbage collection does the rest, which needs none of our controllers.
-    for path in (RULES, JOBS, PODS, CLAIMS):
+    for path in (crew.server.rules(), JOBS, PODS, CLAIMS):
         until(admin, path, lambda found: not found)
 
 
@@ -132,8 +131,9 @@ def _condition(name: str, type_: str, holds: Callable[[Obj], bool], found: Named
     return any(one["type"] == type_ and holds(one) for one in conditions)
 
 
-def _tainted(admin: Raw) -> dict[str, str]:
-    rules = (one["spec"] for one in admin.request("GET", RULES).json()["items"])
+def _tainted(crew: Crew) -> dict[str, str]:
+    answer = crew.server.admin().request("GET", crew.server.rules())
+    rules = (one["spec"] for one in answer.json()["items"])
     return {one["deviceSelector"]["device"]: one["taint"]["effect"] for one in rules}
 
 
@@ -154,7 +154,7 @@ def test_a_policy_needs_the_success_of_a_job(crew: Crew, admin: Raw) -> None:
     assert admin.request("POST", POLICIES, policy).code == 201
     with crew.at_work():
         _taint(admin, "gpu-1", {"key": "example.com/ecc", "effect": "None"})
-        until(admin, RULES, lambda rules: len(rules) == 1)
+        until(admin, crew.server.rules(), lambda rules: len(rules) == 1)
         assert admin.request("GET", JOBS).json()["items"] == []
         _taint(admin, "gpu-1")
         (failing,) = _running_pods(admin)
@@ -170,11 +170,11 @@ def test_a_policy_needs_the_success_of_a_job(crew: Crew, admin: Raw) -> None:
     with crew.at_work():
         failed = partial(_condition, "proven", "sully.dev/ProofFailed")
         until(admin, POLICIES, partial(failed, lambda one: "exit code 1" in one["message"]))
-        assert _tainted(admin) == {"gpu-1": "NoSchedule"}
+        assert _tainted(crew) == {"gpu-1": "NoSchedule"}
         (passing,) = _running_pods(admin, without=frozenset((failing,)))
         _check_claim(admin, "gpu-1")
         _end(admin, passing, 0)
-        until(admin, RULES, lambda rules: not rules)
+        until(admin, crew.server.rules(), lambda rules: not rules)
         until(admin, POLICIES, partial(failed, lambda one: one["status"] == "False"))
 
 
@@ -212,7 +212,7 @@ def test_a_maintenance_works_by_jobs(crew: Crew, admin: Raw) -> None:
         with crew.at_work():
             until(admin, MAINTENANCES, partial(_is_in, phase))
             pods = _running_pods(admin, 2, without=done)
-            assert _tainted(admin) == {"gpu-0": "NoSchedule", "gpu-1": "NoSchedule"}
+            assert _tainted(crew) == {"gpu-0": "NoSchedule", "gpu-1": "NoSchedule"}
             assert "user" not in until(admin, PODS, lambda found: "user" not in found)
         for pod in pods:
             _end(admin, pod, 0)
@@ -224,7 +224,7 @@ def test_a_maintenance_works_by_jobs(crew: Crew, admin: Raw) -> None:
             MAINTENANCES,
             lambda found: found["firmware"]["status"].get("phase") == "Completed",
         )
-        until(admin, RULES, lambda rules: not rules)
+        until(admin, crew.server.rules(), lambda rules: not rules)
 
 
 def _start_pod(admin: Raw) -> None:

@@ -1,6 +1,7 @@
 """Protobuf bodies become the values that JSON bodies have."""
 
 import base64
+import struct
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from machinery.protobuf.encoder import RECORDED, chunk, entry, envelope, short, varint, whole
 from sully.api import build_scheme
+from sully.api.apiextensions import PACKAGE as DEFINITIONS
 from sully.api.tables import load
 from sully.machinery.schema import ObjectType, Tables
 from sully.machinery.serialization.decode import decode
@@ -32,6 +34,8 @@ TABLES = all_tables()
 
 def type_of(api_version: str, kind: str) -> ObjectType:
     group, _, version = api_version.rpartition("/")
+    if group == "apiextensions.k8s.io":
+        return TABLES.get(DEFINITIONS, kind)
     return TABLES.get(f"io.k8s.api.{group.partition('.')[0] or 'core'}.{version}", kind)
 
 
@@ -302,6 +306,71 @@ def test_what_was_written_is_read(
     assert value.get("labels", {}) == labels
     assert value.get("figures", []) == figures
     assert value.get("parts", []) == [{"name": name, "size": size} for name, size in parts]
+
+
+SCHEMAS: dict[str, dict[str, Any]] = {
+    "items of one schema": {"items": {"type": "string"}},
+    "items of several schemas": {"items": [{"type": "string"}, {"type": "integer"}]},
+    "any values": {"additionalProperties": True},
+    "no values": {"additionalProperties": False},
+    "values of a schema": {"additionalProperties": {"type": "string"}},
+    "values of any schema": {"additionalProperties": {}},
+    "no further items": {"additionalItems": False},
+    "dependencies": {"dependencies": {"a": ["b", "c"], "d": {"type": "object"}}},
+    "whole numbers": {"minimum": -3, "maximum": 2**53, "multipleOf": 1},
+    "fractions": {"minimum": -0.25, "maximum": 1.5e300},
+    "zeros": {"minimum": 0, "maxLength": 0, "x-kubernetes-preserve-unknown-fields": False},
+    "values of every form": {"enum": [None, 1, 1.5, "a", [], {"b": True}], "default": False},
+    "schemas in schemas": {
+        "properties": {"a": {"items": {"additionalProperties": {"not": {"enum": ["x"]}}}}}
+    },
+    "rules": {"x-kubernetes-validations": [{"rule": "true", "optionalOldSelf": False}]},
+}
+
+
+@pytest.mark.parametrize("value", SCHEMAS.values(), ids=SCHEMAS)
+def test_schemas_are_written_and_read(value: dict[str, Any]) -> None:
+    schema = TABLES.get(DEFINITIONS, "JSONSchemaProps")
+
+    assert read_message(write_message(schema, value), schema) == value
+
+
+GO_WRITES: dict[str, tuple[bytes, dict[str, Any]]] = {
+    "a schema of values says that there may be any": (
+        chunk(30, whole(1, 1) + chunk(2, chunk(5, "string"))),
+        {"additionalProperties": {"type": "string"}},
+    ),
+    "no values at all": (chunk(30, whole(1, 0)), {"additionalProperties": False}),
+    "no values, without the zero": (chunk(30, b""), {"additionalProperties": False}),
+    "neither a schema nor a list": (chunk(24, b""), {"items": None}),
+    "a number": (b"\x49" + struct.pack("<d", 5), {"maximum": 5}),
+    "a number with an exponent": (b"\x49" + struct.pack("<d", 1e21), {"maximum": 1e21}),
+}
+
+
+@pytest.mark.parametrize(("raw", "value"), GO_WRITES.values(), ids=GO_WRITES)
+def test_schemas_are_read_as_go_writes_them(raw: bytes, value: dict[str, Any]) -> None:
+    schema = TABLES.get(DEFINITIONS, "JSONSchemaProps")
+
+    assert read_message(raw, schema) == value
+    assert read_message(write_message(schema, value), schema) == {
+        name: one for name, one in value.items() if one is not None
+    }
+
+
+@pytest.mark.parametrize(
+    "raw",
+    {
+        "four bytes": b"\x4d" + struct.pack("<f", 5),
+        "infinite": b"\x49" + struct.pack("<d", float("inf")),
+        "not a number": b"\x49" + struct.pack("<d", float("nan")),
+        "text": chunk(9, "12345"),
+    }.items(),
+    ids=lambda case: case[0],
+)
+def test_what_is_no_number_is_refused(raw: tuple[str, bytes]) -> None:
+    with pytest.raises(ProtobufError, match="maximum"):
+        read_message(raw[1], TABLES.get(DEFINITIONS, "JSONSchemaProps"))
 
 
 MATCHES = {

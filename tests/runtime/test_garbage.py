@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import pytest
 
 from sully.runtime.garbage import (
-    GROWTH,
     LITTLE,
     LONGEST_WAIT,
     SHARE,
+    SWEEP_LIMIT,
     UNSEEN,
     WATCH_SECONDS,
     GarbageTuner,
@@ -59,22 +59,18 @@ async def test_young_garbage_goes_as_ever(keeper: GarbageTuner) -> None:
     assert ref() is None
 
 
-async def test_garbage_among_what_was_set_aside_goes_once_there_is_much(
-    keeper: GarbageTuner,
-) -> None:
+@pytest.mark.parametrize("frozen", [False, True])
+async def test_garbage_among_what_was_set_aside(keeper: GarbageTuner, frozen: bool) -> None:
     knot = Knot()
-    ref = weakref.ref(knot)
-    gc.collect(1)
+    old, new = weakref.ref(knot), weakref.ref(Knot())
+    keeper.collect(frozen=False)
     del knot
+    assert (old() is None, new() is None) == (False, True)
 
-    keeper.check()
-    assert ref() is not None, "too little for a sweep"
-    more: list[list[object]] = [[] for _ in range(int(gc.get_freeze_count() * GROWTH))]
-    gc.collect(1)
-    keeper.check()
+    keeper.collect(frozen=frozen)
 
-    assert ref() is None
-    assert more
+    assert (old() is None) == frozen
+    assert gc.get_count()[0] < LITTLE, "what is left is set aside again"
 
 
 LOTS = {
@@ -105,24 +101,27 @@ MIB = 1 << 20
 
 @dataclass
 class Heap:
-    """Memory in MiB: in use, in gaps that a trim gives back, and in garbage that a sweep frees."""
+    """Memory in MiB: in use, in gaps that a trim gives back, and in garbage, some of it frozen."""
 
     used: int = 100
     gaps: int = 0
-    garbage: int = 0
+    new_garbage: int = 0
+    frozen_garbage: int = 0
     trims: int = 0
     sweeps: int = 0
 
     def resident(self) -> int:
-        return (self.used + self.gaps + self.garbage) * MIB
+        return (self.used + self.gaps + self.new_garbage + self.frozen_garbage) * MIB
 
     def trim(self) -> None:
         self.trims += 1
         self.gaps = 0
 
-    def sweep(self) -> None:
-        self.sweeps += 1
-        self.gaps, self.garbage = self.gaps + self.garbage, 0
+    def collect(self, *, frozen: bool) -> None:
+        self.gaps, self.new_garbage = self.gaps + self.new_garbage, 0
+        if frozen:
+            self.sweeps += 1
+            self.gaps, self.frozen_garbage = self.gaps + self.frozen_garbage, 0
 
 
 def looks(clock: FakeClock, returner: MemoryReturner, seconds: float) -> None:
@@ -142,23 +141,29 @@ class Growth:
     sweeps: int = 0
 
 
+LARGE = SWEEP_LIMIT // MIB
 GROWTHS = {
     "nothing": Growth(Heap(), 100, 0),
     "a little": Growth(Heap(gaps=10), 110, 0),
     "gaps": Growth(Heap(gaps=100), 100, 1),
-    "garbage that is large": Growth(Heap(garbage=100), 100, 2, 1),
-    "garbage that is small": Growth(Heap(garbage=50), 150, 7),
-    "what is in use": Growth(Heap(used=300), 300, 8, 1),
+    "new garbage": Growth(Heap(new_garbage=100), 100, 1),
+    "new garbage in a large process": Growth(Heap(LARGE, new_garbage=100), LARGE, 8, 1),
+    "frozen garbage that is large": Growth(Heap(frozen_garbage=100), 100, 2, 1),
+    "frozen garbage that is small": Growth(Heap(frozen_garbage=50), 150, 7),
+    "frozen garbage in a large process": Growth(Heap(LARGE, frozen_garbage=100), LARGE + 100, 7),
+    "what is in use": Growth(Heap(used=200), 200, 8, 1),
+    "what is in use in a large process": Growth(Heap(used=10 * LARGE), 10 * LARGE, 7),
 }
 
 
 @pytest.mark.parametrize("case", GROWTHS.values(), ids=GROWTHS.keys())
 def test_what_is_done_about_growth(case: Growth) -> None:
     heap, clock = Heap(), FakeClock()
-    returner = MemoryReturner(heap, heap.sweep, clock)
+    returner = MemoryReturner(heap, heap.collect, clock)
     looks(clock, returner, 60)
     assert heap.trims == 0
-    heap.used, heap.gaps, heap.garbage = case.heap.used, case.heap.gaps, case.heap.garbage
+    heap.used, heap.gaps = case.heap.used, case.heap.gaps
+    heap.new_garbage, heap.frozen_garbage = case.heap.new_garbage, case.heap.frozen_garbage
 
     looks(clock, returner, 600)
 
@@ -168,7 +173,7 @@ def test_what_is_done_about_growth(case: Growth) -> None:
 
 def test_what_is_freed_later_is_given_back_too() -> None:
     heap, clock = Heap(used=100), FakeClock()
-    returner = MemoryReturner(heap, heap.sweep, clock)
+    returner = MemoryReturner(heap, heap.collect, clock)
     heap.used = 300
     looks(clock, returner, 60)
     heap.used, heap.gaps = 100, 200
@@ -178,12 +183,23 @@ def test_what_is_freed_later_is_given_back_too() -> None:
     assert heap.resident() == 100 * MIB
 
 
-def test_a_heap_that_is_slow_to_trim_is_trimmed_less_often() -> None:
-    heap, clock = Heap(used=100), FakeClock()
-    returner = MemoryReturner(heap, lambda: clock.advance(1.0), clock)
-    heap.used = 300
+class SlowHeap(Heap):
+    """Takes a second to collect everything."""
 
-    looks(clock, returner, SHARE - 10)
+    clock = FakeClock()
+
+    def collect(self, *, frozen: bool) -> None:
+        super().collect(frozen=frozen)
+        if frozen:
+            self.clock.advance(1.0)
+
+
+def test_a_heap_that_is_slow_to_trim_is_trimmed_less_often() -> None:
+    heap = SlowHeap()
+    returner = MemoryReturner(heap, heap.collect, heap.clock)
+    heap.used = 200
+
+    looks(heap.clock, returner, SHARE - 10)
 
     assert heap.trims == 2, "one before the sweep, which took a second, and one after it"
 

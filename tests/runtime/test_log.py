@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import io
 import logging
+import subprocess
+import sys
 
 import msgspec
 import pytest
@@ -120,3 +122,23 @@ def test_what_happens_often_is_logged_once_per_interval() -> None:
         (60, "10.0.0.60"),
         (39, "10.0.0.99"),
     ]
+
+
+WITHOUT_DESCRIPTORS = """
+import resource
+from sully.runtime.log import configure, get_logger, load
+
+configure()
+load()
+resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
+get_logger("x").warning("out of file descriptors")
+"""
+
+
+def test_the_first_line_is_written_without_file_descriptors() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_DESCRIPTORS], capture_output=True, text=True, check=False
+    )
+
+    assert "out of file descriptors" in done.stderr
+    assert done.returncode == 0, done.stderr

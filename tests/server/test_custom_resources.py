@@ -207,6 +207,11 @@ REFUSED: dict[str, tuple[Obj, str]] = {
         {"color": "blue"},
         'spec.color: Unsupported value: "blue": supported values: "red", "green"',
     ),
+    "a choice before rules": (
+        {"color": "blue", "cron": "never"},
+        'supported values: "red", "green", <nil>: Invalid value: null: some validation rules were'
+        " not checked because the object was invalid",
+    ),
     "an item twice": (
         {"ports": [{"port": 1}, {"port": 1}]},
         'spec.ports[1]: Duplicate value: {"port":1}',

@@ -401,3 +401,22 @@ async def test_strict_problems_of_a_json_patch_are_in_its_order(http: Http) -> N
     assert answer.message.endswith(
         'json patch unknown field "[0].odd", json patch duplicate field "[0].op"'
     )
+
+
+FIRST_WRONG_TYPE: dict[str, tuple[str, str]] = {
+    "fields of the object": ('{"data":5,"binaryData":6}', "ConfigMap.binaryData"),
+    "fields inside": ('{"metadata":{"labels":5,"annotations":6}}', "metadata.annotations"),
+    "the object before what is inside": ('{"metadata":{"labels":5},"data":5}', "ConfigMap.data"),
+}
+
+
+@pytest.mark.parametrize(("patch", "field"), FIRST_WRONG_TYPE.values(), ids=FIRST_WRONG_TYPE.keys())
+async def test_the_first_wrong_type_of_a_merged_object(patch: str, field: str) -> None:
+    maps = "/api/v1/namespaces/default/configmaps"
+    async with local() as server:
+        (await server.post(maps, {"metadata": {"name": "a"}, "data": {"k": "v"}})).ok(201)
+
+        answer = await server.patch(f"{maps}/a", patch.encode(), MERGE)
+
+    assert answer.code == 422
+    assert f"into Go struct field {field} of type" in answer.message.replace("ObjectMeta.", "")

@@ -94,6 +94,38 @@ OBJECTS: dict[str, tuple[str, Obj]] = {
         "/apis/coordination.k8s.io/v1/namespaces/default/leases",
         {"metadata": {"name": "l"}, "spec": {"renewTime": "1969-12-31T23:59:59.250000Z"}},
     ),
+    "definition with schemas": (
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+        {
+            "metadata": {"name": "boxes.example.com"},
+            "spec": {
+                "group": "example.com",
+                "names": {"plural": "boxes", "kind": "Box"},
+                "scope": "Namespaced",
+                "versions": [
+                    {
+                        "name": "v1",
+                        "served": True,
+                        "storage": True,
+                        "subresources": {"status": {}},
+                        "schema": {
+                            "openAPIV3Schema": {
+                                "type": "object",
+                                "properties": {
+                                    "size": {"type": "number", "minimum": 0.5, "default": 1},
+                                    "tags": {
+                                        "type": "array",
+                                        "items": {"type": "string", "enum": ["a", "b"]},
+                                    },
+                                    "free": {"type": "object", "additionalProperties": True},
+                                },
+                            }
+                        },
+                    }
+                ],
+            },
+        },
+    ),
     "budget with a percentage": (
         "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
         {"metadata": {"name": "b"}, "spec": {"minAvailable": "50%"}},

@@ -41,6 +41,8 @@ class Case:
     media: str = JSON
     headers: str = ""
     who: str = "admin"
+    hangs_up: bool = False
+    """Whether the client closes the connection after the first bytes."""
 
 
 def named(name: str, **more: Any) -> dict[str, Any]:
@@ -56,6 +58,8 @@ CASES = {
     "list": Case(200),
     "list as a table": Case(200, headers=TABLE),
     "watch": Case(200, path=f"{MAPS}?watch=1&timeoutSeconds=1&resourceVersion=0"),
+    "watch that the client ends": Case(200, path=f"{MAPS}?watch=1", hangs_up=True),
+    "list that the client does not read": Case(200, hangs_up=True),
     "update": Case(200, "PUT", f"{MAPS}/kept", named("kept", data={"a": "b"})),
     "merge patch": Case(200, "PATCH", f"{MAPS}/kept", {"data": {"c": "d"}}, MERGE),
     "json patch": Case(
@@ -159,10 +163,13 @@ async def _serve(plane: ControlPlane, context: ssl.SSLContext, case: Case, body:
         f"content-type: {case.media}\r\ncontent-length: {len(data)}\r\n{case.headers}\r\n"
     )
     host, port = plane.url.removeprefix("https://").split(":")
-    return await asyncio.to_thread(_call, (host, int(port)), context, head.encode() + data)
+    address, request = (host, int(port)), head.encode() + data
+    return await asyncio.to_thread(_call, address, context, request, hangs_up=case.hangs_up)
 
 
-def _call(address: tuple[str, int], context: ssl.SSLContext, request: bytes) -> int:
+def _call(
+    address: tuple[str, int], context: ssl.SSLContext, request: bytes, *, hangs_up: bool
+) -> int:
     with (
         socket.create_connection(address, timeout=PATIENCE) as plain,
         context.wrap_socket(plain, server_hostname=address[0]) as connection,
@@ -172,6 +179,8 @@ def _call(address: tuple[str, int], context: ssl.SSLContext, request: bytes) -> 
         with contextlib.suppress(ConnectionResetError, ssl.SSLError):
             while chunk := connection.recv(1 << 16):
                 answer += chunk
+                if hangs_up:
+                    break
     return int(answer.split(b" ")[1])
 
 

@@ -32,3 +32,41 @@ async def test_what_needs_containers_is_refused_by_name(asgi: Asgi, subresource:
 
     assert answer.code == 404
     assert f"pods/{subresource} is not served: no containers run here" in answer.json["message"]
+
+
+NODE = "/api/v1/nodes/none/proxy"
+MISSING: dict[str, tuple[str, str, int, str]] = {
+    "the log of a pod": ("GET", f"{PODS}/none/log", 404, 'pods "none" not found'),
+    "a command in a pod": ("POST", f"{PODS}/none/exec", 404, 'pods "none" not found'),
+    "a port of a pod": ("GET", f"{PODS}/none:80/proxy", 404, 'pods "none" not found'),
+    "a path in a pod": ("DELETE", f"{PODS}/http:none:80/proxy/a/b", 404, 'pods "none" not found'),
+    "a node": ("GET", NODE, 404, 'nodes "none" not found'),
+    "metrics of a node": ("GET", f"{NODE}/metrics", 404, 'nodes "none" not found'),
+    "a log that is written": (
+        "POST",
+        f"{PODS}/none/log",
+        405,
+        "the server does not allow this method on the requested resource",
+    ),
+    "a command that is replaced": (
+        "PUT",
+        f"{PODS}/none/exec",
+        405,
+        "the server does not allow this method on the requested resource",
+    ),
+}
+
+
+@pytest.mark.parametrize(("method", "path", "code", "message"), MISSING.values(), ids=MISSING)
+async def test_what_needs_containers_of_a_missing_object(
+    asgi: Asgi, method: str, path: str, code: int, message: str
+) -> None:
+    answer = await asgi.call(method, path, None)
+
+    assert (answer.code, answer.message) == (code, message)
+
+
+async def test_a_path_behind_a_subresource_without_a_proxy_is_not_found(asgi: Asgi) -> None:
+    answer = await asgi.get(f"{PODS}/a/log/x")
+
+    assert answer.message == "the server could not find the requested resource"

@@ -1,18 +1,28 @@
-"""The in-process transport: calls the verbs of an embedded server, with no socket and no JSON.
+"""The in-process transport: calls the verbs of an embedded server, with no socket.
 
 `Verbs` is the interface of such a server; it is declared here, where it is used, and the server
-implements it without importing this package. A typed object is converted once per stored revision
-and then shared by all readers, because it is frozen.
+implements it without importing this package. A typed object is read once per stored revision (from
+the stored JSON if nobody has decoded that yet), and then shared by all readers: it is frozen.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Hashable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar, cast
 
 from sully.client.calls import READS, Call, Calls, WriteGuard
-from sully.client.objects import from_body
-from sully.client.transport import EventType, Kind, Page, ResourceRef, UnreachableError, WatchEvent
+from sully.client.http.json_answers import read_object
+from sully.client.objects import from_body, version_of
+from sully.client.transport import (
+    EventType,
+    Kind,
+    Page,
+    ResourceRef,
+    UnreachableError,
+    UnreadableError,
+    WatchEvent,
+)
 from sully.runtime.deadlines import within
 
 T = TypeVar("T")
@@ -24,6 +34,11 @@ class Reply(Protocol):
     @property
     def obj(self) -> Mapping[str, Any]:
         """Return the object with its kind and apiVersion; it is shared and never changed."""
+        ...
+
+    @property
+    def document(self) -> bytes | None:
+        """Return the object as JSON, or None if `obj` costs less."""
         ...
 
     @property
@@ -135,11 +150,21 @@ def _typed(kind: Kind[T], reply: Reply) -> T:
     key = (kind.group, kind.version, kind.type)
     typed = reply.memo.get(key)
     if typed is None:
-        typed = reply.memo[key] = from_body(kind, reply.obj)
+        typed = reply.memo[key] = _read(kind, reply)
     return cast("T", typed)
 
 
+def _read(kind: Kind[T], reply: Reply) -> T:
+    document = reply.document
+    if document is not None:
+        # What does not fit is read again below, for an error that names the object.
+        with suppress(UnreadableError):
+            return read_object(kind, document)
+    return from_body(kind, reply.obj)
+
+
 def _event(kind: Kind[T], type_: str, reply: Reply) -> WatchEvent[T]:
-    version = reply.obj["metadata"].get("resourceVersion", "")
-    obj = None if type_ == "BOOKMARK" else _typed(kind, reply)
-    return WatchEvent(cast("EventType", type_), obj, version)
+    if type_ == "BOOKMARK":
+        return WatchEvent("BOOKMARK", None, version_of(reply.obj))
+    obj = _typed(kind, reply)
+    return WatchEvent(cast("EventType", type_), obj, version_of(obj))

@@ -10,7 +10,8 @@ table drives decoding and strict field checks (decode.py), strategic merge and s
 
 Fields stand in the order of Go's structs. A number after the name is the field's in protobuf;
 `hostPath=2.1` is field 1 of the message that Go embeds as field 2. A field without a number cannot
-be sent in protobuf. The Structs of the typed kinds are generated from the same tables
+be sent in protobuf. `items=24 object wire(Items)` is any JSON, and a message of that type in
+protobuf. The Structs of the typed kinds are generated from the same tables
 (tools/generate_types.py).
 
 Kinds that are custom resources in OCM also have limits in their tables, such as `maxLength(316)`
@@ -78,7 +79,8 @@ class ObjectType(msgspec.Struct, eq=False):
 
     fields: sorted by name, the order of documents and of errors. order: the names as the table has
     them, which is the order of Go's struct. union: exactly one field is set. embedded: the names of
-    structs that Go embeds, by their number in protobuf.
+    structs that Go embeds, by their number in protobuf. either: JSON has the value of one field in
+    place of the object.
     """
 
     package: str
@@ -86,6 +88,7 @@ class ObjectType(msgspec.Struct, eq=False):
     doc: str
     atomic: bool = False
     union: bool = False
+    either: bool = False
     fields: dict[str, "Field"] = msgspec.field(default_factory=dict)
     order: tuple[str, ...] = ()
     embedded: dict[int, str] = msgspec.field(default_factory=dict)
@@ -136,6 +139,7 @@ class Field(msgspec.Struct, frozen=True):
         False  # null is a value of its own; only structural.py distinguishes it from absent
     )
     number: tuple[int, ...] = ()  # in protobuf, with those of the embedded messages around it
+    wire: Type | None = None  # in protobuf, where that is another type
     limits: "Limits | None" = None
 
 
@@ -252,6 +256,7 @@ class Tables:
             _prose(doc),
             atomic="atomic" in raw.flags,
             union="union" in raw.flags,
+            either="either" in raw.flags,
             embedded=_embedded(raw.flags),
         )
         self._built[package, name] = object_type
@@ -272,6 +277,8 @@ class Tables:
         for flag in entry.flags:
             if limit := _limit(flag, self._patterns):
                 limits.update(limit)
+            elif flag.startswith("wire("):
+                options["wire"] = self._type(package, flag[len("wire(") : -1])
             else:
                 options.update(_flag(flag))
         if limits:

@@ -1,16 +1,16 @@
 """Tunes the garbage collector for many long-lived objects.
 
 A control plane holds hundreds of thousands of long-lived objects, and the collector walks all of
-them whenever enough new ones were allocated: a tenth of a second each time, in which no request is
+them whenever enough new ones were allocated: half a second for a million, in which no request is
 answered. Nearly everything here is freed by reference count; cycles are few. So what survives a
-collection of the young generation is frozen, which costs nothing, and is collected again only once
-there is much more of it. While the young generation has hardly any garbage, most of it is frozen
-without a collection: collecting all of it cost a busy server five percent of its time, in pauses of
-up to 80 ms, and found nothing.
+collection of the young generation is frozen, which costs nothing. While the young generation has
+hardly any garbage, most of it is frozen without a collection: collecting all of it cost a busy
+server five percent of its time, in pauses of up to 80 ms, and found nothing.
 
 The collector counts objects, and a few of them may hold many bytes. So the memory of the process is
-watched too: when it has grown by much, everything is collected, and memory that the C library
-holds is returned to the system.
+watched: when it has grown, what is not frozen is collected, and memory that the C library holds is
+returned to the system. When it has grown by much, what is frozen is collected too, but only in a
+small process: in a large one that is a pause of seconds, mostly for growth that is no garbage.
 """
 
 from __future__ import annotations
@@ -31,10 +31,6 @@ UNSEEN = 3
 """How many such generations are frozen without a collection after one with hardly any garbage."""
 LITTLE = YOUNG // 100
 """What counts as hardly any."""
-SECONDS = 600.0
-"""How often to check whether a full collection is due."""
-GROWTH = 1.5
-"""By how much the frozen objects must have grown for that."""
 WATCH_SECONDS = 5.0
 """How often to check the memory of the process."""
 SLACK = 16 << 20
@@ -42,6 +38,8 @@ SLACK = 16 << 20
 SWEEP_SLACK = 64 << 20
 """By how many bytes, or by which part, before a full collection."""
 SWEEP_PART = 4
+SWEEP_LIMIT = 256 << 20
+"""Up to which size of the process: the pause grows with it, about a second for each GiB."""
 SWEEP_SECONDS = 60.0
 LONGEST_WAIT = 300.0
 """The wait between two returns of memory doubles up to this."""
@@ -59,14 +57,20 @@ class Memory(Protocol):
         """Return free memory."""
 
 
-class MemoryReturner:
-    """Decides when memory is returned, and when a full collection comes first."""
+class Collect(Protocol):
+    """Collects garbage: among the new objects, or also among those that are frozen."""
 
-    def __init__(self, memory: Memory, sweep: Callable[[], None], clock: Clock) -> None:
+    def __call__(self, *, frozen: bool) -> None: ...
+
+
+class MemoryReturner:
+    """Decides when memory is returned, and what is collected before that."""
+
+    def __init__(self, memory: Memory, collect: Collect, clock: Clock) -> None:
         self._memory = memory
-        self._sweep = sweep
+        self._collect = collect
         self._clock = clock
-        # The minimum, and the memory in use after the last return and the last sweep.
+        # The minimum, and the memory in use after the last return and the last full collection.
         self._floor = self._left = self._swept = memory.resident()
         self._wait = WATCH_SECONDS
         self._next = self._next_sweep = clock.monotonic()
@@ -83,16 +87,22 @@ class MemoryReturner:
             self._wait = WATCH_SECONDS
         elif now < self._next:
             return
-        self._memory.trim()
-        self._left = self._memory.resident()
-        grown = self._left - self._swept
-        if now >= self._next_sweep and grown > max(SWEEP_SLACK, self._swept // SWEEP_PART):
-            self._sweep()
-            self._memory.trim()
-            self._left = self._swept = self._memory.resident()
+        self._return(frozen=False)
+        if now >= self._next_sweep and self._needs_sweep():
+            self._return(frozen=True)
+            self._swept = self._left
             self._next_sweep = now + SWEEP_SECONDS
         self._next = now + max(self._wait, SHARE * (self._clock.monotonic() - now))
         self._wait = min(2 * self._wait, LONGEST_WAIT)
+
+    def _return(self, *, frozen: bool) -> None:
+        self._collect(frozen=frozen)
+        self._memory.trim()
+        self._left = self._memory.resident()
+
+    def _needs_sweep(self) -> bool:
+        grown = self._left - self._swept
+        return self._left <= SWEEP_LIMIT and grown > max(SWEEP_SLACK, self._swept // SWEEP_PART)
 
 
 class GarbageTuner:
@@ -101,11 +111,9 @@ class GarbageTuner:
     def __init__(self, memory: Memory | None = None, clock: Clock | None = None) -> None:
         self._memory = memory or ProcessMemory()
         self._clock = clock or SystemClock()
-        self._settled = 0
         self._looks = True
         self._unseen = 0
         self._timer: asyncio.TimerHandle | None = None
-        self._due_at = 0.0
         self._threshold = gc.get_threshold()
 
     def start(self) -> None:
@@ -113,11 +121,9 @@ class GarbageTuner:
         gc.set_threshold(YOUNG, 1_000_000, 1_000_000)
         gc.freeze()
         gc.enable()
-        self._settled = gc.get_freeze_count()
         gc.callbacks.append(self._collected)
-        self._due_at = self._clock.monotonic() + SECONDS
-        self._returner = MemoryReturner(self._memory, self.sweep, self._clock)
-        self._wait()
+        self._returner = MemoryReturner(self._memory, self.collect, self._clock)
+        self._check_later()
 
     def stop(self) -> None:
         """Restore the collector's defaults."""
@@ -127,28 +133,18 @@ class GarbageTuner:
         gc.set_threshold(*self._threshold)
         gc.unfreeze()
 
-    def sweep(self) -> None:
-        """Collect everything, also what was frozen."""
-        gc.unfreeze()
+    def collect(self, *, frozen: bool) -> None:
+        """Collect garbage among new objects, or among all; freeze the others."""
+        if frozen:
+            gc.unfreeze()
         gc.collect()
-        gc.freeze()
-        self._settled = gc.get_freeze_count()
 
-    def check(self) -> None:
-        """Collect everything if so much was frozen that there may be garbage among it."""
-        if gc.get_freeze_count() > self._settled * GROWTH:
-            self.sweep()
+    def _check_later(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(WATCH_SECONDS, self._check)
 
-    def _wait(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(WATCH_SECONDS, self._due)
-
-    def _due(self) -> None:
-        now = self._clock.monotonic()
-        if now >= self._due_at:
-            self._due_at = now + SECONDS
-            self.check()
+    def _check(self) -> None:
         self._returner.check()
-        self._wait()
+        self._check_later()
 
     def _collected(self, phase: str, info: dict[str, int]) -> None:
         if phase == "start":

@@ -92,6 +92,11 @@ def configure(
         _restore_hooks()
 
 
+def load() -> None:
+    """Import what the first line needs, which fails once file descriptors have run out."""
+    _structlog()
+
+
 class _Setup(msgspec.Struct, frozen=True):
     """How to log; applied with the first line, because most servers start without writing one."""
 

@@ -136,20 +136,28 @@ class Api:
         with store_errors():
             return await self.watcher.watch(request)
 
-    async def create(self, request: Request, body: Body) -> Result:
-        """Create an object."""
+    def check_create(self, request: Request) -> None:
+        """Reject a creation that needs no body for that."""
         self._allow(request, "create")
         check_write_options(request, "CreateOptions")
+
+    async def create(self, request: Request, body: Body) -> Result:
+        """Create an object."""
+        self.check_create(request)
         if request.target.resource.virtual:
             return self.virtual.create(request, body)
         await compile_ahead(request, body.value, self.gates)
         await self.writer.catch_up()
         return await self._creator.create(request, body)
 
-    async def update(self, request: Request, body: Body) -> Result:
-        """Replace an object or its status."""
+    def check_update(self, request: Request) -> None:
+        """Reject an update that needs no body for that."""
         self._allow(request, "update")
         check_write_options(request, "UpdateOptions")
+
+    async def update(self, request: Request, body: Body) -> Result:
+        """Replace an object or its status."""
+        self.check_update(request)
         await compile_ahead(request, body.value, self.gates)
         await self.writer.catch_up()
         return await self._updater.update(request, body)

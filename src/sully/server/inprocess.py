@@ -1,15 +1,14 @@
-"""The API for callers in the same process: the same verbs and checks, no socket, no JSON.
+"""The API for callers in the same process: the same verbs and checks, no socket.
 
 `InProcess` is one caller's identity. It satisfies what `client/direct.py` expects without either
 package importing the other; app.py brings them together.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
 from contextlib import aclosing
 from types import MappingProxyType
 from typing import Any, Protocol
-
-import msgspec
 
 from sully.machinery.errors import Forbidden, method_not_allowed, route_not_found
 from sully.machinery.strategy import Obj
@@ -22,7 +21,7 @@ from sully.server.negotiation import list_kind
 from sully.server.registry.body import Body
 from sully.server.registry.writes import Result
 from sully.server.requests import Request, Target, User, has_subresource
-from sully.server.storage.objects import typed
+from sully.server.storage.objects import Objects, typed
 from sully.server.storage.reads import Listing
 from sully.server.storage.watching import WatchChange, bookmark
 from sully.store.base import Record
@@ -49,12 +48,70 @@ class ResourceNames(Protocol):
     def subresource(self) -> str: ...
 
 
-class Reply(msgspec.Struct):
+class Reply(ABC):
     """An object as the caller's version shows it. Shared: never modify it."""
 
-    obj: Obj
-    memo: dict[Hashable, Any] = msgspec.field(default_factory=dict)
-    items: Sequence["Reply"] = ()
+    __slots__ = ("items", "memo")
+
+    def __init__(self, memo: dict[Hashable, Any], items: Sequence["Reply"] = ()) -> None:
+        self.memo = memo
+        """What readers derived from the object."""
+        self.items = items
+        """The objects of a list."""
+
+    @property
+    @abstractmethod
+    def obj(self) -> Obj:
+        """Return the object with its kind and apiVersion; a list without its items."""
+
+    @property
+    @abstractmethod
+    def document(self) -> bytes | None:
+        """Return the object as JSON, or None if `obj` costs less."""
+
+
+class _Made(Reply):
+    """An object that was made for this reply."""
+
+    __slots__ = ("_obj",)
+
+    def __init__(self, obj: Obj, items: Sequence[Reply] = ()) -> None:
+        super().__init__({}, items)
+        self._obj = obj
+
+    @property
+    def obj(self) -> Obj:
+        return self._obj
+
+    @property
+    def document(self) -> None:
+        return None
+
+
+class _Stored(Reply):
+    """An object of the store, decoded when somebody asks for it."""
+
+    __slots__ = ("_objects", "_record", "_target")
+
+    def __init__(self, record: Record, target: Target, objects: Objects) -> None:
+        super().__init__(record.derived)
+        self._record = record
+        self._target = target
+        self._objects = objects
+
+    @property
+    def obj(self) -> Obj:
+        resource, version = self._target.resource, self._target.version
+        memo = ("view", resource.group, version)
+        obj: Obj | None = self.memo.get(memo)
+        if obj is None:
+            view = self._objects.view(self._record, resource, version)
+            obj = self.memo[memo] = typed(view, self._target)
+        return obj
+
+    @property
+    def document(self) -> bytes | None:
+        return self._objects.undecoded(self._record, self._target)
 
 
 class InProcess:
@@ -133,7 +190,7 @@ class InProcess:
         if method is None:
             raise method_not_allowed()
         reply = await self._api.connector.call(request, method, patch_type, Body(body))
-        return Reply(reply.obj)
+        return _Made(reply.obj)
 
     def _require_read(self, verb: str, request: Request) -> None:
         """Authorize a read; only rejections are audited."""
@@ -159,35 +216,28 @@ class InProcess:
         return Request(self._user, target, options, self._agent)
 
     def _record(self, record: Record, target: Target) -> Reply:
-        memo = ("view", target.resource.group, target.version)
-        obj = record.derived.get(memo)
-        if obj is None:
-            view = self._api.objects.view(record, target.resource, target.version)
-            obj = record.derived[memo] = typed(view, target)
-        return Reply(obj, record.derived)
+        return _Stored(record, target, self._api.objects)
 
     def _result(self, result: Result, target: Target) -> Reply:
         if result.record is not None:
             return self._record(result.record, target)
         view = self._api.objects.convert(result.obj, target.resource, target.version)
-        return Reply(typed(view, target))
+        return _Made(typed(view, target))
 
     def _listing(self, listing: Listing, target: Target) -> Reply:
-        items = [self._record(record, target) for record in listing.records]
-        obj = {
+        head = {
             "kind": list_kind(target),
             "apiVersion": target.group_version,
             "metadata": list_metadata(listing),
-            "items": [item.obj for item in items],
         }
-        return Reply(obj, {}, items)
+        return _Made(head, [self._record(record, target) for record in listing.records])
 
     def _event(self, change: WatchChange, target: Target) -> tuple[str, Reply]:
         record = change.record
         if record is None:
-            return "BOOKMARK", Reply(bookmark(change, self._api.objects.empty(target)))
+            return "BOOKMARK", _Made(bookmark(change, self._api.objects.empty(target)))
         if change.revision == record.revision:
             return change.type, self._record(record, target)
         hub = self._api.objects.stamped(self._api.objects.bare(record), change.revision)
         view = self._api.objects.convert(hub, target.resource, target.version)
-        return change.type, Reply(typed(view, target))
+        return change.type, _Made(typed(view, target))

@@ -149,6 +149,9 @@ def _target(
     scheme: Scheme, group_version: tuple[str, str], namespace: str, rest: list[str], *, watch: bool
 ) -> Target:
     resource = scheme.find(*group_version, rest[0]) if rest else None
+    if resource is not None and rest[2:3] == ["proxy"] and "proxy" in resource.refused:
+        # What follows is a path behind the proxy, and the name may have a scheme and a port.
+        rest = [rest[0], _proxied(rest[1]), "proxy"]
     if resource is None or len(rest) > 3 or "" in rest:
         raise route_not_found()
     if namespace and not resource.namespaced:
@@ -160,15 +163,20 @@ def _target(
     if name and resource.namespaced and not namespace:
         raise route_not_found()
     subresource = rest[2] if len(rest) > 2 else ""
-    if subresource and not has_subresource(resource, subresource, group_version[1]):
-        raise _not_served(resource, subresource)
+    is_known = subresource in ("", *resource.refused)
+    if not is_known and not has_subresource(resource, subresource, group_version[1]):
+        raise route_not_found()
     return Target(resource, group_version[1], namespace, name, subresource, watch)
 
 
-def _not_served(resource: ResourceType, subresource: str) -> NotFound:
-    if subresource not in resource.refused:
-        return route_not_found()
-    what = f"{resource.plural}/{subresource}"
+def _proxied(name: str) -> str:
+    parts = name.split(":")
+    return parts[0] if len(parts) < 3 else parts[1]
+
+
+def not_served(target: Target) -> NotFound:
+    """Return the error for a subresource that needs running containers."""
+    what = f"{target.resource.plural}/{target.subresource}"
     return NotFound(
         f"{what} is not served: no containers run here, so there is nothing to reach", details={}
     )

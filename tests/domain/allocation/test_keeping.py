@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from domain.allocation.fixtures import (
 )
 from sully.api.resource.types import AllocationResult, Device, ResourceSlice
 from sully.domain.allocation.allocator import allocate
+from sully.domain.allocation.candidates import Slot
 from sully.domain.allocation.pools.node_pools import NodePoolsCache
 from sully.domain.allocation.pools.nodes import Node
 from sully.domain.allocation.usage.ledger import Ledger, PoolUse
@@ -165,3 +167,22 @@ def test_a_new_pool_a_new_taint_and_new_labels_are_seen() -> None:
     assert node_pools.get(relabelled).node == relabelled
     node_pools.remove_node(NODE.name)
     assert node_pools.get(NODE).node == NODE
+
+
+def test_what_a_pool_keeps_does_not_refer_to_it() -> None:
+    """Pools are replaced whenever a slice changes: a cycle would be garbage each time."""
+    gc.collect()
+    gc.disable()
+    try:
+        before = _slots()
+        offered = offer([pool_slice(device("a"), device("b"))])
+        assert names(allocate(demand(wish()), offered, Ledger())) == [["a"]]
+        assert _slots() > before
+        del offered
+        assert _slots() == before
+    finally:
+        gc.enable()
+
+
+def _slots() -> int:
+    return sum(type(each) is Slot for each in gc.get_objects())

@@ -14,7 +14,34 @@ from sully.machinery.fields import Path
 
 Obj = dict[str, Any]
 TEXT: Obj = {"type": "string"}
+FRACTION = [
+    'a: Invalid value: "number": a in body must be of type integer: "number"',
+    '<nil>: Invalid value: "": Checked value must be of type integer (default format) in a',
+]
 WRONG: dict[str, tuple[Any, Obj, list[str]]] = {
+    "a fraction": (1.5, {"type": "integer"}, FRACTION),
+    "a fraction below the minimum": (
+        0.5,
+        {"type": "integer", "minimum": 1},
+        [*FRACTION, "a: Invalid value: 0.5: a in body should be greater than or equal to 1"],
+    ),
+    "a whole number beyond 64 bits": (1e30, {"type": "integer"}, FRACTION),
+    "a whole number beyond 64 bits, with a format": (
+        1e30,
+        {"type": "integer", "format": "int64"},
+        [
+            'a: Invalid value: "float64": a in body must be of type int64: "float64"',
+            '<nil>: Invalid value: "": Checked value must be of type integer with format int64'
+            " in a",
+        ],
+    ),
+    "a whole number written as a fraction": (3.0, {"type": "integer"}, []),
+    "a fraction of a choice": (1.5, {"type": "integer", "enum": [1, 2]}, FRACTION),
+    "a fraction of no choice": (
+        0.5,
+        {"type": "integer", "enum": [1, 2]},
+        [*FRACTION, 'a: Unsupported value: 0.5: supported values: "1", "2"'],
+    ),
     "any of": (
         "x",
         {**TEXT, "anyOf": [{"minLength": 2}, {"pattern": "y"}]},

@@ -384,12 +384,20 @@ async def test_a_bad_token_beside_a_certificate_is_not_looked_at(http: Http) -> 
 
 
 async def test_the_keys_are_public_knowledge(http: Http) -> None:
-    keys = (await http.get("/openid/v1/jwks")).ok()["keys"]
+    keys = (await http.get("/openid/v1/jwks", "application/jwk-set+json")).ok()["keys"]
     configuration = (await http.get("/.well-known/openid-configuration")).ok()
 
     assert [key["alg"] for key in keys] == ["ES256"]
     assert configuration["issuer"] == ISSUER
     assert configuration["jwks_uri"] == f"{http.url}/openid/v1/jwks"
+
+
+@pytest.mark.parametrize("accept", ["application/json", "application/*", "text/html"])
+async def test_the_keys_have_one_form(http: Http, accept: str) -> None:
+    answer = await http.get("/openid/v1/jwks", accept)
+
+    assert answer.code == 406
+    assert answer.message.endswith("Available representations: application/jwk-set+json")
 
 
 async def test_the_reference_lets_its_rules_decide_about_strangers() -> None:

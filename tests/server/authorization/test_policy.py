@@ -35,8 +35,8 @@ def _names(objects: tuple[Obj, ...]) -> set[str]:
 
 
 async def _all(world: World, plural: str) -> dict[str, Obj]:
-    found = (await world.call(MASTER, "list", f"{RBAC}/{plural}"))["items"]
-    return {obj["metadata"]["name"]: obj for obj in found}
+    listed = await world.caller(MASTER).call("list", ResourceRef(RBAC, "v1", plural))
+    return {item.obj["metadata"]["name"]: item.obj for item in listed.items}
 
 
 async def test_a_new_cluster_has_them_all(world: World) -> None:
@@ -215,10 +215,10 @@ async def _until(admin: Any, ref: ResourceRef, *, there: bool = True) -> None:
     """Wait for an object to come, or to go, on its watch."""
     options = {"fieldSelector": f"metadata.name={ref.name}"}
     place = ResourceRef(ref.group, ref.version, ref.plural, ref.namespace)
-    listed = (await admin.call("list", place, options=options)).obj
-    if bool(listed["items"]) is there:
+    listed = await admin.call("list", place, options=options)
+    if bool(listed.items) is there:
         return
-    options["resourceVersion"] = listed["metadata"]["resourceVersion"]
+    options["resourceVersion"] = listed.obj["metadata"]["resourceVersion"]
     async for batch in admin.watch(place, options=options):
         if any((kind != "DELETED") is there for kind, _ in batch):
             return

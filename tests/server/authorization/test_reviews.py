@@ -255,6 +255,18 @@ async def test_what_may_i(http: Http, room: str) -> None:
     } in here["nonResourceRules"]
 
 
+async def test_what_may_i_sends_nothing_back(http: Http) -> None:
+    body = {"metadata": {"name": "a", "labels": {"a": "b"}}, "spec": {"namespace": "default"}}
+
+    answer = (await http.post(f"{BASE}/selfsubjectrulesreviews", body)).ok(201)
+
+    assert (answer["kind"], answer["metadata"], answer["spec"]) == (
+        "SelfSubjectRulesReview",
+        {},
+        {},
+    )
+
+
 async def test_what_may_a_node_is_not_told_by_rules(http: Http) -> None:
     headers = {"impersonate-user": "system:node:n", "impersonate-group": "system:nodes"}
     body = {"spec": {"namespace": "default"}}

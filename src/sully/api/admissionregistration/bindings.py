@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from sully.api.admissionregistration.match_resources import (
     default_match_resources,
@@ -29,6 +29,8 @@ _BOTH = (
 
 class BindingStrategy(Strategy, frozen=True):
     """Writes to bindings."""
+
+    declared: ClassVar[tuple[tuple[str, str], ...]] = (("spec.policyName", "Required value"),)
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
         """Match everything."""

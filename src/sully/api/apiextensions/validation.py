@@ -86,9 +86,11 @@ def _versions_problems(spec: Obj) -> Errors:
         yield SPEC.child("version").invalid(names[0], ",".join(problems))
 
 
-def _as_go(spec: Obj) -> list[Obj]:
+def _as_go(spec: Obj) -> list[Obj] | None:
     """Return versions as Kubernetes prints them; what all have in common is elsewhere there."""
     shared = _shared(spec)
+    if spec.get("versions") is None:
+        return None
     return [
         {
             "Name": version["name"],
@@ -101,7 +103,7 @@ def _as_go(spec: Obj) -> list[Obj]:
             f"{part[0].upper()}{part[1:]}": None if part in shared else version.get(part)
             for part in _PARTS
         }
-        for version in spec.get("versions") or ()
+        for version in spec["versions"]
     ]
 
 

@@ -73,7 +73,8 @@ class JobStrategy(WorkloadStrategy, frozen=True):
             obj["metadata"]["labels"] = dict(template["labels"])
         selector = spec.setdefault("selector", {})
         uid = "batch.kubernetes.io/controller-uid"
-        selector["matchLabels"] = {uid: own[uid]} | (selector.get("matchLabels") or {})
+        matched = {uid: own[uid]} | (selector.get("matchLabels") or {})
+        selector["matchLabels"] = dict(sorted(matched.items()))
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check labels, counts, policies and the template."""

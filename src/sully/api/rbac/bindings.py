@@ -60,6 +60,8 @@ def _validate(obj: Obj, *, namespaced: bool) -> Iterator[FieldError]:
     yield from _role_ref(obj["roleRef"], Path("roleRef"), namespaced=namespaced)
     for position, subject in enumerate(obj.get("subjects") or ()):
         yield from _subject(subject, Path("subjects").index(position), namespaced=namespaced)
+    if not obj["roleRef"]["name"]:
+        yield Path("roleRef").child("name").required()
 
 
 def _role_ref(ref: Obj, at: Path, *, namespaced: bool) -> Iterator[FieldError]:
@@ -68,9 +70,7 @@ def _role_ref(ref: Obj, at: Path, *, namespaced: bool) -> Iterator[FieldError]:
     kinds = ("Role", "ClusterRole") if namespaced else ("ClusterRole",)
     if ref["kind"] not in kinds:
         yield at.child("kind").not_supported(ref["kind"], kinds)
-    if not ref["name"]:
-        yield at.child("name").required()
-    else:
+    if ref["name"]:
         yield from formatted(ref["name"], path_segment_problems, at.child("name"))
 
 

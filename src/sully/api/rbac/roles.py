@@ -53,7 +53,10 @@ class ClusterRoleStrategy(RoleStrategy, frozen=True):
             if not selectors:
                 yield at.required(_NO_SELECTOR)
             for position, selector in enumerate(selectors):
-                yield from label_selector(selector, at.index(position))
+                problems = list(label_selector(selector, at.index(position)))
+                yield from problems
+                if problems:
+                    yield at.index(position).invalid(None, "invalid label selector.")
 
 
 def _validate_rules(obj: Obj, *, namespaced: bool) -> Iterator[FieldError]:

@@ -82,7 +82,7 @@ def print_objects(session: Session, objects: Sequence[Obj]) -> None:
         sys.stdout.writelines(f"{object_name(obj)}\n" for obj in objects)
         sys.stdout.flush()
         return
-    shown = [_without_managers(obj) for obj in objects]
+    shown = [_without_managers(session.transport.as_served(obj)) for obj in objects]
     items = {"apiVersion": "v1", "kind": "List", "items": shown}
     print_document(shown[0] if len(shown) == 1 else items, output)
 

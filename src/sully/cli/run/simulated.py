@@ -99,20 +99,18 @@ def check_simulation(options: Options) -> None:
 
 def simulated_nodes(options: Options) -> "SimulatedNodeSettings | None":
     """Return which nodes to simulate; None without the flags."""
+    nodes = options.simulated_nodes
+    if nodes is None and not options.demo:
+        return None
     from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
     from sully.demo.filling import FAULTS
     from sully.domain.simulated.fleet import Fleet, PodDelays
 
-    nodes = options.simulated_nodes
-    if nodes is None:
-        if not options.demo:
-            return None
-        nodes = DEMO_NODES
     devices = DEVICES if options.devices_per_node is None else options.devices_per_node
     start, stop = options.simulated_start_seconds, options.simulated_stop_seconds
     default = PodDelays()
     return SimulatedNodeSettings(
-        Fleet(nodes, devices, FAULTS if options.demo else {}),
+        Fleet(DEMO_NODES if nodes is None else nodes, devices, FAULTS if options.demo else {}),
         PodDelays(
             default.start if start is None else start, default.stop if stop is None else stop
         ),

@@ -228,8 +228,8 @@ def _controllers(options: Options) -> frozenset[str] | None:
 
 async def _serve(config: "Config", *, demo: bool) -> None:
     from sully.app import running
+    from sully.runtime import log
     from sully.runtime.garbage import GarbageTuner
-    from sully.runtime.log import is_json
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -250,8 +250,10 @@ async def _serve(config: "Config", *, demo: bool) -> None:
             seconds=round(took, 2),
             pid=os.getpid(),
         )
-        if sys.stdout.isatty() and not demo and not is_json():
+        if sys.stdout.isatty() and not demo and not log.is_json():
             announce(f"\nIn another terminal:\n{exports(plane.kubeconfig)}\n", "")
+        # Only now, because it takes a tenth of the start.
+        log.load()
         async with asyncio.TaskGroup() as tasks:
             filling = tasks.create_task(_fill(plane)) if demo else None
             await stop.wait()

@@ -29,13 +29,13 @@ from sully.client.transport import Kind, Page, WatchEvent
 from sully.domain.capabilities.control_plane import ControlPlane
 from sully.domain.capabilities.duties import evictor, moves
 from sully.domain.capabilities.fitting import refused_fields
-from sully.domain.capabilities.offers import DEVICES, Answers, Offer, is_own, offer
+from sully.domain.capabilities.offers import DEVICES, RULES, Answers, Offer, is_own, offer
 from sully.machinery.errors import BadRequest
 
 T = TypeVar("T")
 
 _KINDS = {
-    "devicetaintrules": "DeviceTaintRule",
+    RULES: "DeviceTaintRule",
     "resourceslicepatches": "ResourceSlicePatch",
     "resourceslices": "ResourceSlice",
 }
@@ -75,6 +75,13 @@ class AdaptingTransport(HttpTransport):
             if gates and self._gated is None:
                 self._gated = await with_gates(self.named("sully"), self._components)
         return self._gated or self._components
+
+    def as_served(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Return an object; a rule in the version that the server has, if it was discovered."""
+        if self._offer is None or body.get("kind") != _KINDS[RULES]:
+            return body
+        target = moves(self._offer).get((DEVICES, RULES))
+        return {**body, "apiVersion": "/".join(target)} if target else body
 
     async def _discover(self) -> Offer:
         # Many kinds are requested concurrently, and one discovery serves them all.

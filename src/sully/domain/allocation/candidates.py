@@ -17,7 +17,7 @@ import msgspec
 
 from sully.api.resource.types import DeviceSelector
 from sully.domain.allocation.derived import DerivedError, derive
-from sully.domain.allocation.pools.node_pools import NodePools, Pool
+from sully.domain.allocation.pools.node_pools import NO_COUNTERS, NodePools, Pool, PoolCounters
 from sully.domain.allocation.requests import Shape
 from sully.domain.allocation.toleration_expiry import is_temporary, with_expired_toleration
 from sully.domain.allocation.usage.capacity import Need, need_of
@@ -97,9 +97,11 @@ class Slot(msgspec.Struct, frozen=True, eq=False):
     """A device as a candidate for requests of one shape."""
 
     device: EffectiveDevice
-    pool: Pool
+    # Not the pool, which caches this: they would be garbage that only the collector can free.
+    pool: PoolId
     name: str
     content: Content
+    counters: PoolCounters = NO_COUNTERS
     draws: tuple[Draw, ...] = ()
     is_shareable: bool = False
     need: Need | None = None
@@ -290,7 +292,7 @@ def _judge(
             continue
         rejected_by = _rejecting_selector(owner, selectors, device, budget)
         if isinstance(rejected_by, SelectorFailure):
-            return Slot(device, pool, name, content, failure=rejected_by)
+            return Slot(device, pool.id, name, content, failure=rejected_by)
         if rejected_by is not None:
             return Closed(device, reason, selector=rejected_by)
     if index in pool.elsewhere:
@@ -302,14 +304,15 @@ def _judge(
     try:
         content = derive(shape.derived, content, budget)
     except DerivedError as error:
-        return Slot(device, pool, name, content, failure=DerivedFailure(error, device))
+        return Slot(device, pool.id, name, content, failure=DerivedFailure(error, device))
     taints = _blocking_taints(device, shape)
     return Slot(
         device,
-        pool,
+        pool.id,
         name,
         content,
-        draws=pool.draws.get(name, ()),
+        pool.counters,
+        draws=pool.counters.draws.get(name, ()),
         is_shareable=shareable,
         need=need if shareable else None,
         taints=taints,

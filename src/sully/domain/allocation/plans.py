@@ -157,5 +157,5 @@ def _everything(
 def _has_capacity(slot: Slot, use: InUse) -> bool:
     if slot.need is None:
         return True
-    held = use.get(slot.pool.id)
+    held = use.get(slot.pool)
     return held is None or slot.need.fits_into(held.amounts.get(slot.name, {}))

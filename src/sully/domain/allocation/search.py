@@ -221,11 +221,11 @@ class Search:
         else:
             yield self._next_request(plan.claim, plan.request + 1)
         for slot in reversed(taken):
-            self._state.give(plan, slot, self._use.get(slot.pool.id))
+            self._state.give(plan, slot, self._use.get(slot.pool))
         self._stop_if_unsolvable(plan)
 
     def _take_one_of_all(self, plan: Plan, slot: Slot) -> bool:
-        held = self._use.get(slot.pool.id)
+        held = self._use.get(slot.pool)
         state = self._state
         if slot.taints or state.is_busy(plan, slot, held) or state.lacks(plan, slot, held):
             return False
@@ -274,7 +274,7 @@ class Search:
         self._steps -= 1
         if self._steps < 0:
             raise TooLongError(TIMED_OUT)
-        reason = self._state.take(plan, slot, self._use.get(slot.pool.id))
+        reason = self._state.take(plan, slot, self._use.get(slot.pool))
         if reason is Reason.CONSTRAINT:
             self._unfit.setdefault(plan, set()).add(slot.device)
         return reason
@@ -292,7 +292,7 @@ class Search:
         if plan.everything is not None:
             initial = State(self._demand, self._use)
             return sum(
-                not slot.taints and not initial.is_busy(plan, slot, self._use.get(slot.pool.id))
+                not slot.taints and not initial.is_busy(plan, slot, self._use.get(slot.pool))
                 for slot in plan.everything
             )
         if plan.alternative.admin_access:
@@ -307,10 +307,10 @@ class Search:
             return device
         key = self._equivalences.get(device)
         if key is None:
-            held = self._use.get(slot.pool.id)
+            held = self._use.get(slot.pool)
             key = self._equivalences[device] = (
                 held is not None and slot.name in held.devices,
-                (slot.pool.id, slot.draws) if slot.draws else None,
+                (slot.pool, slot.draws) if slot.draws else None,
                 tuple(self._roles(device)),
                 tuple(
                     attribute_values(slot.content, constraint.attribute)

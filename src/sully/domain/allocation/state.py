@@ -11,7 +11,6 @@ from collections import Counter
 from sully.domain.allocation.candidates import Slot
 from sully.domain.allocation.constraints import Constraint
 from sully.domain.allocation.plans import Plan
-from sully.domain.allocation.pools.node_pools import Pool
 from sully.domain.allocation.requests import Demand
 from sully.domain.allocation.usage.counters import Balance
 from sully.domain.allocation.usage.ledger import InUse, PoolUse
@@ -68,11 +67,11 @@ class State:
         charged = self._charges(plan)
         if charged and not self._has_capacity(slot, held):
             return Reason.CAPACITY
-        if charged and self._draws(slot, held) and not self._balance(slot.pool).take(slot.draws):
+        if charged and self._draws(slot, held) and not self._balance(slot).take(slot.draws):
             return Reason.COUNTERS
         if not self._add_to_constraints(plan, slot):
             if charged and self._draws(slot, held):
-                self._balance(slot.pool).give(slot.draws)
+                self._balance(slot).give(slot.draws)
             return Reason.CONSTRAINT
         self._hold(plan, slot, charged=charged)
         return None
@@ -89,7 +88,7 @@ class State:
             if constraint.covers(plan.alternative):
                 constraint.remove(slot.content)
         if charged and self._draws(slot, held):
-            self._balance(slot.pool).give(slot.draws)
+            self._balance(slot).give(slot.draws)
 
     def lacks(self, plan: Plan, slot: Slot, held: PoolUse | None) -> Reason | None:
         """Return what there is too little of to take a device; None if there is enough."""
@@ -97,7 +96,7 @@ class State:
             return None
         if not self._has_capacity(slot, held):
             return Reason.CAPACITY
-        if self._draws(slot, held) and not self._balance(slot.pool).allows(slot.draws):
+        if self._draws(slot, held) and not self._balance(slot).allows(slot.draws):
             return Reason.COUNTERS
         return None
 
@@ -125,14 +124,13 @@ class State:
         )
         return not (slot.is_shareable and shared)
 
-    def _balance(self, pool: Pool) -> Balance:
-        balance = self._balances.get(pool.id)
+    def _balance(self, slot: Slot) -> Balance:
+        balance = self._balances.get(slot.pool)
         if balance is None:
-            held = self.use.get(pool.id)
-            in_use = [
-                draws for name, draws in pool.draws.items() if held is not None and name in held
-            ]
-            balance = self._balances[pool.id] = Balance(pool.totals, in_use)
+            held = self.use.get(slot.pool)
+            totals, draws = slot.counters
+            in_use = [of for name, of in draws.items() if held is not None and name in held]
+            balance = self._balances[slot.pool] = Balance(totals, in_use)
         return balance
 
     def _add_to_constraints(self, plan: Plan, slot: Slot) -> bool:

@@ -17,7 +17,13 @@ from sully.machinery.serialization.decode import decode
 Obj = dict[str, Any]
 Schema = Mapping[str, Any]
 BLOCKING = frozenset(
-    ("FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid")
+    (
+        "FieldValueNotSupported",
+        "FieldValueRequired",
+        "FieldValueTooLong",
+        "FieldValueTooMany",
+        "FieldValueTypeInvalid",
+    )
 )
 _NOT_CHECKED = (
     "some validation rules were not checked because the object was invalid; correct the existing"

@@ -80,7 +80,7 @@ def _type_problem(value: Any, schema: Schema, at: Path) -> Iterator[FieldError]:
     actual, actual_format = _type_of(value)
     fits = (
         actual in types
-        or (actual == "number" and value.is_integer() and "integer" in types)
+        or (actual == "number" and _is_whole(value) and "integer" in types)
         or (actual == "integer" and "number" in types)
     )
     textual = isinstance(value, str | list)
@@ -132,13 +132,22 @@ def compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(text, re.ASCII)
 
 
+def _is_in_range(value: float, name: str) -> bool:
+    if name in _RANGES:
+        return type(value) is int and -_RANGES[name] <= value < _RANGES[name]
+    return _is_whole(value)
+
+
+def _is_whole(value: float) -> bool:
+    return float(value).is_integer() and -_RANGES["int64"] <= value < _RANGES["int64"]
+
+
 def _number_problems(value: float, schema: Schema, at: Path) -> Iterator[FieldError]:
     name = schema.get("format", "")
-    bound = _RANGES.get(name) if schema.get("type") == "integer" else None
-    if bound is not None and (type(value) is float or not -bound <= value < bound):
+    if schema.get("type") == "integer" and not _is_in_range(value, name):
         # Kubernetes reports it without the path.
-        text = f"Checked value must be of type integer with format {name} in {at.text}"
-        yield Path().invalid("", text)
+        which = f"with format {name}" if name in _RANGES else "(default format)"
+        yield Path().invalid("", f"Checked value must be of type integer {which} in {at.text}")
     if (factor := schema.get("multipleOf")) is not None and factor > 0:
         quotient = value / factor
         if not float(quotient).is_integer():
@@ -168,9 +177,16 @@ def _enum_problem(value: Any, schema: Schema, at: Path) -> Iterator[FieldError]:
     choices = schema.get("enum")
     if not choices or (value is None and schema.get("nullable") and None in choices):
         return
-    if not any(same_json(value, choice) for choice in choices):
+    if not any(_is_choice(value, choice) for choice in choices):
         texts = [choice if isinstance(choice, str) else compact_json(choice) for choice in choices]
         yield at.not_supported(value, texts)
+
+
+def _is_choice(value: Any, choice: Any) -> bool:
+    if isinstance(value, float) and type(choice) is int:
+        # Go converts the value to the type of the choice, and loses a fraction.
+        return int(value) == choice
+    return same_json(value, choice)
 
 
 # -- lists and objects ----------------------------------------------------------------------------

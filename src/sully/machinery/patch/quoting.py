@@ -32,6 +32,11 @@ def json_patched(obj: Any, kind: ObjectType, operations: Any) -> str:
     return compact_json(_arrange(obj, kind, entered))
 
 
+def in_struct_order(obj: Any, kind: ObjectType) -> Any:
+    """Return an object with its keys in the order of Go's structs."""
+    return _arrange(obj, kind, None)
+
+
 def _merged_ways(patch: Any) -> Any:
     """Return where a merge patch goes; what it replaces is looked through for nulls."""
     if not isinstance(patch, dict):

@@ -7,6 +7,8 @@ error texts are the same. protobuf_writer.py is the opposite direction.
 """
 
 import base64
+import math
+import struct
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
@@ -30,6 +32,8 @@ Obj = dict[str, Any]
 MAGIC = b"k8s\x00"
 MAX_DEPTH = 100
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DOUBLE = struct.Struct("<d")
+_EXPONENT = 1e21
 _VARINTS = ("int32", "int64", "bool")
 
 
@@ -85,6 +89,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self._left = codec.MAX_VALUES
+        self._choices = 0  # messages around this one that are plain JSON for decode.py
 
     def message(self, raw: bytes, kind: ObjectType, into: Obj, depth: int) -> Obj:
         if depth > MAX_DEPTH:
@@ -113,17 +118,25 @@ class _Reader:
     def _put(
         self, field: Field, wire: WireType, content: int | bytes, into: Obj, depth: int
     ) -> None:
-        kind, name = field.type, field.name
+        kind, name = field.wire or field.type, field.name
         if isinstance(kind, ListOf):
             into.setdefault(name, []).extend(self._items(kind.item, wire, content, name, depth))
         elif isinstance(kind, MapOf):
             key, value = self._entry(kind.value, _bytes(content, name), name, depth)
             into.setdefault(name, {})[key] = value
-        elif isinstance(kind, ObjectType):
+        elif isinstance(kind, ObjectType) and not kind.either:
             # A repeated message is one message in two parts.
             self.message(_bytes(content, name), kind, into.setdefault(name, {}), depth + 1)
         else:
-            into[name] = _scalar(kind, content, name)
+            into[name] = self._value(kind, content, name, depth)
+            if self._choices and into[name] in _ZEROS and _leaves_out_zeros(field):
+                del into[name]
+
+    def _choice(self, raw: bytes, kind: ObjectType, depth: int) -> Any:
+        self._choices += 1
+        message = self.message(raw, kind, {}, depth)
+        self._choices -= 1
+        return _set_last(message, kind)
 
     def _items(
         self, kind: Type, wire: WireType, content: int | bytes, name: str, depth: int
@@ -149,11 +162,30 @@ class _Reader:
             return _scalar(kind, content, name)
         raw = _bytes(content, name)
         if isinstance(kind, ObjectType):
+            if kind.either:
+                return self._choice(raw, kind, depth + 1)
             return self.message(raw, kind, {}, depth + 1)
         # A list or map inside a list or map has no place in protobuf: Go wraps it in a message.
         inner: Obj = {}
         self._fill(raw, {1: Field("items", kind)}, inner, depth + 1)
         return inner.get("items", _missing(kind))
+
+
+_ZEROS = ("", 0, False)
+
+
+def _leaves_out_zeros(field: Field) -> bool:
+    """Report whether JSON has no zero of a field, which Go always writes here."""
+    is_plain = isinstance(field.type, Scalar) and field.type.name in (*_VARINTS, "string", "number")
+    return is_plain and not (field.ptr or field.emit or field.null)
+
+
+def _set_last(message: Obj, kind: ObjectType) -> Any:
+    """Return the value in place of a message that has one of several."""
+    for name in reversed(kind.order):
+        if name in message:
+            return message[name]
+    return False if kind.fields[kind.order[0]].type == Scalar("bool") else None
 
 
 def _missing(kind: Type) -> Any:
@@ -170,6 +202,8 @@ def _scalar(kind: Scalar, content: int | bytes, name: str) -> Any:
         return bool(content) if kind.name == "bool" else signed(content, int(kind.name[3:]))
     raw = _bytes(content, name)
     match kind.name:
+        case "number":
+            return _number(raw, name)
         case "string":
             return text_of(raw)
         case "bytes":
@@ -184,6 +218,16 @@ def _scalar(kind: Scalar, content: int | bytes, name: str) -> Any:
             return _raw_value(_chunks(raw, (1,)).get(1, b""))
         case _:
             raise ProtobufError(f"field {name} cannot be written in protobuf")
+
+
+def _number(raw: bytes, name: str) -> float:
+    if len(raw) != _DOUBLE.size:
+        raise _wrong(name)
+    number: float = _DOUBLE.unpack(raw)[0]
+    if not math.isfinite(number):
+        raise ProtobufError(f"field {name} has no number")
+    # JSON writes a whole number without a fraction, up to where Go writes an exponent.
+    return int(number) if number.is_integer() and abs(number) < _EXPONENT else number
 
 
 def _time(raw: bytes, *, micro: bool) -> str | None:

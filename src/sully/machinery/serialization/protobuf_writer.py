@@ -7,6 +7,7 @@ them out: Go reads a missing field as zero.
 from __future__ import annotations
 
 import base64
+import struct
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
@@ -20,6 +21,7 @@ Obj = Mapping[str, Any]
 Write = Callable[[Any], bytes]
 
 _CHUNK: Final = 2
+_EIGHT: Final = 1
 _WHOLE: Final = 2**64 - 1
 _SHORT: Final = tuple(bytes((number,)) for number in range(128))
 
@@ -73,7 +75,7 @@ def _struct_writer(fields: list[tuple[tuple[int, ...], Field]]) -> Write:
     embedded: dict[str, int] = {}
     for number, field in fields:
         if len(number) == 1:
-            plain[field.name] = _field_writer(number[0], field.type)
+            plain[field.name] = _field_writer(number[0], field.wire or field.type)
         else:
             embedded[field.name] = number[0]
     inner = {outer: _struct_writer(_inside(fields, outer)) for outer in set(embedded.values())}
@@ -123,16 +125,36 @@ def _value_writer(number: int, kind: Type) -> Write:
     tag = _tag(number, _CHUNK)
     if isinstance(kind, ObjectType):
         # Types refer to themselves, so the writer of a message is looked up when it is needed.
+        if kind.either:
+            return lambda value: tag + _sized(_message_writer(kind)(_in_field(kind, value)))
         return lambda value: tag + _sized(_message_writer(kind)(value))
     # A list or map inside a list or map: Go wraps it in a message.
     inner = _field_writer(1, kind)
     return lambda value: tag + _sized(inner(value))
 
 
+def _in_field(kind: ObjectType, value: Any) -> Obj:
+    """Put a value into the field of its type."""
+    names = {_python_type(field.type): name for name, field in kind.fields.items()}
+    # Go allows values wherever it has a schema for them.
+    allowed = {names[bool]: True} if bool in names else {}
+    name = names.get(type(value))
+    return {**allowed, name: value} if name else allowed
+
+
+def _python_type(kind: Type) -> type:
+    if isinstance(kind, ListOf):
+        return list
+    return bool if isinstance(kind, Scalar) else dict
+
+
 def _scalar_writer(number: int, name: str) -> Write:
     if name in ("int32", "int64", "bool"):
         tag = _tag(number, 0)
         return lambda value: tag + _varint(int(value) & _WHOLE)
+    if name == "number":
+        tag = _tag(number, _EIGHT)
+        return lambda value: tag + struct.pack("<d", value)
     tag = _tag(number, _CHUNK)
     content = _CONTENTS.get(name)
     if content is None:

@@ -79,7 +79,8 @@ class Reviews:
         }
         if rules.problems:
             status["evaluationError"] = ", ".join(rules.problems)
-        return {**review, "status": status}
+        # Kubernetes sends back nothing of what it got.
+        return {**review, "metadata": {}, "spec": {}, "status": status}
 
     def _reviewed(self, review: Obj, user: User) -> Obj:
         decision = self._authorizer.authorize(user, attributes_of(review["spec"]))

@@ -8,6 +8,7 @@ of bodies are in machinery/serialization/codec.py, those of objects in server/re
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 from sully.machinery.errors import BadRequest, RequestEntityTooLarge
 from sully.machinery.scheme import Scheme
@@ -87,23 +88,36 @@ def parse_body(media: str, raw: bytes, target: Target) -> Body:
         raise unrecognized(target, str(error), raw) from None
 
 
+def check_form(media: str) -> None:
+    """Reject a body in a form that no kind has."""
+    if media not in ("", JSON, PROTOBUF, *_YAML):
+        raise unknown_format(JSON, YAML, PROTOBUF)
+
+
 class _UnreadableError(Exception):
     """A body that is neither JSON nor YAML; the text has the reason."""
 
 
 def _parse(media: str, raw: bytes) -> Body:
+    check_form(media)
     try:
-        if media in ("", JSON):
-            value, repeated = codec.parse_json(raw)
-        elif media in _YAML:
+        if media in _YAML:
             value, repeated = codec.parse_yaml(raw)
+            value = _sorted(value)
         else:
-            raise unknown_format(JSON, YAML, PROTOBUF)
+            value, repeated = codec.parse_json(raw)
     except codec.TooManyValuesError:
         raise
     except codec.BodyError as error:
         raise _UnreadableError(f"{error}" if media in _YAML else f"{NO_KIND}: {error}") from None
     return Body(value, repeated, raw)
+
+
+def _sorted(value: Any) -> Any:
+    """Return a value as Kubernetes reads it after it made JSON of YAML: with sorted keys."""
+    if isinstance(value, dict):
+        return {name: _sorted(value[name]) for name in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
 
 
 def _patch(media: str, raw: bytes, target: Target) -> Body:

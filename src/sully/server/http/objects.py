@@ -4,7 +4,9 @@ import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from itertools import chain
-from typing import Any
+from typing import Any, NoReturn
+
+from msgspec.structs import replace
 
 from sully.machinery.errors import (
     ApiError,
@@ -17,7 +19,7 @@ from sully.machinery.serialization import codec
 from sully.machinery.strategy import Obj
 from sully.runtime.clock import Clock
 from sully.server.api import Api
-from sully.server.http.body_reader import BodyReader
+from sully.server.http.body_reader import BodyReader, check_form
 from sully.server.http.http_request import HttpRequest
 from sully.server.http.protobuf_responses import ProtobufResponses
 from sully.server.http.streams import Stream
@@ -39,7 +41,7 @@ from sully.server.negotiation import (
 from sully.server.registry.body_kinds import internal_name
 from sully.server.registry.replies import ConnectReply
 from sully.server.registry.writes import Result
-from sully.server.requests import Request, Target, User
+from sully.server.requests import Request, Target, User, not_served
 from sully.server.storage.objects import kind_prefix, typed, with_kind
 from sully.server.storage.reads import Listing
 from sully.server.storage.watching import WatchChange
@@ -79,6 +81,12 @@ _PARAMETER = re.compile(r'([^\s;="]+)=')
 _ONLY_CREATED = ("create",)
 _POSTED = ("binding", "eviction", "token")
 """Subresources that are only created."""
+_METHODS_OF_REFUSED = {
+    "attach": ("GET", "POST"),
+    "exec": ("GET", "POST"),
+    "log": ("GET",),
+    "portforward": ("GET", "POST"),
+}
 _PARTS = {"scale": "autoscaling.Scale", "token": "authentication.TokenRequest"}
 """Internal names of what subresources serve that is not the object."""
 
@@ -95,6 +103,8 @@ class ObjectRoutes:
     async def serve(self, http_request: HttpRequest, user: User, target: Target) -> None:
         """Serve one request on an object or a collection."""
         self._check_method(http_request, target)
+        if target.subresource in target.resource.refused:
+            await self._refuse(user, target)
         if http_request.method == "PATCH" and patch_type(http_request) not in PATCH_TYPES:
             raise UnsupportedMediaType("415: Unsupported Media Type", details={})
         request = Request(
@@ -133,6 +143,10 @@ class ObjectRoutes:
         method = http_request.method
         if target.name and target.resource.verbs == _ONLY_CREATED:
             raise route_not_found()
+        if target.subresource in target.resource.refused:
+            if method not in _METHODS_OF_REFUSED.get(target.subresource, (method,)):
+                raise method_not_allowed()
+            return
         if target.subresource in _POSTED:
             allowed: tuple[str, ...] = ("POST",)
         elif target.name:
@@ -148,6 +162,12 @@ class ObjectRoutes:
             raise method_not_allowed()
         if target.watch and method != "GET":
             raise method_not_allowed()
+
+    async def _refuse(self, user: User, target: Target) -> NoReturn:
+        if target.resource.plural != "services":
+            # A missing object is reported as such.
+            await self._api.get(Request(user, replace(target, subresource="")))
+        raise not_served(target)
 
     # -- reading ----------------------------------------------------------------------------------
 
@@ -296,11 +316,14 @@ class ObjectRoutes:
             body = await self._bodies.read_patch(media, await http_request.body(), request.target)
             result = await self._api.patch(request, media, body)
         else:
-            body = await self._bodies.read(
-                content_type(http_request), await http_request.body(), request.target
-            )
+            is_new, media = http_request.method == "POST", content_type(http_request)
+            if is_new:
+                # Kubernetes looks at the form of a new object before its options.
+                check_form(media)
+            (self._api.check_create if is_new else self._api.check_update)(request)
+            body = await self._bodies.read(media, await http_request.body(), request.target)
             http_request.object_name = body.name
-            verb = self._api.create if http_request.method == "POST" else self._api.update
+            verb = self._api.create if is_new else self._api.update
             result = await verb(request, body)
         await self._send_result(http_request, request, result, form)
 

@@ -8,6 +8,7 @@ import msgspec
 from sully import __version__
 from sully.machinery.serialization.codec import to_pretty_json
 from sully.server.http.http_request import HttpRequest
+from sully.server.negotiation import check_representation
 
 PUBLIC = ("/version", "/healthz", "/livez", "/readyz")
 
@@ -37,6 +38,7 @@ class StaticPage(msgspec.Struct, frozen=True):
 
     async def respond(self, http_request: HttpRequest) -> None:
         """Send the page."""
+        check_representation(http_request.header("accept"), (self.media,))
         await http_request.respond(200, self.body, self.media)
 
 

@@ -7,8 +7,9 @@ import msgspec
 from msgspec.structs import replace
 
 from sully.machinery.errors import ApiError
+from sully.machinery.patch.quoting import in_struct_order
 from sully.machinery.schema import ObjectType
-from sully.machinery.serialization.codec import merge_repeated
+from sully.machinery.serialization.codec import merge_repeated, parse_json
 from sully.machinery.serialization.decode import DecodeError, decode
 from sully.machinery.strategy import Obj
 from sully.machinery.structural import read as read_structural
@@ -28,6 +29,8 @@ from sully.server.registry.strict_fields import undecodable, validate_strict
 from sully.server.registry.writes import added_warnings
 from sully.server.requests import Request
 from sully.server.storage.objects import Objects
+
+Reader = Callable[[Any, ObjectType, list[str]], Obj]
 
 
 class Decoded(msgspec.Struct):
@@ -99,7 +102,7 @@ def decode_object(
     schema = objects.scheme.schema(target.resource, target.version)
     unknown: list[str] = []
     version = target.resource.version(target.version)
-    reader: Callable[[Any, ObjectType, list[str]], Obj] = decode
+    reader: Reader = decode
     if version is not None and version.custom is not None:
         custom = version.custom
         reader = lambda value, _, unknown: custom.read(value, unknown)  # noqa: E731 - a short reader
@@ -109,7 +112,8 @@ def decode_object(
     kind = (target.resource.kind, target.version)
     try:
         decoded = reader(value if rest is None else rest, schema, unknown)
-    except DecodeError as error:
+    except DecodeError as first:
+        error = first if patch is None else _as_read(value, schema, patch, reader) or first
         if patch is not None and patch.applied:
             gvk = f"{target.group_version}, Kind={target.resource.kind}"
             gvk = gvk if target.resource.group else f"/{gvk}"
@@ -130,6 +134,24 @@ def decode_object(
     decoded.pop("apiVersion", None)
     hub = objects.to_hub(decoded, target.resource, target.version)
     return Decoded(hub, warnings + merge_owners(hub))
+
+
+def _as_read(
+    value: Obj, schema: ObjectType, patch: PatchText, reader: Reader
+) -> DecodeError | None:
+    """Return the first error in a patched object with its keys as Kubernetes reads them.
+
+    It converts maps to structs, field by field, or parses the text that it shows.
+    """
+    if patch.is_strategic or patch.applied:
+        ordered = in_struct_order(value, schema)
+    else:
+        ordered = parse_json(patch.shown().encode())[0]
+    try:
+        reader(ordered, schema, [])
+    except DecodeError as error:
+        return error
+    return None
 
 
 def decode_part(

@@ -191,7 +191,10 @@ async def _switch(session: Session) -> int:
     if not session.options.args:
         raise CommandError("missing argument: NAME", code=2)
     change, done = _CHANGES[action]
-    for maintenance in await _maintenances(session, session.options.args):
+    maintenances = await _maintenances(session, session.options.args)
+    for maintenance in maintenances:
+        _refuse_if_over(maintenance, action)
+    for maintenance in maintenances:
         name = maintenance.metadata.name
         if action == "resume" and not maintenance.spec.paused:
             report(session, f"{full_name(MAINTENANCES, name)} is not paused")
@@ -199,6 +202,20 @@ async def _switch(session: Session) -> int:
         await session.transport.patch(MAINTENANCES, _key(name), {"spec": change})
         report(session, f"{full_name(MAINTENANCES, name)} {done}")
     return 0
+
+
+def _refuse_if_over(maintenance: "DeviceMaintenance", action: str) -> None:
+    """Fail if the maintenance has finished, so that a change of it would have no effect."""
+    from sully.domain.maintenance.decisions import CANCELLED, COMPLETED, FINAL
+
+    phase = maintenance.status.phase
+    if maintenance.spec.cancelled and phase not in FINAL:
+        # Its controller has not seen it yet.
+        phase = CANCELLED
+    # Cancelling returns also those devices to service whose work failed.
+    if phase in (FINAL if action != "cancel" else (COMPLETED,)):
+        name, done = maintenance.metadata.name, _CHANGES[action][1]
+        raise CommandError(f'devicemaintenance "{name}" is {phase}: it cannot be {done}')
 
 
 async def _approve(session: Session) -> int:

@@ -10,6 +10,7 @@ from sully.cli.command import CommandError
 
 if TYPE_CHECKING:
     from sully.api.resource.types import DeviceTaintRule
+    from sully.client.transport import Kind
     from sully.domain.planning.rule_selectors import RuleSelector
     from sully.domain.planning.taint_removal import DeviceMatcher, RemainingTaint, TaintRemoval
     from sully.domain.planning.taintgrammar import TaintToRemove
@@ -20,7 +21,7 @@ _MOST = 5
 """How many remaining taints are listed."""
 
 
-def removals(session: Session, snapshot: "Snapshot", args: TaintArgs) -> "list[Remove]":
+async def removals(session: Session, snapshot: "Snapshot", args: TaintArgs) -> "list[Remove]":
     """Return the rules to delete; refuse if that does not remove the taints."""
     from sully.client.transport import Key
     from sully.planning.dryrun.changes import Remove
@@ -35,21 +36,46 @@ def removals(session: Session, snapshot: "Snapshot", args: TaintArgs) -> "list[R
         if not rules:
             raise CommandError(_not_found(args, selection, taint))
         deleted |= {rule.metadata.name: rule for rule in rules}
-    warn_of_creators(session, deleted.values())
+    await warn_of_creators(session, snapshot, deleted.values())
     return [Remove(RULES, Key("", name)) for name in deleted]
 
 
-def warn_of_creators(session: Session, rules: "Iterable[DeviceTaintRule]") -> None:
+async def warn_of_creators(
+    session: Session, snapshot: "Snapshot", rules: "Iterable[DeviceTaintRule]"
+) -> None:
     """Warn about rules that a policy or a maintenance would create again."""
     from sully.api.resource.annotations import creator_of
+    from sully.views.kinds import DEVICE_POLICIES, MAINTENANCES
 
+    creators: dict[str, tuple[Kind[Any], str]] = {
+        "policy": (DEVICE_POLICIES, "set its mode to DryRun before, or delete it"),
+        "maintenance": (MAINTENANCES, "to end it: sully maintenance cancel {name}"),
+    }
     for rule in rules:
         noun, _, name = creator_of(rule.metadata.annotations).partition(" ")
-        again = f"rule {rule.metadata.name} is of {noun} {name}, which may create it again"
-        if noun == "policy" and name:
-            session.warn(f"warning: {again}; set its mode to DryRun before, or delete it")
-        elif noun == "maintenance" and name:
-            session.warn(f"warning: {again}; to end it: sully maintenance cancel {name}")
+        if noun not in creators or not name:
+            continue
+        kind, remedy = creators[noun]
+        if await _may_exist(session, snapshot, kind, name):
+            again = f"rule {rule.metadata.name} is of {noun} {name}, which may create it again"
+            session.warn(f"warning: {again}; {remedy.format(name=name)}")
+
+
+async def _may_exist(session: Session, snapshot: "Snapshot", kind: "Kind[Any]", name: str) -> bool:
+    """Report whether an object exists; one that the user may not read counts."""
+    from sully.client.transport import Key
+    from sully.machinery.errors import Forbidden, NotFound
+
+    if session.connection is None:
+        return snapshot.get(kind, Key("", name)) is not None
+    try:
+        await session.transport.get(kind, Key("", name))
+    except NotFound:
+        # Its rules were kept when it was deleted.
+        return False
+    except Forbidden:
+        pass
+    return True
 
 
 class WiderRulesError(CommandError):

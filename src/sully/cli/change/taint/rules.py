@@ -46,7 +46,7 @@ async def taint_changes(session: Session, words: Sequence[str]) -> "tuple[Snapsh
         snapshot = await take_fleet(session)
         return snapshot, [*cluster_changes(session, snapshot, args)]
     snapshot = await take_devices(session, args)
-    deletions = removals(session, snapshot, args)
+    deletions = await removals(session, snapshot, args)
     selection = await selected_devices(session, snapshot, args)
     bodies = rule_bodies(session, snapshot, args, selection)
     if session.connection is not None:

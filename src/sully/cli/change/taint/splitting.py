@@ -156,7 +156,7 @@ async def delete_named(session: Session, names: Sequence[str]) -> int:
                 f"devicetaintrule \"{text}\" not found{hint}\n  list them with 'sully rules'"
             )
         deletions |= {name: Remove(RULES, Key("", name)) for name in sorted(found)}
-    warn_of_creators(session, (rules[name] for name in deletions))
+    await warn_of_creators(session, snapshot, [rules[name] for name in deletions])
     bodies = [to_body(RULES, rules[name]) for name in deletions]
     changes = list(deletions.values())
     if is_dry_run(session):

@@ -146,7 +146,7 @@ async def _devices(session: Session, args: TaintArgs) -> int:
 
     ask = any(_evicts(taint.effect) for taint in args.sets)
     snapshot = await take_devices(session, args, planned=ask or is_dry_run(session))
-    deletions = removals(session, snapshot, args)
+    deletions = await removals(session, snapshot, args)
     selection = await selected_devices(session, snapshot, args)
     large = _large_change(snapshot, args, selection)
     if large and not ask and not session.options.yes and not is_dry_run(session):

@@ -23,7 +23,7 @@ from sully.cli.names import complete_names, kind_completer
 
 if TYPE_CHECKING:
     from sully.client.transport import Kind
-    from sully.views.history import HistoryEntry
+    from sully.views.history import DeviceFilter, HistoryEntry
     from sully.views.snapshot.snapshot import Gap, Snapshot
 
     Select: TypeAlias = Callable[[Snapshot, list[HistoryEntry], Run], Awaitable[list[HistoryEntry]]]
@@ -35,7 +35,8 @@ were evicted, and which clusters were tainted and untainted.
 
 KIND is device, rule, pod, node or cluster. NAME is a rule, a cluster, a pod as NAMESPACE/NAME or
 NAME, or devices as DRIVER/POOL/DEVICE, each with globs, or a node: its devices, and the pods that
-ran there. KIND/NAME is accepted, too.
+ran there. A device can be named as for 'sully taint', for example by NODE/DEVICE or UUID.
+KIND/NAME is accepted, too.
 
 Records outlive rules, pods and restarts; 'sully up --history-retention' sets for how long. The
 devices of a rule with a class or an expression are evaluated against the devices of today and the
@@ -51,6 +52,7 @@ sully history --since 24h -o wide
 
 # List what happened to a rule, to devices, to a pod
 sully history rule overheated
+sully history device node-7/gpu-3
 sully history device 'gpu.example.com/node-7/*'
 sully history pod web/probe-0
 sully history node node-7
@@ -191,23 +193,45 @@ def _about_devices(session: Session, name: str) -> "Select":
     from sully.cli.client.selectors import parse_pattern
 
     pattern = parse_pattern(name)
+    is_full = name.count("/") >= 2
+
+    def about(snapshot: "Snapshot", records: "list[HistoryEntry]") -> "list[HistoryEntry]":
+        from sully.views.history import entries_about
+
+        devices = pattern if is_full else _named(snapshot, name)
+        return list(entries_about(records, devices, snapshot.inventory))
 
     async def select(
         snapshot: "Snapshot", records: "list[HistoryEntry]", run: Run
     ) -> "list[HistoryEntry]":
-        from sully.views.history import entries_about, needs_inventory
+        from sully.views.history import needs_inventory
         from sully.views.kinds import CLASSES, PATCHES, SLICES
 
         # Devices are listed only where names are not enough; a file was read whole.
-        if needs_inventory(records, pattern) and not session.options.snapshot:
+        needed = not is_full or needs_inventory(records, pattern)
+        if needed and not session.options.snapshot:
             snapshot = await take_snapshot(session, (SLICES, CLASSES, PATCHES))
-        taken = snapshot
-        found: list[HistoryEntry] = await run(
-            lambda: list(entries_about(records, pattern, taken.inventory))
-        )
+        found: list[HistoryEntry] = await run(about, snapshot, records)
         return found
 
     return select
+
+
+def _named(snapshot: "Snapshot", name: str) -> "DeviceFilter":
+    """Return the devices of a short name, also of one that is not published any more."""
+    from sully.cli.client.device_names import DeviceNames, MissingNameError
+    from sully.cli.client.selectors import Pattern, Patterns, parse_pattern
+
+    names, pattern = DeviceNames(snapshot), parse_pattern(name)
+    if names.matching(pattern):
+        return pattern
+    try:
+        return Patterns(tuple(Pattern(*device) for device in names.find(name).devices))
+    except MissingNameError:
+        pool, _, device = name.rpartition("/")
+        if not pool or any(known.driver == pool for known in names.nodes):
+            return pattern
+        return Patterns((pattern, Pattern(pool=pool, device=device)))
 
 
 def _about_node(session: Session, name: str) -> "Select":

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from sully.api.resource.types import ResourceSlice, ResourceSliceSpec
 from sully.domain.allocation.pools.nodes import Node, is_for_node, is_visible
@@ -28,6 +28,17 @@ EffectiveDevices = Callable[[ResourceSlice], Iterable[EffectiveDevice]]
 """Returns the devices of a slice in published order, with patches and taints applied."""
 
 
+class PoolCounters(NamedTuple):
+    """The counters of a pool."""
+
+    totals: Totals
+    draws: Mapping[str, tuple[Draw, ...]]
+    """What devices consume of them, by name, also of devices in slices for other nodes."""
+
+
+NO_COUNTERS = PoolCounters({}, {})
+
+
 @dataclass(slots=True, eq=False)
 class Pool:
     """A pool as some nodes see it."""
@@ -39,11 +50,9 @@ class Pool:
     """Why the pool is invalid; empty if it is not."""
     elsewhere: frozenset[int] = frozenset()
     """Indexes of devices that are in a visible slice but for other nodes."""
-    totals: Totals = field(default_factory=dict)
-    draws: Mapping[str, tuple[Draw, ...]] = field(default_factory=dict)
-    """What devices consume of counters, by name, also of devices in slices for other nodes."""
+    counters: PoolCounters = NO_COUNTERS
     cache: dict[object, object] = field(default_factory=dict, repr=False)
-    """What was computed about this pool; no part of the value."""
+    """What was computed about this pool; no part of the value, and does not refer to the pool."""
 
     @property
     def is_usable(self) -> bool:
@@ -136,20 +145,18 @@ def _complete(
     counters = counters_of(visible, whole)
     if isinstance(counters, InvalidPool):
         return Pool(id_, problem=counters.message)
-    totals, draws = counters
     devices = tuple(device for slice_ in visible for device in effective(slice_))
     return Pool(
         id_,
         devices,
         elsewhere=_elsewhere(visible, devices, node),
-        totals=totals,
-        draws=draws,
+        counters=counters,
     )
 
 
 def counters_of(
     visible: Iterable[ResourceSlice], whole: Sequence[ResourceSlice]
-) -> tuple[Totals, Mapping[str, tuple[Draw, ...]]] | InvalidPool:
+) -> PoolCounters | InvalidPool:
     """Return the counters of a pool and what its devices consume.
 
     Names need to be unique only among the slices that a node sees.
@@ -168,7 +175,7 @@ def counters_of(
     for consumed in draws.values():
         if missing := dangling(consumed, totals):
             return InvalidPool(missing)
-    return totals, draws
+    return PoolCounters(totals, draws)
 
 
 def _duplicate(slices: Iterable[ResourceSlice]) -> InvalidPool | None:

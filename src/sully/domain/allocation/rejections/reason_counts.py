@@ -28,6 +28,7 @@ from sully.domain.allocation.verdicts import (
     TaintCount,
 )
 from sully.domain.devices.device import EffectiveDevice
+from sully.domain.devices.pools import PoolId
 from sully.domain.devices.taints import Origin, SourcedTaint
 from sully.domain.tolerations import taint_text
 
@@ -184,7 +185,7 @@ def findings(
     """
     judged = candidates(pool, plan.alternative.shape, before.budget)
     for closed in judged.closed:
-        holders = _held_by(plan, pool, closed.device, before)
+        holders = _held_by(plan, pool.id, closed.device, before)
         if closed.reason is Reason.TAINT and holders is not None:
             yield Finding(closed.device, Reason.IN_USE, holders=holders)
         else:
@@ -198,15 +199,15 @@ def _holders(plan: Plan, slot: Slot, before: State, reason: Reason | None) -> tu
     """Return the claims without which a device would be available."""
     if reason is Reason.IN_USE:
         return _held_by(plan, slot.pool, slot.device, before) or ()
-    held = before.use.get(slot.pool.id)
+    held = before.use.get(slot.pool)
     # It is large enough, or it would not be a candidate: others hold the rest of it.
     return tuple(held.holders.get(slot.name, ())) if reason is Reason.CAPACITY and held else ()
 
 
 def _held_by(
-    plan: Plan, pool: Pool, device: EffectiveDevice, before: State
+    plan: Plan, pool: PoolId, device: EffectiveDevice, before: State
 ) -> tuple[str, ...] | None:
-    held, name = before.use.get(pool.id), device.published.device.name
+    held, name = before.use.get(pool), device.published.device.name
     if plan.alternative.admin_access or held is None or name not in held.devices:
         return None
     return tuple(held.holders.get(name, ()))
@@ -217,7 +218,7 @@ def _reason(
 ) -> Reason | None:
     if slot.failure is not None:
         return Reason.SELECTOR_ERROR
-    held = before.use.get(slot.pool.id)
+    held = before.use.get(slot.pool)
     if before.is_busy(plan, slot, held):
         return Reason.IN_USE
     if (reason := before.lacks(plan, slot, held)) is not None:
