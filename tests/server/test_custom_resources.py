@@ -132,6 +132,16 @@ async def test_openapi_2_has_what_it_can_express(
     assert (await defining.server.get("/openapi/v2", GNOSTIC)).code == 200
 
 
+async def test_an_update_looks_for_its_object_before_it_validates(defining: Defining) -> None:
+    await defining.define(definition(fields(a=STRING)))
+    invalid = custom(spec={"a": 1})
+
+    assert (await defining.server.put(f"{OBJECTS}/a", invalid)).code == 404
+
+    (await defining.server.post(OBJECTS, custom())).ok(201)
+    assert (await defining.server.put(f"{OBJECTS}/a", invalid)).code == 422
+
+
 async def test_openapi_2_names_no_fields_of_objects_with_others(defining: Defining) -> None:
     defined = definition()
     defined["spec"]["versions"][0]["schema"]["openAPIV3Schema"] |= OPEN

@@ -69,10 +69,11 @@ class Updater:
             self._check_uid(target, obj, None)
             obj["metadata"].pop("resourceVersion", None)
             return await self._creator.create_object(request, obj)
-        self._writer.strategy(target).default(obj, self._writer.context(request))
 
         def replace(old: Obj) -> Obj:
             self._check_uid(target, obj, old)
+            # Refuses custom resources that do not match their schema, if there is one to update.
+            self._writer.strategy(target).default(obj, self._writer.context(request))
             # A retry must not see what the first attempt changed.
             return {**obj, "metadata": dict(obj["metadata"])}
 
