@@ -85,8 +85,8 @@ def access(api: Api) -> InProcess:
 
 
 async def stored(access: InProcess) -> dict[str, Obj]:
-    page = (await access.call("list", ALL)).obj
-    return {one["metadata"]["name"]: one for one in page["items"]}
+    page = await access.call("list", ALL)
+    return {item.obj["metadata"]["name"]: item.obj for item in page.items}
 
 
 async def test_they_are_valid_and_established(api: Api, access: InProcess) -> None:
