@@ -275,7 +275,7 @@ def test_fields_of_a_maintenance() -> None:
     }
     maintenance = msgspec.convert(
         {
-            "metadata": {"name": "fw"},
+            "metadata": {"name": "fw", "annotations": {"sully.dev/created-by": "alice"}},
             "spec": {"selector": {}, "start": time, "end": time},
             "status": status,
         },

@@ -5,8 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from api.cluster.hub import Hub
+from api.cluster.hub import MASTER, Hub
 from sully.api import build_scheme
+from sully.api.resource.annotations import CREATED_BY
 from sully.api.sully.types import DeviceTaintPolicy
 from sully.machinery.compat import Compat
 
@@ -270,6 +271,15 @@ async def test_a_policy_may_only_suppress() -> None:
 
 async def test_every_device_on_purpose() -> None:
     assert (await Hub().create(_policy(selector={"matchAll": True}))).code == 201
+
+
+async def test_the_server_records_who_created_it() -> None:
+    hub, forged = Hub(), {"metadata": {"annotations": {CREATED_BY: "mallory"}}}
+    created = await hub.create(_policy())
+    patched = await hub.patch(_policy(), forged)
+
+    for told in (created, patched):
+        assert told.obj["metadata"]["annotations"] == {CREATED_BY: MASTER.name}
 
 
 async def test_the_status_has_an_endpoint_of_its_own() -> None:

@@ -5,8 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from api.cluster.hub import Hub
+from api.cluster.hub import MASTER, Hub
 from sully.api import build_scheme
+from sully.api.resource.annotations import CREATED_BY
 from sully.api.sully.types import DeviceMaintenance
 from sully.machinery.compat import Compat
 
@@ -105,6 +106,15 @@ async def test_cancelling_is_final() -> None:
     assert got.problems == (
         "spec.cancelled: Forbidden: a cancelled maintenance cannot be continued: create another"
     )
+
+
+async def test_the_server_records_who_created_it() -> None:
+    hub, forged = Hub(), {"metadata": {"annotations": {CREATED_BY: "mallory"}}}
+    created = await hub.create(_maintenance())
+    patched = await hub.patch(_maintenance(), forged)
+
+    for told in (created, patched):
+        assert told.obj["metadata"]["annotations"] == {CREATED_BY: MASTER.name}
 
 
 async def test_the_status_has_an_endpoint_of_its_own() -> None:

@@ -15,7 +15,7 @@ from sully.api.sully.strategies import (
     ONLY_STATUS,
     SPEC,
     VERSIONS,
-    SpecStrategy,
+    AuthoredStrategy,
     StatusStrategy,
 )
 from sully.api.sully.types import DEVICE_POLICY_KIND, GROUP
@@ -24,7 +24,7 @@ from sully.machinery.strategy import ResourceType, WriteContext
 Obj = dict[str, Any]
 
 
-class DevicePolicyStrategy(SpecStrategy, frozen=True):
+class DevicePolicyStrategy(AuthoredStrategy, frozen=True):
     """Writes to policies."""
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:

@@ -18,7 +18,7 @@ from sully.api.sully.strategies import (
     ONLY_STATUS,
     SPEC,
     VERSIONS,
-    SpecStrategy,
+    AuthoredStrategy,
     StatusStrategy,
 )
 from sully.api.sully.types import GROUP, MAINTENANCE_KIND
@@ -27,7 +27,7 @@ from sully.machinery.strategy import ResourceType, WriteContext
 Obj = dict[str, Any]
 
 
-class MaintenanceStrategy(SpecStrategy, frozen=True):
+class MaintenanceStrategy(AuthoredStrategy, frozen=True):
     """Writes to maintenances."""
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:

@@ -21,7 +21,7 @@ from sully.api.sully.strategies import (
     ONLY_STATUS,
     SPEC,
     VERSIONS,
-    SpecStrategy,
+    AuthoredStrategy,
     StatusStrategy,
 )
 from sully.api.sully.types import GROUP, POLICY_KIND
@@ -34,7 +34,7 @@ RULES_MAX = 64
 LONGEST_DELAY = 365 * 24 * 3600
 
 
-class PolicyStrategy(SpecStrategy, frozen=True):
+class PolicyStrategy(AuthoredStrategy, frozen=True):
     """Writes to policies."""
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:

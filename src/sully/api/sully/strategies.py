@@ -6,6 +6,7 @@ import msgspec
 
 from sully.api.core import generations
 from sully.api.core.checks import Errors
+from sully.api.resource.annotations import keep_author
 from sully.api.resource.validation.conditions import validate_conditions
 from sully.api.sully import SULLY
 from sully.api.sully.types import VERSION
@@ -39,6 +40,20 @@ class SpecStrategy(Strategy, frozen=True):
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
         """Check the new state like a new object."""
         return self.validate_create(obj, ctx)
+
+
+class AuthoredStrategy(SpecStrategy, frozen=True):
+    """Writes to what people create: who did is recorded."""
+
+    def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
+        """Start without a status."""
+        super().prepare_create(obj, ctx)
+        keep_author(obj, None, ctx)
+
+    def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
+        """Keep the status and the author, count changes."""
+        super().prepare_update(obj, old, ctx)
+        keep_author(obj, old, ctx)
 
 
 class StatusStrategy(Strategy, frozen=True):

@@ -20,13 +20,13 @@ export function RulesPage({ rights }) {
             <td><${When} time=${x.timeAdded} /></td><td><${When} time=${x.endTime} /></td><td>${x.createdBy || "-"}</td><td>${x.description || "-"}</td>
             <td>${rights.untaint && x.kind === "rule" && html`<button type="button" aria-label=${`Delete ${x.name}`} onClick=${() => setDeleting(x.objects)}>Delete</button>`}</td></tr>`)} /><//>
       <${Section} title="Device policies">
-        <${Table} caption="Device policies" empty="There are no device policies." columns=${["Policy", "Mode", "Taint", "Effects", "Devices", "Faulty", "Unavailable", "Next action"]}
+        <${Table} caption="Device policies" empty="There are no device policies." columns=${["Policy", "Mode", "Taint", "Effects", "Devices", "Faulty", "Unavailable", "Next action", "Created by"]}
           rows=${data.policies.map((x) => html`<tr><th scope="row"><a href=${link("explain", { kind: "policy", name: x.name })}>${x.name}</a></th><td>${x.mode}</td><td><code class="taint">${x.taint}</code></td><td>${x.steps || "-"}</td>
-            <td>${x.selected ?? 0}</td><td>${x.faulty ?? 0}</td><td>${x.unavailable ?? 0}</td><td>${x.stormSince ? "storm" : html`<${When} time=${x.nextActionTime} />`}</td></tr>`)} /><//>
+            <td>${x.selected ?? 0}</td><td>${x.faulty ?? 0}</td><td>${x.unavailable ?? 0}</td><td>${x.stormSince ? "storm" : html`<${When} time=${x.nextActionTime} />`}</td><td>${x.createdBy || "-"}</td></tr>`)} /><//>
       <${Section} title="Maintenance">
-        <${Table} caption="Planned work on devices" empty="No work on devices is planned." columns=${["Maintenance", "Phase", "Begins", "Ends", "Devices", "Done", "Next action", "Reason"]}
+        <${Table} caption="Planned work on devices" empty="No work on devices is planned." columns=${["Maintenance", "Phase", "Begins", "Ends", "Devices", "Done", "Next action", "Created by", "Reason"]}
           rows=${data.maintenances.map((x) => html`<tr><th scope="row"><a href=${link("explain", { kind: "maintenance", name: x.name })}>${x.name}</a></th><td>${x.phase || "-"}</td>
-            <td><${When} time=${x.start} /></td><td><${When} time=${x.end} /></td><td>${x.selected ?? 0}</td><td>${x.done ?? 0} of ${x.total ?? 0}</td><td><${When} time=${x.nextActionTime} /></td><td>${x.reason || "-"}</td></tr>`)} /><//>`}<//>
+            <td><${When} time=${x.start} /></td><td><${When} time=${x.end} /></td><td>${x.selected ?? 0}</td><td>${x.done ?? 0} of ${x.total ?? 0}</td><td><${When} time=${x.nextActionTime} /></td><td>${x.createdBy || "-"}</td><td>${x.reason || "-"}</td></tr>`)} /><//>`}<//>
     ${deleting && html`<${ActDialog} action="delete" request=${{ rules: deleting }} what=${number(deleting.length, "rule")} rights=${rights}
       onClose=${() => { setDeleting(null); state.reload(); }} />`}`;
 }

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from sully.api.resource.annotations import creator_of
 from sully.api.sully.types import DeviceMaintenance
 from sully.cli.client.formatting import until
 from sully.cli.client.printers import time_text, without_empty
@@ -62,6 +63,7 @@ def document(maintenance: DeviceMaintenance) -> dict[str, Any]:
     return without_empty(
         name=maintenance.metadata.name,
         phase=status.phase,
+        createdBy=creator_of(maintenance.metadata.annotations),
         start=time_text(maintenance.spec.start),
         end=time_text(end_of(maintenance)),
         selected=status.selected,

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from sully.api.resource.annotations import creator_of
 from sully.api.sully.types import DeviceTaintPolicy
 from sully.cli.client.formatting import age, until
 from sully.cli.client.printers import time_text, without_empty
@@ -22,7 +23,7 @@ _COLUMNS = (
     Column("STATE", shrinks=1, least=12),
     Column("NEXT"),
 )
-_WIDE_COLUMNS = (Column("STEPS", shrinks=1), Column("AGE"))
+_WIDE_COLUMNS = (Column("STEPS", shrinks=1), Column("CREATED BY"), Column("AGE"))
 _NONE = "-"
 
 
@@ -45,7 +46,8 @@ def row(policy: DeviceTaintPolicy, now: datetime, *, wide: bool) -> Sequence[Cel
         until(next_, now) if next_ is not None else _NONE,
     ]
     if wide:
-        cells += [steps_text(policy), age(policy.metadata.creation_timestamp, now)]
+        author = creator_of(policy.metadata.annotations) or _NONE
+        cells += [steps_text(policy), author, age(policy.metadata.creation_timestamp, now)]
     return cells
 
 
@@ -87,6 +89,7 @@ def document(policy: DeviceTaintPolicy) -> dict[str, Any]:
     return without_empty(
         name=policy.metadata.name,
         mode=policy.spec.mode,
+        createdBy=creator_of(policy.metadata.annotations),
         selected=status.selected,
         faulty=status.faulty,
         unavailable=status.unavailable,
