@@ -76,9 +76,17 @@ CASES = {
         "the server could not find the requested resource",
         {},
     ),
+    "no logs of a pod that does not exist": Case(
+        "GET",
+        f"{PODS}/x/log",
+        404,
+        "NotFound",
+        'pods "x" not found',
+        {"name": "x", "kind": "pods"},
+    ),
     "no logs where no containers run": Case(
         "GET",
-        "/api/v1/namespaces/default/pods/x/log",
+        f"{PODS}/p/log",
         404,
         "NotFound",
         "pods/log is not served: no containers run here, so there is nothing to reach",
