@@ -714,6 +714,7 @@ def test_selects_by_more_than_anybody_can_compare(
 
 # -- expressions within their cost limits, but many of them ----------------------------------------
 
+PODS = "/api/v1/pods"
 USUAL_WORK = 0.15
 """Seconds of the server's processor time between a question and its answer, nine times of ten."""
 MOST_WORK = 1.0
@@ -738,18 +739,40 @@ def why_pending(caller: Caller, namespace: str, name: str) -> str:
     return condition(pod, "PodScheduled", "False")
 
 
+def revision(target: Target, path: str) -> str:
+    """Return the resource version of a list, which a watch continues from."""
+    return str(target.admin.get(path).ok()["metadata"]["resourceVersion"])
+
+
+def order_since(
+    target: Target, path: str, revision: str, decided: Callable[[Obj], object]
+) -> list[str]:
+    """Return the names of objects in the order in which they were decided: no poll can tell."""
+    events = target.admin.get(f"{path}?watch=true&timeoutSeconds=1&resourceVersion={revision}")
+    objects = [json.loads(line)["object"] for line in events.body.splitlines()]
+    assert all(obj["kind"] != "Status" for obj in objects), objects
+    return list(dict.fromkeys(obj["metadata"]["name"] for obj in objects if decided(obj)))
+
+
+def scheduled(pod: Obj) -> bool:
+    """Report whether the scheduler decided about a pod, in its favor or not."""
+    return bool(pod["spec"].get("nodeName") or condition(pod, "PodScheduled", "False"))
+
+
 def test_selectors_that_are_expensive_together(target: Target, namespace: str) -> None:
     mallory, alice = target.tenant("mallory-cel"), target.tenant(namespace)
     class_ = publish(target, "heavy-node", DEVICES)
+    start = revision(target, PODS)
 
     with target.bystander() as delays:
         run_pod(mallory, "mallory-cel", "heavy", class_, heavy(MOST_SELECTORS))
         ordinary = [{"cel": {"expression": f'device.attributes["{class_}.example.com"].index > 3'}}]
         run_pod(alice, namespace, "ordinary", class_, ordinary)
         assert eventually(lambda: node_of(alice, namespace, "ordinary")) == "heavy-node"
-        assert not why_pending(mallory, "mallory-cel", "heavy"), "others do not wait for it"
         told = eventually(lambda: why_pending(mallory, "mallory-cel", "heavy"))
 
+    decided = order_since(target, PODS, start, scheduled)
+    assert decided == ["ordinary", "heavy"], "others do not wait for it"
     assert "node heavy-node: timed out trying to allocate devices" in told
     assert not delays.failures
     assert delays.usual_work <= USUAL_WORK, delays
@@ -764,16 +787,17 @@ def test_selectors_that_are_expensive_together(target: Target, namespace: str) -
 def test_devices_whose_combinations_never_end(target: Target, namespace: str) -> None:
     mallory, alice = target.tenant("mallory-search"), target.tenant(namespace)
     class_ = publish(target, "search-node", DEVICES)
-    before = target.processor_time()
+    start, before = revision(target, PODS), target.processor_time()
 
     with target.bystander() as delays:
         run_claim(mallory, "mallory-search", "search", entangled(class_, constraints=2))
         ordinary = [{"cel": {"expression": f'device.attributes["{class_}.example.com"].index > 3'}}]
         run_pod(alice, namespace, "ordinary", class_, ordinary)
         assert eventually(lambda: node_of(alice, namespace, "ordinary")) == "search-node"
-        assert not why_pending(mallory, "mallory-search", "search"), "others do not wait for it"
         told = eventually(lambda: why_pending(mallory, "mallory-search", "search"))
 
+    decided = order_since(target, PODS, start, scheduled)
+    assert decided == ["ordinary", "search"], "others do not wait for it"
     assert "node search-node: timed out trying to allocate devices" in told
     assert not delays.failures
     assert delays.usual_work <= USUAL_WORK, delays
@@ -801,17 +825,18 @@ def test_a_placement_that_is_expensive(target: Target, namespace: str) -> None:
         }
         tenant.post(placements, {"metadata": {"name": name}, "spec": spec}).ok()
 
-    def satisfied(name: str) -> str:
-        found = tenant.get(f"{placements}/{name}").ok()
-        return condition(found, "PlacementSatisfied", "True")
+    def satisfied(placement: Obj) -> str:
+        return condition(placement, "PlacementSatisfied", "True")
 
+    start = revision(target, placements)
     with target.bystander() as delays:
         place("heavy", heavy_predicates(10))
         place("ordinary", ['managedCluster.metadata.name == "member-3"'])
-        assert eventually(lambda: satisfied("ordinary"))
-        assert not satisfied("heavy"), "others do not wait for it"
-        assert eventually(lambda: satisfied("heavy"))
+        assert eventually(lambda: satisfied(tenant.get(f"{placements}/ordinary").ok()))
+        assert eventually(lambda: satisfied(tenant.get(f"{placements}/heavy").ok()))
 
+    decided = order_since(target, placements, start, satisfied)
+    assert decided == ["ordinary", "heavy"], "others do not wait for it"
     assert not delays.failures
     assert delays.usual_work <= USUAL_WORK, delays
     assert delays.most_work <= MOST_WORK, delays
