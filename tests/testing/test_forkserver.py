@@ -11,6 +11,7 @@ import pytest
 from sully import __version__
 from sully.testing import forkserver
 from sully.testing.forkserver import COMMAND, run, start, start_module
+from sully.testing.patience import PATIENCE
 
 
 def started(*arguments: str, given: str | None = None) -> tuple[int, str, str]:
@@ -106,7 +107,7 @@ def test_a_server_is_a_child_that_signals_reach(
         assert os.getsid(child.pid) == child.pid
         assert (tmp_path / "data").is_dir()
         child.send_signal(sent)
-        assert child.wait(60) == code
+        assert child.wait(PATIENCE) == code
 
 
 def command_line(pid: int) -> list[bytes]:
@@ -153,9 +154,20 @@ def test_a_module_of_a_folder(tmp_path: Path) -> None:
     assert printed == f"['a', 'b'] {tmp_path} __main__ True\n"
 
 
-def test_the_function_before_a_start_is_called(tmp_path: Path) -> None:
+def test_a_function_that_would_fork_the_caller_is_refused(tmp_path: Path) -> None:
     marker = tmp_path / "called"
-    with start("version", preexec_fn=marker.touch, stdout=subprocess.DEVNULL) as child:
-        assert child.wait() == 0
 
-    assert marker.exists()
+    with pytest.raises(ValueError, match="preexec_fn is not supported"):
+        start("version", preexec_fn=marker.touch)
+
+    assert not marker.exists()
+
+
+def test_another_user_gets_an_interpreter() -> None:
+    own = os.getuid()
+    with start("version", user=own, stdout=subprocess.PIPE, text=True) as child:
+        words = command_line(child.pid)
+        printed, _ = child.communicate()
+
+    assert b"sully.cli.main" in words
+    assert printed.startswith(f"sully {__version__}")

@@ -12,7 +12,7 @@ As the fork server of `multiprocessing`: a process that has imported what comman
 each of them. A command is still a process of its own and a child of the caller, so signals, exit
 codes and waiting are those of `subprocess`. Only the imports are shared: they are most of the
 processor time of a short command. Where a fork could behave differently (another locale,
-`preexec_fn`, no Linux), the command is started with an interpreter of its own.
+another user, no Linux), the command is started with an interpreter of its own.
 """
 
 from __future__ import annotations
@@ -75,7 +75,10 @@ class ForkedProcess(subprocess.Popen[Any]):
         gid, gids, uid, umask, new_session, group = arguments[16:]
         environment = dict(os.environ if env is None else env)
         module, *words = args[len(COMMAND) - 1 :]
-        changed = any(value is not None for value in (preexec, gid, gids, uid))
+        if preexec is not None:
+            # It would fork the caller, and gRPC's threads in it abort the forked process.
+            raise ValueError("preexec_fn is not supported")
+        changed = any(value is not None for value in (gid, gids, uid))
         if changed or pass_fds or umask >= 0 or group != -1 or not _can_fork(module, environment):
             start_new = super()._execute_child  # type: ignore[misc]  # private: not in the stubs
             start_new(args, *arguments)
