@@ -223,7 +223,8 @@ def _leaks(options: argparse.Namespace, seed: int) -> int:  # noqa: ARG001 - eve
     def progress(sample: Sample) -> None:
         print(
             f"  {sample.pods:7} pods  {sample.memory:6.0f} MiB  {sample.descriptors:4} descriptors"
-            f"  {sample.threads:3} threads  {sample.tasks:4} tasks  {sample.objects:6} objects",
+            f"  {sample.threads:3} threads  {sample.tasks:4} tasks  {sample.objects:6} objects"
+            f"  {sample.records:4} records of {sample.evicted} evictions",
             flush=True,
         )
 

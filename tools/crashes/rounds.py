@@ -191,6 +191,8 @@ async def _replay(connection: Connection, after: int, end: Obj) -> list[Event]:
     query = {**SELECTION, "resourceVersion": str(after)}
     async with aclosing(connection.watch(EVERYWHERE, query)) as reported:
         async for event in reported:
+            if event["type"] == "ERROR":
+                raise DiedError(f"the watch from {after} was refused: {event['object']}")
             if event["object"]["metadata"]["name"] == end["metadata"]["name"]:
                 return events
             events.append(event_of(event))

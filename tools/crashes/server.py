@@ -15,6 +15,7 @@ from typing import Any
 import aiohttp
 import yarl
 
+from sully.client.http.connector import Connector
 from sully.client.kubeconfig.access import tls_context
 from sully.client.kubeconfig.kubeconfig import load_kubeconfig
 
@@ -101,7 +102,7 @@ class Server:
         """Connect as the admin."""
         access = load_kubeconfig([self.directory / "kubeconfig"], required=True).access()
         context = tls_context(access, await access.credentials.current())
-        connector = aiohttp.TCPConnector(ssl=context, limit=0)
+        connector = Connector(ssl=context, limit=0)
         limits = aiohttp.ClientTimeout(total=300)
         async with aiohttp.ClientSession(connector=connector, timeout=limits) as session:
             # aiohttp repeats a DELETE or PUT whose connection was closed before the response. A

@@ -61,6 +61,19 @@ class Contention:
             if code != 201:
                 raise DiedError(f"creating {name} answered {code}: {answer}")
 
+    async def renew(self, connection: Connection) -> None:
+        """Write each object: a restored one has a revision that no watch can begin from."""
+        for name in self.names:
+            code, answer = await self._send(connection, name, next(self._values), 0)
+            if code != 200:
+                raise DiedError(f"writing {name} answered {code}: {answer}")
+
+    @property
+    def written(self) -> int:
+        """Return how many writes of this round may have been done."""
+        operations = (op for history in self.operations.values() for op in history)
+        return sum(op.kind == "write" for op in operations)
+
     async def begin(self, connection: Connection) -> None:
         """Start a round."""
         self.operations = {name: [] for name in self.names}

@@ -16,10 +16,15 @@ import apsw
 
 from crashes.server import DiedError, Server
 from etcds import Etcd
+from faults.backups import Saved
 from faults.kinds import Kind, disk_faults, etcd_faults, process_faults
 from faults.layer import Fault, Layer, compiled
 from faults.powercut import after_power_cut
 from faults.proxy import Proxy
+from faults.releases import CURRENT
+from sully.store.compaction import Retention
+from sully.store.database import FORMAT
+from sully.store.etcd.follower import HISTORY
 
 KILLED, STOPPED, POWER_CUT, POWER_CUT_IN_WRITE = (
     "server: SIGKILL, restart",
@@ -33,7 +38,8 @@ _LEASES = (
     *("--leader-elect-retry-period", "1s"),
 )
 _AT_START = 0.15
-"""The share of starts with an I/O error."""
+"""The share of starts with an I/O error, and the share of those on data of another format."""
+_NEWER_FORMAT = FORMAT + 1
 _POWER_CUT_WITHIN = 5.0
 
 
@@ -41,11 +47,15 @@ class Plane(ABC):
     """One server after the other, on the same data."""
 
     name: str
+    history: int
+    """So many writes can be followed by a watch from before them, also after a restart."""
 
     def __init__(self, folder: Path, library: Path) -> None:
         self.directory = folder / "data"
         self.directory.mkdir(mode=0o700)
         self.layer = Layer(library, self.directory, folder)
+        self.release = CURRENT
+        """What the next server is."""
         self._server: Server | None = None
 
     async def __aenter__(self) -> Self:
@@ -77,7 +87,10 @@ class Plane(ABC):
 
     async def _launch(self) -> Server:
         return await Server.start(
-            self.directory, *_QUIET, *self._flags(), environment=self.layer.environment
+            self.directory,
+            *_QUIET,
+            *self._flags(),
+            environment={**self.layer.environment, **self.release.environment},
         )
 
     def last_words(self) -> str:
@@ -94,13 +107,27 @@ class Plane(ABC):
     async def end(self, rng: random.Random) -> str:
         """End the server at work; return how."""
         await asyncio.sleep(rng.uniform(0, 0.02))
-        name = rng.choice((KILLED, KILLED, STOPPED))
+        # Before an upgrade users stop a server.
+        name = rng.choice((KILLED, KILLED, STOPPED)) if self.release.is_current else STOPPED
         if name == KILLED:
             await self.server.kill()
         elif code := await self.server.stop():
             raise DiedError(f"the server ended with {code} after SIGINT")
         self.layer.step_clock(0.0)
         return name
+
+    async def back_up(self, file: Path) -> bool:  # noqa: ARG002 - of one store only
+        """Save the data of the server at work; report whether that is possible."""
+        return False
+
+    async def restore(self, saved: Saved) -> None:
+        """Replace the data by a backup, with the release that made it."""
+        await asyncio.to_thread(
+            saved.release.run,
+            *("restore", str(saved.file), "--data-dir", str(self.directory), "--force"),
+        )
+        for aside in self.directory.parent.glob(f"{self.directory.name}.replaced-*"):
+            shutil.rmtree(aside)
 
     async def faults_at_start(self, rng: random.Random, faults: Counter[str]) -> list[str]:  # noqa: ARG002 - of one store only
         """Start servers that cannot start; return what was wrong with how they ended."""
@@ -111,6 +138,7 @@ class SqlitePlane(Plane):
     """SQLite on a disk that fails."""
 
     name = "SQLite"
+    history = Retention().events
 
     def __init__(self, folder: Path, library: Path) -> None:
         super().__init__(folder, library)
@@ -131,7 +159,7 @@ class SqlitePlane(Plane):
     async def end(self, rng: random.Random) -> str:
         """End the server, often with its machine."""
         chosen = rng.random()
-        if chosen < 0.35:
+        if chosen < 0.35 or not self.release.is_current:
             return await super().end(rng)
         name = POWER_CUT
         if chosen > 0.65 and await self._cut_in_write(rng):
@@ -142,6 +170,12 @@ class SqlitePlane(Plane):
         record = self.layer.record.read_bytes()
         self.layer.replace(after_power_cut(self._before, record, rng))
         return name
+
+    async def back_up(self, file: Path) -> bool:
+        """Save the data with the release that runs."""
+        command = ("backup", "--data-dir", str(self.directory), str(file))
+        await asyncio.to_thread(self.release.run, *command)
+        return True
 
     async def _cut_in_write(self, rng: random.Random) -> bool:
         """Let the server die at one of its next writes or flushes."""
@@ -154,35 +188,53 @@ class SqlitePlane(Plane):
         return True
 
     async def faults_at_start(self, rng: random.Random, faults: Counter[str]) -> list[str]:
-        """Perhaps leave data of an older format, or start where it cannot be read."""
+        """Perhaps leave data of another format, or start where it cannot be read."""
         chosen = rng.random()
         if chosen < _AT_START / 2:
-            self._older_format()
-            faults["upgrade of the data format"] += 1
+            return await self._newer_format(faults)
+        if not self.release.is_current:
+            return []
+        if chosen < _AT_START:
+            self._oldest_format()
+            faults["data of format 1: upgraded"] += 1
         return await self._unreadable(rng, faults) if chosen > 1 - _AT_START else []
 
-    def _older_format(self) -> None:
-        """Turn the data into what 0.1.0 wrote: without checksums."""
+    def _oldest_format(self) -> None:
+        """Turn the data into the first format, which has no checksums."""
+        self._edit("ALTER TABLE log DROP COLUMN sum", "PRAGMA user_version = 1")
+
+    async def _newer_format(self, faults: Counter[str]) -> list[str]:
+        """Start on data of a later release, which is refused by name and stays as it is."""
+        self._edit(f"PRAGMA user_version = {_NEWER_FORMAT}")
+        faults["data of a newer format: refused"] += 1
+        problems = await self._refused(f"format {_NEWER_FORMAT}")
+        self._edit(f"PRAGMA user_version = {FORMAT}")
+        return problems
+
+    def _edit(self, *statements: str) -> None:
         database = apsw.Connection(str(self.directory / "store.db"))
-        for statement in ("ALTER TABLE log DROP COLUMN sum", "PRAGMA user_version = 1"):
+        for statement in statements:
             database.execute(statement)
         database.close()
 
     async def _unreadable(self, rng: random.Random, faults: Counter[str]) -> list[str]:
-        """Start with I/O errors: the server ends with one line, and changes nothing."""
+        """Start with I/O errors."""
+        self.layer.request(Fault.READ_EIO, skip=rng.randrange(12), count=1000)
+        faults["read: I/O error at start"] += 1
+        problems = await self._refused("error")
+        self.layer.request(Fault.NONE)
+        return problems
+
+    async def _refused(self, reason: str) -> list[str]:
+        """Start a server that ends with one line, which has the reason, and changes nothing."""
         self.layer.record.unlink(missing_ok=True)
         before = self.layer.files()
-        self.layer.request(Fault.READ_EIO, skip=rng.randrange(12), count=1000)
         server = await self._launch()
         output, _ = await server.child.communicate()
-        self.layer.request(Fault.NONE)
-        faults["read: I/O error at start"] += 1
         text = output.decode(errors="replace").strip()
         problems = []
-        if server.child.returncode != 1 or len(text.splitlines()) != 1 or "error" not in text:
-            problems.append(
-                f"with read errors the server ended with {server.child.returncode}: {text}"
-            )
+        if server.child.returncode != 1 or len(text.splitlines()) != 1 or reason not in text:
+            problems.append(f"{reason!r} at start: ended with {server.child.returncode}: {text}")
         if self.layer.files().get("store.db") != before.get("store.db"):
             problems.append("a server that did not start changed the database")
         return problems
@@ -192,6 +244,7 @@ class EtcdPlane(Plane):
     """Three members of etcd, each behind a proxy."""
 
     name = "etcd"
+    history = HISTORY
 
     def __init__(self, folder: Path, library: Path) -> None:
         super().__init__(folder, library)

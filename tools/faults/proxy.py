@@ -18,10 +18,11 @@ class Proxy:
         self._open = asyncio.Event()
         self._open.set()
         self._writers: set[asyncio.StreamWriter] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
         """Listen on a free port."""
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
@@ -29,6 +30,10 @@ class Proxy:
         self.cut()
         if self._server is not None:
             self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
 
     def cut(self) -> None:
         """Reset all connections, and refuse new ones."""
@@ -49,21 +54,27 @@ class Proxy:
         self._cut, self._delay = False, 0.0
         self._open.set()
 
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.ensure_future(self._connected(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._cut:
             writer.transport.abort()
             return
+        ends = {writer}
         self._writers.add(writer)
         try:
-            there = await asyncio.open_connection("127.0.0.1", self._target)
-        except OSError:
-            self._writers.discard(writer)
-            writer.transport.abort()
-            return
-        self._writers.add(there[1])
-        ways = (self._forward(reader, there[1]), self._forward(there[0], writer))
-        await asyncio.gather(*ways)
-        self._writers -= {writer, there[1]}
+            back, forth = await asyncio.open_connection("127.0.0.1", self._target)
+            ends.add(forth)
+            self._writers.add(forth)
+            await asyncio.gather(self._forward(reader, forth), self._forward(back, writer))
+        except (OSError, asyncio.CancelledError):
+            for end in ends:
+                end.transport.abort()
+        finally:
+            self._writers -= ends
 
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from faults.layer import LayerError
 from faults.planes import PLANES, plane
+from faults.releases import EARLIER, Release, ReleaseError
 from faults.rounds import Figures, Rounds
 
 SHARES = {"sqlite": 0.7, "etcd": 0.3}
@@ -41,8 +42,18 @@ def _run(store: str, faults: int, seed: int) -> Figures:
             print(f"  VIOLATION {problem}", flush=True)
 
     with tempfile.TemporaryDirectory(prefix="sully-robust-") as folder:
-        rounds = Rounds(plane(store, Path(folder).resolve() / "plane"), seed)
+        rounds = Rounds(plane(store, Path(folder).resolve() / "plane"), seed, _earlier())
         return asyncio.run(rounds.run(faults, progress))
+
+
+def _earlier() -> Sequence[Release]:
+    try:
+        for release in EARLIER:
+            release.prepare()
+    except ReleaseError as error:
+        print(f"  no upgrades and downgrades: {error}", flush=True)
+        return ()
+    return EARLIER
 
 
 def summary(figures: Figures) -> dict[str, object]:

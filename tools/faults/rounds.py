@@ -5,6 +5,10 @@
 In a round clients write and read without pause, while one fault follows the other. After each of
 them writes must succeed again. Then the server is killed or loses power, the next one starts on
 the same data, and everything that clients know is compared with what it has.
+
+The next server may be of an earlier release. It gets no faults, which may have been fixed since,
+but makes a backup under load. Then the current one takes over. Sometimes the earlier one follows
+again, with that backup.
 """
 
 from __future__ import annotations
@@ -17,14 +21,17 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from crashes.checks import problems
+from crashes.checks import Seen, problems
 from crashes.journal import Event, Journal, Name, revision_of
 from crashes.load import UNCERTAIN, Tenant, Worker, record
 from crashes.rounds import LIST, as_event, read
 from crashes.server import Connection, DiedError
+from faults.backups import Saved, expired, marked
 from faults.contending import CLIENTS, Contention
+from faults.fleet import Fleet
 from faults.kinds import Kind
 from faults.planes import Plane
+from faults.releases import CURRENT, Release
 
 WORKERS, TENANTS = 4, 1
 FAULTS_PER_ROUND = 8
@@ -32,6 +39,12 @@ WRITES_BETWEEN = (1, 25)
 WRITES_AFTER = 3
 RECOVERED_WITHIN = 600.0
 """After so many seconds without a successful write after a fault something is stuck."""
+WRITES_OF_EARLIER = (20, 120)
+"""Before and after the backup of an earlier release."""
+CHANGES = 0.2
+"""The share of restarts with an earlier release."""
+GOING_BACK = 0.5
+"""The share of upgrades that end with the backup from before."""
 _NUMBERS_PER_ROUND = 1_000_000
 
 
@@ -60,15 +73,50 @@ class Figures:
         return journaled + self.counts["events replayed"] + self.operations
 
 
+@dataclass(slots=True)
+class Known:
+    """What clients know of one round."""
+
+    journal: Journal = field(default_factory=Journal)
+    before: dict[Name, Event] = field(default_factory=dict)
+    revision: int = 0
+    """Of a list at the beginning."""
+    recorded: list[Event] = field(default_factory=list)
+    """What a watch from there reported."""
+
+    async def begin(self, connection: Connection) -> None:
+        """Read what there is before the round."""
+        listed = await connection.get(LIST)
+        self.revision = revision_of(listed)
+        self.before = {event.name: event for event in map(as_event, listed["items"])}
+
+    async def read(self, connection: Connection, number: int, rng: random.Random) -> Seen:
+        """Read what there is after it."""
+        return await read(connection, self.before, (self.revision, self.recorded), number, rng)
+
+
 class Rounds:
     """A run on one store."""
 
-    def __init__(self, plane: Plane, seed: int) -> None:
+    def __init__(
+        self,
+        plane: Plane,
+        seed: int,
+        earlier: Sequence[Release] = (),
+        *,
+        changes: float = CHANGES,
+        going_back: float = GOING_BACK,
+    ) -> None:
         self.figures = Figures(plane.name)
         self._plane = plane
         self._rng = random.Random(seed)
         self._number = 0
         self._contention = Contention()
+        self._fleet = Fleet()
+        self._earlier = earlier
+        self._changes = changes
+        self._going_back = going_back
+        self._saved: Saved | None = None
         self._ended = False
 
     async def run(self, faults: int, progress: Callable[[Figures], None]) -> Figures:
@@ -78,6 +126,7 @@ class Rounds:
             server = await self._plane.start()
             async with server.connect() as connection:
                 await self._contention.create(connection)
+                await self._fleet.create(connection)
             while self.figures.total < faults and not self.figures.problems:
                 await self._round(faults)
                 self.figures.seconds = time.monotonic() - began
@@ -88,48 +137,56 @@ class Rounds:
 
     async def _round(self, most: int) -> None:
         self._number += 1
-        journal, recorded = Journal(), list[Event]()
+        known = Known()
         texts: list[str] = []
-        server = self._plane.server
-        async with server.connect() as connection:
-            await self._contention.begin(connection)
-            listed = await connection.get(LIST)
-            before = {event.name: event for event in map(as_event, listed["items"])}
-            try:
-                await self._load(connection, journal, before, (revision_of(listed), recorded), most)
-            except* (DiedError, TimeoutError) as errors:
-                texts += [f"{error}" or "time-out" for error in _leaves(errors)]
-        if not texts:
-            texts += await self._restart()
-            server = self._plane.server
-            async with server.connect() as connection:
-                watched = (revision_of(listed), recorded)
-                seen = await read(connection, before, watched, self._number, self._rng)
-                texts += problems(journal, seen)
-                texts += await self._contention.check(connection)
-            self.figures.counts["events replayed"] += len(seen.replayed)
+        try:
+            async with self._plane.server.connect() as connection:
+                await self._contention.begin(connection)
+                await known.begin(connection)
+                await self._load(connection, known, most)
+            texts += await self._restart(known)
+        except* (DiedError, TimeoutError) as errors:
+            texts += [f"{error}" or "time-out" for error in _leaves(errors)]
         self.figures.problems += [f"{self._plane.name} round {self._number}: {t}" for t in texts]
         self.figures.operations = self._contention.checked
-        self.figures.counts += journal.counts
-        self.figures.counts["in doubt"] += len(journal.in_doubt)
+        self.figures.counts += known.journal.counts
+        self.figures.counts["in doubt"] += len(known.journal.in_doubt)
 
-    async def _load(
-        self,
-        connection: Connection,
-        journal: Journal,
-        before: dict[Name, Event],
-        watch: tuple[int, list[Event]],
-        most: int,
-    ) -> None:
+    async def _load(self, connection: Connection, known: Known, most: int) -> None:
         self._ended = False
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(record(connection, *watch))
-            for run in self._clients(connection, journal, before):
+            tasks.create_task(record(connection, known.revision, known.recorded))
+            for run in self._clients(connection, known.journal, known.before):
                 tasks.create_task(self._client(run))
-            for kind in self._plan(most):
-                await self._inject(kind, journal)
+            if self._plane.release.is_current:
+                await self._faults(known.journal, most)
+            else:
+                await self._back_up(known)
             self._ended = True
             self.figures.faults[await self._plane.end(self._rng)] += 1
+
+    async def _faults(self, journal: Journal, most: int) -> None:
+        for kind in self._plan(most):
+            # After a restart a watch from before the round must still be possible.
+            if journal.counts["sent"] + self._contention.written > self._plane.history / 2:
+                return
+            await self._inject(kind, journal)
+
+    async def _back_up(self, known: Known) -> None:
+        """Let an earlier release work, and save its data meanwhile."""
+        await self._progress(known.journal, self._rng.randint(*WRITES_OF_EARLIER), "on", "release")
+        file = self._plane.directory.parent / f"{self._number}.sully"
+        acknowledged = marked(known.journal)
+        if await self._plane.back_up(file):
+            self._saved = Saved(
+                file,
+                self._plane.release,
+                known.revision,
+                known.before,
+                known.journal,
+                acknowledged,
+            )
+        await self._progress(known.journal, self._rng.randint(*WRITES_OF_EARLIER), "on", "release")
 
     def _clients(
         self, connection: Connection, journal: Journal, before: dict[Name, Event]
@@ -146,9 +203,10 @@ class Rounds:
         for number, worker in enumerate(workers):
             first = (self._number * 100 + number) * _NUMBERS_PER_ROUND
             runs.append(worker.run(random.Random(self._rng.random()), first))
+        # Of writers that race, earlier releases answer some with errors that have been fixed since.
         runs += [
             self._contention.run(connection, random.Random(self._rng.random()))
-            for _ in range(CLIENTS)
+            for _ in range(CLIENTS if self._plane.release.is_current else 0)
         ]
         return runs
 
@@ -167,24 +225,63 @@ class Rounds:
         return chosen[:number]
 
     async def _inject(self, kind: Kind, journal: Journal) -> None:
-        await self._progress(journal, self._rng.randint(*WRITES_BETWEEN), "before", kind)
+        await self._progress(journal, self._rng.randint(*WRITES_BETWEEN), "before", kind.name)
         if await kind.inject(self._rng):
             self.figures.faults[kind.name] += 1
-        await self._progress(journal, WRITES_AFTER, "after", kind)
+        await self._progress(journal, WRITES_AFTER, "after", kind.name)
 
-    async def _progress(self, journal: Journal, writes: int, when: str, kind: Kind) -> None:
+    async def _progress(self, journal: Journal, writes: int, when: str, what: str) -> None:
         """Wait until more writes were acknowledged."""
         try:
             async with asyncio.timeout(RECOVERED_WITHIN):
                 await journal.grown(journal.counts["acknowledged"] + writes)
         except TimeoutError:
-            raise DiedError(f"no write succeeds {when} {kind.name!r}") from None
+            raise DiedError(f"no write succeeds {when} {what!r}") from None
 
-    async def _restart(self) -> list[str]:
+    async def _restart(self, known: Known) -> list[str]:
+        """Start the next server, and compare everything that clients know with what it has."""
         texts = await self._plane.faults_at_start(self._rng, self.figures.faults)
-        if not texts:
-            server = await self._plane.start()
-            self.figures.ready.append(server.ready_after)
+        if texts:
+            return texts
+        before = self._plane.release
+        saved = self._change_release()
+        changed = self._plane.release != before
+        if saved is not None:
+            await self._plane.restore(saved)
+        server = await self._plane.start()
+        self.figures.ready.append(server.ready_after)
+        async with server.connect() as connection:
+            if saved is not None:
+                return await self._check_restored(connection, saved)
+            seen = await known.read(connection, self._number, self._rng)
+            texts = list(problems(known.journal, seen))
+            texts += await self._contention.check(connection)
+            texts += await self._fleet.check(connection, self._plane.release, works=changed)
+            self.figures.counts["events replayed"] += len(seen.replayed)
+        return texts
+
+    def _change_release(self) -> Saved | None:
+        """Choose the next release; return the backup that it begins with, if any."""
+        current = self._plane.release
+        saved, self._saved = self._saved, None
+        if not current.is_current:
+            # Its backup is for the time after this upgrade.
+            self._saved, self._plane.release = saved, CURRENT
+            self.figures.faults[f"upgrade from {current.version}"] += 1
+        elif saved is not None and self._rng.random() < self._going_back:
+            self._plane.release = saved.release
+            self.figures.faults[f"downgrade to {saved.release.version} with its backup"] += 1
+            return saved
+        elif self._earlier and self._rng.random() < self._changes:
+            self._plane.release = self._rng.choice(self._earlier)
+            self.figures.faults[f"downgrade to {self._plane.release.version}"] += 1
+        return None
+
+    async def _check_restored(self, connection: Connection, saved: Saved) -> list[str]:
+        texts = list(saved.problems(await connection.get(LIST)))
+        texts += await expired(connection, saved.revision)
+        texts += await self._fleet.check(connection, self._plane.release, works=True)
+        await self._contention.renew(connection)
         return texts
 
 
