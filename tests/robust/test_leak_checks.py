@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -19,10 +20,22 @@ CASES: dict[str, tuple[Shape, list[str]]] = {
         lambda n: Sample(n, 200.0, 40, 9, 50, 800 * n),
         ["objects grew from 0 to 6400"],
     ),
+    "records": (
+        lambda n: Sample(n, 200.0, 40, 9, 50, 800, 20 * n),
+        ["records grew from 0 to 160"],
+    ),
     "threads": (lambda n: Sample(n, 200.0, 40, 9 + 2 * n), ["threads grew from 9 to 25"]),
 }
 
 
 @pytest.mark.parametrize(("shape", "want"), CASES.values(), ids=CASES)
 def test_leaks(shape: Shape, want: list[str]) -> None:
-    assert list(leaks([shape(number) for number in range(SAMPLES)])) == want
+    samples = [replace(shape(number), evicted=number) for number in range(SAMPLES)]
+
+    assert list(leaks(samples)) == want
+
+
+def test_a_run_without_evictions_shows_nothing_about_records() -> None:
+    samples = [Sample(number, 200.0, 40, 9) for number in range(SAMPLES)]
+
+    assert list(leaks(samples)) == ["no pod was evicted, so there were no records"]
