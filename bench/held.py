@@ -9,6 +9,9 @@ and deleted, and pods are deleted and created again. Single objects are read at 
 Watchers follow pods, slices, rules and claims, and each must get every event. Every ten seconds
 the response times, the delay of watches and the memory are noted. In the end the server restarts
 on its data. `build/bench/held-STORE.json` has all of it.
+
+Events and records of rules are kept for five minutes only. By default they are kept for an hour and
+for 30 days, so the store would grow all the time, and with it the memory.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ import shapes
 import uvloop
 from devices import bind, set_up
 from harness import Connection, Event, Server, Watch
-from held_plot import picture
+from plots import Panel, picture
 from recording import FOLDER, machine
 from shapes import Shape
 
@@ -53,6 +56,7 @@ WATCHED = (
     f"{shapes.RESOURCE}/namespaces/default/resourceclaims",
 )
 """What watchers follow, in turn."""
+RETENTION = ("--event-ttl", "5m", "--history-retention", "5m")
 
 
 @dataclass(slots=True)
@@ -341,7 +345,7 @@ async def run(store: str, options: argparse.Namespace) -> Result:
     """Load a control plane, hold the load, restart."""
     shape = Shape(options.nodes, options.devices, options.pods)
     result = Result(options.store, {k: str(v) for k, v in vars(options).items()})
-    server = Server(store)
+    server = Server(store, *RETENTION)
     try:
         began = time.perf_counter()
         await set_up(server, shape)
@@ -355,6 +359,21 @@ async def run(store: str, options: argparse.Namespace) -> Result:
         server.stop()
     result.problems = judge(result)
     return result
+
+
+def panels(samples: list[Sample]) -> list[Panel]:
+    """Return what is drawn of a run: response times, the delay of watches, memory."""
+    minutes = [sample.seconds / 60 for sample in samples]
+    return [
+        Panel("response time, p99 (ms)", minutes, [s.p99 * 1000 for s in samples], "min"),
+        Panel(
+            "change to the last watcher, p99 (ms)",
+            minutes,
+            [s.watch_p99 * 1000 for s in samples],
+            "min",
+        ),
+        Panel("memory of the server (MiB)", minutes, [s.memory for s in samples], "min"),
+    ]
 
 
 def main() -> int:
@@ -382,7 +401,7 @@ def main() -> int:
     if options.plot is not None:
         size = f"{options.nodes} nodes, {options.pods} pods, {options.watchers} watchers"
         title = f"{size}, {options.changes:g} changes per second, {options.store}"
-        options.plot.write_text(picture(title, [asdict(sample) for sample in result.samples]))
+        options.plot.write_text(picture(title, panels(result.samples)))
     for problem in result.problems:
         print(f"PROBLEM {problem}")
     return 1 if result.problems else 0

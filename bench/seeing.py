@@ -1,31 +1,35 @@
 """Measures what commands take on a cluster: `sully devices`, `sully evictions`, `sully plan`.
 
     python bench/seeing.py [--nodes 1000] [--devices 10] [--pods 5000x2 2500x2 5000x1]
-                           [--only 'plan device']
+                           [--only 'plan device'] [--beside OTHER]
 
 A control plane without controllers is loaded over HTTPS with nodes' slices, pods with a claim for
 two devices each (`x1`: one), and some rules; then the commands run as users run them, each in a
 process of its own. With two pods for every four devices the fleet is full, and evicted pods stay
 Pending; with half of them all are rescheduled; with one device for each pod, those on one
 half of the devices find a place on the other. The time is that of the whole process, from start to
-end.
+end. With OTHER, the folder of another checkout, its commands run in turn with those of this one,
+and the ratio of the processor time is printed: other load affects both.
 """
 
 import argparse
 import asyncio
 import json
 import os
+import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self
 
 import shapes
 import uvloop
 from harness import Server, environment
 
+HERE = Path(__file__).resolve().parent.parent
 CONNECTIONS = 16
 SPREAD = 300
 """Pods tolerate one taint for a time, each from none to so many seconds."""
@@ -205,12 +209,13 @@ class Taken:
     lines: int
 
 
-def measure(words: tuple[str, ...], kubeconfig: str) -> Taken:
-    """Run a command, and see what it takes."""
+def measure(words: tuple[str, ...], kubeconfig: str, checkout: Path | None = None) -> Taken:
+    """Run a command, of this checkout or another one, and see what it takes."""
+    source = {} if checkout is None else {"PYTHONPATH": str(checkout / "src")}
     began = time.perf_counter()
     with subprocess.Popen(
         [sys.executable, "-m", "sully.cli.main", *words],
-        env=environment() | {"KUBECONFIG": kubeconfig},
+        env=environment() | source | {"KUBECONFIG": kubeconfig},
         stdout=subprocess.PIPE,
     ) as process:
         assert process.stdout is not None
@@ -237,6 +242,26 @@ def compare(server: Server, words: tuple[str, ...], runs: int) -> None:
     )
 
 
+def compare_beside(server: Server, words: tuple[str, ...], runs: int, other: Path) -> None:
+    """Run a command of both checkouts in turn, and print the ratio of their processor time."""
+    kubeconfig = f"{server.folder.name}/kubeconfig"
+    ratios, theirs, ours = [], [], []
+    for checkout in (other, HERE):
+        measure(words, kubeconfig, checkout)  # the first run compiles modules
+    for number in range(runs):
+        order = (other, HERE) if number % 2 else (HERE, other)
+        cpu = {checkout: measure(words, kubeconfig, checkout).cpu for checkout in order}
+        theirs.append(cpu[other])
+        ours.append(cpu[HERE])
+        ratios.append(cpu[HERE] / cpu[other])
+    print(
+        f"sully {' '.join(words):64} {statistics.median(theirs):.2f} -> "
+        f"{statistics.median(ours):.2f} s, ratio {statistics.median(ratios):.3f}"
+        f" ({min(ratios):.2f} to {max(ratios):.2f})",
+        flush=True,
+    )
+
+
 async def main() -> int:
     """Load control planes, and measure."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -245,6 +270,7 @@ async def main() -> int:
     parser.add_argument("--pods", type=Load.read, nargs="+", default=LOADS, metavar="PODS[xEACH]")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--only", default="", help="commands that begin so")
+    parser.add_argument("--beside", type=Path, metavar="OTHER", help="another checkout")
     options = parser.parse_args()
     chosen = [words for words in COMMANDS if " ".join(words).startswith(options.only)]
     for load in options.pods:
@@ -257,7 +283,10 @@ async def main() -> int:
             print(f"{what}: loaded in {took:.1f} s, {server.memory():.0f} MiB")
             print("seconds, and in brackets those of processors: command + server")
             for words in chosen:
-                compare(server, words, options.runs)
+                if options.beside is None:
+                    compare(server, words, options.runs)
+                else:
+                    compare_beside(server, words, options.runs, options.beside.resolve())
         finally:
             server.stop()
     return 0
