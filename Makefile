@@ -84,6 +84,7 @@ bench: $(DEV_STAMP) ## run the benchmarks, some minutes; ARGS="--seconds 1" DEVI
 	$(BIN)/python bench/policies.py
 	$(BIN)/python bench/devices.py $(DEVICES)
 	$(BIN)/python bench/memory.py
+	$(BIN)/python bench/growth.py
 	$(BIN)/python bench/placement.py
 	$(BIN)/python bench/placing.py --large
 	$(BIN)/python bench/stores.py

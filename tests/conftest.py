@@ -17,7 +17,13 @@ from serving import Asgi, Http, Obj, connected, fresh, local
 from sully.app import ControlPlane
 from sully.testing.cluster import in_process
 
-pytest_plugins = ["suite_plugin", "beside_plugin", "coverage_plugin", "worker_plugin"]
+pytest_plugins = [
+    "suite_plugin",
+    "beside_plugin",
+    "coverage_plugin",
+    "worker_plugin",
+    "leaks_plugin",
+]
 
 # By default a traceback shows the values of all variables if `rich` is installed, which takes a
 # second of processor time each; the program itself never does that.

@@ -34,22 +34,17 @@ class Wire:
         task.add_done_callback(self.open.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._cut:
-            writer.transport.abort()
-            return
+        ends = {writer}
         self._writers.add(writer)
         try:
+            # It may be cut, also while we connect; and the server may be gone.
+            if self._cut:
+                return
             back, forth = await asyncio.open_connection("127.0.0.1", self._target)
-        finally:
-            self._writers.discard(writer)
-        ends = {writer, forth}
-        if self._cut or writer.transport.is_closing():
-            # It happened while we connected.
-            for end in ends:
-                end.transport.abort()
-            return
-        self._writers |= ends
-        try:
+            ends.add(forth)
+            if self._cut or writer.transport.is_closing():
+                return
+            self._writers.add(forth)
             await asyncio.gather(self._pump(reader, forth), self._pump(back, writer, answer=True))
         finally:
             self._writers -= ends
@@ -82,3 +77,5 @@ async def wire_to(port: int) -> AsyncIterator[Wire]:
         await server.wait_closed()
         if wire.open:
             await asyncio.wait(list(wire.open))
+        # What is aborted is closed in the next iteration of the loop.
+        await asyncio.sleep(0)

@@ -60,10 +60,11 @@ BASES: Final = {
     "ObjectMeta": ("sully.machinery.serialization.wire", "HasController"),
 }
 """Types that can do something, and the class written by hand that does it."""
-LEFT_OUT: Final = ("ObjectMeta.selfLink",)
-"""Fields that no server sets any more: each costs time in every object that is read."""
-OPAQUE: Final = ("ManagedFieldsEntry",)
-"""Types that are kept as plain values, because no code reads their fields."""
+LEFT_OUT: Final = ("ObjectMeta.selfLink", "ObjectMeta.managedFields")
+"""Fields that cost time in every object that is read: no server sets the first any more, and the
+second are half of many objects."""
+TRACKED: Final = ("DeviceTaintRule", "ResourceSlicePatch", "ManagedCluster")
+"""Kinds that people write, whose managedFields are read to find out who did."""
 NAMES: Final = {
     "DeviceAttribute.int": "int_value",
     "DeviceAttribute.bool": "bool_value",
@@ -192,6 +193,8 @@ class _Writer:
         if _camel(python) != one.name:
             options = [f'name="{one.name}"']
         type_ = self._type(one.type, module)
+        if kind.name in TRACKED and one.name == "metadata":
+            type_ = module.use("sully.machinery.meta", "TrackedMeta")
         default = _default(kind, one, type_, structural=module.name == STRUCTURAL)
         if default is None:
             return f"{python}: {type_}"
@@ -211,8 +214,6 @@ class _Writer:
                 return f"tuple[{self._type(type_.item, module)}, ...]"
             case MapOf():
                 return f"dict[str, {self._type(type_.value, module)}]"
-            case ObjectType() if type_.name in OPAQUE:
-                return module.use("typing", "Any")
             case ObjectType():
                 return module.use(*self._struct(type_))
             case Scalar("Quantity") if module.name == STRUCTURAL:

@@ -35,7 +35,7 @@ from sully.controllers.placement.settings import PlacementSettings, placement_op
 from sully.controllers.scheduling.wiring import USER_AGENT as SCHEDULER
 from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
 from sully.domain.clusters.rights import agent_user
-from sully.domain.devicepolicies.prometheus_servers import PrometheusServer
+from sully.domain.devicepolicies.sources.prometheus_servers import PrometheusServer
 from sully.domain.notifications.settings import Receiver
 from sully.domain.simulated.clusters import Members
 from sully.evictor.settings import EvictionSettings
@@ -68,7 +68,7 @@ from sully.server.flowcontrol.limits import Allowance, FlowMetrics, Limits
 from sully.server.http.access import AccessControl
 from sully.server.http.app import AsgiApp, HttpApp
 from sully.server.http.metrics import RequestCounter
-from sully.server.http.placements import PlacementPages
+from sully.server.http.placements.pages import PlacementPages
 from sully.server.inprocess import InProcess
 from sully.server.net.listen import ConnectionSettings, Listener, bind, host_names, tls_context
 from sully.server.net.renewal import Renewal, ServerCertificate

@@ -28,7 +28,7 @@ from sully.controllers.notifications.sender import Notifier
 from sully.controllers.placement.settings import PlacementSettings
 from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
 from sully.controllers.workloads.kinds import PODS, Pods
-from sully.domain.devicepolicies.prometheus_servers import PrometheusServer
+from sully.domain.devicepolicies.sources.prometheus_servers import PrometheusServer
 from sully.domain.notifications.settings import Receiver
 from sully.domain.scheduling.objects import SCHEDULERS
 from sully.domain.simulated.clusters import Members

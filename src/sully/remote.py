@@ -38,7 +38,7 @@ from sully.domain.capabilities.duties import (
     schedulers,
 )
 from sully.domain.capabilities.offers import Offer, offer
-from sully.domain.devicepolicies.prometheus_servers import PrometheusServer
+from sully.domain.devicepolicies.sources.prometheus_servers import PrometheusServer
 from sully.domain.notifications.settings import Receiver
 from sully.evictor.settings import EvictionSettings
 from sully.machinery.compat import Compat

@@ -86,6 +86,18 @@ def test_shows_credentials_in_a_trailer(target: Target, namespace: str) -> None:
         assert parse(receive(connection))[0] == 401
 
 
+def test_impersonates_in_a_trailer(target: Target) -> None:
+    review = b'{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}'
+    body = b"%x\r\n%s\r\n0\r\nimpersonate-user: somebody\r\n\r\n" % (len(review), review)
+    with target.admin.connect() as connection:
+        head = target.admin.head("POST", REVIEWS, {**CHUNKED, "connection": "close"})
+        connection.sendall(head + b"\r\n" + body)
+        code, answer = parse(receive(connection))
+
+    assert code == 201
+    assert b'"somebody"' not in answer
+
+
 def test_fills_the_memory_with_refused_requests(target: Target) -> None:
     large = {f"x-{number}": "y" * 10_000 for number in range(10)}
     for _ in range(20):

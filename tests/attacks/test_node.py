@@ -48,10 +48,43 @@ REFERENCES: dict[str, Obj] = {
         ]
     },
     "config map": {"envFrom": [{"configMapRef": {"name": "settings"}}]},
+    "key of a config map": {
+        "env": [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "k"}}}]
+    },
+    "config map volume": {"volumes": [{"name": "v", "configMap": {"name": "settings"}}]},
+    "projected config map": {
+        "volumes": [{"name": "v", "projected": {"sources": [{"configMap": {"name": "settings"}}]}}]
+    },
+    "RBD volume": {
+        "volumes": [
+            {
+                "name": "v",
+                "rbd": {"monitors": ["m"], "image": "i", "secretRef": {"name": "root-cred"}},
+            }
+        ]
+    },
+    "ephemeral volume": {
+        "volumes": [
+            {
+                "name": "v",
+                "ephemeral": {
+                    "volumeClaimTemplate": {
+                        "spec": {
+                            "accessModes": ["ReadWriteOnce"],
+                            "resources": {"requests": {"storage": "1Gi"}},
+                        }
+                    }
+                },
+            }
+        ]
+    },
     "persistent volume claim": {
         "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
     },
     "resource claim": {"resourceClaims": [{"name": "c", "resourceClaimName": "gpu"}]},
+    "resource claim template": {
+        "resourceClaims": [{"name": "c", "resourceClaimTemplateName": "gpu"}]
+    },
     "service account": {"serviceAccountName": "default"},
     "service account token": {
         "volumes": [

@@ -12,7 +12,7 @@ import pytest
 
 from sully.cli.completion import SCRIPTS, candidates, kubectl
 from sully.cli.main import COMMANDS, main
-from sully.domain.planning.taintgrammar import DEVICE_EFFECTS
+from sully.domain.planning.rules.taint_grammar import DEVICE_EFFECTS
 
 
 def _with(key: str, beginning: str) -> list[str]:

@@ -46,11 +46,11 @@ from sully.domain.planning.report import (
     Replacement,
     ReplacementOutcome,
 )
-from sully.domain.planning.taint_rules import shared_label
+from sully.domain.planning.rules.taint_rules import shared_label
 from sully.machinery.errors import ServiceUnavailable
 from sully.machinery.meta import Condition
 from sully.machinery.timestamps import format_time
-from sully.testing.builders import DRIVER, claim, device, meta, pod, rule, select, slice_
+from sully.testing.builders import DRIVER, claim, device, pod, rule, select, slice_, tracked_meta
 from sully.testing.clock import NOON, FakeClock
 from sully.views.kinds import CLAIMS, PODS, RULES, SLICES
 from sully.views.snapshot.snapshot import Objects, Snapshot
@@ -118,7 +118,7 @@ def with_status(*conditions: tuple[str, str, str], observed: int = 1) -> DeviceT
     )
     base = rule("r", select())
     return DeviceTaintRule(
-        metadata=meta("r", generation=1),
+        metadata=tracked_meta("r", generation=1),
         spec=base.spec,
         status=DeviceTaintRuleStatus(conditions=told),
     )
@@ -495,7 +495,9 @@ OWN = {
 def test_a_label_of_their_own(there: tuple[str, ...], want: str) -> None:
     """Rules of earlier days must not go with those that somebody has just made."""
     labels = {TOGETHER: "hot-1f"}
-    known = [replace(rule(each, select()), metadata=meta(each, labels=labels)) for each in there]
+    known = [
+        replace(rule(each, select()), metadata=tracked_meta(each, labels=labels)) for each in there
+    ]
     bodies = [made("hot-1f-a", "hot-1f"), made("hot-1f-b", "hot-1f")]
 
     assert own_label(Snapshot([Objects(RULES, known)], taken=NOON), bodies) == want

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sully.cli.client.tables import Cell
 from sully.cli.inspect.devices.printer import row
 from sully.cli.main import main
+from sully.cli.output.tables import Cell
 from sully.client.objects import to_body
 from sully.testing.builders import GPU, claim, device, pod, slice_
 from sully.testing.clock import NOON

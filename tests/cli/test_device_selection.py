@@ -8,8 +8,8 @@ import pytest
 
 from cli.commandlines import parsed
 from manifests import Obj, slice_
-from sully.cli.client.device_selection import ALL_FIELDS, DeviceSelection, resolve
-from sully.cli.client.selection_args import (
+from sully.cli.command import CommandError
+from sully.cli.selection.args import (
     CLASS,
     DEVICE,
     NODE,
@@ -17,7 +17,7 @@ from sully.cli.client.selection_args import (
     read_selection,
     split_kind,
 )
-from sully.cli.command import CommandError
+from sully.cli.selection.device_selection import ALL_FIELDS, DeviceSelection, resolve
 from sully.testing.clock import FakeClock
 from sully.views.snapshot.file import from_documents
 from sully.views.snapshot.snapshot import Snapshot

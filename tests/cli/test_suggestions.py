@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from manifests import Obj, gpus, slice_
-from sully.cli.client.selectors import named, parse_pattern, rule_named
-from sully.cli.client.suggestions import device_not_found
 from sully.cli.main import main
+from sully.cli.selection.selectors import named, parse_pattern, rule_named
+from sully.cli.selection.suggestions import device_not_found
 from sully.testing.clock import FakeClock
 from sully.views.snapshot.file import from_documents
 from sully.views.snapshot.snapshot import Snapshot

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from sully.cli.client.tables import WIDEST, Cell, Column, Look, Table, broken, look_of
 from sully.cli.inspect.devices.printer import columns as device_columns
 from sully.cli.inspect.devices.printer import row as device_row
 from sully.cli.inspect.explain_printer import lines as explained
+from sully.cli.output.tables import WIDEST, Cell, Column, Look, Table, broken, look_of
 from sully.domain.devices.pools import DeviceId
 from sully.explain.explanation import Explanation
 from sully.testing.clock import NOON

@@ -13,7 +13,7 @@ from sully.cli.change.taint.args import TaintArgs, parse_taint_args
 from sully.cli.command import CommandError
 from sully.cli.main import main
 from sully.domain.devices.taints import EFFECTS
-from sully.domain.planning.taintgrammar import TaintToAdd, TaintToRemove
+from sully.domain.planning.rules.taint_grammar import TaintToAdd, TaintToRemove
 
 PLANS = Path(__file__).parent / "plans"
 HOT = TaintToAdd("hot", "", "NoExecute")

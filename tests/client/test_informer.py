@@ -28,7 +28,7 @@ from sully.client.informers.informer import Informer, own_key
 from sully.client.objects import strip_managed_fields
 from sully.client.transport import Key, WatchEvent
 from sully.machinery.errors import Expired
-from sully.machinery.meta import ObjectMeta, Wire
+from sully.machinery.meta import TrackedMeta, Wire
 from sully.runtime.backoff import Backoff
 from sully.runtime.workqueue import WorkQueue
 from sully.testing.clock import FakeClock
@@ -125,7 +125,7 @@ async def test_a_transform_sees_each_object_before_it_is_cached() -> None:
 
 
 class _Rule(Wire, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+    metadata: TrackedMeta = TrackedMeta()
 
 
 MANAGED = {"name": "a", "labels": {"x": "y"}, "managedFields": [{"manager": "kubectl"}]}

@@ -19,6 +19,7 @@ from kubernetes.leaderelection.resourcelock.configmaplock import ConfigMapLock
 from kubernetes.leaderelection.resourcelock.leaselock import LeaseLock
 
 from clients.waiting import until
+from sully.testing.patience import PATIENCE
 
 pytestmark = pytest.mark.e2e
 
@@ -69,8 +70,8 @@ class Candidate:
         self.leads, self.stopped, self._crash = (threading.Event() for _ in range(3))
         config = Config(
             lock,
-            lease_duration=4,
-            renew_deadline=3,
+            lease_duration=10,
+            renew_deadline=8,
             retry_period=1,
             onstarted_leading=self._lead,
             onstopped_leading=self.stopped.set,
@@ -96,16 +97,16 @@ LOCKS = {"lease": LeaseLock, "config map": ConfigMapLock}
 def test_one_leads_and_another_takes_over(kind: Any, kubeconfig: Path, namespace: str) -> None:
     k8s.config.load_kube_config(str(kubeconfig))
     first = Candidate(kind("leader", namespace, "first"))
-    assert first.leads.wait(30)
+    assert first.leads.wait(PATIENCE)
     lock = kind("leader", namespace, "second")
     second = Candidate(lock)
     assert not second.leads.wait(2)
 
     first.give_up()
-    assert first.stopped.wait(30)
-    assert second.leads.wait(30)
+    assert first.stopped.wait(PATIENCE)
+    assert second.leads.wait(PATIENCE)
     _, record = lock.get("leader", namespace)
 
     assert record.holder_identity == "second"
     second.give_up()
-    assert second.stopped.wait(30)
+    assert second.stopped.wait(PATIENCE)

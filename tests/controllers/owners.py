@@ -23,7 +23,7 @@ def collector(world: World, manager: Manager, without: str = "") -> GarbageColle
     graph, kinds = Graph(), collected_kinds(of_scheme(world.api.scheme))
     for kind in kinds.all:
         if kind.plural != without:
-            graph.follow(manager.informer(kind))
+            graph.follow(kind, manager.informer(kind))
     transport, recorder, _ = manager.env(world.transport(GarbageCollector.name), COMPONENT)
     return GarbageCollector(graph=graph, kinds=kinds, transport=transport, recorder=recorder)
 

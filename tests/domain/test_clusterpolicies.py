@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fleets import expression, labelled, later
-from sully.api.cluster.policy_taints import TaintId
+from sully.api.cluster.taints.policy_taints import TaintId
 from sully.api.cluster.types import LabelSelector, ManagedCluster, Taint
 from sully.api.sully.types import (
     ClusterTaintPolicy,

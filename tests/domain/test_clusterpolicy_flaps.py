@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from fleets import later
-from sully.api.cluster.policy_states import RuleState, read_states, write_states
+from sully.api.cluster.taints.policy_states import RuleState, read_states, write_states
 from sully.api.cluster.types import LabelSelector
 from sully.api.resource.annotations import CLEARED_AT
 from sully.api.sully.types import (

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from fleets import labelled, later
-from sully.api.cluster.policy_states import STATES, write_states
-from sully.api.cluster.policy_taints import OWNED, read_taint_ids, write_taint_ids
+from sully.api.cluster.taints.policy_states import STATES, write_states
+from sully.api.cluster.taints.policy_taints import OWNED, read_taint_ids, write_taint_ids
 from sully.api.cluster.types import LabelSelector, ManagedCluster
 from sully.api.sully.types import (
     ClusterTaintPolicy,

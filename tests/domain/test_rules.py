@@ -69,6 +69,8 @@ class Case:
     want: bool
     problem: str = ""
     own: bool = False
+    cause: str = ""
+    missing_key: str = ""
     content: Content | None = CONTENT
 
 
@@ -94,6 +96,8 @@ CASES = {
         False,
         "selector #1: runtime error: no such key: size",
         own=True,
+        cause="runtime error: no such key: size",
+        missing_key="size",
     ),
     "an error in the class": Case(
         select(device_class_name="odd"),
@@ -116,7 +120,9 @@ CASES = {
 def test_class_and_expressions(case: Case) -> None:
     got = choose(case.selector, GPU, case.content, CLASSES.get)
 
-    assert got == Choice(case.want, case.problem, case.own)
+    assert got == Choice(
+        case.want, case.problem, case.own, cause=case.cause, missing_key=case.missing_key
+    )
 
 
 def test_an_expression_that_cannot_be_compiled_selects_nothing() -> None:

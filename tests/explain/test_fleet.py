@@ -9,7 +9,7 @@ import pytest
 
 from explain.situation import Situation
 from explain.worlds import NAMESPACE, Obj, at, snapshot
-from sully.api.cluster.taint_history import TAINT_HISTORY, TaintEntry, write_history
+from sully.api.cluster.taints.history import TAINT_HISTORY, TaintEntry, write_history
 from sully.client.transport import Key
 from sully.explain.questions import explain_selection
 from sully.explain.reader import Reader

@@ -16,7 +16,7 @@ from sully.explain.text import (
     object_text,
     time_text,
 )
-from sully.testing.builders import meta, patch, rule, slice_
+from sully.testing.builders import patch, rule, slice_, tracked_meta
 from sully.testing.clock import NOON
 
 
@@ -80,12 +80,12 @@ def test_sources_know_their_authors() -> None:
 def test_who_writes_the_status_is_no_author() -> None:
     entry = {"manager": "kubelet", "subresource": "status", "fieldsV1": {"f:spec": {}}}
 
-    assert program(meta("x", managed_fields=(entry, "nonsense")), "f:spec") == ""
+    assert program(tracked_meta("x", managed_fields=(entry, "nonsense")), "f:spec") == ""
 
 
 def test_a_field_manager_is_a_program_and_no_author() -> None:
     entry = {"manager": "kubectl-create", "fieldsV1": {"f:spec": {}}}
-    metadata = meta("x", managed_fields=(entry,))
+    metadata = tracked_meta("x", managed_fields=(entry,))
 
     assert (author(metadata), program(metadata, "f:spec")) == ("", "kubectl-create")
 

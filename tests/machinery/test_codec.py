@@ -345,3 +345,11 @@ def test_objects_under_a_repeated_key_are_merged() -> None:
     document = b'{"a": {"b": 1, "c": {"d": 1}}, "a": {"b": 2, "c": {"e": 2}}, "f": [1], "f": null}'
 
     assert codec.merge_repeated(document) == {"a": {"b": 2, "c": {"d": 1, "e": 2}}, "f": None}
+
+
+def test_what_is_merged_is_read_like_everything_else() -> None:
+    document = b'{"a": {"x": "\xb4", "y": "\\ud800"}, "a": {"z": 1180591620717411303424}}'
+
+    merged = codec.merge_repeated(document)
+
+    assert merged == {"a": {"x": "\ufffd", "y": "\ufffd", "z": float(2**70)}}

@@ -10,7 +10,7 @@ import pytest
 
 from sully.client.objects import from_body, to_body
 from sully.client.transport import Kind
-from sully.machinery.meta import ObjectMeta, Wire
+from sully.machinery.meta import TrackedMeta, Wire
 from sully.machinery.serialization.moments import rewriter
 
 NOON = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -23,7 +23,7 @@ class Note(Wire, frozen=True, kw_only=True):
 
 
 class Book(Wire, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+    metadata: TrackedMeta = TrackedMeta()
     notes: tuple[Note, ...] = ()
     by_page: dict[str, Note] = msgspec.field(default_factory=dict)
     read_times: dict[str, datetime] = msgspec.field(default_factory=dict)
@@ -51,7 +51,7 @@ IN_PARIS = NOON.astimezone(timezone(timedelta(hours=1)))
 def test_a_moment_has_six_digits_wherever_it_stands(given: datetime, written: str) -> None:
     note = Note(written_time=given)
     book = Book(
-        metadata=ObjectMeta(name="b", creation_timestamp=given),
+        metadata=TrackedMeta(name="b", creation_timestamp=given),
         notes=(note, Note(answers=(note,))),
         by_page={"7": note},
         read_times={"first": given},

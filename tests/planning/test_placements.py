@@ -10,7 +10,7 @@ import pytest
 
 from fleets import decision, exists, labelled, later, placement, scored
 from fleets import policy as prioritizing
-from sully.api.cluster.policy_taints import OWNED
+from sully.api.cluster.taints.policy_taints import OWNED
 from sully.api.cluster.types import UNREACHABLE, LabelSelector, ManagedCluster
 from sully.api.sully.types import (
     ClusterTaintPolicy,

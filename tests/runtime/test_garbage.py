@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import pytest
 
 from sully.runtime.garbage import (
+    BUSY_SECONDS,
     LITTLE,
     LONGEST_WAIT,
     SHARE,
@@ -109,6 +110,10 @@ class Heap:
     frozen_garbage: int = 0
     trims: int = 0
     sweeps: int = 0
+    processor: float = 0.0
+
+    def processor_seconds(self) -> float:
+        return self.processor
 
     def resident(self) -> int:
         return (self.used + self.gaps + self.new_garbage + self.frozen_garbage) * MIB
@@ -149,7 +154,8 @@ GROWTHS = {
     "new garbage": Growth(Heap(new_garbage=100), 100, 1),
     "new garbage in a large process": Growth(Heap(LARGE, new_garbage=100), LARGE, 8, 1),
     "frozen garbage that is large": Growth(Heap(frozen_garbage=100), 100, 2, 1),
-    "frozen garbage that is small": Growth(Heap(frozen_garbage=50), 150, 7),
+    "frozen garbage of some connections": Growth(Heap(frozen_garbage=20), 100, 2, 1),
+    "frozen garbage that is small": Growth(Heap(frozen_garbage=10), 110, 0),
     "frozen garbage in a large process": Growth(Heap(LARGE, frozen_garbage=100), LARGE + 100, 7),
     "what is in use": Growth(Heap(used=200), 200, 8, 1),
     "what is in use in a large process": Growth(Heap(used=10 * LARGE), 10 * LARGE, 7),
@@ -169,6 +175,38 @@ def test_what_is_done_about_growth(case: Growth) -> None:
 
     assert heap.resident() == case.resident * MIB
     assert (heap.trims, heap.sweeps) == (case.trims, case.sweeps)
+
+
+@dataclass(frozen=True)
+class Load:
+    """How much of a processor a growing process uses, and for how long it is idle after that."""
+
+    share: float
+    seconds: float = 20.0
+    idle: float = 0.0
+    sweeps: int = 0
+
+
+LOADS = {
+    "idle": Load(0.2, sweeps=1),
+    "busy": Load(0.9),
+    "busy on both cores": Load(1.8),
+    "busy and then idle": Load(0.9, idle=LONGEST_WAIT, sweeps=1),
+    "busy for too long": Load(0.9, seconds=2 * BUSY_SECONDS, sweeps=1),
+}
+
+
+@pytest.mark.parametrize("case", LOADS.values(), ids=LOADS.keys())
+def test_frozen_objects_are_collected_when_the_process_is_idle(case: Load) -> None:
+    heap, clock = Heap(), FakeClock()
+    returner = MemoryReturner(heap, heap.collect, clock)
+    for _ in range(int(case.seconds / WATCH_SECONDS)):
+        heap.used = min(heap.used + 30, 220)
+        heap.processor += case.share * WATCH_SECONDS
+        looks(clock, returner, WATCH_SECONDS)
+    looks(clock, returner, case.idle)
+
+    assert heap.sweeps == case.sweeps
 
 
 def test_what_is_freed_later_is_given_back_too() -> None:

@@ -23,7 +23,7 @@ def test_requests_are_counted_under_upstream_names() -> None:
     metrics.requests.answered(labels, 200, 0.03)
     metrics.requests.answered(labels, 200, 0.5)
     metrics.requests.counted(labels, 410)
-    metrics.requests.reading.inc()
+    metrics.requests.inflight["readOnly"] += 1
     metrics.requests.long_running(labels).inc()
 
     rest = (

@@ -220,11 +220,11 @@ class Observer:
     def __init__(self) -> None:
         self.seen: list[tuple[object, ...]] = []
 
-    def added(self, depth: int) -> None:
-        self.seen.append(("added", depth))
+    def added(self) -> None:
+        self.seen.append(("added", len(self.queue)))
 
-    def started(self, depth: int, waited: float) -> None:
-        self.seen.append(("started", depth, waited))
+    def started(self, waited: float) -> None:
+        self.seen.append(("started", len(self.queue), waited))
 
     def finished(self, worked: float) -> None:
         self.seen.append(("finished", worked))

@@ -22,7 +22,7 @@ from scheduler.constraint_cases import (
     storage_class,
     uses,
 )
-from sully.api.core.pods.label_keys import merge_label_keys
+from sully.api.core.pods.creation.label_keys import merge_label_keys
 from sully.client.transport import Key
 from sully.domain.capabilities.control_plane import ControlPlane
 from sully.domain.scheduling.causes import Unknown

@@ -28,7 +28,8 @@ from sully.client.objects import from_body, key_of
 from sully.client.transport import Key, WatchEvent
 from sully.domain.claims.lifecycle import EXTENDED
 from sully.domain.scheduling.causes import LeftoverClaim, NodesRejected
-from sully.domain.scheduling.objects import Node, Pod
+from sully.domain.scheduling.objects import Node, Pod, PodStatus
+from sully.domain.scheduling.pod_matching import PodMatcher, PodSelector, selector_from
 from sully.machinery.compat import Compat
 from sully.machinery.timestamps import format_time
 from sully.scheduler.claim_resolution import ClaimState
@@ -445,3 +446,38 @@ def test_a_tainted_device_that_is_released_helps_only_claims_that_tolerate_it(
     cluster.delete(cluster.get(ResourceClaim, "c"))
 
     assert told(cluster.effects()) == (["bind q to n gpu-0"] if tolerates else [])
+
+
+def test_an_assigned_pod_is_held_once() -> None:
+    """The informer has the newest state; an older one here would double the memory of a pod."""
+    cluster = Cluster()
+    cluster.put(node("node-1"), pod("p"))
+    cluster.bind(cluster.effects()[0])
+
+    bound = cluster.get(Pod, "p")
+    assert cluster.core.nodes.pods.get("p") == ("node-1", bound)
+    assert list(cluster.core.nodes.pods.on("node-1")) == [bound]
+
+    cluster.put(msgspec.structs.replace(bound, status=PodStatus(phase="Running")))
+
+    running = cluster.get(Pod, "p")
+    assigned = cluster.core.nodes.pods.get("p")
+    assert assigned is not None
+    assert assigned.pod is running
+    assert list(cluster.core.nodes.pods.on("node-1")) == [running]
+
+
+def test_the_labels_of_a_pod_that_change_while_it_is_bound_are_counted() -> None:
+    cluster = Cluster()
+    cluster.put(node("node-1"), pod("p"))
+    effect = cluster.effects()[0]
+    assert isinstance(effect, Bind)
+    selector = PodSelector(selector_from({"matchLabels": {"app": "x"}}), namespaces=None)
+    pods, matcher = cluster.core.nodes.pods, PodMatcher((selector,))
+    assert pods.count(matcher) == {}
+
+    labeled = msgspec.structs.replace(effect.pod.metadata, labels={"app": "x"})
+    spec = msgspec.structs.replace(effect.pod.spec, node_name=effect.node)
+    cluster.put(msgspec.structs.replace(effect.pod, metadata=labeled, spec=spec))
+
+    assert pods.count(matcher) == {"node-1": 1}

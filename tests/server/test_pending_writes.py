@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -70,7 +69,9 @@ async def test_no_request_is_refused_because_of_one_that_fails(deleted: bool) ->
         record = MemoryStore.newest(store, StoreKey("secrets", "default", "a"))
         assert record is not None
         store.hides = deleted
-        store.pending = replace(record, revision=record.revision + 1, derived={})
+        store.pending = Record(
+            record.key, record.value, record.create_revision, record.revision + 1
+        )
 
         answers = [
             await server.patch(PATH, update, MERGE),

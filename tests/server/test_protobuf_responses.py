@@ -10,7 +10,7 @@ from serving import Answer, Asgi, local
 from sully.api.tables import META
 from sully.machinery.serialization.protobuf import read_envelope, read_message
 from sully.machinery.serialization.protobuf_wire import fields_of
-from sully.server.http.protobuf_types import type_of
+from sully.server.http.protobuf.types import type_of
 
 Obj = dict[str, Any]
 PROTOBUF = "application/vnd.kubernetes.protobuf"

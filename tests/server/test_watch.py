@@ -277,6 +277,7 @@ async def test_an_event_is_encoded_once_for_all() -> None:
         await done.wait()
         event: Event = subscription.take()[0]
 
+        assert event.derived is not None
         kept = [value for key, value in event.derived.items() if "line" in str(key)]
         assert len(kept) == 1
         assert set(bodies) == {kept[0]}

@@ -6,11 +6,14 @@ import asyncio
 import os
 import shutil
 import tarfile
+from contextlib import closing
 from datetime import UTC, datetime
+from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import apsw
 import msgspec
 import pytest
 from hypothesis import given, settings
@@ -18,6 +21,7 @@ from hypothesis import strategies as st
 
 from sully.store.backup import ARCHIVE_FORMAT, BackupError, back_up_stopped, write_archive
 from sully.store.base import Put, StoreKey
+from sully.store.database import FORMAT
 from sully.store.restore import restore
 from sully.store.sqlite import SqliteStore
 
@@ -151,6 +155,26 @@ def test_a_newer_archive_is_refused_by_its_format() -> None:
             restore(saved, Path(name) / "data")
 
         assert not (Path(name) / "data").exists()
+
+
+def test_a_store_of_a_newer_format_is_refused(archive: bytes) -> None:
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "saved").write_bytes(archive)
+        restore(folder / "saved", folder / "data")
+        with closing(apsw.Connection(str(folder / "data" / "store.db"))) as database:
+            database.pragma("user_version", FORMAT + 1)
+            database.pragma("journal_mode", "delete")
+        store = (folder / "data" / "store.db").read_bytes()
+        files = {"store.db": sha256(store).hexdigest()}
+        newer = _tar(_manifest(files), {"store.db": store})
+        (folder / "newer").write_bytes(newer)
+
+        with pytest.raises(BackupError, match=f"format {FORMAT + 1}.*use the newer program"):
+            restore(folder / "newer", folder / "other")
+
+        assert not (folder / "other").exists()
+    assert _restored(newer) is None
 
 
 def _link() -> bytes:

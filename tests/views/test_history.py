@@ -9,7 +9,7 @@ from typing import Literal
 
 import pytest
 
-from sully.api.cluster.taint_history import TAINT_HISTORY, TaintEntry, write_history
+from sully.api.cluster.taints.history import TAINT_HISTORY, TaintEntry, write_history
 from sully.api.resource.types import DeviceTaintSelector
 from sully.api.sully.types import (
     EvictedPod,

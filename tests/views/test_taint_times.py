@@ -14,7 +14,7 @@ from sully.api.resource.types import (
     ResourceSlicePatch,
     ResourceSlicePatchSpec,
 )
-from sully.machinery.meta import ObjectMeta
+from sully.machinery.meta import TrackedMeta
 from sully.testing import builders
 from sully.testing.builders import KEY, device, taint
 from sully.testing.clock import NOON
@@ -36,7 +36,7 @@ def test_all_who_can_set_one_count() -> None:
     times.change(
         None,
         ResourceSlicePatch(
-            metadata=ObjectMeta(name="patch"),
+            metadata=TrackedMeta(name="patch"),
             spec=ResourceSlicePatchSpec(devices=DevicePatch(taints=(taint(after=3),))),
         ),
     )

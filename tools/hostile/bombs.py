@@ -134,6 +134,15 @@ BOMBS: dict[str, Bomb] = {
     "many repeated fields": Bomb(
         "POST", CONFIG_MAPS, lambda: b'{"metadata":{"name":"a"}' + b',"data":{}' * 200_000 + b"}"
     ),
+    "many objects under one repeated field": Bomb(
+        "POST",
+        CONFIG_MAPS,
+        lambda: (
+            b'{"metadata":{"name":"a"}'
+            + b"".join(b',"data":{"%d":""}' % number for number in range(20_000))
+            + b"}"
+        ),
+    ),
     "many labels": Bomb(
         "POST",
         CONFIG_MAPS,

@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from sully.cli.client.text import did_you_mean
+from sully.cli.output.text import did_you_mean
 
 Options = SimpleNamespace
 """The values of all flags and arguments of a command."""

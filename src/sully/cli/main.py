@@ -11,7 +11,6 @@ import click
 from click.core import ParameterSource
 
 from sully import __version__
-from sully.cli.client.text import did_you_mean
 from sully.cli.command import (
     SETTINGS,
     USAGE_ERROR,
@@ -22,6 +21,7 @@ from sully.cli.command import (
     report_error,
     usage_error,
 )
+from sully.cli.output.text import did_you_mean
 from sully.cli.process import finished, open_streams
 
 

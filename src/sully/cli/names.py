@@ -106,7 +106,7 @@ def complete_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> l
 
 
 def _of_kind(kind: str, typed: str, flags: Mapping[str, Any]) -> list[str]:
-    from sully.cli.client.selectors import named
+    from sully.cli.selection.selectors import named
 
     what = SUBJECTS.get(named(kind)[0], "")
     return names(what, typed, flags) if what else []

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any, TextIO
 
-from sully.cli.client.text import guarded
+from sully.cli.output.text import guarded
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells report it."""

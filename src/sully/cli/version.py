@@ -19,7 +19,7 @@ def version(options: Options) -> int:
     if options.output == "text":
         print(f"sully {__version__} (serves the Kubernetes {KUBERNETES} API)")
         return 0
-    from sully.cli.client.printers import print_document
+    from sully.cli.output.printers import print_document
 
     document = {"version": __version__, "kubernetesVersion": KUBERNETES}
     print_document(document, options.output)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from sully.client.discovery.resources import APIResource
+from sully.client.informers.informer import Informer
+from sully.client.transport import Kind
 from sully.controller_context import ControllerContext
 from sully.controllers.aggregation import CLUSTER_ROLES, AggregationController
 from sully.controllers.customkinds import DEFINITIONS, listed_kinds
@@ -23,10 +26,12 @@ from sully.controllers.resourcequota.controller import QUOTAS, ResourceQuotaCont
 from sully.controllers.resourcequota.usage import UsageCalculator
 from sully.controllers.rootca import CONFIG_MAPS, PUBLISHED, RootCaController
 from sully.controllers.serviceaccounts import ACCOUNTS, ServiceAccountsController
+from sully.controllers.workloads.kinds import PODS
 from sully.domain.workloads.ownership import Owned
 from sully.views.kinds import (
     CLAIMS,
     CLASSES,
+    SLICES,
 )
 
 
@@ -81,7 +86,7 @@ def add_rootca(context: ControllerContext) -> None:
 def add_garbagecollection(context: ControllerContext) -> None:
     graph, kinds = Graph(), collected_kinds(context.config.served)
     for kind in kinds.all:
-        graph.follow(context.manager.informer(kind))
+        graph.follow(kind, _objects(context.manager, kind))
     env = context.env(garbagecollection.GarbageCollector.name, garbagecollection.COMPONENT)
     collector = garbagecollection.GarbageCollector(
         graph=graph, kinds=kinds, transport=env.transport, recorder=env.recorder
@@ -89,6 +94,12 @@ def add_garbagecollection(context: ControllerContext) -> None:
     context.manager.add(collector, workers=garbagecollection.WORKERS)
     if context.custom_kinds is not None:
         context.custom_kinds.on_change(partial(_collect, context.manager, graph, kinds))
+
+
+def _objects(manager: Manager, kind: Kind[Owned]) -> Informer[Any]:
+    """Return the informer that other controllers read, if it shows owners and finalizers."""
+    shared: tuple[Kind[Any], ...] = (PODS, CLAIMS, SLICES)
+    return manager.informer(next((read for read in shared if read.read_as(Owned) == kind), kind))
 
 
 def _collect(
@@ -107,7 +118,7 @@ def _collect(
     if new is not None:
         kind = new.as_kind(Owned)
         kinds.add(kind, new.versions)
-        graph.follow(manager.start(kind))
+        graph.follow(kind, manager.start(kind))
 
 
 def add_resourcequota(context: ControllerContext) -> None:

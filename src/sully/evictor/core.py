@@ -290,8 +290,11 @@ class Evictor:
         if isinstance(verdict, Keep):
             self._keep(key, pod, now)
             return None
-        pending = self._plan(key, pod, verdict)
-        pending.read = before.read
+        if pod is before.pod and verdict == before.verdict:
+            pending = before
+        else:
+            pending = self._plan(key, pod, verdict)
+            pending.read = before.read
         answer = self._admission.admit(key, pending.decision, now)
         if isinstance(answer, Admitted):
             return answer

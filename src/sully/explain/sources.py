@@ -22,7 +22,7 @@ from sully.domain.eviction.records import description
 from sully.domain.tolerations import Taint, taint_text
 from sully.explain.causes import Source, TaintFact
 from sully.explain.text import data_text
-from sully.machinery.meta import ObjectMeta
+from sully.machinery.meta import ObjectMeta, TrackedMeta
 
 
 class Sources:
@@ -75,7 +75,7 @@ def author(metadata: ObjectMeta) -> str:
     return creator_of(metadata.annotations)
 
 
-def program(metadata: ObjectMeta, *fields: str) -> str:
+def program(metadata: TrackedMeta, *fields: str) -> str:
     """Return the program that first wrote a part of an object, which all servers record.
 
     A field manager is a program, like kubectl-create, whoever runs it.

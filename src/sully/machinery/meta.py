@@ -23,6 +23,7 @@ __all__ = [
     "ObjectIdentity",
     "ObjectMeta",
     "OwnerReference",
+    "TrackedMeta",
     "Wire",
     "find_condition",
     "owner_in_order",
@@ -38,6 +39,12 @@ class ObjectIdentity(Wire, frozen=True, kw_only=True):
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
+
+
+class TrackedMeta(ObjectMeta, frozen=True, kw_only=True):
+    """Metadata with the owners of fields, for the few kinds of which somebody reads them."""
+
+    managed_fields: tuple[Any, ...] = ()
 
 
 class _Typed(Protocol):

@@ -1,8 +1,8 @@
 """What a kind looks like on the wire: the field tables, loaded.
 
 A table (`*.fields` under api/) lists types and fields with their flags and descriptions. The same
-table drives decoding and strict field checks (decode.py), strategic merge and server-side apply
-(patch/), and the OpenAPI documents behind `kubectl explain` (server).
+table drives decoding and strict field checks (serialization/decode.py), strategic merge and
+server-side apply (patch/), and the OpenAPI documents behind `kubectl explain` (server).
 
     DeviceTaint: A taint on one device.
       key=1 string required emit: Key of the taint.

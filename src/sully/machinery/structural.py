@@ -3,8 +3,8 @@
 Kinds that OCM serves from a CustomResourceDefinition are not decoded into Go types:
 fields that the schema does not know are pruned, everything else stays as it was sent, zeros and
 empty lists too, and a value of the wrong type is a problem of validation (422), not of decoding.
-`read` stands in for decode.py, `fill` sets defaults, `problems` is the validation; its texts are
-those of Kubernetes. The metadata is typed as everywhere.
+`read` stands in for serialization/decode.py, `fill` sets defaults, `problems` is the validation;
+its texts are those of Kubernetes. The metadata is typed as everywhere.
 """
 
 import re

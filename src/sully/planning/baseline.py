@@ -25,4 +25,5 @@ def counts_without_change(simulation: Simulation) -> dict[str, DeviceCounts]:
         return simulation.counts_before
     start = cluster.clock.start
     options = replace(cluster.options, horizon=simulation.counted_at - start)
-    return Simulation(cluster.snapshot, options, start=start).count_without_change()
+    baseline = Simulation(cluster.snapshot, options, start=start)
+    return baseline.count_without_change(simulation.before, simulation.counter)

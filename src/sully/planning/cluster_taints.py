@@ -12,8 +12,8 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from sully.api.cluster.policy_states import STATES, read_states, write_states
-from sully.api.cluster.policy_taints import OWNED, read_taint_ids, write_taint_ids
+from sully.api.cluster.taints.policy_states import STATES, read_states, write_states
+from sully.api.cluster.taints.policy_taints import OWNED, read_taint_ids, write_taint_ids
 from sully.api.cluster.types import UNAVAILABLE, UNREACHABLE, ManagedCluster, Taint
 from sully.api.sully.types import ClusterTaintPolicy
 from sully.domain.clusters.health import AVAILABLE, condition, wanted_taints

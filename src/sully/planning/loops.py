@@ -14,7 +14,7 @@ from sully.domain.planning.owners import Recreation
 from sully.domain.planning.replacements import is_replaced_after_deletion
 from sully.domain.planning.report import EvictionLoop
 from sully.domain.tolerations import taint_text
-from sully.domain.workloads.job_failures import action_for
+from sully.domain.workloads.jobs.failures import action_for
 from sully.planning.owners.kinds import JOBS
 from sully.planning.simulation.simulator import DueAgain, Simulation
 

@@ -10,7 +10,8 @@ server five percent of its time, in pauses of up to 80 ms, and found nothing.
 The collector counts objects, and a few of them may hold many bytes. So the memory of the process is
 watched: when it has grown, what is not frozen is collected, and memory that the C library holds is
 returned to the system. When it has grown by much, what is frozen is collected too, but only in a
-small process: in a large one that is a pause of seconds, mostly for growth that is no garbage.
+small process: in a large one that is a pause of seconds, mostly for growth that is no garbage. It
+waits until the process is idle, so that it delays no request.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import asyncio
 import contextlib
 import gc
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
@@ -36,11 +38,15 @@ WATCH_SECONDS = 5.0
 SLACK = 16 << 20
 """By how many bytes it may grow before memory is returned."""
 SWEEP_SLACK = 64 << 20
-"""By how many bytes, or by which part, before a full collection."""
+"""By how many bytes, or by which part, before a full collection of a process that is not idle."""
 SWEEP_PART = 4
 SWEEP_LIMIT = 256 << 20
 """Up to which size of the process: the pause grows with it, about a second for each GiB."""
 SWEEP_SECONDS = 60.0
+IDLE = 0.25
+"""Up to which part of a processor a process uses that is idle."""
+BUSY_SECONDS = 600.0
+"""How long a full collection waits for that."""
 LONGEST_WAIT = 300.0
 """The wait between two returns of memory doubles up to this."""
 SHARE = 1000
@@ -55,6 +61,9 @@ class Memory(Protocol):
 
     def trim(self) -> None:
         """Return free memory."""
+
+    def processor_seconds(self) -> float:
+        """Return how much processor time the process has used."""
 
 
 class Collect(Protocol):
@@ -73,11 +82,15 @@ class MemoryReturner:
         # The minimum, and the memory in use after the last return and the last full collection.
         self._floor = self._left = self._swept = memory.resident()
         self._wait = WATCH_SECONDS
-        self._next = self._next_sweep = clock.monotonic()
+        self._checked = self._next = self._next_sweep = clock.monotonic()
+        self._used = memory.processor_seconds()
+        self._sweep_by: float | None = None
+        """When a full collection waits no longer, if one is needed."""
 
     def check(self) -> None:
         """Check the memory, and return what is too much."""
         now = self._clock.monotonic()
+        idle = self._is_idle(now)
         resident = self._memory.resident()
         self._floor = min(self._floor, resident)
         self._swept = min(self._swept, resident)
@@ -88,7 +101,7 @@ class MemoryReturner:
         elif now < self._next:
             return
         self._return(frozen=False)
-        if now >= self._next_sweep and self._needs_sweep():
+        if self._may_sweep(now, idle=idle):
             self._return(frozen=True)
             self._swept = self._left
             self._next_sweep = now + SWEEP_SECONDS
@@ -100,9 +113,24 @@ class MemoryReturner:
         self._memory.trim()
         self._left = self._memory.resident()
 
-    def _needs_sweep(self) -> bool:
-        grown = self._left - self._swept
-        return self._left <= SWEEP_LIMIT and grown > max(SWEEP_SLACK, self._swept // SWEEP_PART)
+    def _is_idle(self, now: float) -> bool:
+        """Report whether the process has been idle since the last check."""
+        used, seconds = self._memory.processor_seconds(), now - self._checked
+        before, self._used, self._checked = self._used, used, now
+        return used - before <= IDLE * seconds
+
+    def _may_sweep(self, now: float, *, idle: bool) -> bool:
+        if now < self._next_sweep or not self._needs_sweep(idle=idle):
+            self._sweep_by = None
+            return False
+        if self._sweep_by is None:
+            self._sweep_by = now + BUSY_SECONDS
+        return idle or now >= self._sweep_by
+
+    def _needs_sweep(self, *, idle: bool) -> bool:
+        # An idle process has time to collect connections that were frozen while they were open.
+        slack = SLACK if idle else max(SWEEP_SLACK, self._swept // SWEEP_PART)
+        return self._left <= SWEEP_LIMIT and self._left - self._swept > slack
 
 
 class GarbageTuner:
@@ -178,6 +206,10 @@ class ProcessMemory:
     def trim(self) -> None:
         """Return free memory to the system."""
         self._trim()
+
+    def processor_seconds(self) -> float:
+        """Return how much processor time the process has used."""
+        return time.process_time()
 
 
 def _malloc_trim() -> Callable[[], object]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from sully.machinery.gates import Gates, stage_of
@@ -177,8 +178,11 @@ class RequestMetrics:
         # Finding a child by its labels takes longer than counting with it.
         self._counters: dict[tuple[RequestLabels, int], Counter] = {}
         self._timers: dict[RequestLabels, Histogram] = {}
-        self.reading: Gauge = self._inflight.labels("readOnly")
-        self.mutating: Gauge = self._inflight.labels("mutating")
+        self.inflight = {"readOnly": 0, "mutating": 0}
+        """How many requests are being answered, by their kind; read on each scrape."""
+        for kind in self.inflight:
+            gauge = self._inflight.labels(kind)
+            gauge.set_function(partial(self.inflight.__getitem__, kind))
 
     def answered(self, labels: RequestLabels, code: int, seconds: float) -> None:
         """Count one answered request."""
@@ -254,14 +258,12 @@ class QueueMetrics:
         self._waited = families.waited.labels(name)
         self._worked = families.worked.labels(name)
 
-    def added(self, depth: int) -> None:
-        """Count a queued key; `depth` is the length of the queue."""
+    def added(self) -> None:
+        """Count a queued key."""
         self._adds.inc()
-        self._depth.set(depth)
 
-    def started(self, depth: int, waited: float) -> None:
+    def started(self, waited: float) -> None:
         """Observe how long a key was queued."""
-        self._depth.set(depth)
         self._waited.observe(waited)
 
     def finished(self, worked: float) -> None:
@@ -273,6 +275,7 @@ class QueueMetrics:
         self._retries.inc()
 
     def observe(self, queue: Running) -> None:
-        """Publish the unfinished work of a queue."""
+        """Publish the waiting and unfinished work of a queue."""
+        self._depth.set_function(queue.__len__)
         self._unfinished.set_function(queue.unfinished)
         self._longest.set_function(queue.longest)

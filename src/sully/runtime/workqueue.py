@@ -31,11 +31,11 @@ class ShutDown(Exception):  # noqa: N818 - an ending, not an error
 class QueueObserver(Protocol):
     """Observes a queue; `metrics.py` has one."""
 
-    def added(self, depth: int) -> None:
-        """Count a queued key; `depth` is the length of the queue."""
+    def added(self) -> None:
+        """Count a queued key."""
         ...
 
-    def started(self, depth: int, waited: float) -> None:
+    def started(self, waited: float) -> None:
         """Observe how long a key was queued."""
         ...
 
@@ -48,12 +48,16 @@ class QueueObserver(Protocol):
         ...
 
     def observe(self, queue: Running) -> None:
-        """Publish the unfinished work of a queue."""
+        """Publish the waiting and unfinished work of a queue."""
         ...
 
 
 class Running(Protocol):
-    """Reports unfinished work; a queue is one."""
+    """Reports waiting and unfinished work; a queue is one."""
+
+    def __len__(self) -> int:
+        """Return how many keys are queued."""
+        ...
 
     def unfinished(self) -> float:
         """Return the seconds spent so far on all keys that are being worked on."""
@@ -193,7 +197,7 @@ class WorkQueue(Generic[K]):
     def _queue(self, key: K) -> None:
         self._ready.append(key)
         if self._observer:
-            self._observer.added(len(self._ready))
+            self._observer.added()
         # The timekeeper last: whoever takes a key no longer keeps the time.
         self._wake_waiter() or self._wake_timekeeper()
 
@@ -203,7 +207,7 @@ class WorkQueue(Generic[K]):
         since = self._dirty.pop(key)
         self._working[key] = now
         if self._observer:
-            self._observer.started(len(self._ready), now - since)
+            self._observer.started(now - since)
         return key
 
     def _release_due(self) -> None:

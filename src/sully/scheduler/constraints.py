@@ -24,8 +24,8 @@ from sully.domain.scheduling.pod_affinity import (
 )
 from sully.domain.scheduling.pod_matching import PodMatcher
 from sully.domain.scheduling.topology_spread import spread_constraints, spread_filter
-from sully.domain.scheduling.volume_filter import volumes_filter
-from sully.domain.scheduling.volumes import (
+from sully.domain.scheduling.volumes.filter import volumes_filter
+from sully.domain.scheduling.volumes.topology import (
     PodVolumes,
     VolumeProblem,
     claim_name,
@@ -57,7 +57,7 @@ def is_constrained(pod: Pod) -> bool:
     if spec.volumes and has_placed_volumes(pod):
         return True
     for container in spec.containers:
-        if "ports" in container and host_ports(spec):
+        if container.ports and host_ports(spec):
             return True
     return bool(spec.init_containers and host_ports(spec))
 
@@ -156,7 +156,7 @@ def _unsupported(
     unbound = {claim.metadata.name for claim in volumes.unbound} if volumes is not None else set()
     for index, volume in enumerate(pod.spec.volumes) if unbound else ():
         if claim_name(pod, volume) in unbound:
-            kind = "ephemeral" if volume.get("ephemeral") else "persistentVolumeClaim"
+            kind = "ephemeral" if volume.ephemeral else "persistentVolumeClaim"
             yield UnsupportedField(f"spec.volumes[{index}].{kind}")
 
 
@@ -199,7 +199,7 @@ class _PodsWithout:
         """Report whether another pod uses a claim of a pod."""
         namespace = pod.metadata.namespace
         return any(
-            (volume.get("persistentVolumeClaim") or {}).get("claimName") in claims
+            (volume.persistent_volume_claim or {}).get("claimName") in claims
             for _, other in self._pods.values()
             if other.metadata.namespace == namespace and other.metadata.uid not in self._gone
             for volume in other.spec.volumes

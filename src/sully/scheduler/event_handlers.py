@@ -137,10 +137,8 @@ class EventHandlers:
                 self._groups.remove(key)
 
     def _assigned_pod_changed(self, old: Pod, new: Pod) -> None:
-        relabeled = new.metadata.labels != old.metadata.labels
-        if relabeled or new.is_terminating != old.is_terminating:
-            self._nodes.update_pod(new)
-        if relabeled:
+        self._nodes.update_pod(new)
+        if new.metadata.labels != old.metadata.labels:
             self._queue.move_to_active_queue(ClusterEvent.ASSIGNED_POD_ADD)
 
     def _gate(self, key: Key, new: Pod | None) -> None:

@@ -37,7 +37,7 @@ from sully.domain.scheduling.filters import NodeInfo, PodConstraints, rejects
 from sully.domain.scheduling.objects import Pod
 from sully.domain.scheduling.resources import Amounts, requests_of
 from sully.domain.scheduling.scores import SCORED_NODES, by_score
-from sully.domain.scheduling.volumes import VolumeProblem
+from sully.domain.scheduling.volumes.topology import VolumeProblem
 from sully.machinery.cel import CostBudget, CostBudgetExceededError
 from sully.scheduler.caches.constraint_sources import ConstraintSources
 from sully.scheduler.caches.device_cache import DeviceCache
@@ -110,7 +110,7 @@ class Judge:
             cluster or nodes, self._sources, simulates=options.simulates_kube_scheduler
         )
         self.constraints = self._constraints.build
-        self._unfit = UnfitNodes(devices.node_pools)
+        self._unfit = UnfitNodes(nodes, devices.node_pools)
         self._unschedulable = UnschedulableCache(devices.node_pools)
         for cache in (self._unfit, self._unschedulable):
             nodes.on_capacity_gain(cache.node_changed)
@@ -260,13 +260,13 @@ class Judge:
     def _skip_unfit(self, query: PodQuery, demand: Demand) -> ScheduleResult | None:
         """Evaluate only nodes that may have changed since equal pods did not fit."""
         self._unfit.invalidate_if_changed(self._devices.node_pools.version, self._backings.version)
-        known = self._unfit.get(query.equivalence) if self._unfit else ()
-        if not known:
+        remaining = self._unfit.remaining(query.equivalence) if self._unfit else None
+        if remaining is None:
             return None
         pod, requests = query.pod, requests_of(query.pod)
         wanted = self._device_request(pod, query.wanted, demand, requests)
         unfit: set[str] = set()
-        nodes = self._order(self._nodes.by_load(skip=known), requests)
+        nodes = self._order(remaining, requests)
         fit = decide(pod, requests, nodes, wanted, unfit)
         self._unfit.add(query.equivalence, unfit)
         return self._result(fit, wanted) if isinstance(fit, Fit) else None

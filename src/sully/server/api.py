@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from sully.api.core.pods.binding import BINDING
+from sully.api.core.pods.updates.binding import BINDING
 from sully.api.tables import META
 from sully.machinery.compat import Compat
 from sully.machinery.errors import method_not_allowed

@@ -5,7 +5,7 @@ import ipaddress
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from sully.api.core.pods.priorities import SYSTEM_PRIORITIES
+from sully.api.core.pods.creation.priorities import SYSTEM_PRIORITIES
 from sully.machinery.errors import AlreadyExists, Conflict, NotFound
 from sully.machinery.gates import Gates
 from sully.machinery.strategy import Obj

@@ -2,7 +2,7 @@
 
 Nothing is cached before the first request; from then on a request costs what changed since the
 last one. It does not depend on the controllers, which may
-run elsewhere or not at all. The pages are `http/placements.py`.
+run elsewhere or not at all. The pages are `http/placements/pages.py`.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ object from `Record.revision` when it encodes it.
 
 See `errors.py` (what can go wrong), `memory.py` (nothing survives a restart),
 `sqlite.py` (one durable node), `etcd/` (shared by several), `compaction.py` (how much history is
-kept). The suite in `tests/contract` tests every implementation. All methods belong to one
-event loop.
+kept), `packing.py` (in which form). The suite in `tests/contract` tests every implementation. All
+methods belong to one event loop.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, BinaryIO, Literal, NamedTuple, Self
+from typing import Any, BinaryIO, Literal, NamedTuple, Protocol, Self
 
 import msgspec
 
@@ -48,7 +48,19 @@ class StoreKey(NamedTuple):
         return "/".join(part for part in self if part)
 
 
-@dataclass(slots=True, eq=False)
+class CompressedValue(Protocol):
+    """A value that takes less memory and more time to read; see `packing.py`."""
+
+    @property
+    def size(self) -> int:
+        """Return the length of the value."""
+        ...
+
+    def read(self) -> bytes:
+        """Return the value."""
+        ...
+
+
 class Record:
     """One state of one key. Shared by all readers: never modify it.
 
@@ -56,13 +68,43 @@ class Record:
     object, an encoding per API version), so that it is computed once for all readers.
     """
 
-    key: StoreKey
-    value: bytes = field(repr=False)
-    create_revision: int
-    """The revision at which the key was created, also after an earlier deletion."""
-    revision: int
-    """When this state was written."""
-    derived: Derived = field(default_factory=dict, repr=False)
+    __slots__ = ("_value", "create_revision", "derived", "key", "revision")
+
+    def __init__(
+        self,
+        key: StoreKey,
+        value: bytes,
+        create_revision: int,
+        revision: int,
+        derived: Derived | None = None,
+    ) -> None:
+        self.key = key
+        self._value: bytes | CompressedValue = value
+        self.create_revision = create_revision
+        """The revision at which the key was created, also after an earlier deletion."""
+        self.revision = revision
+        """When this state was written."""
+        self.derived: Derived = {} if derived is None else derived
+
+    @property
+    def value(self) -> bytes:
+        """Return the stored bytes."""
+        value = self._value
+        return value if isinstance(value, bytes) else value.read()
+
+    @property
+    def size(self) -> int:
+        """Return the number of stored bytes."""
+        value = self._value
+        return len(value) if isinstance(value, bytes) else value.size
+
+    def pack(self, value: CompressedValue) -> None:
+        """Keep the value in another form from now on."""
+        self._value = value
+
+    def __repr__(self) -> str:
+        """Name the state, without the value."""
+        return f"Record({self.key}, {self.create_revision}, {self.revision})"
 
 
 EventKind = Literal["ADDED", "MODIFIED", "DELETED"]
@@ -79,8 +121,8 @@ class Event:
     """The state before, `None` for `ADDED`; a selector may have matched only that one."""
     revision: int
     """When it happened. Events of one transaction share it."""
-    derived: Derived = field(default_factory=dict, repr=False)
-    """A memo like `Record.derived`, for the encodings that watchers share."""
+    derived: Derived | None = field(default=None, repr=False)
+    """A memo like `Record.derived`, for the encodings that watchers share, if there are any."""
 
 
 @dataclass(slots=True, eq=False)

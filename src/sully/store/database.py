@@ -223,7 +223,7 @@ class Database:
         connection.pragma("fullfsync", True)  # only where a flush alone does not reach the disk
         # The writer thread does it when no write waits.
         connection.pragma("wal_autocheckpoint", 0)
-        connection.pragma("cache_size", -16 * 1024)
+        connection.pragma("cache_size", -2 * 1024)
         if version == 1:
             with connection:
                 connection.execute("ALTER TABLE log ADD COLUMN sum INTEGER")

@@ -15,7 +15,8 @@ from operator import attrgetter
 from sully.store.base import Event, Subscription
 from sully.store.errors import ClosedError, CompactedError
 
-_revision_of: Callable[[Event], int] = attrgetter("revision")
+revision_of: Callable[[Event], int] = attrgetter("revision")
+"""Events are in this order."""
 
 
 class EventLog:
@@ -35,7 +36,7 @@ class EventLog:
 
     def position_after(self, revision: int) -> int:
         """Return the position of the first event that is newer than this revision."""
-        return self.base + bisect_right(self.events, revision, key=_revision_of)
+        return self.base + bisect_right(self.events, revision, key=revision_of)
 
     def since(self, position: int) -> list[Event]:
         """Return the events from this position on, which must not be compacted."""
@@ -43,7 +44,7 @@ class EventLog:
 
     def drop(self, revision: int) -> list[Event]:
         """Forget the events up to and including this revision, and return them."""
-        count = bisect_right(self.events, revision, key=_revision_of)
+        count = bisect_right(self.events, revision, key=revision_of)
         dropped = self.events[:count]
         del self.events[:count]
         self.base += count
@@ -108,10 +109,10 @@ class Cursor(Subscription):
         if self._position < self._log.base:
             raise CompactedError(self._seen, compacted=self._horizon.compacted)
         self._seen = self._horizon.revision
-        if self._position == self._log.end:
-            # Called often, and mostly there is nothing.
-            return []
         events = self._log.since(self._position)
+        if not events:
+            # Called often, and mostly there is nothing.
+            return events
         self._position += len(events)
         if self._namespace is None:
             return events

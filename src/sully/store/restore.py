@@ -109,7 +109,7 @@ def _read_manifest(archive: Path, members: tarfile.TarFile) -> Manifest:
         raise BackupError(f"{archive} is not a backup of `sully backup`")
     try:
         manifest = msgspec.json.decode(content.read(), type=Manifest)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise BackupError(f"{archive} is damaged: {error}") from error
     if manifest.format > ARCHIVE_FORMAT:
         raise BackupError(

@@ -7,13 +7,14 @@ Knows nothing of durability: a transaction is applied when readers may see it.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections import deque
 from collections.abc import Iterable
+from heapq import merge
 from itertools import islice
 
 from sully.store.base import Event, Record, RecordPage, StoreKey
 from sully.store.errors import CompactedError, FutureRevisionError
-from sully.store.events import Cursor, EventLog, Horizon
+from sully.store.events import Cursor, EventLog, Horizon, revision_of
+from sully.store.packing import Packer
 from sully.store.transactions import Transaction
 
 
@@ -53,10 +54,9 @@ class State:
     def __init__(self, *, revision: int, compacted: int) -> None:
         self.horizon = Horizon(revision, compacted)
         self._tables: dict[str, Table] = {}
-        # The revision and size of each event still held, over all tables, so that a bound on
-        # their number or size can be turned into a revision.
-        self._event_sizes: deque[tuple[int, int]] = deque()
-        self._size = 0
+        # Of the events that are still held, over all tables.
+        self._count = self._size = 0
+        self._packer = Packer()
 
     @property
     def revision(self) -> int:
@@ -118,8 +118,8 @@ class State:
             table.records.clear()
             table.keys.clear()
             table.log.forget()
-        self._event_sizes.clear()
-        self._size = 0
+        self._count = self._size = 0
+        self._packer.clear()
         self.horizon.revision = self.horizon.compacted = revision
         self.restore(records, ())
         for table in self._tables.values():
@@ -166,13 +166,14 @@ class State:
     def oldest_within(self, *, events: int, size: int) -> int:
         """Return the oldest revision after which there are at most this many events and bytes."""
         oldest = self.compacted
-        count, total = len(self._event_sizes), self._size
+        count, total = self._count, self._size
+        logs = (table.log.events for table in self._tables.values())
         # From the oldest, which will be dropped: this takes no longer than dropping them.
-        for revision, length in self._event_sizes:
-            if revision > oldest and count <= events and total <= size:
+        for event in merge(*logs, key=revision_of):
+            if event.revision > oldest and count <= events and total <= size:
                 break
-            oldest = revision
-            count, total = count - 1, total - length
+            oldest = event.revision
+            count, total = count - 1, total - _size(event)
         return oldest
 
     def compact(self, revision: int) -> list[Event]:
@@ -182,21 +183,27 @@ class State:
         if revision <= self.compacted:
             return []
         self.horizon.compacted = revision
-        while self._event_sizes and self._event_sizes[0][0] <= revision:
-            self._size -= self._event_sizes.popleft()[1]
-        return [event for table in self._tables.values() for event in table.log.drop(revision)]
+        dropped = [event for table in self._tables.values() for event in table.log.drop(revision)]
+        self._count -= len(dropped)
+        self._size -= sum(map(_size, dropped))
+        return dropped
 
     def _track(self, event: Event) -> None:
-        # A deletion keeps a value alive that an earlier event has counted.
-        size = 0 if event.kind == "DELETED" else len(event.record.value)
-        self._event_sizes.append((event.revision, size))
-        self._size += size
+        self._count += 1
+        self._size += _size(event)
+        if event.previous is not None:
+            self._packer.add(event.previous)
 
     def close(self) -> None:
         """End every watch."""
         self.horizon.closed = True
         for table in self._tables.values():
             table.log.wake()
+
+
+def _size(event: Event) -> int:
+    # A deletion keeps a value alive that an earlier event has counted.
+    return 0 if event.kind == "DELETED" else event.record.size
 
 
 def _records_at(table: Table, at: int) -> dict[StoreKey, Record | None]:

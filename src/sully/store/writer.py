@@ -1,7 +1,8 @@
 """The thread that writes, and why many writers share one flush.
 
 A flush to disk takes as long for one transaction as for a hundred. So transactions that arrive
-while a batch is being written are collected, and sent to the thread as the next batch. The thread
+while a batch is being written are collected, and sent to the thread as the next batch; the first
+one after a pause waits for those of other requests that have already arrived. The thread
 reports back to the event loop, where `sqlite.py` shows the result to readers; the waiting callers
 run first, so what they write next is in the next batch too. With fewer, larger batches the two
 threads also compete less for the interpreter. Checkpoints run here too, while there are no writes.
@@ -96,9 +97,10 @@ class WriterThread:
         """Submit a job; jobs are done in order and reported on the event loop."""
         if self._stopped.done():
             raise UnavailableError("the store's writer has stopped")
+        if not self._next_batch and not self._in_progress:
+            # After requests that have arrived meanwhile: the event loop polls once in between.
+            self._loop.call_soon(self._loop.call_soon, self._send)
         self._next_batch.append(job)
-        if not self._in_progress:
-            self._send()
 
     async def stop(self) -> None:
         """Finish every job that was submitted, then close the database."""

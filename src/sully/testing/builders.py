@@ -64,7 +64,7 @@ from sully.client.transport import Kind
 from sully.domain.claims.pods import Pod
 from sully.domain.devices.pools import DeviceId
 from sully.domain.scheduling.objects import Node
-from sully.machinery.meta import Condition, ObjectMeta
+from sully.machinery.meta import Condition, ObjectMeta, TrackedMeta
 from sully.testing.clock import NOON
 from sully.views import fleet_kinds, kinds
 
@@ -77,6 +77,11 @@ PodT = TypeVar("PodT")
 
 def meta(name: str, *, uid: str = "", version: str = "1", **more: Any) -> ObjectMeta:
     return ObjectMeta(name=name, uid=uid or f"uid-{name}", resource_version=version, **more)
+
+
+def tracked_meta(name: str, *, uid: str = "", version: str = "1", **more: Any) -> TrackedMeta:
+    """Return the metadata of a rule, a patch or a cluster."""
+    return TrackedMeta(name=name, uid=uid or f"uid-{name}", resource_version=version, **more)
 
 
 def taint(
@@ -122,7 +127,7 @@ def rule(
     **more: Any,
 ) -> DeviceTaintRule:
     return DeviceTaintRule(
-        metadata=meta(name, **{"generation": 1} | more),
+        metadata=tracked_meta(name, **{"generation": 1} | more),
         spec=DeviceTaintRuleSpec(device_selector=selector, taint=with_taint or taint()),
     )
 
@@ -181,7 +186,7 @@ def patch(
     """Return a patch that was created at noon, or so many seconds later."""
     amounts = {key: DeviceCapacity(value=value) for key, value in (capacity or {}).items()}
     return ResourceSlicePatch(
-        metadata=meta(name, creation_timestamp=NOON + timedelta(seconds=after)),
+        metadata=tracked_meta(name, creation_timestamp=NOON + timedelta(seconds=after)),
         spec=ResourceSlicePatchSpec(
             devices=DevicePatch(
                 filter=filter_,
@@ -338,7 +343,7 @@ def cluster(
     """Return a cluster in a set; with `terminating`, one that is being deleted."""
     own = {SET_LABEL: sets} if sets is not None else {}
     return ManagedCluster(
-        metadata=ObjectMeta(
+        metadata=TrackedMeta(
             name=name,
             uid=f"uid-{name}",
             labels={**own, **(labels or {})},

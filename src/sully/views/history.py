@@ -1,5 +1,5 @@
 """The history of rules and evictions, in order of time, from TaintRecords and EvictionRecords, and
-of the taints of clusters, from an annotation of these (`api/cluster/taint_history.py`).
+of the taints of clusters, from an annotation of these (`api/cluster/taints/history.py`).
 
 Records outlive events and objects (`api/sully`). For `sully history` and explanations. Which
 devices a rule selected by class or expression is not recorded, except for those that pods were
@@ -15,7 +15,7 @@ from datetime import datetime
 from enum import IntEnum
 from typing import Literal, Protocol
 
-from sully.api.cluster.taint_history import read_history
+from sully.api.cluster.taints.history import read_history
 from sully.api.cluster.types import ManagedCluster
 from sully.api.cluster.types import Taint as ClusterTaint
 from sully.api.resource.types import DeviceTaint, DeviceTaintSelector

@@ -24,7 +24,7 @@ from sully.api.sully.types import (
 from sully.api.sully.types import GROUP as SULLY
 from sully.client.transport import Kind
 from sully.domain.claims.pods import Pod
-from sully.domain.devicepolicies.nodes import PolicyNode
+from sully.domain.devicepolicies.sources.nodes import PolicyNode
 from sully.domain.eviction.past import PastEviction
 
 PODS: Kind[Pod] = Kind("", "v1", "pods", "Pod", Pod)

@@ -8,7 +8,7 @@ import pytest
 
 from api.cluster.hub import NOW, Hub, cluster, of_kind, taint
 from sully.api.cluster.addresses import is_https
-from sully.api.cluster.taint_history import TAINT_HISTORY, read_history
+from sully.api.cluster.taints.history import TAINT_HISTORY, read_history
 from sully.server.requests import User
 
 Obj = dict[str, Any]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sully.api.cluster.policy_taints import read_taint_ids, write_taint_ids
+from sully.api.cluster.taints.policy_taints import read_taint_ids, write_taint_ids
 
 names = st.from_regex(r"[a-z]([a-z.-]{0,8}[a-z])?(/[a-z]{1,4})?", fullmatch=True)
 values = st.from_regex(r"[A-Za-z0-9]?([A-Za-z0-9._-]{0,6}[A-Za-z0-9])?", fullmatch=True)

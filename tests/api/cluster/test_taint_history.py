@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from sully.api.cluster.taint_history import (
+from sully.api.cluster.taints.history import (
     ENTRIES_MAX,
     EXPIRY,
     TAINT_HISTORY,

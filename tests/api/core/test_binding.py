@@ -6,7 +6,7 @@ import pytest
 
 from api.core.bodies import pod
 from api.core.writing import HERE, World, create
-from sully.api.core.pods.binding import bind_pod, check_binding
+from sully.api.core.pods.updates.binding import bind_pod, check_binding
 from sully.machinery.errors import ApiError, BadRequest, Conflict
 
 Obj = dict[str, Any]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from api.core.writing import RESOURCES, TABLES, World, cells, create, hub_form, served, update
-from sully.api.core.pods.binding import bind_pod, check_binding
+from sully.api.core.pods.updates.binding import bind_pod, check_binding
 from sully.api.policy.eviction import Eviction, check_eviction, decide_eviction
 from sully.machinery.errors import ApiError
 from sully.machinery.patch.json_patch import apply_json_patch

@@ -9,8 +9,8 @@ import pytest
 
 from controllers.clusters.hubbing import CLUSTERS, POLICY, HubWorld, joined
 from controllers.world import Obj
-from sully.api.cluster.policy_states import STATES
-from sully.api.cluster.policy_taints import OWNED
+from sully.api.cluster.taints.policy_states import STATES
+from sully.api.cluster.taints.policy_taints import OWNED
 from sully.api.resource.annotations import CLEARED_AT
 from sully.client.transport import Key
 from sully.machinery.timestamps import format_micro_time

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from controllers.clusters.hubbing import CLUSTERS, HubWorld
 from controllers.world import Make, World
-from sully.api.cluster.taint_history import (
+from sully.api.cluster.taints.history import (
     TAINT_HISTORY,
     TaintEntry,
     read_history,

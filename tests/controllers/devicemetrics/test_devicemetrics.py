@@ -145,7 +145,7 @@ async def test_pending_pods_by_what_blocks_them(world: Measured) -> None:
         by_rule = '{source_kind="DeviceTaintRule",source_name="bad"}'
         assert world.values(name) == {by_rule: 1, driver: 1}
         await world.create(CLAIMS, "a", "later", spec=claim_spec("gpu"))
-        await world.pass_time(30)
+        await world.settle()
         assert world.values(name) == {by_rule: 2, driver: 2}
         await world.admin.delete(RULES, Key("", "bad"))
         await world.settle()

@@ -12,8 +12,8 @@ from aiohttp import web
 
 from sully.api.sully.types import DeviceTaintPolicyPrometheus
 from sully.client.http.prometheus import query
-from sully.domain.devicepolicies.prometheus import QueryError
-from sully.domain.devicepolicies.prometheus_servers import (
+from sully.domain.devicepolicies.sources.prometheus import QueryError
+from sully.domain.devicepolicies.sources.prometheus_servers import (
     PrometheusServer,
     ServersError,
     parse_servers,

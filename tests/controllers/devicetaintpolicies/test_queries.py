@@ -28,8 +28,8 @@ from sully.client.transport import Key
 from sully.controllers.devicetaintpolicies.queries import PrometheusQueries
 from sully.controllers.framework import Controller
 from sully.controllers.manager import Manager
-from sully.domain.devicepolicies import prometheus
-from sully.domain.devicepolicies.prometheus import QueryError
+from sully.domain.devicepolicies.sources import prometheus
+from sully.domain.devicepolicies.sources.prometheus import QueryError
 from sully.views import kinds
 
 FIRST = "node-1/gpu-0"

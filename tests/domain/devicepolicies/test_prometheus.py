@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sully.api.sully.types import DeviceTaintPolicyPrometheus
-from sully.domain.devicepolicies.prometheus import (
+from sully.domain.devicepolicies.sources.prometheus import (
     QueryError,
     QueryResult,
     interval_of,

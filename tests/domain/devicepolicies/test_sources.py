@@ -7,7 +7,7 @@ import pytest
 from manifests import DRIVER
 from sully.api.resource.types import DeviceTaint
 from sully.api.sully.types import DeviceTaintPolicyDriverTaint, DeviceTaintPolicySource
-from sully.domain.devicepolicies.sources import DeviceFacts, active_faults
+from sully.domain.devicepolicies.sources.evaluation import DeviceFacts, active_faults
 from sully.domain.devices.selectors import Content
 
 TAINTS = {"no taint": (), "such a taint": (DeviceTaint(key="k", effect="None", data={"xid": 1}),)}

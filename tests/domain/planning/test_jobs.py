@@ -11,7 +11,7 @@ import pytest
 
 from sully.api.batch.indexes import format_indexes, parse_indexes
 from sully.domain.planning.objects import PlannedPod
-from sully.domain.workloads.job_failures import (
+from sully.domain.workloads.jobs.failures import (
     JobEnd,
     JobState,
     action_for,
@@ -22,7 +22,7 @@ from sully.domain.workloads.job_failures import (
     initial_state,
     wanted_pods,
 )
-from sully.domain.workloads.jobs import Job
+from sully.domain.workloads.jobs.objects import Job
 from sully.testing.builders import pod_as
 from sully.testing.clock import NOON
 

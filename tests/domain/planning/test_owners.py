@@ -17,7 +17,7 @@ from sully.domain.planning.owners import (
     WaitsForPod,
     behavior_of,
 )
-from sully.domain.workloads.job_failures import JobEnd
+from sully.domain.workloads.jobs.failures import JobEnd
 from sully.testing.builders import pod_as
 
 

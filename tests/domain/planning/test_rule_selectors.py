@@ -7,7 +7,7 @@ import re
 import pytest
 
 from sully.domain.devices.pools import DeviceId, PoolId
-from sully.domain.planning.rule_selectors import RuleSelector, name_suffixes, selectors_for
+from sully.domain.planning.rules.selectors import RuleSelector, name_suffixes, selectors_for
 
 KNOWN = {PoolId("d", "p"): ("a", "b"), PoolId("e", "p"): ("a",), PoolId("d", "q"): ("a", "b")}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sully.domain.planning.rule_selectors import RuleSelector
-from sully.domain.planning.rule_split import split_rule
+from sully.domain.planning.rules.selectors import RuleSelector
+from sully.domain.planning.rules.split import split_rule
 
 Obj = dict[str, Any]
 TAINT = {"key": "k", "effect": "NoExecute", "timeAdded": "2030-01-01T12:00:00Z"}

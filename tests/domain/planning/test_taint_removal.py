@@ -12,8 +12,13 @@ from sully.api.resource.types import DeviceTaintRule
 from sully.domain.devices.device import EffectiveDevice, Published, driver_taints
 from sully.domain.devices.rules import sourced
 from sully.domain.devices.taints import Origin
-from sully.domain.planning.taint_removal import RemainingTaint, plan_removal, remedy, same_criteria
-from sully.domain.planning.taintgrammar import TaintToRemove
+from sully.domain.planning.rules.taint_grammar import TaintToRemove
+from sully.domain.planning.rules.taint_removal import (
+    RemainingTaint,
+    plan_removal,
+    remedy,
+    same_criteria,
+)
 from sully.testing.builders import DRIVER, KEY, cel, device, rule, select, slice_, taint
 
 GPU = select(driver=DRIVER, pool="pool-1", device="gpu-0")

@@ -15,8 +15,9 @@ from sully.api.resource.eviction_rate import (
     parse_rate,
 )
 from sully.domain.devices.rules import TOGETHER
-from sully.domain.planning.rule_selectors import RuleSelector
-from sully.domain.planning.taint_rules import (
+from sully.domain.planning.rules.selectors import RuleSelector
+from sully.domain.planning.rules.taint_grammar import TaintToAdd
+from sully.domain.planning.rules.taint_rules import (
     TaintRequest,
     body_rate,
     build_rules,
@@ -27,7 +28,6 @@ from sully.domain.planning.taint_rules import (
     with_rate_annotation,
     without_rate,
 )
-from sully.domain.planning.taintgrammar import TaintToAdd
 from sully.testing.clock import NOON
 
 TAINT = TaintToAdd("example.com/Too_Hot", "fan", "NoExecute")

@@ -18,6 +18,7 @@ from typing import Any
 import click
 
 from cli.commandlines import parsed
+from robust.inputs import notes
 from robust.inputs.test_fuzz import CORE, GOOD, RESOURCE, check, encoded
 from robust.inputs.test_fuzz_decoders import accesses
 from serving import APPLY, JSON, JSON_PATCH, MERGE, STRATEGIC, YAML, Asgi, local
@@ -135,6 +136,11 @@ FUNCTIONS: dict[str, Target] = {
     "snapshot": snapshot,
     "backup": backup,
     "arguments": arguments,
+    "annotation": notes.annotation,
+    "credential": notes.credential,
+    "settings": notes.settings,
+    "response": notes.response,
+    "placement": notes.placement,
 }
 NAMES = (*STEPS, *FUNCTIONS)
 

@@ -7,6 +7,7 @@ in tests/cli (snapshots and manifests).
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from io import StringIO
@@ -123,6 +124,11 @@ def flags(name: str) -> list[str]:
     return [flag for param in params if isinstance(param, click.Option) for flag in param.opts]
 
 
+def as_argument(word: str) -> str:
+    """Return a word as Python gets it from the system: any bytes, but for zero."""
+    return os.fsdecode(word.replace("\0", "").encode("utf-8", "surrogatepass"))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_command_lines(name: str) -> None:
@@ -132,9 +138,10 @@ def test_command_lines(name: str) -> None:
 
     @FEW
     @given(st.lists(known | joined | values, max_size=6))
+    @example(["\ud800"])
+    @example(["--kubeconfig", "\ud800"])
     def attempt(words: list[str]) -> None:
-        # No system passes a zero byte to a program.
-        words = [word.replace("\0", "") for word in words]
+        words = [as_argument(word) for word in words]
         with redirect_stdout(StringIO()):
             try:
                 parsed(name, *words)

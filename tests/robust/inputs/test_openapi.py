@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from e2e.raw import Raw
 from robust.inputs.clients import Client
-from robust.inputs.test_fuzz import GOOD
+from robust.inputs.named import OBJECTS, collection_of, name_in
 from sully.testing.cluster import Process, process
 from sully.testing.patience import PATIENCE
 
@@ -33,8 +33,8 @@ EXAMPLES = int(os.environ.get("SULLY_FUZZ_EXAMPLES", "0"))
 SEED = int(os.environ.get("SULLY_FUZZ_SEED", "1"))
 GROUPS = 4
 """Documents are dealt to so many tests, so that a failure says a little about where it is."""
-# What exists, so that requests come further than "not found"; `m` is the name of the good objects.
-KNOWN = {"namespace": "default", "name": "m"}
+REFUSED_OR_CREATED = (201, 403, 409)
+"""403 after an earlier request deleted the namespace, or its service account."""
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +68,23 @@ def operations(up: Process, tmp_path_factory: pytest.TempPathFactory) -> list[An
     return operations
 
 
+def test_every_named_operation_has_an_object_that_exists(
+    operations: list[Any], session: requests.Session, up: Process
+) -> None:
+    for collection in OBJECTS:
+        _create(collection, session, up.url)
+    named = {operation.path for operation in operations if "{name}" in operation.path}
+    own = {path for path in named if path.endswith("/{name}")}
+
+    assert len(named) > 100
+    for path in sorted(named):
+        assert collection_of(path), path
+    for path in sorted(own):
+        name = name_in(collection_of(path) or "")
+        found = path.replace("{namespace}", "default").replace("{name}", name)
+        assert session.get(f"{up.url}{found}", timeout=PATIENCE).status_code == 200, found
+
+
 def chosen(operations: list[Any], part: int) -> list[Any]:
     """Return one share of the operations; in a short run not all of it."""
     share = operations[part::GROUPS]
@@ -98,10 +115,14 @@ def _try(operation: Any, session: requests.Session, url: str, number: int) -> No
     @given(cases, st.booleans())
     def attempt(case: Any, known: bool) -> None:
         if known:
+            # So that requests come further than "not found".
+            collection = collection_of(operation.path)
+            exists = {"namespace": "default", "name": name_in(collection) if collection else ""}
             case.path_parameters = {
-                key: KNOWN.get(key, value) for key, value in case.path_parameters.items()
+                key: exists.get(key) or value for key, value in case.path_parameters.items()
             }
-            _create(case.formatted_path, session, url)
+            if collection:
+                _create(collection, session, url)
         # A watch goes on by design.
         case.query = {key: value for key, value in (case.query or {}).items() if key != "watch"}
         _check(case, session, url)
@@ -109,13 +130,10 @@ def _try(operation: Any, session: requests.Session, url: str, number: int) -> No
     attempt()
 
 
-def _create(path: str, session: requests.Session, url: str) -> None:
-    """Create the object that a path names, unless it exists: an earlier request may delete it."""
-    collection = next((known for known in GOOD if path.startswith(f"{known}/m")), None)
-    if collection is None:
-        return
-    answer = session.post(f"{url}{collection}", json=GOOD[collection], timeout=PATIENCE)
-    assert answer.status_code in (201, 409), answer.content
+def _create(collection: str, session: requests.Session, url: str) -> None:
+    """Create the object of a collection, unless it exists: an earlier request may delete it."""
+    answer = session.post(f"{url}{collection}", json=OBJECTS[collection], timeout=PATIENCE)
+    assert answer.status_code in REFUSED_OR_CREATED, answer.content
 
 
 def _check(case: Any, session: requests.Session, url: str) -> None:

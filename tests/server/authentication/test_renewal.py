@@ -157,7 +157,7 @@ async def test_where_it_listens_and_what_it_is_told_is_in_the_certificate(tmp_pa
         import asyncio
 
         _, writer = await asyncio.open_connection(host, int(port), ssl=context)
-        writer.close()
+        writer.transport.abort()
 
 
 def test_nothing_outlives_its_authority(tmp_path: Path) -> None:

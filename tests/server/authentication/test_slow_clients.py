@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,8 @@ async def dialled(
         try:
             yield reader, writer
         finally:
-            writer.close()
+            # Not close(): with TLS that ends only when the server has answered.
+            writer.transport.abort()
 
 
 @pytest_asyncio.fixture(loop_scope="session", scope="module")
@@ -87,6 +88,43 @@ async def test_a_handshake_that_does_not_come_ends_the_connection(tmp_path: Path
         with contextlib.suppress(ConnectionResetError):
             assert await reader.read() == b""
         writer.close()
+
+
+@asynccontextmanager
+async def ended_by_the_test(
+    folder: Path,
+) -> AsyncIterator[tuple[ControlPlane, set[Any], AsyncExitStack]]:
+    """Run a control plane that waits for no request when it stops; yield its connections, too."""
+    settings = ConnectionSettings(drain=0)
+    config = Config(data_dir=folder, port=0, store="memory", connections=settings)
+    async with AsyncExitStack() as stack:
+        plane = await stack.enter_async_context(running(config))
+        yield plane, plane._listener._server.server_state.connections, stack
+
+
+async def test_a_request_that_does_not_end_is_closed_with_the_server(tmp_path: Path) -> None:
+    async with ended_by_the_test(tmp_path) as (plane, connections, stack), dialled(plane) as ours:
+        ours[1].write(STALLED["half a body"])
+        while not any(each.cycle for each in connections):  # noqa: ASYNC110 - it tells nobody
+            await asyncio.sleep(0.01)
+        await stack.aclose()
+
+        assert connections == set()
+
+
+async def test_a_client_that_does_not_end_tls_is_closed_with_the_server(tmp_path: Path) -> None:
+    async with ended_by_the_test(tmp_path) as (plane, connections, stack), dialled(plane) as ours:
+        reader, writer = ours
+        writer.write(HEAD.replace(b"/version", b"/readyz") + b"\r\n")
+        await reader.readuntil(b"\r\n\r\nok")
+        # It reads nothing more, so it does not learn that the server closes the connection.
+        reader._transport.pause_reading()  # type: ignore[attr-defined]  # streams offer no other way
+        next(
+            each for each in connections if each.client == ours[1].get_extra_info("sockname")
+        ).expire()
+        await stack.aclose()
+
+        assert connections == set()
 
 
 DRIBBLED = {

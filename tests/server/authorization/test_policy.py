@@ -243,7 +243,6 @@ SHARING = {
     "managed-cluster-cleanup",
     "managed-cluster-clock-sync",
     "managed-cluster-set-bindings",
-    "pending-pod-metrics-controller",
     "simulated-kubelet",
     "simulated-leases",
     "device-selector-evaluation",

@@ -14,7 +14,7 @@ from sully.api.core.checks import (
 )
 from sully.api.core.columns import AGE, NAME, POD_TEMPLATE
 from sully.api.core.fractions import at_most_all, count_or_percent, is_zero
-from sully.api.core.pods.defaults import default_spec
+from sully.api.core.pods.creation.defaults import default_spec
 from sully.api.core.volumes.persistentvolumeclaims import claim_spec, default_claim_spec
 from sully.api.core.workloads import (
     REPLICA_COUNTS,

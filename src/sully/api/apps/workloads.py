@@ -5,7 +5,7 @@ from typing import Any
 
 from sully.api.core.checks import Errors, label_selector, same_selector, selector_in_order
 from sully.api.core.columns import plain
-from sully.api.core.pods.defaults import default_spec
+from sully.api.core.pods.creation.defaults import default_spec
 from sully.api.core.workloads import SPEC, WorkloadStrategy, template_errors
 from sully.machinery import labels
 from sully.machinery.fields import FieldError

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from sully.api.batch.status import has_condition, status_errors
 from sully.api.batch.validation import generated_labels, spec_errors, update_errors
 from sully.api.core.columns import AGE, NAME, POD_TEMPLATE, plain
-from sully.api.core.pods.defaults import default_spec
+from sully.api.core.pods.creation.defaults import default_spec
 from sully.api.core.workloads import WorkloadStrategy, keep_spec
 from sully.machinery.fields import FieldError
 from sully.machinery.names import dns_label_problems

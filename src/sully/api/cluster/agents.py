@@ -8,10 +8,10 @@ administrators and policies decided, or keep its permissions when the cluster is
 from collections.abc import Iterable
 from typing import Any
 
-from sully.api.cluster import taints
-from sully.api.cluster.policy_states import STATES
-from sully.api.cluster.policy_taints import OWNED
 from sully.api.cluster.strategy import denied
+from sully.api.cluster.taints import times as taints
+from sully.api.cluster.taints.policy_states import STATES
+from sully.api.cluster.taints.policy_taints import OWNED
 from sully.api.cluster.types import HEALTH_KEYS
 from sully.api.resource.annotations import CLEARED_AT
 from sully.machinery.serialization.gotext import quote

@@ -8,11 +8,9 @@ from collections.abc import Iterable
 from itertools import chain, islice
 from typing import Any
 
-from sully.api.cluster import taints
 from sully.api.cluster.addresses import is_https
 from sully.api.cluster.agents import VALIDATORS, is_agent, restrict_agent
 from sully.api.cluster.columns import AGE, CLUSTER_VERBS, condition, condition_status, printed
-from sully.api.cluster.policy_taints import OWNED, read_taint_ids
 from sully.api.cluster.schemas import package, schema
 from sully.api.cluster.strategy import (
     MOST_WARNINGS,
@@ -20,7 +18,8 @@ from sully.api.cluster.strategy import (
     CustomStrategy,
     denied_badly,
 )
-from sully.api.cluster.taint_history import (
+from sully.api.cluster.taints import times as taints
+from sully.api.cluster.taints.history import (
     TAINT_HISTORY,
     read_history,
     with_added,
@@ -28,6 +27,7 @@ from sully.api.cluster.taint_history import (
     with_sent,
     write_history,
 )
+from sully.api.cluster.taints.policy_taints import OWNED, read_taint_ids
 from sully.api.cluster.types import DEFAULT_SET, GROUP, HEALTH_KEYS, SET_LABEL
 from sully.api.core.columns import NAME, plain
 from sully.machinery.names import dns_label_problems

@@ -41,8 +41,8 @@ def resources() -> Iterable["ResourceType"]:
     from sully.api.core.namespaces import NAMESPACES
     from sully.api.core.nodes import NODES
     from sully.api.core.objects import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS
-    from sully.api.core.pods.binding import BINDINGS
     from sully.api.core.pods.strategy import PODS
+    from sully.api.core.pods.updates.binding import BINDINGS
     from sully.api.core.podtemplates import POD_TEMPLATES
     from sully.api.core.quotas.limitranges import LIMIT_RANGES
     from sully.api.core.quotas.quotas import RESOURCE_QUOTAS

@@ -6,7 +6,7 @@ from typing import Any
 from sully.api.core import generations
 from sully.api.core.checks import same
 from sully.api.core.columns import NAME, format_labels, plain
-from sully.api.core.pods.defaults import default_spec
+from sully.api.core.pods.creation.defaults import default_spec
 from sully.api.core.pods.spec.validation import validate_template
 from sully.api.core.pods.warnings import spec_warnings
 from sully.machinery.fields import FieldError, Path

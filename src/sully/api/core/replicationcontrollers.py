@@ -6,7 +6,7 @@ from typing import Any
 from sully.api.core.checks import Errors, counts
 from sully.api.core.columns import AGE, NAME, POD_TEMPLATE, format_labels, plain
 from sully.api.core.namespaces import unsupported_label
-from sully.api.core.pods.defaults import default_spec
+from sully.api.core.pods.creation.defaults import default_spec
 from sully.api.core.workloads import (
     REPLICA_COLUMNS,
     REPLICA_COUNTS,

@@ -167,6 +167,9 @@ def expiry(annotations: Mapping[str, str]) -> datetime | None:
 
 
 def _time_of(text: str) -> datetime | None:
+    if not text:
+        # Most objects; what is wrong with it would be worked out in detail.
+        return None
     try:
         return parse_time(text)
     except TimeError:

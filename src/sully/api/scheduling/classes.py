@@ -6,7 +6,7 @@ from typing import Any
 from sully.api.core import generations
 from sully.api.core.checks import unchanged
 from sully.api.core.columns import AGE, NAME, plain
-from sully.api.core.pods.priorities import PREEMPT, SYSTEM_PRIORITIES
+from sully.api.core.pods.creation.priorities import PREEMPT, SYSTEM_PRIORITIES
 from sully.machinery.errors import forbidden
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from sully.cli.client.formatting import number
 from sully.cli.client.session import Session
+from sully.cli.output.formatting import number
 
 if TYPE_CHECKING:
     from sully.client.transport import Key
@@ -48,7 +48,7 @@ def evicted_pods(snapshot: "Snapshot", pods: "Collection[Key]") -> EvictedPods:
 
 async def await_aftermath(session: Session, evicted: EvictedPods) -> "Aftermath | None":
     """Wait until replacements run or are unschedulable, for a short time; None: no access."""
-    from sully.cli.client.spinner import spinner
+    from sully.cli.output.spinner import spinner
     from sully.client.transport import Kind
     from sully.domain.planning.aftermath import aftermath_of
     from sully.domain.scheduling.objects import Pod

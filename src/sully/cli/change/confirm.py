@@ -7,8 +7,8 @@ import termios
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from sully.cli.client.formatting import number
 from sully.cli.command import CommandError
+from sully.cli.output.formatting import number
 
 if TYPE_CHECKING:
     from sully.domain.planning.report import Plan

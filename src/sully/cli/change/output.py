@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from sully.cli.change.plan.plan import EVICTION_LOOP, exit_code
-from sully.cli.client.formatting import object_name
 from sully.cli.client.options import NAMES, TABLES
 from sully.cli.client.session import Session
 from sully.cli.command import CommandError
+from sully.cli.output.formatting import object_name
 
 if TYPE_CHECKING:
     from sully.domain.planning.report import Plan
@@ -73,7 +73,7 @@ def refuse_loop(session: Session) -> None:
 
 def print_objects(session: Session, objects: Sequence[Obj]) -> None:
     """Print objects with -o json, yaml or name: one by itself, several as a List."""
-    from sully.cli.client.printers import print_document
+    from sully.cli.output.printers import print_document
 
     if not for_programs(session):
         return

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, TextIO
 import msgspec
 
 from sully.cli.change.progress_bar import ProgressBar, State
-from sully.cli.client.formatting import number
 from sully.cli.client.session import Session
+from sully.cli.output.formatting import number
 
 if TYPE_CHECKING:
     from sully.api.resource.eviction_rate import EvictionRate

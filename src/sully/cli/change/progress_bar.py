@@ -8,9 +8,9 @@ from datetime import timedelta
 from math import ceil
 from typing import TYPE_CHECKING, TextIO
 
-from sully.cli.client.formatting import duration
 from sully.cli.client.session import Session
-from sully.cli.client.tables import look_of
+from sully.cli.output.formatting import duration
+from sully.cli.output.tables import look_of
 from sully.cli.process import unguarded
 
 if TYPE_CHECKING:

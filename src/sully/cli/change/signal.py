@@ -7,14 +7,14 @@ import click
 
 from sully.cli.change.drain.args import USAGE, words_argument
 from sully.cli.client.options import connection_options, duration_option
-from sully.cli.client.selection_args import (
+from sully.cli.client.session import Session, call
+from sully.cli.command import USAGE_ERROR, Choice, CommandError, Options, command
+from sully.cli.selection.args import (
     NAMES_HELP,
     read_selection,
     selection_options,
     split_kind,
 )
-from sully.cli.client.session import Session, call
-from sully.cli.command import USAGE_ERROR, Choice, CommandError, Options, command
 
 if TYPE_CHECKING:
     from sully.domain.health.signals import Signal
@@ -68,8 +68,8 @@ def signal(options: Options) -> int:
 async def _send(session: Session) -> int:
     from collections import defaultdict
 
-    from sully.cli.client.device_selection import resolve, selection_kinds
     from sully.cli.client.snapshots import take_snapshot
+    from sully.cli.selection.device_selection import resolve, selection_kinds
     from sully.domain.health.signals import REFUSED
     from sully.domain.health.targets import target_of
     from sully.monitor.signals import SignalRecorder, identities

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from sully.cli.client.certificates import validity
 from sully.cli.client.session import Session
 from sully.cli.client.snapshots import read_bytes
-from sully.cli.client.text import printable
 from sully.cli.command import CommandError
+from sully.cli.output.text import printable
 
 if TYPE_CHECKING:
     from sully.client.kubeconfig.access import Access

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sully.cli.client.session import Session
-from sully.cli.client.spinner import spinner
-from sully.cli.client.text import printable
 from sully.cli.command import CommandError
+from sully.cli.output.spinner import spinner
+from sully.cli.output.text import printable
 
 if TYPE_CHECKING:
     from sully.client.transport import Kind

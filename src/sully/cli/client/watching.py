@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator, Hashable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from sully.cli.client.formatting import duration
 from sully.cli.client.session import Session
 from sully.cli.client.snapshots import missing_kind, warn_of_hidden
+from sully.cli.output.formatting import duration
 from sully.client.informers.outages import Outages, is_outage
 from sully.client.transport import UnreachableError
 from sully.views.watching import Caches, inventory_of, watching

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from sully.cli.change.maintenance.printer import document as maintenance_document
-from sully.cli.client.device_selection import resolve
-from sully.cli.client.selection_args import SelectionArgs
 from sully.cli.client.snapshots import take_snapshot
 from sully.cli.command import CommandError
 from sully.cli.dashboard.command_sessions import session_of
@@ -20,6 +18,8 @@ from sully.cli.inspect.policies.printer import document as policy_document
 from sully.cli.inspect.policies.printer import steps_text as policy_steps
 from sully.cli.inspect.policies.printer import taint_text as policy_taint
 from sully.cli.inspect.rules_printer import document as source_document
+from sully.cli.selection.args import SelectionArgs
+from sully.cli.selection.device_selection import resolve
 from sully.client.transport import Key
 from sully.dashboard.app import RouteError
 from sully.dashboard.http import HttpError

@@ -4,10 +4,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import wraps
 from typing import Any
 
-from sully.cli.client.spinner import no_spinners
 from sully.cli.command import CommandError
 from sully.cli.dashboard import fleet_queries, operations, queries
 from sully.cli.dashboard.bodies import ApplyBody, OperationBody, PauseBody, PlanBody, checked
+from sully.cli.output.spinner import no_spinners
 from sully.dashboard.app import Dashboard, RouteError, Routes
 from sully.dashboard.viewers import Viewer
 

@@ -72,7 +72,7 @@ def _files(options: Options) -> "list[Finding]":
 
 
 def _show(options: Options, findings: "Sequence[Finding]") -> int:
-    from sully.cli.client.printers import print_document, without_empty
+    from sully.cli.output.printers import print_document, without_empty
     from sully.domain.diagnosis.findings import has_failure
 
     if options.output == "table":

@@ -2,5 +2,5 @@
 
 Owns: the output of `devices`, `evictions`, `history`, `explain` and `snapshot`.
 Never: derives a reason; views and explain have them.
-Start at: devices.py.
+Start at: devices/command.py.
 """

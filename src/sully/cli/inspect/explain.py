@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from sully.cli.client.options import client_options, snapshot_option
-from sully.cli.client.selectors import ALIASES, named
 from sully.cli.client.session import Run, Session, call, run_here
 from sully.cli.client.snapshots import missing_kind, take_snapshot
-from sully.cli.client.text import did_you_mean
 from sully.cli.command import CommandError, Options, command
 from sully.cli.names import complete_clusters, complete_names, kind_completer
+from sully.cli.output.text import did_you_mean
+from sully.cli.selection.selectors import ALIASES, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -274,7 +274,7 @@ def _key(session: Session, name: str, *, namespaced: bool) -> "Key":
 
 
 def _show(session: Session, explanation: "Explanation") -> None:
-    from sully.cli.client.printers import print_document
+    from sully.cli.output.printers import print_document
 
     if session.options.output != "table":
         print_document(explanation.as_json(), session.options.output)

@@ -6,8 +6,8 @@ In a pipe, each sentence is one line.
 import sys
 from collections.abc import Iterator
 
-from sully.cli.client.tables import STYLES, Column, Look, Table, broken, look_of
-from sully.cli.client.text import printable
+from sully.cli.output.tables import STYLES, Column, Look, Table, broken, look_of
+from sully.cli.output.text import printable
 from sully.explain.explanation import Explanation
 
 _NUMBERS = ("devices", "excludes", "count", "available", "weight", "score", "number", "nodes")

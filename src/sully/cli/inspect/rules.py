@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sully.cli.client.formatting import rule_name
 from sully.cli.client.options import (
     NAMES,
     OUTPUTS,
@@ -15,11 +14,12 @@ from sully.cli.client.options import (
     no_headers_option,
     snapshot_option,
 )
-from sully.cli.client.selectors import rule_named
 from sully.cli.client.session import Session, call
 from sully.cli.client.snapshots import take_snapshot
 from sully.cli.command import Options, command
 from sully.cli.names import SUBJECTS, completer
+from sully.cli.output.formatting import rule_name
+from sully.cli.selection.selectors import rule_named
 
 if TYPE_CHECKING:
     from sully.views.taint_sources import TaintSource
@@ -59,10 +59,10 @@ def rules(options: Options) -> int:
 
 async def _show(session: Session) -> int:
     from sully.cli.client.inaction import warn_of_inactions
-    from sully.cli.client.printers import print_document
-    from sully.cli.client.tables import Table
-    from sully.cli.client.text import did_you_mean
     from sully.cli.inspect.rules_printer import columns, document, row
+    from sully.cli.output.printers import print_document
+    from sully.cli.output.tables import Table
+    from sully.cli.output.text import did_you_mean
     from sully.views.inactions import inactions_in
     from sully.views.kinds import SLICES, TAINT_RECORDS
     from sully.views.snapshot.kinds import DEVICES

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sully.cli.client.formatting import EFFECT_STYLES, age, expiry_text, number, until
-from sully.cli.client.printers import time_text, without_empty
-from sully.cli.client.tables import Cell, Column
+from sully.cli.output.formatting import EFFECT_STYLES, age, expiry_time, number, until
+from sully.cli.output.printers import time_text, without_empty
+from sully.cli.output.tables import Cell, Column
 from sully.domain.tolerations import taint_text
 from sully.views.taint_sources import TaintSource
 
@@ -44,7 +44,7 @@ def row(source: TaintSource, now: datetime, *, wide: bool) -> Sequence[Cell | st
         _devices(source),
         Cell(_pods(source, now), "red" if source.pending else ""),
         age(source.since, now) or _NONE,
-        expiry_text(source.expires, now).removeprefix("expires ") if source.expires else _NONE,
+        expiry_time(source.expires, now) if source.expires else _NONE,
         source.created_by or _NONE,
         source.reason or _NONE,
     ]

@@ -84,7 +84,7 @@ def write_file(path: Path, data: bytes) -> None:
 
 
 def _summary(snapshot: "Snapshot") -> str:
-    from sully.cli.client.formatting import number
+    from sully.cli.output.formatting import number
     from sully.views.snapshot.kinds import EVERYTHING
 
     counts = {kind.kind: len(snapshot.of(kind)) for kind in EVERYTHING}

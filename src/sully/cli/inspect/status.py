@@ -83,8 +83,6 @@ async def _with_events(session: Session, snapshot: "Snapshot") -> "Snapshot":
 
 
 def _print(session: Session, snapshot: "Snapshot") -> None:
-    from sully.cli.client.printers import print_document, print_event
-    from sully.cli.client.tables import Table
     from sully.cli.inspect.status_printer import (
         CLASS_COLUMNS,
         NODE_COLUMNS,
@@ -94,6 +92,8 @@ def _print(session: Session, snapshot: "Snapshot") -> None:
         node_rows,
         notes,
     )
+    from sully.cli.output.printers import print_document, print_event
+    from sully.cli.output.tables import Table
     from sully.views.kinds import CLAIMS
     from sully.views.status import status_of
 

@@ -6,13 +6,13 @@ from typing import Any
 
 from sully.api.sully.types import DeviceMaintenance
 from sully.cli.change.maintenance.printer import document as maintenance_document
-from sully.cli.client.formatting import EFFECT_STYLES, number, until
-from sully.cli.client.printers import without_empty
-from sully.cli.client.tables import Cell, Column, Row
 from sully.cli.inspect.devices.printer import conflict_document, conflict_text
 from sully.cli.inspect.evictions.printer import document as eviction_document
 from sully.cli.inspect.evictions.printer import loop_document, loop_text
 from sully.cli.inspect.rules_printer import document as source_document
+from sully.cli.output.formatting import EFFECT_STYLES, number, until
+from sully.cli.output.printers import without_empty
+from sully.cli.output.tables import Cell, Column, Row
 from sully.domain.maintenance.settings import end_of
 from sully.domain.maintenance.steps import FAILED, is_blocked
 from sully.views.devices.device_views import DeviceView

@@ -48,7 +48,7 @@ def capabilities(options: Options) -> int:
 
 async def _show(session: Session) -> int:
     # Late imports: `--help` needs none of this.
-    from sully.cli.client.printers import print_document
+    from sully.cli.output.printers import print_document
     from sully.client.discovery.capabilities import probe
     from sully.client.discovery.control_plane import installation
     from sully.domain.capabilities.offers import offer
@@ -84,7 +84,7 @@ def show(
     only: frozenset[str] | None = None,
     plane: "ControlPlane | None" = None,
 ) -> None:
-    from sully.cli.client.tables import Column, Table
+    from sully.cli.output.tables import Column, Table
     from sully.domain.capabilities.table import rows
 
     columns = (Column("SUBJECT"), Column("SERVER", shrinks=2), Column("SULLY", shrinks=1))
@@ -92,7 +92,7 @@ def show(
 
 
 def _show_gates(plane: "ControlPlane") -> None:
-    from sully.cli.client.tables import Column, Table
+    from sully.cli.output.tables import Column, Table
     from sully.domain.capabilities.table import gate_rows
 
     print()

@@ -17,7 +17,7 @@ from sully.machinery.compat import Compat
 if TYPE_CHECKING:
     from sully.client.leases import LeaseTiming
     from sully.controllers.placement.settings import PlacementSettings
-    from sully.domain.devicepolicies.prometheus_servers import PrometheusServer
+    from sully.domain.devicepolicies.sources.prometheus_servers import PrometheusServer
     from sully.domain.notifications.settings import Receiver
     from sully.evictor.settings import EvictionSettings
 
@@ -168,7 +168,7 @@ def notification_receivers(options: Options) -> "tuple[Receiver, ...]":
 
 def prometheus_servers(options: Options) -> "tuple[PrometheusServer, ...]":
     """Read the file of --prometheus-servers; raise ValueError if it cannot be used."""
-    from sully.domain.devicepolicies.prometheus_servers import parse_servers
+    from sully.domain.devicepolicies.sources.prometheus_servers import parse_servers
 
     return _parsed("--prometheus-servers", options.prometheus_servers, parse_servers)
 
@@ -183,7 +183,7 @@ def _parsed(flag: str, path: str, parse: Callable[[Any], tuple[T, ...]]) -> tupl
             return parse(yaml.safe_load(file))
     except OSError as error:
         raise ValueError(f"{flag}: cannot read {path}: {error.strerror}") from error
-    except (yaml.YAMLError, ValueError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ValueError(f"{flag}: {path}: {error}") from error
 
 

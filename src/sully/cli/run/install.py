@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sully.cli.client.formatting import object_name
 from sully.cli.client.options import (
     connection_options,
     duration_option,
@@ -17,6 +16,7 @@ from sully.cli.client.options import (
 )
 from sully.cli.client.session import Session, call
 from sully.cli.command import USAGE_ERROR, Choice, CommandError, Options, command
+from sully.cli.output.formatting import object_name
 
 if TYPE_CHECKING:
     from sully.client.discovery.resources import APIResource

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import click
 
-from sully.cli.client.formatting import duration
 from sully.cli.client.options import data_dir_option, seconds
 from sully.cli.command import USAGE_ERROR, CommandError, Options, command
+from sully.cli.output.formatting import duration
 
 _HELP = """\
 Create a client certificate and print a kubeconfig that uses it.

@@ -11,8 +11,8 @@ import click
 
 from sully.cli.client.options import connection_options, duration_option
 from sully.cli.client.session import Session, call
-from sully.cli.client.text import did_you_mean
 from sully.cli.command import USAGE_ERROR, Choice, CommandError, Options, command
+from sully.cli.output.text import did_you_mean
 from sully.cli.run.announce import announce
 from sully.cli.run.controller_options import log_options
 

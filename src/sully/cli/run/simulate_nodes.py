@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from sully.cli.client.formatting import number
 from sully.cli.client.options import connection_options, whole_number
 from sully.cli.client.session import Session, call
 from sully.cli.command import USAGE_ERROR, CommandError, Options, command, report_warning
+from sully.cli.output.formatting import number
 from sully.cli.process import INTERRUPTED
 from sully.cli.run.announce import announce
 from sully.cli.run.controller_options import log_options

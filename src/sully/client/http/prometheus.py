@@ -18,8 +18,8 @@ from sully.api.sully.prometheus_validation import url_problem
 from sully.api.sully.types import DeviceTaintPolicyPrometheus
 from sully.client.http.connection_errors import describe_connection_error
 from sully.client.http.resolver import guarded_resolver
-from sully.domain.devicepolicies.prometheus import BODY_MAX, QueryError, timeout_of
-from sully.domain.devicepolicies.prometheus_servers import PrometheusServer, server_of
+from sully.domain.devicepolicies.sources.prometheus import BODY_MAX, QueryError, timeout_of
+from sully.domain.devicepolicies.sources.prometheus_servers import PrometheusServer, server_of
 
 _PATH = "/api/v1/query"
 _CHUNK = 1 << 16
@@ -30,6 +30,8 @@ async def query(
 ) -> bytes:
     """Return the body of a successful response; raise QueryError with the reason otherwise."""
     import aiohttp
+
+    from sully.client.http.connector import Connector
 
     if problem := url_problem(source.url):
         # Another server may have stored it.
@@ -43,7 +45,7 @@ async def query(
     try:
         async with (
             aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(ssl=tls, resolver=guarded_resolver()),
+                connector=Connector(ssl=tls, resolver=guarded_resolver()),
                 timeout=aiohttp.ClientTimeout(total=seconds),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,

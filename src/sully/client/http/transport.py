@@ -1,8 +1,8 @@
 """The HTTP transport: any Kubernetes API server, over aiohttp.
 
 aiohttp is imported when the first request is made: it takes longer to load than most commands
-take to run. json_answers.py decodes responses, the `Access` has the credentials. The connections
-are in connections.py, because several transports may share them.
+take to run. json_answers.py decodes responses, the `Access` has the credentials. The
+`Connections` are apart, because several transports may share them.
 """
 
 from __future__ import annotations
@@ -354,11 +354,13 @@ class Connections:
         """Return the session of aiohttp that holds the connections."""
         import aiohttp
 
+        from sully.client.http.connector import Connector
+
         if self._closed:
             raise UnreachableError("the transport is closed")
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0), cookie_jar=aiohttp.DummyCookieJar()
+                connector=Connector(limit=0), cookie_jar=aiohttp.DummyCookieJar()
             )
         return self._session
 

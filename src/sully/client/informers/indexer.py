@@ -6,9 +6,11 @@ An index function maps an object to the values under which it is found.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, KeysView, Mapping
+from sys import intern
 from typing import Generic, TypeVar
 
 from sully.client.transport import Key
+from sully.machinery.multimap import Multimap
 
 T = TypeVar("T")
 
@@ -52,7 +54,7 @@ class Indexer(Generic[T]):
 
     def keys_by_index(self, index: str, value: str) -> list[Key]:
         """Return the keys that an index has under a value, in order."""
-        return sorted(self._indexes[index].keys.get(value, ()))
+        return sorted(self._indexes[index].keys.get(value))
 
     def index_values(self, index: str) -> Collection[str]:
         """Return the values under which an index has anything."""
@@ -90,7 +92,7 @@ class _Index(Generic[T]):
 
     def __init__(self, function: IndexFunction[T]) -> None:
         self._function = function
-        self.keys: dict[str, set[Key]] = {}
+        self.keys: Multimap[str, Key] = Multimap()
         # Not computed again from the old object: a careless reader may have modified an untyped
         # one, which could then never be removed.
         self._values: dict[Key, tuple[str, ...]] = {}
@@ -100,15 +102,11 @@ class _Index(Generic[T]):
         if new == self._values.get(key, ()):
             return
         self.remove(key)
-        self._values[key] = new
+        # Other objects have the same values: they share one string.
+        self._values[key] = new = tuple(map(intern, new))
         for value in new:
-            self.keys.setdefault(value, set()).add(key)
+            self.keys.add(value, key)
 
     def remove(self, key: Key) -> None:
         for value in self._values.pop(key, ()):
-            keys = self.keys.get(value)
-            if keys is None:
-                continue
-            keys.discard(key)
-            if not keys:
-                del self.keys[value]
+            self.keys.discard(value, key)

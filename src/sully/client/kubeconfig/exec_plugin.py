@@ -120,25 +120,38 @@ async def _output(plugin: ExecPlugin, process: Process) -> bytes:
     return output
 
 
+class _Status(msgspec.Struct, frozen=True, rename="camel"):
+    token: str | None = None
+    client_certificate_data: str | None = None
+    client_key_data: str | None = None
+    expiration_timestamp: str | None = None
+
+
+class _Printed(msgspec.Struct, frozen=True, rename="camel"):
+    kind: str = ""
+    api_version: str = ""
+    status: _Status | None = None
+
+
 def read_credential(plugin: ExecPlugin, output: bytes) -> tuple[Credential, datetime | None]:
     """Read what a plugin printed: the credential, and when it expires if it does."""
     try:
-        printed = json.loads(output)
-        status = printed.get("status") or {}
-    except (ValueError, AttributeError) as error:
+        printed = msgspec.json.decode(output, type=_Printed)
+    except (ValueError, RecursionError) as error:
         raise _complain(plugin, "printed no ExecCredential") from error
-    if printed.get("kind") != "ExecCredential" or printed.get("apiVersion") != plugin.api_version:
+    if printed.kind != "ExecCredential" or printed.api_version != plugin.api_version:
         raise _complain(plugin, f"printed no ExecCredential of {plugin.api_version}")
-    certificate, key = status.get("clientCertificateData"), status.get("clientKeyData")
+    status = printed.status or _Status()
+    certificate, key = status.client_certificate_data, status.client_key_data
     if bool(certificate) != bool(key):
         raise _complain(plugin, "gave only one of clientCertificateData and clientKeyData")
-    token = status.get("token") or ""
+    token = status.token or ""
     if not token and not certificate:
         raise _complain(plugin, "gave neither a token nor a client certificate")
     credential = Credential(
         token=token, certificate=(certificate or "").encode(), key=(key or "").encode()
     )
-    return credential, _expiry(plugin, status.get("expirationTimestamp"))
+    return credential, _expiry(plugin, status.expiration_timestamp)
 
 
 def _expiry(plugin: ExecPlugin, text: str | None) -> datetime | None:

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
-from sully.api.cluster.policy_states import STATES, read_states, write_states
-from sully.api.cluster.policy_taints import OWNED, TaintId, read_taint_ids, write_taint_ids
+from sully.api.cluster.taints.policy_states import STATES, read_states, write_states
+from sully.api.cluster.taints.policy_taints import OWNED, TaintId, read_taint_ids, write_taint_ids
 from sully.api.cluster.types import ManagedCluster
 from sully.api.sully.types import ClusterTaintPolicy
 from sully.client.informers.informer import Informer, own_key

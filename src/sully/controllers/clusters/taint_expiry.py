@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sully.api.cluster.taint_history import (
+from sully.api.cluster.taints.history import (
     TAINT_HISTORY,
     expiry_of,
     is_expired,

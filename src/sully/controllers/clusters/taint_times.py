@@ -13,8 +13,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from sully.api.cluster.policy_taints import TaintId
-from sully.api.cluster.taints import shared_clock
+from sully.api.cluster.taints.policy_taints import TaintId
+from sully.api.cluster.taints.times import shared_clock
 from sully.api.cluster.types import ManagedCluster, Taint
 from sully.client.objects import key_of
 from sully.client.options import PatchType, WriteOptions

@@ -33,7 +33,7 @@ from sully.controllers.devicerules import DeviceRuleWriter
 from sully.controllers.framework import DONE, ControllerEnv, Result, Watch
 from sully.controllers.proofjobs import ProofJobs, owner_key
 from sully.controllers.sources import Channel, same_key
-from sully.domain.devicepolicies.nodes import PolicyNode
+from sully.domain.devicepolicies.sources.nodes import PolicyNode
 from sully.domain.devices.pools import PoolId
 from sully.domain.drain.messages import DrainPod, PodEvicted
 from sully.domain.maintenance.decisions import Decision, decide

@@ -6,16 +6,14 @@ Reads pods and claims; writes nothing but metrics.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
-from typing import Any, Final
+from collections.abc import Mapping
+from datetime import datetime
 
 from sully.api.resource.types import ResourceClaim
-from sully.client.informers.informer import Informer, own_key
+from sully.client.informers.informer import Informer
+from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.controllers.devicemetrics.metrics import BLOCKED, DeviceMetrics
-from sully.controllers.framework import DONE, Result, Watch
-from sully.controllers.sources import Filtered
 from sully.domain.claims.pods import claim_references
 from sully.domain.observability.evictions import (
     Begun,
@@ -30,15 +28,13 @@ from sully.domain.scheduling.objects import Pod
 from sully.runtime.clock import Clock
 from sully.runtime.metrics import Values
 
-NAME: Final = "pending-pod-metrics-controller"
-CLAIM_MISSING: Final = timedelta(seconds=30)
-"""After this a pod is looked at again whose claim did not exist."""
 
+class PendingPods:
+    """What pending pods request.
 
-class PendingPodsController:
-    """Keeps what pending pods request."""
-
-    name = NAME
+    A pod that is scheduled between two scrapes is never read: each scrape reads the pods that
+    changed since the last one and are still pending.
+    """
 
     def __init__(
         self,
@@ -51,25 +47,35 @@ class PendingPodsController:
         self._pods = pods
         self._claims = claims
         self._blocked = blocked
+        self._unread: set[Key] = set()
+        """Pending pods that changed, or whose claims did not all exist."""
         self._demands: dict[Key, Demand] = {}
         self._counts: Counter[Demand] = Counter()
+        pods.on_change(self._changed)
         metrics.follow(BLOCKED, self._values)
 
-    def watches(self) -> Iterable[Watch[Any]]:
-        """Wake for pods that have no node, or have one now."""
-        yield Watch(Filtered(self._pods, _may_matter), own_key)
+    def _changed(self, old: Pod | None, new: Pod | None) -> None:
+        if new is not None and _is_pending(new) and claim_references(new):
+            self._unread.add(key_of(new))
+        elif old is not None:
+            key = key_of(old)
+            self._unread.discard(key)
+            self._set(key, None)
 
-    async def reconcile(self, key: Key) -> Result:
-        """Note what a pod requests while it is pending."""
-        pod, demand, missing = self._pods.get(key), None, False
-        if pod is not None and _is_pending(pod):
-            references = claim_references(pod)
-            keys = (Key(key.namespace, one.name) for one in references if one.name)
-            claims = [self._claims.get(claim) for claim in keys]
-            missing = len(references) > len([claim for claim in claims if claim is not None])
-            demand = demand_of(claim.spec for claim in claims if claim is not None)
-        self._set(key, demand)
-        return Result(requeue_after=CLAIM_MISSING) if missing else DONE
+    def _values(self) -> Values:
+        for key in list(self._unread):
+            self._read(key)
+        counts = count_blocked(self._counts, self._blocked)
+        return {tuple(blocker): count for blocker, count in counts.items()}
+
+    def _read(self, key: Key) -> None:
+        pod = self._pods.get(key)
+        references = claim_references(pod) if pod is not None else []
+        keys = (Key(key.namespace, reference.name) for reference in references if reference.name)
+        claims = [claim for name in keys if (claim := self._claims.get(name)) is not None]
+        self._set(key, demand_of(claim.spec for claim in claims))
+        if len(claims) == len(references):
+            self._unread.discard(key)
 
     def _set(self, key: Key, demand: Demand | None) -> None:
         before = self._demands.pop(key, None)
@@ -80,10 +86,6 @@ class PendingPodsController:
         if demand:
             self._demands[key] = demand
             self._counts[demand] += 1
-
-    def _values(self) -> Values:
-        counts = count_blocked(self._counts, self._blocked)
-        return {tuple(blocker): count for blocker, count in counts.items()}
 
 
 class EvictionMetricsHandler:
@@ -115,9 +117,3 @@ class EvictionMetricsHandler:
 
 def _is_pending(pod: Pod) -> bool:
     return not (pod.spec.node_name or pod.is_terminating or pod.finished)
-
-
-def _may_matter(old: Pod | None, new: Pod | None) -> bool:
-    """Report whether a pod with claims is pending, or was."""
-    states = [pod for pod in (old, new) if pod is not None]
-    return any(_is_pending(pod) and claim_references(pod) for pod in states)

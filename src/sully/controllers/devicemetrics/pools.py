@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any, Final
 
 from sully.api.resource.types import DeviceClass, ResourceClaim
@@ -31,12 +32,16 @@ from sully.domain.planning.device_counts import DeviceCounter
 from sully.machinery.cel import CostBudget
 from sully.runtime.clock import Clock
 from sully.runtime.metrics import Values
-from sully.views.devices.changes import InventoryChange
 from sully.views.devices.inventory import Inventory
 
 NAME: Final = "device-metrics-controller"
 COST_UNITS: Final = 1_000_000
 """What the expressions of all classes may cost for one pool; results are remembered."""
+ALL: Final = Key("", "pools")
+"""One key stands for all pools that changed: counting one takes less than queueing it."""
+BATCH_SECONDS: Final = 0.001
+"""Seconds after which other tasks get their turn."""
+CONTINUE: Final = Result(requeue_after=timedelta(0))
 
 
 class PoolMetricsController:
@@ -62,7 +67,10 @@ class PoolMetricsController:
         self._blocked: dict[str, Counter[BlockingTaint]] = {}
         self._allocated: dict[PoolId, Counter[str]] = {}
         """The devices of a pool that claims hold, and how many do."""
-        self._changed: Channel[Key] = Channel()
+        self._uncounted: dict[PoolId, None] = {}
+        """Pools that changed since they were counted, in order."""
+        self._changed: Channel[Key] = Channel(lambda: [ALL])
+        inventory.on_change(lambda change: self._enqueue(change.pools))
         claims.on_change(self._claim_changed)
         classes.on_change(self._class_changed)
         metrics.follow(POOLS, self._pool_values)
@@ -70,7 +78,6 @@ class PoolMetricsController:
 
     def watches(self) -> Iterable[Watch[Any]]:
         """Wake for pools whose devices, taints, classes or claims changed."""
-        yield Watch(self._inventory, _pools)
         yield Watch(self._changed, same_key)
 
     @property
@@ -78,12 +85,22 @@ class PoolMetricsController:
         """Return by class the taints that keep devices unused, with the number of pools."""
         return self._blocked
 
-    async def reconcile(self, key: Key) -> Result:
-        """Count the devices of a pool again."""
-        pool = PoolId(key.namespace, key.name)
+    async def reconcile(self, _: Key) -> Result:
+        """Count the devices of pools that changed."""
+        classes = {class_.metadata.name: class_ for class_ in self._classes.values()}
+        counter = DeviceCounter(classes)
+        until = self._clock.monotonic() + BATCH_SECONDS
+        while self._uncounted:
+            pool = next(iter(self._uncounted))
+            del self._uncounted[pool]
+            counter.budget = CostBudget(COST_UNITS)
+            self._count(pool, counter)
+            if self._clock.monotonic() >= until:
+                return CONTINUE
+        return DONE
+
+    def _count(self, pool: PoolId, counter: DeviceCounter) -> None:
         before, devices = self._counts.pop(pool, PoolCounts()), self._inventory.devices(pool)
-        names = {class_.metadata.name: class_ for class_ in self._classes.values()}
-        counter = DeviceCounter(names, budget=CostBudget(COST_UNITS))
         after = count_pool(
             devices,
             allocated=self._allocated.get(pool, ()),
@@ -95,7 +112,11 @@ class PoolMetricsController:
             self._counts[pool] = after
         for since in repaired(before, after, devices):
             self._metrics.repaired(pool.driver, (self._clock.now() - since).total_seconds())
-        return DONE
+
+    def _enqueue(self, pools: Iterable[PoolId]) -> None:
+        self._uncounted.update(dict.fromkeys(pools))
+        if self._uncounted:
+            self._changed.send(ALL)
 
     def _replace(self, before: PoolCounts, after: PoolCounts) -> None:
         self._class_totals.subtract(before.classes)
@@ -135,14 +156,12 @@ class PoolMetricsController:
                 del self._allocated[pool]
         for pool, device in after:
             self._allocated.setdefault(pool, Counter())[device] += 1
-        for pool in dict.fromkeys(pool for pool, _ in (*before, *after)):
-            self._changed.send(Key(*pool))
+        self._enqueue(pool for pool, _ in (*before, *after))
 
     def _class_changed(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
         if old is not None and new is not None and old.spec.selectors == new.spec.selectors:
             return
-        for pool in self._inventory.pools():
-            self._changed.send(Key(*pool))
+        self._enqueue(self._inventory.pools())
 
     def _pool_values(self) -> Values:
         return {
@@ -156,10 +175,6 @@ class PoolMetricsController:
             (class_, effect, _label(allocated)): count
             for (class_, (effect, allocated)), count in self._class_totals.items()
         }
-
-
-def _pools(change: InventoryChange) -> Iterable[Key]:
-    return (Key(*pool) for pool in change.pools)
 
 
 def _devices(claim: ResourceClaim | None) -> list[tuple[PoolId, str]]:

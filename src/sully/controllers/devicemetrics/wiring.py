@@ -9,7 +9,7 @@ from sully.api.resource.types import DeviceTaintRule
 from sully.api.sully.types import DeviceMaintenance, DeviceTaintPolicy
 from sully.client.informers.informer import Informer
 from sully.controllers.devicemetrics.metrics import DeviceMetrics
-from sully.controllers.devicemetrics.pods import EvictionMetricsHandler, PendingPodsController
+from sully.controllers.devicemetrics.pods import EvictionMetricsHandler, PendingPods
 from sully.controllers.devicemetrics.policies import MaintenanceCounts, PolicyCounts, RuleCounts
 from sully.controllers.devicemetrics.pools import PoolMetricsController
 from sully.controllers.manager import Manager
@@ -47,10 +47,7 @@ def add_device_metrics(
         clock=clock,
     )
     manager.add(pools, workers=1)
-    pending = PendingPodsController(
-        pods=pods, claims=claims, blocked=pools.blocked, metrics=exported
-    )
-    manager.add(pending, workers=1)
+    PendingPods(pods=pods, claims=claims, blocked=pools.blocked, metrics=exported)
     EvictionMetricsHandler(pods, exported, clock)
     if counted.policies is not None:
         PolicyCounts(counted.policies, exported)

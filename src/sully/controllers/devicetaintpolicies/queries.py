@@ -11,7 +11,7 @@ import msgspec
 
 from sully.api.sully.types import DeviceTaintPolicy, DeviceTaintPolicyPrometheus
 from sully.client.transport import Key
-from sully.domain.devicepolicies.prometheus import (
+from sully.domain.devicepolicies.sources.prometheus import (
     QueryError,
     QueryResult,
     interval_of,

@@ -2,7 +2,8 @@
 
 One pod costs a GET, a PATCH and a DELETE, and its record. The uid guards every step against a new
 pod of the same name. A pod that budgets protect is not deleted but evicted: the server asks the
-budgets, and marks it.
+budgets, and marks it. What is written is read as the caches read it, so that a server in this
+process decodes it once.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from sully.client.evictions import create_eviction
 from sully.client.options import DeleteOptions, PatchType
 from sully.client.transport import TRANSIENT, Key, Kind
 from sully.controllers.framework import ControllerEnv
+from sully.controllers.workloads.kinds import PODS
 from sully.domain.claims.pods import PodMetadata
 from sully.domain.eviction.records import record
 from sully.domain.eviction.running_loops import EVENT_REASON
@@ -48,7 +50,7 @@ from sully.machinery.errors import AlreadyExists, ApiError, NotFound, TooManyReq
 from sully.machinery.meta import Wire, find_condition
 from sully.machinery.timestamps import format_time
 from sully.runtime.log import get_logger
-from sully.views.kinds import EVICTION_RECORDS
+from sully.views.kinds import PAST_EVICTIONS
 
 log = get_logger("eviction")
 
@@ -99,7 +101,7 @@ class MarkedPod(Wire, frozen=True, kw_only=True):
         return condition is not None and condition.status == "True"
 
 
-PODS: Kind[MarkedPod] = Kind("", "v1", "pods", "Pod", MarkedPod)
+MARKED_PODS: Kind[MarkedPod] = PODS.read_as(MarkedPod)
 
 
 class Publisher(Protocol):
@@ -130,7 +132,7 @@ class Executor:
         """Read a pod."""
         key = effect.key
         try:
-            pod = await self._transport.get(PODS, key)
+            pod = await self._transport.get(MARKED_PODS, key)
         except NotFound:
             return PodNotFound(key)
         if pod.metadata.uid != effect.uid:
@@ -149,7 +151,7 @@ class Executor:
             effect.pod, effect.reasons, due=effect.due, now=effect.at, claims=effect.claims
         )
         try:
-            await self._transport.create(EVICTION_RECORDS, body)
+            await self._transport.create(PAST_EVICTIONS, body)
         except AlreadyExists:
             pass
         except TRANSIENT:
@@ -165,13 +167,13 @@ class Executor:
         if effect.sent and not await self._runs(effect.key, effect.uid):
             return None
         with suppress(NotFound):
-            await self._transport.delete(EVICTION_RECORDS, Key(effect.key.namespace, effect.uid))
+            await self._transport.delete(PAST_EVICTIONS, Key(effect.key.namespace, effect.uid))
         return RecordWithdrawn(effect.key, effect.uid)
 
     async def _runs(self, key: Key, uid: str) -> bool:
         """Report whether a pod was not deleted, which caches may not show yet."""
         with suppress(NotFound):
-            metadata = (await self._transport.get(PODS, key)).metadata
+            metadata = (await self._transport.get(MARKED_PODS, key)).metadata
             return metadata.uid == uid and metadata.deletion_timestamp is None
         return False
 

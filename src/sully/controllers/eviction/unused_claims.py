@@ -7,7 +7,7 @@ keeps the allocation. When is decided as for pods, in `domain/eviction/judge.py`
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from sully.api.resource.types import ResourceClaim
@@ -19,6 +19,7 @@ from sully.controllers.framework import DONE, ControllerEnv, Result, Watch
 from sully.domain.claims.lifecycle import is_terminating
 from sully.domain.eviction.judge import Evict, Reason, Wait
 from sully.machinery.errors import Conflict, NotFound
+from sully.views.devices.changes import InventoryChange
 from sully.views.devices.exposures import Exposures
 from sully.views.kinds import CLAIMS
 
@@ -40,13 +41,18 @@ class UnusedClaimController:
 
     def watches(self) -> Iterable[Watch[Any]]:
         """Wake for devices and their taints, and for claims that become unused."""
-        yield Watch(self._exposures.inventory, self._exposures.affected_claims)
-        yield Watch(self._claims.newest, self._unused_key)
+        yield Watch(self._exposures.inventory, self._affected)
+        yield Watch(self._claims.newest, lambda claim: self._unused((key_of(claim),)))
 
-    def _unused_key(self, claim: ResourceClaim) -> Iterable[Key]:
-        key = key_of(claim)
-        latest = self._claims.get(key)
-        return (key,) if latest is not None and _is_unused(latest) else ()
+    def _affected(self, change: InventoryChange) -> Iterable[Key]:
+        return self._unused(self._exposures.affected_claims(change))
+
+    def _unused(self, keys: Iterable[Key]) -> Iterator[Key]:
+        """Yield the claims that nobody uses: most are in use, and a claim that is freed changes."""
+        for key in keys:
+            claim = self._claims.get(key)
+            if claim is not None and _is_unused(claim):
+                yield key
 
     async def reconcile(self, key: Key) -> Result:
         """Deallocate a claim that is due, or requeue it for when it is."""

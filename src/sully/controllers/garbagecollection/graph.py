@@ -7,12 +7,12 @@ cached have dependents here and no node; the server is asked about them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sully.client.informers.informer import Informer
+from sully.client.informers.cache import Cache
 from sully.client.transport import Key, Kind
 from sully.controllers.sources import Channel
-from sully.domain.workloads.ownership import Owned
+from sully.domain.workloads.ownership import Ownable, Owned, owned, same_ownership
 from sully.machinery.meta import OwnerReference
 
 
@@ -49,22 +49,25 @@ class Graph(Channel[str]):
         self._nodes: dict[str, Node] = {}
         self._dependents: dict[str, dict[str, None]] = {}
 
-    def follow(self, informer: Informer[Owned]) -> None:
-        """Add the objects of one kind, and all their changes."""
-        kind = informer.kind
+    def follow(self, kind: Kind[Owned], objects: Cache[Any]) -> None:
+        """Add the objects of one kind, and all changes of their owners and finalizers.
 
-        def changed(old: Owned | None, new: Owned | None) -> None:
-            if new is not None:
-                self.put(Node(kind, new))
-            elif old is not None:
-                self.remove(old)
+        The objects may be of another type, as others read them, if they are `Ownable`.
+        """
 
-        informer.on_change(changed)
+        def changed(old: Ownable | None, new: Ownable | None) -> None:
+            if new is None:
+                if old is not None:
+                    self.remove(old.metadata.uid)
+            elif old is None or not same_ownership(new, old):
+                self.put(Node(kind, owned(new)))
+
+        objects.on_change(changed)
 
     def forget(self, kind: Kind[Owned]) -> None:
         """Remove the objects of a kind that the server no longer has."""
         for node in [node for node in self._nodes.values() if node.kind == kind]:
-            self.remove(node.obj)
+            self.remove(node.obj.uid)
 
     def __len__(self) -> int:
         """Return how many objects there are."""
@@ -102,14 +105,14 @@ class Graph(Channel[str]):
         if before is None or obj.awaiting != old.awaiting:
             self._enqueue_dependents(obj.uid)
 
-    def remove(self, obj: Owned) -> None:
+    def remove(self, uid: str) -> None:
         """Remove a deleted object."""
-        node = self._nodes.pop(obj.uid, None)
+        node = self._nodes.pop(uid, None)
         if node is None:
             return
-        self._link(obj.uid, node.obj.owners, ())
+        self._link(uid, node.obj.owners, ())
         self._enqueue_waiting_owners(node.obj.owners)
-        self._enqueue_dependents(obj.uid)
+        self._enqueue_dependents(uid)
 
     def _link(self, uid: str, old: Iterable[OwnerReference], new: Iterable[OwnerReference]) -> None:
         before, after = {ref.uid for ref in old}, {ref.uid for ref in new}

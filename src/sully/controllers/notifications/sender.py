@@ -104,6 +104,8 @@ async def post(receiver: Receiver, body: dict[str, Any]) -> None:
     """Send a body; raise SendError if it was not accepted."""
     import aiohttp
 
+    from sully.client.http.connector import Connector
+
     headers = {"Content-Type": "application/json", "User-Agent": "sully"}
     url = receiver.url
     if receiver.url_file:
@@ -113,7 +115,7 @@ async def post(receiver: Receiver, body: dict[str, Any]) -> None:
             raise SendError(f"the URL in {receiver.url_file} {problem}")
     if receiver.token_file:
         headers["Authorization"] = f"Bearer {await _secret(receiver.token_file)}"
-    connector = aiohttp.TCPConnector(ssl=_tls(receiver), resolver=guarded_resolver())
+    connector = Connector(ssl=_tls(receiver), resolver=guarded_resolver())
     limit = aiohttp.ClientTimeout(total=SECONDS)
     try:
         async with (

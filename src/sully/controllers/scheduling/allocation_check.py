@@ -131,10 +131,7 @@ class ForeignPods:
 
 def _has_extended_resources(pod: Pod) -> bool:
     containers = (*pod.spec.containers, *pod.spec.init_containers)
-    requests = (
-        (container.get("resources") or {}).get("requests") or {} for container in containers
-    )
-    return any("/" in name for names in requests for name in names)
+    return any("/" in name for container in containers for name in container.resources.requests)
 
 
 class AllocationCheck:

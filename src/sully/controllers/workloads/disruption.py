@@ -188,7 +188,7 @@ class StalePodDisruptionController:
 
     def watches(self) -> Iterable[Watch[Any]]:
         """Wake for pods with the condition."""
-        yield Watch(self._pods.informer, _disruption_target)
+        yield Watch(self._pods.informer.newest, _disruption_target)
 
     async def reconcile(self, key: Key) -> Result:
         """Reset the condition when it is stale."""

@@ -2,7 +2,7 @@
 
 Reads Jobs and pods; creates, deletes, adopts and releases pods, removes their finalizer, writes
 the status of Jobs and events, and deletes Jobs after `ttlSecondsAfterFinished`. What happens next
-is domain/workloads/job_sync.py.
+is domain/workloads/jobs/sync.py.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from sully.controllers.workloads.kinds import JOBS, PODS
 from sully.controllers.workloads.owned_pods import OwnedPods
 from sully.controllers.workloads.pod_control import pod_of, prefix
 from sully.domain.scheduling.objects import Pod
-from sully.domain.workloads.job_failures import INDEX, SYNC_PERIOD, TRACKING, JobState
-from sully.domain.workloads.job_pods import NewPod
-from sully.domain.workloads.job_sync import JobSync, sync_job
-from sully.domain.workloads.job_tracking import is_failed, is_tracked
-from sully.domain.workloads.jobs import ENDS, Job, JobStatus
+from sully.domain.workloads.jobs.failures import INDEX, SYNC_PERIOD, TRACKING, JobState
+from sully.domain.workloads.jobs.objects import ENDS, Job, JobStatus
+from sully.domain.workloads.jobs.pods import NewPod
+from sully.domain.workloads.jobs.sync import JobSync, sync_job
+from sully.domain.workloads.jobs.tracking import is_failed, is_tracked
 from sully.machinery.errors import Invalid, NotFound
 
 _JOB_NAME = "batch.kubernetes.io/job-name"

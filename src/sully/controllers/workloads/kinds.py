@@ -16,7 +16,7 @@ from sully.controllers.framework import NAMESPACE_TERMINATING, has_status_cause
 from sully.domain.scheduling.objects import Node, Pod
 from sully.domain.workloads.daemonsets import DaemonSet
 from sully.domain.workloads.history import ControllerRevision
-from sully.domain.workloads.jobs import Job
+from sully.domain.workloads.jobs.objects import Job
 from sully.domain.workloads.statefulsets import StatefulSet
 from sully.domain.workloads.workloads import (
     Budget,

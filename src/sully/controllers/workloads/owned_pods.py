@@ -21,7 +21,7 @@ from sully.controllers.workloads.kinds import PODS, Pods, SelectorIndex
 from sully.controllers.workloads.pod_control import PodControl
 from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.daemonsets import DaemonSet
-from sully.domain.workloads.jobs import Job
+from sully.domain.workloads.jobs.objects import Job
 from sully.domain.workloads.statefulsets import StatefulSet
 from sully.domain.workloads.workloads import ReplicaSet, selector_of
 from sully.machinery.errors import ApiError

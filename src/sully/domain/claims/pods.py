@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from msgspec import field
 
 from sully.machinery.meta import HasController, ObjectIdentity, OwnerReference, Wire
+from sully.machinery.serialization.wire import share
 
 FINISHED: Final = frozenset(("Succeeded", "Failed"))
 
@@ -21,6 +22,10 @@ class PodMetadata(ObjectIdentity, HasController, frozen=True, kw_only=True):
 
     deletion_timestamp: datetime | None = None
     owner_references: tuple[OwnerReference, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Share what pods of one workload have in common."""
+        share(self, "namespace", "owner_references")
 
 
 class PodClaim(Wire, frozen=True, kw_only=True):
@@ -56,6 +61,10 @@ class PodSpec(Wire, frozen=True, kw_only=True):
     node_name: str = ""
     resource_claims: tuple[PodClaim, ...] = ()
     scheduling_group: SchedulingGroup | None = None
+
+    def __post_init__(self) -> None:
+        """Share what pods of one workload or node have in common."""
+        share(self, "node_name", "resource_claims")
 
 
 class PodStatus(Wire, frozen=True, kw_only=True):

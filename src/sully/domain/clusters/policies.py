@@ -14,8 +14,8 @@ from datetime import datetime
 import msgspec
 from msgspec.structs import replace
 
-from sully.api.cluster.policy_states import RuleState, StateKey
-from sully.api.cluster.policy_taints import TaintId, write_taint_ids
+from sully.api.cluster.taints.policy_states import RuleState, StateKey
+from sully.api.cluster.taints.policy_taints import TaintId, write_taint_ids
 from sully.api.cluster.types import ManagedCluster, Taint
 from sully.api.sully.types import ClusterTaintPolicy, ClusterTaintPolicyRule
 from sully.domain.clusters.policy_rules import judge_rule

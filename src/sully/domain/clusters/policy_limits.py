@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from sully.api.cluster.policy_taints import TaintId
+from sully.api.cluster.taints.policy_taints import TaintId
 from sully.api.sully.types import ClusterTaintPolicy
 from sully.domain.clusters.policies import policy_ids
 from sully.domain.devicepolicies.limits import Budget, Group, Groups

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 import msgspec
 from msgspec.structs import replace
 
-from sully.api.cluster.policy_states import RuleState
+from sully.api.cluster.taints.policy_states import RuleState
 from sully.api.cluster.types import ManagedCluster
 from sully.api.resource.annotations import CLEARED_AT
 from sully.api.sully.types import ClusterTaintPolicyRule

@@ -1,14 +1,14 @@
 """The status of policies: how many clusters they select, and how many have their taint.
 
-Desired taints are policies.py; which taints policies own is api/cluster/policy_taints.py.
+Desired taints are policies.py; which taints policies own is api/cluster/taints/policy_taints.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from sully.api.cluster.policy_states import STATES, RuleState, read_states
-from sully.api.cluster.policy_taints import OWNED, read_taint_ids
+from sully.api.cluster.taints.policy_states import STATES, RuleState, read_states
+from sully.api.cluster.taints.policy_taints import OWNED, read_taint_ids
 from sully.api.cluster.types import ManagedCluster
 from sully.api.resource.annotations import CLEARED_AT
 from sully.api.sully.types import ClusterTaintPolicy

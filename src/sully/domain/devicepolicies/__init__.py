@@ -2,5 +2,5 @@
 
 Owns the state machine of a DeviceTaintPolicy: observations in, states of devices out, with reasons.
 Never does I/O or reads the time; controllers/devicetaintpolicies executes the decisions.
-Start at decisions.py, then states.py; what counts as a fault is in sources.py.
+Start at decisions.py, then states.py; what counts as a fault is in sources/.
 """

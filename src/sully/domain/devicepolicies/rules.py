@@ -7,7 +7,7 @@ so that the rules outlive the policy.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -26,6 +26,7 @@ from sully.domain.devices.device_rules import (
     rule_name,
     shortened_description,
 )
+from sully.machinery.serialization.notes import have_zones, read_note
 from sully.machinery.timestamps import TimeError, parse_time
 
 Obj = dict[str, Any]
@@ -85,15 +86,19 @@ def _without_empty(fields: Obj) -> Obj:
     }
 
 
+def _times(state: DeviceState) -> Iterator[datetime]:
+    values = (*msgspec.structs.astuple(state), *state.fault_times)
+    return (value for value in values if isinstance(value, datetime))
+
+
 def decode_state(rule: DeviceTaintRule) -> DeviceState:
     """Return the state of the device of a rule; the effect is that of the rule.
 
     A rule whose annotation was damaged keeps its taint, and its times start again.
     """
     device = device_of(rule)
-    try:
-        state = msgspec.json.decode(rule.metadata.annotations.get(STATE, ""), type=DeviceState)
-    except msgspec.MsgspecError:
+    state = read_note(rule.metadata.annotations.get(STATE, ""), DeviceState)
+    if state is None or not have_zones(_times(state)):
         state = DeviceState(device=device, since=rule.spec.taint.time_added)
     effect = rule.spec.taint.effect
     step = state.step if state.effect == effect else None

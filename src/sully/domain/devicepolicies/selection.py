@@ -1,7 +1,7 @@
 """Which devices a policy is for, and which of them are counted together.
 
-Like sources.py, criteria that cannot be evaluated leave a device unknown: a class that was deleted
-must not remove taints.
+Like sources/evaluation.py, criteria that cannot be evaluated leave a device unknown: a class that
+was deleted must not remove taints.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from sully.api.sully.types import (
 )
 from sully.domain.allocation.constraints import attribute_values
 from sully.domain.devicepolicies.limits import Group
-from sully.domain.devicepolicies.nodes import PolicyNode
 from sully.domain.devicepolicies.settings import Limit
+from sully.domain.devicepolicies.sources.nodes import PolicyNode
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.rules import NO, Choice, Classes, choose
 from sully.domain.devices.selectors import Content

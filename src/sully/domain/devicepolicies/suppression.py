@@ -30,7 +30,7 @@ from sully.api.sully.types import (
 )
 from sully.domain.devicepolicies.selection import names_of
 from sully.domain.devicepolicies.settings import DRY_RUN, ENFORCE, settings_of
-from sully.domain.devicepolicies.sources import SourceProblem, taint_matches
+from sully.domain.devicepolicies.sources.evaluation import SourceProblem, taint_matches
 from sully.domain.devices.device_rules import (
     build_device_rule,
     device_of,

@@ -32,6 +32,8 @@ from sully.domain.devices.selectors import Content, SelectorError, matches, shar
 from sully.domain.devices.taints import Origin, SourcedTaint
 from sully.machinery.cel import CostBudget, CostBudgetExceededError
 from sully.machinery.meta import Wire
+from sully.machinery.quantity import QuantityError, parse_quantity
+from sully.machinery.serialization.notes import read_note
 
 TOGETHER = "sully.dev/taint"
 """The label of rules that were created together, such as those for the pools of a glob."""
@@ -51,6 +53,10 @@ class Choice(msgspec.Struct, frozen=True):
     """The problem is what evaluating the expressions costs."""
     compiles: bool = True
     """False: the expression is invalid, so it fails for every device."""
+    cause: str = ""
+    """The problem of an own expression, without its index among the selectors."""
+    missing_key: str = ""
+    """The attribute or capacity that an own expression reads and the device does not have."""
 
 
 YES = Choice(selected=True)
@@ -121,8 +127,14 @@ def _choose(
     try:
         return YES if matches(selector.selectors, content, budget) else NO
     except SelectorError as error:
-        compiles = error.phase != "compile"
-        return Choice(selected=False, problem=str(error), own=True, compiles=compiles)
+        return Choice(
+            selected=False,
+            problem=str(error),
+            own=True,
+            compiles=error.phase != "compile",
+            cause=f"{error.phase} error: {error.error}",
+            missing_key=error.missing_key,
+        )
 
 
 def sourced(rule: DeviceTaintRule) -> SourcedTaint:
@@ -202,10 +214,7 @@ def recorded(annotations: Mapping[str, str]) -> Mapping[str, Content]:
     text = annotations.get(ALLOCATED_ATTRIBUTES)
     if not text:
         return {}
-    try:
-        devices = msgspec.json.decode(text, type=dict[str, _Recorded])
-    except msgspec.MsgspecError:
-        return {}
+    devices = read_note(text, dict[str, _Recorded]) or {}
     return {
         name: shared(
             name.partition("/")[0],
@@ -214,4 +223,14 @@ def recorded(annotations: Mapping[str, str]) -> Mapping[str, Content]:
             device.allow_multiple_allocations,
         )
         for name, device in devices.items()
+        if _has_amounts(device)
     }
+
+
+def _has_amounts(device: _Recorded) -> bool:
+    try:
+        for capacity in device.capacity.values():
+            parse_quantity(capacity.value)
+    except QuantityError:
+        return False
+    return True

@@ -20,6 +20,7 @@ from sully.machinery.cel import (
     CostBudget,
     DeviceInput,
     EvaluationError,
+    NoSuchKeyError,
     Program,
     Programs,
     Spending,
@@ -42,18 +43,21 @@ Phase = Literal["compile", "runtime"]
 class SelectorError(Exception):
     """A selector that cannot be evaluated for a device."""
 
-    def __init__(self, index: int, phase: Phase, error: str) -> None:
+    def __init__(self, index: int, phase: Phase, error: str, missing_key: str = "") -> None:
         super().__init__(f"selector #{index}: {phase} error: {error}")
         self.index = index
         self.phase: Phase = phase
         """An expression that does not compile fails for every device."""
         self.error = error
+        self.missing_key = missing_key
+        """The attribute or capacity that the expression reads and the device does not have."""
 
 
 class EvaluationFailure(msgspec.Struct, frozen=True):
     """Why an expression has no result for a device."""
 
     message: str
+    missing_key: str = ""
 
 
 def _no_verdicts() -> Memo[str, bool | EvaluationFailure]:
@@ -95,7 +99,8 @@ class Content:
             device = _inputs.get(self) or _inputs.keep(self, self.input())
             verdict = as_bool(spending.evaluate(program, device, program.limit)[0])
         except EvaluationError as error:
-            verdict = EvaluationFailure(str(error))
+            missing = error.key if isinstance(error, NoSuchKeyError) else ""
+            verdict = EvaluationFailure(str(error), missing)
         return self._verdicts.keep(program.expression, verdict)
 
     def input(self) -> DeviceInput:
@@ -156,7 +161,7 @@ def mismatch(
             raise SelectorError(index, "compile", str(program))
         verdict = content.verdict(program, budget)
         if isinstance(verdict, EvaluationFailure):
-            raise SelectorError(index, "runtime", verdict.message)
+            raise SelectorError(index, "runtime", verdict.message, verdict.missing_key)
         if not verdict:
             return index
     return None

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from sully.api.resource.annotations import SUPPRESSES, creator_of, expiry
 from sully.api.resource.types import DeviceTaint, DeviceTaintRule
 from sully.domain.devices.taints import NONE, SourcedTaint, Suppression
+from sully.machinery.serialization.notes import read_note
 
 _DRIVER: Final = "ResourceSlice"
 
@@ -43,9 +44,6 @@ class RuleSuppression(msgspec.Struct, frozen=True):
     by: Suppression
 
 
-_DECODER: Final = msgspec.json.Decoder(tuple[SuppressedTaint, ...])
-
-
 def encode(taints: Iterable[SuppressedTaint]) -> str:
     """Return taints as the value of the annotation."""
     texts = {str(msgspec.json.encode(taint).decode()) for taint in taints}
@@ -59,11 +57,8 @@ def suppression_of(rule: DeviceTaintRule) -> RuleSuppression | None:
     # Without an end, a fault could stay hidden indefinitely.
     if not text or until is None:
         return None
-    try:
-        taints = _DECODER.decode(text)
-    except (msgspec.MsgspecError, RecursionError):
-        # Somebody damaged it: the driver's taints have their effect.
-        return None
+    # If somebody damaged it, the driver's taints have their effect.
+    taints = read_note(text, tuple[SuppressedTaint, ...])
     by = Suppression("", creator_of(annotations), rule.metadata.name, until)
     return RuleSuppression(taints, by) if taints else None
 

@@ -17,9 +17,10 @@ from sully.api.resource.types import DeviceTaint, DeviceTaintRule
 from sully.domain.devices.rules import TOGETHER
 from sully.domain.devices.taints import NO_SCHEDULE
 from sully.domain.drain.messages import DrainState
-from sully.domain.planning.rule_selectors import RuleSelector, digest, name_suffixes
-from sully.domain.planning.taint_rules import TaintRequest, build_rules
-from sully.domain.planning.taintgrammar import TaintToAdd
+from sully.domain.planning.rules.selectors import RuleSelector, digest, name_suffixes
+from sully.domain.planning.rules.taint_grammar import TaintToAdd
+from sully.domain.planning.rules.taint_rules import TaintRequest, build_rules
+from sully.machinery.serialization.notes import have_zones, read_note
 
 KEY: Final = "sully.dev/unschedulable"
 """The taint of cordoned devices."""
@@ -103,9 +104,7 @@ def decode_state(annotations: Sequence[Mapping[str, str]]) -> DrainState:
     """Return the state that some rule has; an invalid one is ignored."""
     for values in annotations:
         text = values.get(STATE)
-        if text:
-            try:
-                return msgspec.json.decode(text, type=DrainState)
-            except msgspec.MsgspecError:
-                continue
+        state = read_note(text, DrainState) if text else None
+        if state is not None and have_zones([state.full_at]):
+            return state
     return DrainState()

@@ -129,8 +129,8 @@ def judge(
     if not reasons:
         return KEEP
     ordered = sorted(reasons.values(), key=Reason._order)
-    on_hold = tuple(reason for reason in ordered if paused(reason.taint.origin))
-    because = tuple(reason for reason in ordered if reason not in on_hold)
+    on_hold = tuple([reason for reason in ordered if paused(reason.taint.origin)])
+    because = tuple([reason for reason in ordered if reason not in on_hold])
     if not because:
         return Hold(on_hold)
     at = min(reason.due or now for reason in because)
@@ -160,9 +160,11 @@ def eviction_time(
         for toleration in tolerations
         if tolerates_eviction(toleration, taint, policy.compat)
     ]
+    if not matching:
+        return added
     if None in matching:
         return None
-    shortest = min((seconds for seconds in matching if seconds is not None), default=0)
+    shortest = min(seconds for seconds in matching if seconds is not None)
     return later(added, max(0, shortest))
 
 

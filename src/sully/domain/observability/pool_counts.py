@@ -6,7 +6,7 @@ One pool is counted at a time, because a change affects few pools. views keep th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Collection, Container, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
@@ -64,17 +64,23 @@ def count_pool(
 ) -> PoolCounts:
     """Count the devices of a pool; `allocated` has the names of those that claims hold."""
     counts = PoolCounts()
+    summaries: dict[int, _TaintSummary] = {}
     for name, device in devices.items():
-        effect = strongest_effect({sourced.taint.effect for sourced in device.taints})
-        status = DeviceStatus(effect, name in allocated)
+        # Most devices of a pool share the tuple of their taints.
+        summary = summaries.get(id(device.taints))
+        if summary is None:
+            summary = _TaintSummary.of(device.taints, blocker_of)
+            summaries[id(device.taints)] = summary
+        status = DeviceStatus(summary.effect, name in allocated)
         counts.devices[status] += 1
         classes = classes_of(device)
-        counts.classes.update((class_, status) for class_ in classes)
+        for class_ in classes:
+            counts.classes[class_, status] += 1
         if device.taints:
-            counts.tainted_since[name] = _since(device)
-        if not status.allocated:
-            for class_ in classes if effect in BLOCKING_EFFECTS else ():
-                counts.blocked.setdefault(class_, set()).update(_blocking(device, blocker_of))
+            counts.tainted_since[name] = summary.since
+        if not status.allocated and summary.effect in BLOCKING_EFFECTS:
+            for class_ in classes:
+                counts.blocked.setdefault(class_, set()).update(summary.blocking)
     return counts
 
 
@@ -90,18 +96,26 @@ def repaired(before: PoolCounts, after: PoolCounts, devices: Container[str]) -> 
     )
 
 
-def _since(device: EffectiveDevice) -> datetime | None:
-    times = (sourced.taint.time_added for sourced in device.taints)
-    return min((time for time in times if time is not None), default=None)
+class _TaintSummary(NamedTuple):
+    """What the taints of a device mean for its counts."""
 
+    effect: str
+    since: datetime | None
+    blocking: set[BlockingTaint]
 
-def _blocking(device: EffectiveDevice, blocker_of: BlockerOf) -> set[BlockingTaint]:
-    return {
-        # Without the time: taints of one source that differ only in it are one.
-        BlockingTaint(blocker_of(sourced), _without_time(sourced.taint))
-        for sourced in device.taints
-        if sourced.taint.effect in BLOCKING_EFFECTS
-    }
+    @classmethod
+    def of(cls, taints: Collection[SourcedTaint], blocker_of: BlockerOf) -> _TaintSummary:
+        times = (sourced.taint.time_added for sourced in taints)
+        return cls(
+            effect=strongest_effect({sourced.taint.effect for sourced in taints}),
+            since=min((time for time in times if time is not None), default=None),
+            blocking={
+                # Without the time: taints of one source that differ only in it are one.
+                BlockingTaint(blocker_of(sourced), _without_time(sourced.taint))
+                for sourced in taints
+                if sourced.taint.effect in BLOCKING_EFFECTS
+            },
+        )
 
 
 def _without_time(taint: DeviceTaint) -> DeviceTaint:

@@ -2,7 +2,7 @@
 
 Predicates are alternatives; the parts of one must all hold. They are compiled once per placement
 shape, and one that cannot be compiled makes the whole placement unusable. The selectors of
-decision groups (groups.py) are the same without expressions.
+decision groups (results/groups.py) are the same without expressions.
 """
 
 from __future__ import annotations

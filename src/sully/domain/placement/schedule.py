@@ -1,7 +1,8 @@
 """One pass over one placement, from nothing: filter, score, sort, select.
 
-`trace` keeps every stage, for explanations (verdicts.py) and the debug endpoint; `schedule` is its
-result. `fleet.py` comes to the same results without looking at every cluster again.
+`trace` keeps every stage, for explanations (results/verdicts.py) and the debug endpoint;
+`schedule` is its result. `incremental/fleet.py` comes to the same results without looking at every
+cluster again.
 """
 
 from __future__ import annotations

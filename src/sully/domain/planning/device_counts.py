@@ -38,6 +38,13 @@ class DeviceCounts(msgspec.Struct):
     used: int = 0
     free: int = 0
 
+    def add(self, other: DeviceCounts) -> None:
+        """Add the devices of other pools."""
+        self.devices += other.devices
+        self.tainted += other.tainted
+        self.used += other.used
+        self.free += other.free
+
 
 class DeviceCounter(msgspec.Struct):
     """Counts devices by class; selectors are evaluated once for all devices with equal content."""
@@ -49,11 +56,18 @@ class DeviceCounter(msgspec.Struct):
 
     def count(self, devices: Iterable[CountedDevice]) -> dict[str, DeviceCounts]:
         """Count devices; classes come in order of their names."""
-        counts = {name: DeviceCounts() for name in sorted(self.classes)}
+        counts = self.count_selected(devices)
+        return {name: counts.get(name) or DeviceCounts() for name in sorted(self.classes)}
+
+    def count_selected(self, devices: Iterable[CountedDevice]) -> dict[str, DeviceCounts]:
+        """Count devices of the classes that select any."""
+        counts: dict[str, DeviceCounts] = {}
         for device, used, unavailable in devices:
             tainted = bool(device.taints) and any(blocks(taint.taint) for taint in device.taints)
             for name in self.classes_of(device):
-                count = counts[name]
+                count = counts.get(name)
+                if count is None:
+                    count = counts[name] = DeviceCounts()
                 count.devices += 1
                 count.tainted += tainted
                 count.used += used

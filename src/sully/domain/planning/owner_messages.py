@@ -19,7 +19,7 @@ from sully.domain.planning.owners import (
     WaitsForPod,
     kind_text,
 )
-from sully.domain.workloads.job_failures import JobEnd
+from sully.domain.workloads.jobs.failures import JobEnd
 
 NO_CONTROLLER: Final = "no controller manages it, so it is not recreated"
 _ENDS: Final[Mapping[JobEnd, str]] = {

@@ -1,8 +1,8 @@
 """What the owner of a pod does when the pod is evicted, by the kind of the owner.
 
-The controllers of Kubernetes are known exactly (jobs.py, statefulsets.py, replacements.py). Of
-well-known custom kinds it is known what their controllers usually do: that is an expectation, and
-plans say so. Whether any other kind recreates a pod is not known.
+The controllers of Kubernetes are known exactly (`domain/workloads`, replacements.py). Of well-known
+custom kinds it is known what their controllers usually do: that is an expectation, and plans say
+so. Whether any other kind recreates a pod is not known.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 from sully.domain.planning.objects import PlannedPod
 from sully.domain.scheduling.objects import Node
 from sully.domain.workloads.daemonsets import should_run
-from sully.domain.workloads.job_failures import JobEnd
+from sully.domain.workloads.jobs.failures import JobEnd
 from sully.machinery.meta import OwnerReference
 
 LEADER_WORKER_SET: Final = "leaderworkerset.sigs.k8s.io/name"
@@ -40,7 +40,7 @@ class Recreation(Enum):
     ON_ITS_NODE = "OnItsNode"
     """When the pod is deleted, and only for the same node."""
     AS_JOB = "AsJob"
-    """After a back-off, unless the Job fails (jobs.py)."""
+    """After a back-off, unless the Job fails (`domain/workloads/jobs`)."""
     UNKNOWN = "Unknown"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import field
 
-from sully.domain.workloads.jobs import JobCondition
+from sully.domain.workloads.jobs.objects import JobCondition
 from sully.machinery.meta import ObjectMeta, Wire, find_condition
 
 MESSAGE_MAX = 1024

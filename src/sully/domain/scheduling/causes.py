@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from sully.domain.allocation.verdicts import FailureCause, Unresolved
-from sully.domain.scheduling.volumes import Provisioning, VolumeProblem
+from sully.domain.scheduling.volumes.topology import Provisioning, VolumeProblem
 
 
 class NoNodes(msgspec.Struct, frozen=True):

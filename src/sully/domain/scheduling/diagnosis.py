@@ -24,6 +24,7 @@ from sully.domain.allocation.verdicts import (
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.taints import SourcedTaint
 from sully.machinery.meta import Wire
+from sully.machinery.serialization.notes import read_note
 
 CONDITION: Final = "sully.dev/DeviceDiagnosis"
 MOST_BYTES: Final = 8192
@@ -171,10 +172,7 @@ def encode(diagnosis: Diagnosis) -> str:
 
 def decode(text: str) -> Diagnosis | None:
     """Decode a diagnosis; None if it is invalid: other clients may write the condition."""
-    try:
-        return msgspec.json.decode(text, type=Diagnosis)
-    except msgspec.MsgspecError:
-        return None
+    return read_note(text, Diagnosis)
 
 
 def diagnosis_of(refused: Unallocatable, *, nodes: int, reached: int, counted: int) -> Diagnosis:

@@ -157,19 +157,12 @@ class _Container(msgspec.Struct, frozen=True):
 
 def _containers(pod: Pod) -> list[_Container]:
     """Return init containers, then containers, as the numbers in names of requests count them."""
-    init = [
-        (container, container.get("restartPolicy") != "Always")
-        for container in pod.spec.init_containers
-    ]
+    init = [(container, not container.is_sidecar) for container in pod.spec.init_containers]
     both = [*init, *((container, False) for container in pod.spec.containers)]
     return [
-        _Container(index, container.get("name", ""), _resource_requests(container), brief)
+        _Container(index, container.name, container.resources.requests, brief)
         for index, (container, brief) in enumerate(both)
     ]
-
-
-def _resource_requests(container: Mapping[str, Any]) -> Mapping[str, str]:
-    return (container.get("resources") or {}).get("requests") or {}
 
 
 def _requests(

@@ -1,7 +1,7 @@
 """Which nodes fit a pod, apart from devices.
 
 The first constraint that is not met is the reason, in the order of Kubernetes. Constraints that few
-pods have are evaluated by the filters in `PodConstraints`, which constraints.py builds.
+pods have are evaluated by the filters in `PodConstraints`, which scheduler/constraints.py builds.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Final, NamedTuple
 
 from sully.domain.scheduling.filters import NodeFilter, NodeInfo, Rejection
-from sully.domain.scheduling.objects import Pod, PodSpec
+from sully.domain.scheduling.objects import Container, Pod, PodSpec
 
 PORTS_IN_USE: Final = "node(s) didn't have free ports for the requested pod ports"
 ALL_ADDRESSES: Final = "0.0.0.0"
@@ -27,19 +27,17 @@ def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
 
 def _ports(spec: PodSpec) -> Iterator[HostPort]:
     for container in spec.containers:
-        if container.get("ports"):
-            yield from _container_ports(container)
+        yield from _container_ports(container)
     for container in spec.init_containers:
         # Other init containers end before the pod runs.
-        if container.get("restartPolicy") == "Always":
+        if container.is_sidecar:
             yield from _container_ports(container)
 
 
-def _container_ports(container: Mapping[str, Any]) -> Iterator[HostPort]:
-    for port in container.get("ports") or ():
-        if (number := port.get("hostPort") or 0) > 0:
-            protocol = port.get("protocol") or "TCP"
-            yield HostPort(port.get("hostIP") or ALL_ADDRESSES, protocol, number)
+def _container_ports(container: Container) -> Iterator[HostPort]:
+    for port in container.ports:
+        if port.host_port > 0:
+            yield HostPort(port.host_ip or ALL_ADDRESSES, port.protocol or "TCP", port.host_port)
 
 
 def conflicts(wanted: HostPort, used: HostPort) -> bool:

@@ -22,7 +22,7 @@ from sully.domain.scheduling.causes import (
     Unknown,
     UnsupportedField,
 )
-from sully.domain.scheduling.volumes import Provisioning, VolumeProblem, VolumeState
+from sully.domain.scheduling.volumes.topology import Provisioning, VolumeProblem, VolumeState
 
 _NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 _NO_VICTIMS: Final = "No preemption victims found for incoming pod"

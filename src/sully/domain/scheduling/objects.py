@@ -14,6 +14,7 @@ from sully.api.resource.types import NodeSelector
 from sully.domain.claims import pods
 from sully.domain.workloads.revisions import HASH_LABEL
 from sully.machinery.meta import ObjectIdentity, OwnerReference, Wire, find_condition
+from sully.machinery.serialization.wire import share
 
 SCHEDULERS: Final = frozenset(("default-scheduler", "sully"))
 """The values of `schedulerName` whose pods are ours."""
@@ -81,6 +82,61 @@ class TopologySpread(Wire, frozen=True, kw_only=True):
     match_label_keys: tuple[str, ...] = ()
 
 
+class ContainerPort(Wire, frozen=True, kw_only=True):
+    """A port of a container, which may take a port of the node."""
+
+    host_port: int = 0
+    host_ip: str = field(default="", name="hostIP")
+    protocol: str = ""
+
+
+class ContainerResources(Wire, frozen=True, kw_only=True):
+    """The resources that a container requests."""
+
+    requests: dict[str, str] = field(default_factory=dict)
+
+
+class Container(Wire, frozen=True, kw_only=True):
+    """What a container needs of its node."""
+
+    name: str = ""
+    ports: tuple[ContainerPort, ...] = ()
+    resources: ContainerResources = ContainerResources()
+    restart_policy: str = ""
+
+    @property
+    def is_sidecar(self) -> bool:
+        """Report whether an init container keeps running."""
+        return self.restart_policy == "Always"
+
+
+class Volume(Wire, frozen=True, kw_only=True):
+    """A volume; one without any of these sources is usable on every node."""
+
+    name: str = ""
+    persistent_volume_claim: dict[str, Any] | None = None
+    ephemeral: dict[str, Any] | None = None
+    gce_persistent_disk: dict[str, Any] | None = None
+    aws_elastic_block_store: dict[str, Any] | None = None
+    iscsi: dict[str, Any] | None = None
+    rbd: dict[str, Any] | None = None
+
+    @property
+    def has_claim(self) -> bool:
+        """Report whether a PersistentVolumeClaim is behind it."""
+        return self.persistent_volume_claim is not None or self.ephemeral is not None
+
+    @property
+    def is_disk(self) -> bool:
+        """Report whether it can be mounted by one node or pod at a time."""
+        return (
+            self.gce_persistent_disk is not None
+            or self.aws_elastic_block_store is not None
+            or self.iscsi is not None
+            or self.rbd is not None
+        )
+
+
 class PodSpec(pods.PodSpec, frozen=True, kw_only=True):
     """What decides where a pod runs."""
 
@@ -92,12 +148,17 @@ class PodSpec(pods.PodSpec, frozen=True, kw_only=True):
     tolerations: tuple[Toleration, ...] = ()
     topology_spread_constraints: tuple[TopologySpread, ...] = ()
     scheduling_gates: tuple[Any, ...] = ()
-    containers: tuple[Any, ...] = ()
-    init_containers: tuple[Any, ...] = ()
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
     resources: Any = None
     overhead: dict[str, str] = field(default_factory=dict)
-    volumes: tuple[Any, ...] = ()
+    volumes: tuple[Volume, ...] = ()
     termination_grace_period_seconds: int | None = None
+
+    def __post_init__(self) -> None:
+        """Share what most pods have in common."""
+        super().__post_init__()
+        share(self, "scheduler_name", "preemption_policy", "tolerations")
 
 
 class PodCondition(Wire, frozen=True, kw_only=True):

@@ -57,10 +57,10 @@ def requests_of(pod: Pod) -> dict[str, int]:
     spec = pod.spec
     if len(spec.containers) == 1 and _is_plain(pod):
         # Most pods; a plan calls this three times for each pod that is evicted.
-        own = (spec.containers[0].get("resources") or {}).get("requests") or {}
+        own = spec.containers[0].resources.requests
         return {name: amount for name, amount in amounts(own).items() if amount}
     parts = {"containers": spec.containers, "initContainers": spec.init_containers}
-    requests = amounts(container_requests(parts))
+    requests = amounts(container_requests(msgspec.to_builtins(parts)))
     own = (spec.resources or {}).get("requests") or {}
     requests |= amounts({name: text for name, text in own.items() if name in POD_LEVEL})
     for name, extra in amounts(spec.overhead).items():

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import Enum, auto
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -57,6 +57,32 @@ class OwnedMetadata(ObjectIdentity, frozen=True, kw_only=True):
     finalizers: tuple[str, ...] = ()
 
 
+class Metadata(Protocol):
+    """Metadata that has what matters for garbage collection, and more."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def uid(self) -> str: ...
+    @property
+    def resource_version(self) -> str: ...
+    @property
+    def deletion_timestamp(self) -> datetime | None: ...
+    @property
+    def owner_references(self) -> tuple[OwnerReference, ...]: ...
+    @property
+    def finalizers(self) -> tuple[str, ...]: ...
+
+
+class Ownable(Protocol):
+    """An object of any type that can own and be owned."""
+
+    @property
+    def metadata(self) -> Metadata: ...
+
+
 class Owned(Wire, frozen=True, kw_only=True):
     """Any object, as the garbage collector sees it."""
 
@@ -90,6 +116,32 @@ class Owned(Wire, frozen=True, kw_only=True):
     def blocks(self, owner: str) -> bool:
         """Report whether an owner that awaits its dependents must await this one."""
         return any(ref.uid == owner and ref.block_owner_deletion for ref in self.owners)
+
+
+def owned(obj: Ownable) -> Owned:
+    """Return an object as the garbage collector sees it."""
+    metadata = obj.metadata
+    return Owned(
+        metadata=OwnedMetadata(
+            name=metadata.name,
+            namespace=metadata.namespace,
+            uid=metadata.uid,
+            resource_version=metadata.resource_version,
+            deletion_timestamp=metadata.deletion_timestamp,
+            owner_references=metadata.owner_references,
+            finalizers=metadata.finalizers,
+        )
+    )
+
+
+def same_ownership(obj: Ownable, other: Ownable) -> bool:
+    """Report whether two states of an object are the same to the garbage collector."""
+    metadata, before = obj.metadata, other.metadata
+    return (
+        metadata.owner_references == before.owner_references
+        and metadata.finalizers == before.finalizers
+        and metadata.deletion_timestamp == before.deletion_timestamp
+    )
 
 
 class Standing(Enum):

@@ -2,5 +2,5 @@
 
 Owns: which facts of a snapshot decide between the causes of a kind.
 Never: writes a sentence; templates.py has them.
-Start at: `pods.py`.
+Start at: `pods/pods.py`.
 """

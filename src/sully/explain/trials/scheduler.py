@@ -37,14 +37,14 @@ from sully.domain.scheduling.objects import Pod
 from sully.domain.scheduling.pod_affinity import AFFINITY, ANTI_AFFINITY, EXISTING_ANTI_AFFINITY
 from sully.domain.scheduling.resources import Amounts, requests_of, shortages
 from sully.domain.scheduling.topology_spread import NO_LABEL, SKEWED
-from sully.domain.scheduling.volume_filter import (
+from sully.domain.scheduling.volumes.filter import (
     DISK_IN_USE,
     NOT_USABLE,
     NOTHING_TO_BIND,
     ONE_POD_IN_USE,
     OTHER_ZONE,
 )
-from sully.domain.scheduling.volumes import VolumeProblem
+from sully.domain.scheduling.volumes.topology import VolumeProblem
 from sully.explain.kinds import LABELED_PODS
 from sully.explain.trials.changes import LargestNode, RequestName
 from sully.machinery.cel import CostBudgetExceededError

@@ -26,7 +26,7 @@ from sully.machinery.cel.environments.devices import (
     device_environment,
     selects,
 )
-from sully.machinery.cel.errors import CompileError, CostLimitError, EvaluationError
+from sully.machinery.cel.errors import CompileError, CostLimitError, EvaluationError, NoSuchKeyError
 from sully.machinery.cel.programs import Programs
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "DeviceInput",
     "Environment",
     "EvaluationError",
+    "NoSuchKeyError",
     "Program",
     "Programs",
     "Spending",

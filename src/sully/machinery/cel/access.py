@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sully.machinery.cel.errors import EvaluationError, no_such_overload
+from sully.machinery.cel.errors import EvaluationError, NoSuchKeyError, no_such_overload
 from sully.machinery.cel.values import NONE, Optional, Value, as_key, equals
 
 
@@ -21,7 +21,7 @@ def select(value: Value, field: str) -> Value:
     try:
         return value[field]
     except KeyError:
-        raise EvaluationError(f"no such key: {field}") from None
+        raise NoSuchKeyError(field) from None
 
 
 def has(value: Value, field: str) -> bool:
@@ -39,7 +39,7 @@ def index(value: Value, key: Value) -> Value:
         try:
             return value[as_key(key)]
         except KeyError:
-            raise EvaluationError(f"no such key: {_shown(key)}") from None
+            raise NoSuchKeyError(_shown(key)) from None
     if isinstance(value, (list, tuple)):
         place = _place(key)
         if not 0 <= place < len(value):

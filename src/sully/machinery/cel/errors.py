@@ -45,6 +45,14 @@ class EvaluationError(Exception):
     """An expression that failed on these inputs; `&&` and `||` may absorb it."""
 
 
+class NoSuchKeyError(EvaluationError):
+    """A map or an object has no such key or field."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"no such key: {key}")
+        self.key = key
+
+
 class CostLimitError(EvaluationError):
     """The evaluation used up its budget. Nothing absorbs this."""
 

@@ -85,21 +85,17 @@ def encode(managed: Managed, before: Sequence[Entry] = ()) -> list[Entry]:
 
     Of those that were read from `before` and did not change, the entry itself is taken again.
     """
-    ordered = sorted(
-        managed.items(),
-        key=lambda item: (
-            item[0].operation,
-            item[1].time,
-            item[0].manager,
-            item[1].api_version,
-            item[0].subresource,
-        ),
-    )
+    ordered = sorted(managed.items(), key=_order) if len(managed) > 1 else managed.items()
     known = {id(entry.get("fieldsV1")): entry for entry in before}
     return [
         _same(owner, holding, known.get(id(holding.fields))) or _entry(owner, holding)
         for owner, holding in ordered
     ]
+
+
+def _order(item: tuple[Owner, Holding]) -> tuple[str, str, str, str, str]:
+    owner, holding = item
+    return owner.operation, holding.time, owner.manager, holding.api_version, owner.subresource
 
 
 def _same(owner: Owner, holding: Holding, entry: Entry | None) -> Entry | None:

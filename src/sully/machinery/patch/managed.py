@@ -135,7 +135,8 @@ def take_over(managed: Managed, old: Obj, new: Obj, write: Write) -> None:
     comparison = compare_shapes(old, new, shape_of(write.schema))
     if comparison.is_same:
         return
-    reassign(managed, old, new, comparison, write)
+    if managed:
+        reassign(managed, old, new, comparison, write)
     written_fields = (
         difference(comparison.written, comparison.removed)
         if comparison.removed

@@ -7,7 +7,7 @@ is decode.py's business.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -261,18 +261,23 @@ def _repeated_keys(value: Any) -> list[str]:
 
 def merge_repeated(document: bytes) -> Any:
     """Read JSON as Go reads it into a struct: objects under a repeated key are merged."""
-    return json.loads(document, object_pairs_hook=_merged)
+    return _normalized(_load(_text(document), _merged, document), document)
 
 
 def _merged(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result: dict[str, Any] = {}
-    for key, value in pairs:
-        known = result.get(key)
-        if isinstance(known, dict) and isinstance(value, dict):
-            result[key] = _merged([*known.items(), *value.items()])
-        else:
-            result[key] = value
+    _merge(result, pairs)
     return result
+
+
+def _merge(target: dict[str, Any], pairs: Iterable[tuple[str, Any]]) -> None:
+    # In place: a key that is repeated thousands of times must not copy what came before.
+    for key, value in pairs:
+        known = target.get(key)
+        if isinstance(known, dict) and isinstance(value, dict):
+            _merge(known, value.items())
+        else:
+            target[key] = value
 
 
 def _keys(value: Any, at: Trail) -> Iterator[tuple[Trail, bool]]:

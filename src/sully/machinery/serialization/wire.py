@@ -4,12 +4,17 @@ Writes travel as dicts (decode.py); readers and decisions use these. `null` and 
 same on the wire, so an absent value is None here, and a value that was given empty is empty.
 """
 
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from sys import intern
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 if TYPE_CHECKING:
     from sully.machinery.meta import OwnerReference
+
+
+T = TypeVar("T")
 
 
 class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
@@ -19,6 +24,23 @@ class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     What comes from JSON and never changes cannot refer to itself, so the garbage collector need not
     look at it: caches hold such values by the hundred thousand.
     """
+
+
+def share(obj: Wire, *fields: str) -> None:
+    """Use one string or tuple for the equal values that these fields have in many objects.
+
+    For `__post_init__`. A cache of pods has thousands that only differ in their names.
+    """
+    for field in fields:
+        value = getattr(obj, field)
+        if value:
+            first = intern(value) if isinstance(value, str) else _first_equal(value)
+            msgspec.structs.force_setattr(obj, field, first)
+
+
+@lru_cache(maxsize=1024)
+def _first_equal(value: T) -> T:
+    return value
 
 
 class HasController(Wire, frozen=True, kw_only=True):

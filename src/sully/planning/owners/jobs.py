@@ -11,7 +11,7 @@ import msgspec
 
 from sully.domain.planning.objects import PlannedPod
 from sully.domain.planning.owners import JOB_SET, IndexFailed, JobEnded, NotWanted
-from sully.domain.workloads.job_failures import (
+from sully.domain.workloads.jobs.failures import (
     SYNC_PERIOD,
     JobEnd,
     JobState,
@@ -25,7 +25,7 @@ from sully.domain.workloads.job_failures import (
     next_annotations,
     wanted_pods,
 )
-from sully.domain.workloads.jobs import Job, JobSpec
+from sully.domain.workloads.jobs.objects import Job, JobSpec
 from sully.planning.owners.kinds import JOBS
 from sully.planning.simulation.cluster_copy import ClusterCopy
 

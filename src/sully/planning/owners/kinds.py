@@ -6,7 +6,7 @@ from typing import Any
 
 from sully.client.transport import Kind
 from sully.domain.workloads.daemonsets import DaemonSet
-from sully.domain.workloads.jobs import Job
+from sully.domain.workloads.jobs.objects import Job
 from sully.domain.workloads.statefulsets import StatefulSet
 
 JOBS: Kind[Job] = Kind("batch", "v1", "jobs", "Job", Job)

@@ -18,7 +18,7 @@ from sully.domain.planning.owners import (
     behavior_of,
     excluded,
 )
-from sully.domain.workloads.job_failures import JobEnd
+from sully.domain.workloads.jobs.failures import JobEnd
 from sully.planning.owners.jobs import PlannedJobs
 from sully.planning.owners.kinds import DAEMON_SETS, JOBS
 from sully.planning.owners.statefulsets import PlannedStatefulSets

@@ -80,6 +80,11 @@ class PlannedEvictor:
             # It is terminating or deleted: no need to queue for that.
             self._send(PodChanged(key))
 
+    def usage_changed(self, key: Key) -> None:
+        """Queue a pod whose claims changed; most get devices without taints."""
+        if self._evictor.concerns(key, self._cluster.clock.now()):
+            self.wake(key)
+
     def start_with(self, keys: Iterable[Key]) -> None:
         """Queue these pods in this order, and no others."""
         self._queue.clear()

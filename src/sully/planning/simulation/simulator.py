@@ -2,9 +2,9 @@
 
 `Simulation.run` applies the changes and then advances a virtual clock from event to event. At every
 time pods are evicted first (evictor.py, which runs `sully.evictor`), then replaced as their owners
-do it (owners.py, `domain/planning/replacements.py`), then scheduled (scheduler.py, which runs
-`sully/scheduler/core.py`), until nothing changes any more. plan_builder.py turns the result into a
-plan.
+do it (../owners/planned_owners.py, `domain/planning/replacements.py`), then scheduled
+(scheduler.py, which runs `sully/scheduler/core.py`), until nothing changes any more.
+../plan_builder.py turns the result into a plan.
 
 Before the changes the cluster settles as it is, so that what would happen without them is not
 attributed to them.
@@ -12,7 +12,7 @@ attributed to them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -22,13 +22,9 @@ import msgspec
 from sully.api.resource.types import ResourceClaim
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.domain.allocation.rejections.availability import Availability, used_up
-from sully.domain.allocation.usage.capacity import left_of
-from sully.domain.allocation.usage.ledger import PoolUse
-from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import DeviceId
 from sully.domain.eviction.judge import Evict, Reason, Wait
-from sully.domain.planning.device_counts import CountedDevice, DeviceCounter, DeviceCounts
+from sully.domain.planning.device_counts import DeviceCounts
 from sully.domain.planning.differences import DevicesByPool, device_changes
 from sully.domain.planning.objects import PlannedPod
 from sully.domain.planning.owners import Obstacle
@@ -38,15 +34,17 @@ from sully.domain.planning.replacements import (
     slow_start_order,
 )
 from sully.domain.planning.report import DeviceChange
-from sully.domain.workloads.job_failures import JobEnd
+from sully.domain.workloads.jobs.failures import JobEnd
 from sully.planning.dryrun.changes import Change, apply_change, caches_of, describe, schedule_expiry
 from sully.planning.owners.planned_owners import PlannedOwners
 from sully.planning.simulation.cluster_copy import ClusterCopy, SimulationOptions
+from sully.planning.simulation.device_counting import PoolCounter
 from sully.planning.simulation.drain import DrainRequest, PlannedDrain
 from sully.planning.simulation.evictor import PlannedEvictor
 from sully.planning.simulation.scheduler import Pending, PlannedScheduler
 from sully.views.devices.changes import InventoryChange, RuleChange
 from sully.views.devices.name_index import Names
+from sully.views.kinds import CLASSES
 from sully.views.snapshot.snapshot import Snapshot
 
 _MAX_STEPS = 200_000
@@ -142,7 +140,9 @@ class Simulation:
             create=lambda pod, name: self._to_create.append((pod, name)),
             terminate=self._terminate,
         )
-        self._counter = self._new_counter()
+        self.counter = PoolCounter(self.cluster.classes.values())
+        """Counts devices by the classes before the change."""
+        self._counter_after = self.counter
         self.before: DevicesByPool = {}
         self.after: DevicesByPool = {}
         """All devices before and right after the change."""
@@ -165,8 +165,8 @@ class Simulation:
     def run(self, changes: Sequence[Change], drain: DrainRequest | None = None) -> None:
         """Let the cluster settle, apply the changes, and advance until nothing happens."""
         cluster = self.cluster
-        self._start()
-        self.counts_before = self._count(self.before)
+        self._start(self._devices())
+        self.counts_before = self._count(self.before, self.counter)
         self.applied = tuple(
             AppliedChange(change, caches_of(cluster)[change.kind.plural].get(change.key))
             for change in changes
@@ -174,7 +174,8 @@ class Simulation:
         self.changes = [describe(applied.change, applied.existing) for applied in self.applied]
         for change in changes:
             apply_change(cluster, change, self._count_after)
-        self._counter = self._new_counter()
+        if any(change.kind.plural == CLASSES.plural for change in changes):
+            self._counter_after = PoolCounter(cluster.classes.values())
         self.after = self._devices()
         self.device_changes = tuple(device_changes(self.before, self.after, self._claims_on))
         if drain is not None:
@@ -183,24 +184,26 @@ class Simulation:
         self.scheduler.diagnose()
         self._count_after()
 
-    def count_without_change(self) -> dict[str, DeviceCounts]:
-        """Advance the cluster as it is; count the devices of each class then.
+    def count_without_change(
+        self, devices: DevicesByPool, counter: PoolCounter
+    ) -> dict[str, DeviceCounts]:
+        """Advance the cluster as it is, with these devices; count those of each class then.
 
         As `run` without changes, but nothing is reported about pods.
         """
-        self._start()
+        self._start(devices)
         self._advance()
         self.scheduler.retry_all()
-        return self._count(self.before)
+        return self._count(self.before, counter)
 
-    def _start(self) -> None:
+    def _start(self, devices: DevicesByPool) -> None:
         """Let the cluster settle as it is, and find the pods that are due for eviction."""
         cluster = self.cluster
         self.scheduler.settle()
         self.bound_before = frozenset(self.scheduler.bindings)
         self.evictor.clear_exemptions()
         schedule_expiry(cluster)
-        self.before = self._devices()
+        self.before = devices
         due = self._find_due_pods()
         self._end_terminating()
         cluster.inventory.on_change(self._on_devices_changed)
@@ -222,7 +225,7 @@ class Simulation:
         """Count devices by class once, while the change is in effect."""
         if self.counts_after is None:
             # Devices as the change left them: other rules that expire meanwhile are not part of it.
-            self.counts_after = self._count(self.after)
+            self.counts_after = self._count(self.after, self._counter_after)
             self.counted_at = self.cluster.clock.now()
 
     def _settle(self) -> None:
@@ -260,8 +263,13 @@ class Simulation:
         rules = tuple(RuleChange(None, rule) for rule in cluster.rules.values())
         # Rules also select devices that are no longer published.
         pods = set(cluster.exposures.affected_pods(InventoryChange({}, rules))) if rules else set()
+        effects = cluster.exposures.policy.effects
         for pool, devices in self.before.items():
-            names = [name for name, device in devices.items() if device.taints]
+            names = [
+                name
+                for name, device in devices.items()
+                if device.taints and any(taint.taint.effect in effects for taint in device.taints)
+            ]
             pods.update(cluster.usage.pods_on(pool, names))
         return pods
 
@@ -290,7 +298,7 @@ class Simulation:
 
     def _on_usage_changed(self, pods: Iterable[Key]) -> None:
         for key in sorted(pods):
-            self.evictor.wake(key)
+            self.evictor.usage_changed(key)
 
     def _on_evicted(self, pod: PlannedPod, reasons: tuple[Reason, ...]) -> None:
         due, now = self._due_without_change.get(pod.metadata.uid), self.cluster.clock.now()
@@ -396,31 +404,10 @@ class Simulation:
         inventory = self.cluster.inventory
         return {pool: dict(inventory.devices(pool)) for pool in inventory.pools()}
 
-    def _new_counter(self) -> DeviceCounter:
-        classes = self.cluster.classes.values()
-        return DeviceCounter({device_class.metadata.name: device_class for device_class in classes})
-
-    def _count(self, devices: DevicesByPool) -> dict[str, DeviceCounts]:
+    def _count(self, devices: DevicesByPool, counter: PoolCounter) -> dict[str, DeviceCounts]:
         """Count devices by class, with their current use."""
-        return self._counter.count(self._with_use(devices))
-
-    def _with_use(self, devices_by_pool: DevicesByPool) -> Iterator[CountedDevice]:
-        inventory, ledger = self.cluster.inventory, self.scheduler.core.devices.ledger
-        for id_, devices in devices_by_pool.items():
-            pool, use = inventory.pool(id_), ledger.get(id_) or PoolUse()
-            availability = Availability(
-                tuple(pool.slices.values()) if pool is not None else (),
-                use.devices.keys() | use.shares.keys(),
-            )
-            if availability.are_plain and not use.shares:
-                # Most pools: only allocation makes their devices unavailable.
-                yield from (
-                    CountedDevice(device, name in use.devices) for name, device in devices.items()
-                )
-                continue
-            for name, device in devices.items():
-                used = name in use.devices or (name in use.shares and not device.shareable)
-                yield CountedDevice(device, used, _is_unavailable(device, use, availability))
+        ledger = self.scheduler.core.devices.ledger
+        return counter.count(devices, self.cluster.inventory, ledger)
 
     def pending(self, uid: str) -> Pending | None:
         """Return why a pod stays Pending."""
@@ -429,14 +416,3 @@ class Simulation:
 
 def _owner(eviction: SimulatedEviction) -> tuple[str, str]:
     return eviction.pod.metadata.namespace, eviction.pod.owner_text
-
-
-def _is_unavailable(device: EffectiveDevice, use: PoolUse, availability: Availability) -> bool:
-    """Report whether neither a device nor a share of it can be allocated."""
-    published = device.published
-    if availability.obstacle(published.slice, published.device) is not None:
-        return True
-    taken = use.amounts.get(published.device.name) if device.shareable else None
-    if not taken:
-        return False
-    return used_up(device.content, left_of(device.content, taken)) is not None

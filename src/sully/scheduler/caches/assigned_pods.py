@@ -47,11 +47,6 @@ class AssignedPods:
         """Report whether a pod requires anti-affinity."""
         return bool(self._terms)
 
-    @property
-    def counts_pods(self) -> bool:
-        """Report whether labels of pods have mattered so far."""
-        return bool(self._counts)
-
     def add(self, node: str, pod: Pod) -> None:
         """Add a pod."""
         self._pods[pod.metadata.uid] = AssignedPod(node, pod)
@@ -77,18 +72,23 @@ class AssignedPods:
         if self._counts:
             self._count(node, pod, -1)
 
-    def update(self, pod: Pod) -> None:
-        """Replace the state of a pod whose labels changed, or that is terminating."""
+    def update(self, pod: Pod) -> bool:
+        """Replace the state of a pod, so that the old one is freed.
+
+        Report whether that changed how many pods match what was asked for.
+        """
         uid = pod.metadata.uid
         known = self._pods.get(uid)
         if known is None:
-            return
-        if self._counts:
-            self._count(known.node, known.pod, -1)
-            self._count(known.node, pod, 1)
+            return False
         self._pods[uid] = AssignedPod(known.node, pod)
         if self._by_node is not None:
             self._by_node[known.node][uid] = pod
+        if not self._counts or _matches_as(pod, known.pod):
+            return False
+        self._count(known.node, known.pod, -1)
+        self._count(known.node, pod, 1)
+        return True
 
     def get(self, uid: str) -> AssignedPod | None:
         """Return a pod with its node, or None."""
@@ -148,6 +148,13 @@ class AssignedPods:
 
 
 _ANY: Final = "*"
+
+
+def _matches_as(pod: Pod, other: Pod) -> bool:
+    """Report whether a pod is the same to selectors as another state of it."""
+    return (
+        pod.metadata.labels == other.metadata.labels and pod.is_terminating == other.is_terminating
+    )
 
 
 def _namespaces(term: AffinityTerm) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.scheduling.cluster_events import ClusterEvent
 from sully.domain.scheduling.objects import Namespace
-from sully.domain.scheduling.volume_objects import (
+from sully.domain.scheduling.volumes.objects import (
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,

@@ -6,14 +6,17 @@ A pod counts from the moment a node was selected for it, so that the next pod fi
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from itertools import filterfalse
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from sully.domain.allocation.pools import nodes
 from sully.domain.scheduling.filters import NodeInfo
 from sully.domain.scheduling.objects import Node, Pod
 from sully.domain.scheduling.resources import Amounts, NodeResources, amounts
 from sully.scheduler.caches.assigned_pods import AssignedPods
+
+_FEW: Final = 16
+"""If more than one in so many nodes changed, all are sorted instead of each being moved."""
 
 
 class NodeCache:
@@ -28,8 +31,6 @@ class NodeCache:
         self.pods = AssignedPods()
         """The pods themselves, for constraints between pods."""
         self._order: list[tuple[int, str]] = []
-        self._names: list[str] = []
-        """Those of the order, so that skipping thousands of nodes needs no Python code for each."""
         self._loads: dict[str, int] = {}
         self._changed: set[str] = set()
         """Nodes whose position in the order may be outdated; it is needed only to schedule."""
@@ -41,10 +42,18 @@ class NodeCache:
         """Return how many nodes there are."""
         return len(self._nodes)
 
-    def by_load(self, skip: Container[str] = ()) -> Iterator[NodeInfo]:
-        """Yield all nodes except `skip`, the least loaded first; equally loaded ones by name."""
+    def by_load(self) -> Iterator[NodeInfo]:
+        """Yield all nodes, the least loaded first; equally loaded ones by name."""
+        return (self._nodes[name] for _, name in self.loads())
+
+    def loads(self) -> Sequence[tuple[int, str]]:
+        """Return the load and the name of all nodes, in the same order."""
         self._sort()
-        return map(self._nodes.__getitem__, filterfalse(skip.__contains__, self._names))
+        return self._order
+
+    def load(self, name: str) -> int:
+        """Return how loaded a node is."""
+        return self._resources[name].load()
 
     def by_load_among(self, names: Iterable[str]) -> Iterator[NodeInfo]:
         """Yield those of these nodes that exist, in the same order."""
@@ -92,6 +101,7 @@ class NodeCache:
         """
         uid = pod.metadata.uid
         if self._pods.get(uid) == (node, requests):
+            self.update_pod(pod)
             return False
         self.remove_pod(uid)
         self.version += 1
@@ -102,9 +112,8 @@ class NodeCache:
         return True
 
     def update_pod(self, pod: Pod) -> None:
-        """Handle new labels of a pod on a node, or that it is terminating."""
-        self.pods.update(pod)
-        if self.pods.counts_pods:
+        """Handle a newer state of a pod on a node."""
+        if self.pods.update(pod):
             self.version += 1
 
     def remove_pod(self, uid: str) -> bool:
@@ -135,11 +144,9 @@ class NodeCache:
 
     def _sort(self) -> None:
         """Bring the order up to date."""
-        if len(self._changed) > len(self._names):
-            # A cluster was loaded.
-            self._loads = {name: self._resources[name].load() for name in self._nodes}
+        if len(self._changed) * _FEW > len(self._order):
+            self._loads |= {name: self.load(name) for name in self._changed & self._nodes.keys()}
             self._order = sorted((load, name) for name, load in self._loads.items())
-            self._names = [name for _, name in self._order]
         else:
             for name in self._changed:
                 self._reorder(name)
@@ -154,10 +161,9 @@ class NodeCache:
             self._loads[name] = load
             index = bisect_left(self._order, (load, name))
             self._order.insert(index, (load, name))
-            self._names.insert(index, name)
 
     def _remove_from_order(self, name: str) -> None:
         load = self._loads.pop(name, None)
         if load is not None:
             index = bisect_left(self._order, (load, name))
-            del self._order[index], self._names[index]
+            del self._order[index]

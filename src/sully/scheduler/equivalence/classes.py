@@ -6,7 +6,7 @@ results by class.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -22,7 +22,7 @@ from sully.domain.allocation.requests import claim_key, without_seconds
 from sully.domain.allocation.toleration_expiry import AsOf, Expiries
 from sully.domain.scheduling.diagnosis import Diagnosis, for_claims
 from sully.domain.scheduling.host_ports import host_ports
-from sully.domain.scheduling.objects import Pod
+from sully.domain.scheduling.objects import Container, Pod
 
 EquivalenceClass = bytes
 Exact = TypeVar("Exact", ExactDeviceRequest, DeviceSubRequest)
@@ -85,7 +85,7 @@ def _constraints(pod: Pod) -> Iterator[Any]:
     yield host_ports(spec)
     yield spec.volumes
     # The claim of an ephemeral volume has the name of its pod.
-    yield pod.metadata.name if any(volume.get("ephemeral") for volume in spec.volumes) else ""
+    yield pod.metadata.name if any(volume.ephemeral for volume in spec.volumes) else ""
     yield spec.scheduling_group
 
 
@@ -97,8 +97,8 @@ def for_claims_of(
     return for_claims(diagnosis, lambda name: names.get(name, name))
 
 
-def _needs(container: Any) -> tuple[Any, Any]:
-    return container.get("resources"), container.get("restartPolicy")
+def _needs(container: Container) -> tuple[Mapping[str, str], str]:
+    return container.resources.requests, container.restart_policy
 
 
 def _spec_without_seconds(spec: ResourceClaimSpec) -> ResourceClaimSpec:

@@ -21,6 +21,7 @@ from sully.domain.allocation.usage.exclusion import IN_USE, Holdings, excludes, 
 from sully.domain.devices.pools import DeviceId
 from sully.machinery.compat import Compat
 from sully.machinery.errors import Conflict, ServiceUnavailable, conflict
+from sully.machinery.multimap import Multimap
 from sully.runtime.clock import Clock
 from sully.server.admission.plugins import AdmissionAttributes
 from sully.server.storage.informer import StoreInformer, keep_current
@@ -45,8 +46,8 @@ class DeviceAdmission:
         self._objects = objects
         self._enabled = compat.rejects_devices_in_use
         self._informer = StoreInformer(store, objects, {CLAIMS: self})
-        self._holders: dict[DeviceId, set[StoreKey]] = {}
-        self._devices: dict[StoreKey, frozenset[DeviceId]] = {}
+        self._holders: Multimap[DeviceId, StoreKey] = Multimap()
+        self._devices: dict[StoreKey, tuple[DeviceId, ...]] = {}
 
     async def start(self) -> None:
         """Load the claims."""
@@ -77,12 +78,12 @@ class DeviceAdmission:
         key = StoreKey(CLAIMS, target.namespace, target.name)
         for device in new:
             self._check(key, device, requested)
-        self._index(key, frozenset(requested) | frozenset(old))
+        self._index(key, {**requested, **old})
         if self._store.shared:
             attributes.extra_ops.extend(self._locks(new))
 
     def _check(self, key: StoreKey, device: DeviceId, requested: Holdings) -> None:
-        for other in sorted(self._holders.get(device, ())):
+        for other in sorted(self._holders.get(device)):
             if other != key and excludes(device, requested, self._newest(other)):
                 raise _refusal(key, device, other)
 
@@ -106,21 +107,16 @@ class DeviceAdmission:
     def drop(self, namespace: str, name: str) -> None:
         """Index a claim again after a change or a deletion."""
         key = StoreKey(CLAIMS, namespace, name)
-        self._index(key, frozenset(self._newest(key)))
+        self._index(key, self._newest(key))
 
-    def _index(self, key: StoreKey, devices: frozenset[DeviceId]) -> None:
-        before = self._devices.get(key, frozenset())
-        for device in before - devices:
-            holders = self._holders[device]
-            holders.discard(key)
-            if not holders:
-                del self._holders[device]
-        for device in devices - before:
-            self._holders.setdefault(device, set()).add(key)
+    def _index(self, key: StoreKey, devices: Holdings) -> None:
+        for device in self._devices.pop(key, ()):
+            if device not in devices:
+                self._holders.discard(device, key)
+        for device in devices:
+            self._holders.add(device, key)
         if devices:
-            self._devices[key] = devices
-        else:
-            self._devices.pop(key, None)
+            self._devices[key] = tuple(devices)
 
 
 def lock_of(device: DeviceId) -> StoreKey:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import msgspec
 
-from sully.api.core.pods.priorities import SYSTEM_PRIORITIES
+from sully.api.core.pods.creation.priorities import SYSTEM_PRIORITIES
 from sully.machinery.errors import forbidden
 from sully.machinery.fields import FieldError
 from sully.machinery.strategy import Obj

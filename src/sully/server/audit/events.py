@@ -7,7 +7,6 @@ few KiB at most. log.py writes them.
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from itertools import chain
 
 import msgspec
 
@@ -76,6 +75,8 @@ def truncate(text: str, limit: int) -> str:
         return text
     # Invalid UTF-8 cannot be written.
     text = text[: limit + 1].encode("utf-8", "replace").decode()
+    if _length(text) <= limit:
+        return text
     size = 0
     for index, char in enumerate(text):
         size += _length(char)
@@ -86,9 +87,10 @@ def truncate(text: str, limit: int) -> str:
 
 def bounded_user(user: User) -> User:
     """Truncate the names of a user, its groups and its extra values."""
-    extra = chain.from_iterable((key, *values) for key, values in user.extra.items())
-    length = sum(len(text) + 1 for text in chain((user.name, user.uid), user.groups, extra))
-    if length * _MAX_ESCAPED <= 2 * _MAX_LIST:
+    texts = [user.name, user.uid, *user.groups]
+    for key, values in user.extra.items():
+        texts += (key, *values)
+    if (len("".join(texts)) + len(texts)) * _MAX_ESCAPED <= 2 * _MAX_LIST:
         return user
     return User(
         truncate(user.name, _MAX_NAME),

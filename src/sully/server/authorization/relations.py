@@ -26,32 +26,36 @@ class Relations:
     """The objects that pods on a node use, counted."""
 
     def __init__(self) -> None:
-        self._pods: dict[tuple[str, str], tuple[str, frozenset[ObjectRef]]] = {}
-        self._used: Counter[tuple[str, ObjectRef]] = Counter()
+        self._pods: dict[tuple[str, str], tuple[str, tuple[ObjectRef, ...]]] = {}
+        self._used: dict[str, Counter[ObjectRef]] = {}
+        """By node."""
 
     def put(self, pod: Obj) -> None:
         """Add a pod; an unbound pod has no relations."""
         metadata = pod["metadata"]
         key = (metadata["namespace"], metadata["name"])
         node = pod["spec"].get("nodeName", "")
-        entry = (node, frozenset(used_by(pod))) if node else None
+        entry = (node, tuple(dict.fromkeys(used_by(pod)))) if node else None
         if self._pods.get(key) != entry:
             self.drop(*key)
             if entry is not None:
                 self._pods[key] = entry
-                self._used.update((node, ref) for ref in entry[1])
+                self._used.setdefault(node, Counter()).update(entry[1])
 
     def drop(self, namespace: str, name: str) -> None:
         """Remove a pod."""
-        node, refs = self._pods.pop((namespace, name), ("", frozenset()))
+        node, refs = self._pods.pop((namespace, name), ("", ()))
         for ref in refs:
-            self._used[node, ref] -= 1
-            if not self._used[node, ref]:
-                del self._used[node, ref]
+            used = self._used[node]
+            used[ref] -= 1
+            if not used[ref]:
+                del used[ref]
+        if refs and not self._used[node]:
+            del self._used[node]
 
     def uses(self, node: str, ref: ObjectRef) -> bool:
         """Report whether a pod on a node uses an object."""
-        return (node, ref) in self._used
+        return ref in self._used.get(node, ())
 
 
 def used_by(pod: Obj) -> Iterator[ObjectRef]:

@@ -23,7 +23,7 @@ from sully.server.authentication.impersonation import PREFIX, impersonate, reque
 from sully.server.authorization.attributes import Attributes, Authorizer
 from sully.server.authorization.enforce import refusal
 from sully.server.flowcontrol.limits import BODY, READ, UNREAD, WATCH, WRITE, Limits, Slot
-from sully.server.flowcontrol.priority import flow_of
+from sully.server.flowcontrol.priority import Flow, flow_of
 from sully.server.http.http_request import HttpRequest
 from sully.server.requests import Target, User
 
@@ -91,7 +91,7 @@ class AccessControl(msgspec.Struct):
         flow = flow_of(context.caller or ANONYMOUS, attributes)
         http_request.unread = partial(self.limits.enter, flow, UNREAD)
         if http_request.method in _WRITES:
-            await self.read_body(http_request, context, attributes)
+            await self._read_body(http_request, context, flow)
         context.slots += (self.limits.enter(flow, seat_kind(http_request, attributes)),)
 
     async def read_body(
@@ -99,6 +99,11 @@ class AccessControl(msgspec.Struct):
     ) -> bytes:
         """Read the body of a request; its bytes count until the request ends."""
         flow = flow_of(context.caller or ANONYMOUS, attributes)
+        return await self._read_body(http_request, context, flow)
+
+    async def _read_body(
+        self, http_request: HttpRequest, context: RequestContext, flow: Flow
+    ) -> bytes:
         counter = self.limits.enter(flow, BODY, 0)
         context.slots += (counter,)
         return await http_request.body(counter)

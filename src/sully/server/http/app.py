@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import ExitStack
 from typing import Any
 
 from sully.machinery.errors import (
@@ -26,8 +25,8 @@ from sully.server.http.http_request import BODY_SECONDS, HttpRequest, Receive, S
 from sully.server.http.metrics import RequestCounter
 from sully.server.http.objects import ObjectRoutes, verb_of
 from sully.server.http.open_watches import OpenWatches
-from sully.server.http.placements import PREFIX as PLACEMENTS
-from sully.server.http.placements import PlacementPages
+from sully.server.http.placements.pages import PREFIX as PLACEMENTS
+from sully.server.http.placements.pages import PlacementPages
 from sully.server.requests import check_timeout, parse_path
 
 _log = get_logger("server")
@@ -128,10 +127,13 @@ class HttpApp:
             attributes = on_target(verb, target, http_request.query)
             user = self._access.authorize(http_request, context, attributes)
             await self._access.take_seat(http_request, context, attributes)
-            with ExitStack() as stack:
-                if verb == "watch":
-                    stack.enter_context(self.watches.track(http_request, attributes))
-                    stack.enter_context(self._metrics.open_watch(http_request, target))
+            if verb != "watch":
+                await self._objects.serve(http_request, user, target)
+                return
+            with (
+                self.watches.track(http_request, attributes),
+                self._metrics.open_watch(http_request, target),
+            ):
                 await self._objects.serve(http_request, user, target)
             return
         attributes = on_path(http_request.method, path, http_request.query)

@@ -14,7 +14,7 @@ from sully.machinery.errors import BadRequest, RequestEntityTooLarge
 from sully.machinery.scheme import Scheme
 from sully.machinery.serialization import codec
 from sully.runtime.clock import Clock
-from sully.server.http.protobuf_bodies import ProtobufBodies, unknown_format
+from sully.server.http.protobuf.bodies import ProtobufBodies, unknown_format
 from sully.server.negotiation import JSON, PROTOBUF, YAML
 from sully.server.registry.body import Body, check_size
 from sully.server.registry.body_kinds import NO_KIND, unrecognized
@@ -110,7 +110,7 @@ def _parse(media: str, raw: bytes) -> Body:
         raise
     except codec.BodyError as error:
         raise _UnreadableError(f"{error}" if media in _YAML else f"{NO_KIND}: {error}") from None
-    return Body(value, repeated, raw)
+    return Body(value, repeated, raw, is_json=media not in _YAML)
 
 
 def _sorted(value: Any) -> Any:

@@ -63,6 +63,7 @@ _WITH_BODY = frozenset(("POST", "PUT", "PATCH", "DELETE"))
 CONNECTION = "sully.connection"
 """Where the scope of a request has its connection, among the extensions."""
 _ONCE = (b"impersonate-user", b"impersonate-uid")
+_NO_CACHE = (b"cache-control", b"no-cache, private")
 
 
 class OwnedConnection(Protocol):
@@ -70,6 +71,9 @@ class OwnedConnection(Protocol):
 
     def identify(self, user: User) -> bool:
         """Set the user; False if the user has too many connections."""
+
+    def has_whole_request(self) -> bool:
+        """Report whether the request in progress was received to its end."""
 
 
 class ByteCounter(Protocol):
@@ -91,6 +95,10 @@ class _NoByteCounter:
 
 
 _NO_COUNTER = _NoByteCounter()
+
+
+def _uncounted(_: int) -> ByteCounter:
+    return _NO_COUNTER
 
 
 class SlowBody(Timeout):
@@ -128,9 +136,7 @@ class HttpRequest:
         self.code = 0
         self.object_name = ""  # of the object that is written, for audit
         self._whole = False  # whether the body has been read to its end
-        self.unread: Callable[[int], ByteCounter] = lambda _: (
-            _NO_COUNTER
-        )  # counts bytes of responses
+        self.unread: Callable[[int], ByteCounter] = _uncounted  # counts bytes of responses
         self.ended = False  # whether a stream was ended early
         self._sending: asyncio.Task[None] | None = None
         self._body: bytes | None = None
@@ -165,13 +171,17 @@ class HttpRequest:
         """Set the user of the connection; raises TooManyRequests if the user has too many."""
         if user is None or user is ANONYMOUS:
             return
-        connection: OwnedConnection | None = self.scope.get("extensions", {}).get(CONNECTION)
+        connection = self._connection()
         if connection is not None and not connection.identify(user):
             raise TooManyRequests(
                 "Too many connections, please try again later.",
                 details={"retryAfterSeconds": 1},
                 headers={"Retry-After": "1", "connection": "close"},
             )
+
+    def _connection(self) -> OwnedConnection | None:
+        connection: OwnedConnection | None = self.scope.get("extensions", {}).get(CONNECTION)
+        return connection
 
     async def body(self, counter: ByteCounter = _NO_COUNTER) -> bytes:
         """Read the whole body, limited in size and time; later calls return the same.
@@ -188,7 +198,10 @@ class HttpRequest:
             return b""
         if announced.isdigit() and int(announced) > MAX_BODY:
             raise _too_large()
+        connection = self._connection()
         try:
+            if connection is not None and connection.has_whole_request():
+                return await self._read_chunks(counter)
             async with asyncio.timeout(self._body_seconds):
                 return await self._read_chunks(counter)
         except TimeoutError:
@@ -248,7 +261,7 @@ class HttpRequest:
         headers: Mapping[str, str] | None = None,
     ) -> None:
         """Send a complete response; JSON ends with a line break, as in Kubernetes."""
-        headers = dict(headers or {})
+        headers = headers or {}
         if body.endswith(b"}"):
             body += b"\n"
         if len(body) <= _WORTH_COMPRESSING:
@@ -260,7 +273,7 @@ class HttpRequest:
             if self._takes_gzip():
                 # Slices become eight times smaller, pods more; in a thread, since it may take long.
                 body = await asyncio.to_thread(gzip.compress, body, 1, mtime=0)
-                headers |= _GZIP
+                headers = {**headers, **_GZIP}
             await self.start(code, content_type, {"content-length": str(len(body)), **headers})
             await self._write(b"" if self.method == "HEAD" else body, more=False)
 
@@ -315,8 +328,9 @@ class HttpRequest:
         self.code = code
         lines = [(b"content-type", content_type.encode())] if content_type else []
         lines += [(k.lower().encode(), v.encode("latin-1")) for k, v in (headers or {}).items()]
-        lines += [(b"warning", warning_header(text)) for text in bounded(self.warnings)]
-        lines.append((b"cache-control", b"no-cache, private"))
+        if self.warnings:
+            lines += [(b"warning", warning_header(text)) for text in bounded(self.warnings)]
+        lines.append(_NO_CACHE)
         await self._send({"type": "http.response.start", "status": code, "headers": lines})
 
     async def chunk(self, data: Buffer, *, more: bool = True, shared: bool = False) -> None:
@@ -367,7 +381,7 @@ def _too_large() -> RequestEntityTooLarge:
 def parse_query(text: str) -> dict[str, str]:
     """Read a query string; of a repeated option the first is used."""
     options: dict[str, str] = {}
-    for part in text.split("&"):
+    for part in text.split("&") if text else ():
         if part:
             name, _, value = part.partition("=")
             options.setdefault(unquote_plus(name), unquote_plus(value))

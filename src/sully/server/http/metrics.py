@@ -16,17 +16,16 @@ class RequestCounter:
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
         self._requests = metrics.requests
-        self._labels: dict[tuple[str, str], RequestLabels] = {}
 
     def begin(self, http_request: HttpRequest) -> None:
         """Count a request that is being served."""
-        self._gauge(http_request).inc()
+        self._requests.inflight[_kind(http_request)] += 1
 
     def end(
         self, http_request: HttpRequest, verb: str, target: Target | None, seconds: float
     ) -> None:
         """Count a finished request."""
-        self._gauge(http_request).dec()
+        self._requests.inflight[_kind(http_request)] -= 1
         labels = _labels(verb, target, http_request)
         if verb == "WATCH":
             self._requests.counted(labels, http_request.code)
@@ -43,13 +42,13 @@ class RequestCounter:
         finally:
             gauge.dec()
 
-    def _gauge(self, http_request: HttpRequest):  # type: ignore[no-untyped-def]  # the library's gauge
-        mutating = http_request.method in _MUTATING
-        return self._requests.mutating if mutating else self._requests.reading
-
     async def page(self, http_request: HttpRequest) -> None:
         """Serve `/metrics`."""
         await http_request.respond(200, self._metrics.render(), CONTENT_TYPE)
+
+
+def _kind(http_request: HttpRequest) -> str:
+    return "mutating" if http_request.method in _MUTATING else "readOnly"
 
 
 def _labels(verb: str, target: Target | None, http_request: HttpRequest) -> RequestLabels:

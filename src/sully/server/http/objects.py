@@ -21,7 +21,7 @@ from sully.runtime.clock import Clock
 from sully.server.api import Api
 from sully.server.http.body_reader import BodyReader, check_form
 from sully.server.http.http_request import HttpRequest
-from sully.server.http.protobuf_responses import ProtobufResponses
+from sully.server.http.protobuf.responses import ProtobufResponses
 from sully.server.http.streams import Stream
 from sully.server.negotiation import (
     JSON,

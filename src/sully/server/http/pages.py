@@ -11,6 +11,7 @@ from sully.server.http.http_request import HttpRequest
 from sully.server.negotiation import check_representation
 
 PUBLIC = ("/version", "/healthz", "/livez", "/readyz")
+_BELOW_PUBLIC = tuple(f"{page}/" for page in PUBLIC)
 
 # The API level of Kubernetes; the build is ours.
 VERSION = {
@@ -44,7 +45,7 @@ class StaticPage(msgspec.Struct, frozen=True):
 
 def is_public(path: str) -> bool:
     """Report whether a page is served without credentials."""
-    return any(path == page or path.startswith(page + "/") for page in PUBLIC)
+    return path in PUBLIC or path.startswith(_BELOW_PUBLIC)
 
 
 async def version(http_request: HttpRequest, now: datetime) -> None:

@@ -82,15 +82,16 @@ class Stream:
         self, change: WatchChange, form: str, encode: Callable[[WatchChange], bytes]
     ) -> bytes:
         """Return an event that is encoded once for all watches of this form."""
-        memo = None if change.source is None else change.source.derived
+        source = change.source
+        if source is None:
+            return encode(change)
+        if source.derived is None:
+            source.derived = {}
         key = (form, change.type, self._target.resource.group, self._target.version)
-        if memo is not None and key in memo:
-            cached: bytes = memo[key]
-            return cached
-        line = encode(change)
-        if memo is not None:
-            memo[key] = line
-            self._objects.recent.add(memo, len(line))
+        line: bytes | None = source.derived.get(key)
+        if line is None:
+            line = source.derived[key] = encode(change)
+            self._objects.recent.add(source.derived, len(line))
         return line
 
     def _document(self, change: WatchChange) -> bytes:

@@ -114,7 +114,8 @@ class BufferedTransport:
         """Send what is buffered, then close, unless `closing` reports that it is too early."""
         self.flush()
         self._closed = True
-        if self._closing():
+        # After a second close() of a transport with TLS, asyncio's abort() does nothing.
+        if self._closing() and not self._transport.is_closing():
             self._transport.close()
 
     def abort(self) -> None:
@@ -204,6 +205,10 @@ class PeerProtocol(HttpToolsProtocol):
     def identify(self, user: User) -> bool:
         """Set the user of the connection; False if the user has too many."""
         return self._registry.identify(self, user)
+
+    def has_whole_request(self) -> bool:
+        """Report whether the newest request, and so each before it, was received to its end."""
+        return self._phase is Phase.RESPONSE
 
     def abort(self) -> None:
         """Close the connection immediately, in any state."""

@@ -94,6 +94,7 @@ class ConnectionSettings(msgspec.Struct, frozen=True):
 
     limits: ConnectionLimits = msgspec.field(default_factory=ConnectionLimits)
     timeouts: ConnectionTimeouts = msgspec.field(default_factory=ConnectionTimeouts)
+    drain: int = DRAIN_SECONDS
 
 
 class Listener:
@@ -131,7 +132,7 @@ class Listener:
             server_header=False,
             date_header=False,
             proxy_headers=False,
-            timeout_graceful_shutdown=DRAIN_SECONDS,
+            timeout_graceful_shutdown=settings.drain,
         )
         config.load()
         self._server = uvicorn.Server(config)
@@ -160,6 +161,7 @@ class Listener:
             handshake.cancel()
         idle_timer = loop.call_later(IDLE_CLOSE_SECONDS, self._close_idle)
         await self._server.shutdown(sockets=[self._socket])
+        await self._abort_all()
         idle_timer.cancel()
         if self._sweep_timer is not None:
             self._sweep_timer.cancel()
@@ -173,6 +175,16 @@ class Listener:
             cycle = getattr(connection, "cycle", None)
             if cycle is None or cycle.response_complete:
                 connection.transport.abort()
+
+    async def _abort_all(self) -> None:
+        """Close what did not end in time: its socket must not outlive the event loop."""
+        connections = self._server.server_state.connections
+        for connection in list(connections):
+            connection.transport.abort()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(IDLE_CLOSE_SECONDS):
+                while connections:  # noqa: ASYNC110 - the loop takes two iterations to close them
+                    await asyncio.sleep(0)  # noqa: TID251 - lets it run; no time passes
 
     # -- accepting --------------------------------------------------------------------------------
 

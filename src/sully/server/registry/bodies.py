@@ -52,7 +52,7 @@ def decode_body(
     else:
         with added_warnings(_warnings_as_sent(objects, request, value, body.repeated)):
             check_kind(objects, request.target, body)
-        if body.repeated and body.raw.lstrip().startswith(b"{"):
+        if body.repeated and body.is_json:
             value = merge_repeated(body.raw)
     return decode_object(objects, request, value, body.repeated, managed_fields=managed_fields)
 

@@ -19,6 +19,8 @@ class Body(msgspec.Struct):
     value: Any
     repeated: list[str] = msgspec.field(default_factory=list)
     raw: bytes = b""
+    is_json: bool = False
+    """Whether the bytes are JSON, in which objects under a repeated key are merged."""
 
     @property
     def name(self) -> str:

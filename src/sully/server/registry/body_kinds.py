@@ -88,6 +88,9 @@ def json_shape(value: Any) -> str:
 def check_kind(objects: Objects, target: Target, body: Body) -> None:
     """Reject a body of another kind than the path."""
     value = body.value or {}
+    sent_kind, sent_version = value.get("kind"), value.get("apiVersion")
+    if sent_kind == target.resource.kind and sent_version == target.group_version:
+        return
     for name, text in value.items():
         if name in ("apiVersion", "kind") and not isinstance(text, str | None):
             shape = json_shape(text)

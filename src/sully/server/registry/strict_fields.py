@@ -26,6 +26,8 @@ def validate_strict(
     patch: PatchText | None,
 ) -> list[str]:
     """Return warnings, or raise, depending on fieldValidation."""
+    if not repeated and not unknown and (patch is None or not patch.unknown):
+        return []
     known = set(unknown)
     prefix = "json patch " if patch is not None and patch.is_json_patch else ""
     lines = [name for name in repeated if name.startswith("line ")]

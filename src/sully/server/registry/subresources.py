@@ -9,7 +9,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from sully.api.core.namespaces import FINALIZE, finalized
-from sully.api.core.pods.binding import BINDING, bind_pod, check_binding
+from sully.api.core.pods.updates.binding import BINDING, bind_pod, check_binding
 from sully.api.policy.eviction import (
     Eviction,
     check_eviction,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from sully.machinery.multimap import Multimap
 from sully.server.storage.objects import Objects
 from sully.store.base import Record, Store, StoreKey
 
@@ -25,12 +26,12 @@ class StoreIndex:
         self._objects = objects
         self._resource = resource
         self._value_of = value_of
-        self._keys: dict[str, set[StoreKey]] = {}
+        self._keys: Multimap[str, StoreKey] = Multimap()
         self.values: dict[StoreKey, str] = {}
 
     def keys_of(self, value: str) -> Collection[StoreKey]:
         """Return the keys under a value."""
-        return self._keys.get(value, ())
+        return self._keys.get(value)
 
     def newest(self, value: str) -> list[Record]:
         """Return the newest records under a value, in order."""
@@ -65,10 +66,8 @@ class StoreIndex:
         if previous == value:
             return
         if previous is not None:
-            self._keys[previous].discard(key)
-            if not self._keys[previous]:
-                del self._keys[previous]
+            self._keys.discard(previous, key)
             del self.values[key]
         if value is not None:
             self.values[key] = value
-            self._keys.setdefault(value, set()).add(key)
+            self._keys.add(value, key)

@@ -66,9 +66,10 @@ class StoreInformer:
 
     def pull(self) -> None:
         """Apply the events since the last call."""
-        if self._store.revision == self._revision:
+        revision = self._store.revision
+        if revision == self._revision:
             return
-        self._revision = self._store.revision
+        self._revision = revision
         for resource, subscription in list(self._open.items()):
             try:
                 events = subscription.take()
@@ -80,7 +81,16 @@ class StoreInformer:
                 continue
             except ClosedError:
                 return
+            # Handlers have one state of each object, so only its newest one has to be decoded. An
+            # object that was recreated is another one: its deletion counts.
+            newest: dict[StoreKey, Event] = {}
             for event in events:
+                if event.kind == "DELETED":
+                    newest.pop(event.record.key, None)
+                    self._apply(resource, event)
+                else:
+                    newest[event.record.key] = event
+            for event in newest.values():
                 self._apply(resource, event)
 
     async def wait(self) -> None:

@@ -6,6 +6,7 @@ each is kept in the memo of its record for a while, so a hundred readers cost on
 (`recent_forms.py`). Never modify what these functions return.
 """
 
+from functools import lru_cache
 from typing import Any
 
 from sully.machinery.scheme import Scheme
@@ -123,6 +124,7 @@ def with_kind(body: bytes, target: Target) -> bytes:
     return kind_prefix(target.resource.kind, target.group_version) + body[1:]
 
 
+@lru_cache(maxsize=1024)
 def kind_prefix(kind: str, group_version: str) -> bytes:
     """Return the opening of an encoded object of a kind."""
     return f'{{"kind":"{kind}","apiVersion":"{group_version}",'.encode()

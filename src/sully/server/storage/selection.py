@@ -17,6 +17,8 @@ class SelectionPredicate(msgspec.Struct, frozen=True):
     labels: labels.Selector
     fields: fieldselectors.FieldSelector
     values: Callable[[Obj], dict[str, str]]
+    # The only name that can match, None if others can, as MatchesSingle in Kubernetes.
+    single: str | None = None
 
     @property
     def everything(self) -> bool:
@@ -43,7 +45,14 @@ def selection(request: Request) -> SelectionPredicate:
         raise BadRequest(str(error)) from None
     for requirement in by_field.requirements:
         _check_label(target, requirement.field)
-    return SelectionPredicate(by_label, by_field, lambda obj: field_values(target, obj))
+    names = [
+        requirement.value
+        for requirement in by_field.requirements
+        if requirement.field == "metadata.name" and not requirement.negated
+    ]
+    return SelectionPredicate(
+        by_label, by_field, lambda obj: field_values(target, obj), names[0] if names else None
+    )
 
 
 def _check_label(target: Target, label: str) -> None:

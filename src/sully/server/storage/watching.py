@@ -225,6 +225,8 @@ class Watcher:
     def _filter(self, item: Event | int, predicate: SelectionPredicate) -> WatchChange | None:
         if isinstance(item, int):
             return WatchChange("BOOKMARK", None, item)
+        if predicate.single not in (None, item.record.key.name):
+            return None
         live = self._objects.live
         matches = item.kind != "DELETED" and predicate.matches(live(item.record))
         before = item.previous if item.kind != "DELETED" else item.record

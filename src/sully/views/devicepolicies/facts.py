@@ -17,8 +17,8 @@ from sully.client.informers.cache import Cache
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.allocation.usage.conflicts import results_of
-from sully.domain.devicepolicies.nodes import PolicyNode
-from sully.domain.devicepolicies.sources import DeviceFacts
+from sully.domain.devicepolicies.sources.evaluation import DeviceFacts
+from sully.domain.devicepolicies.sources.nodes import PolicyNode
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import DeviceId, PoolId
 from sully.domain.devices.suppression import published_taint

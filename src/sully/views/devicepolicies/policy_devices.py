@@ -22,10 +22,10 @@ from sully.domain.devicepolicies.partitions import (
     consumption_of,
     propagated,
 )
-from sully.domain.devicepolicies.prometheus import QueryResult
 from sully.domain.devicepolicies.selection import PolicySelector, groups_of
 from sully.domain.devicepolicies.settings import settings_of
-from sully.domain.devicepolicies.sources import active_faults
+from sully.domain.devicepolicies.sources.evaluation import active_faults
+from sully.domain.devicepolicies.sources.prometheus import QueryResult
 from sully.domain.devicepolicies.states import Observation
 from sully.domain.devicepolicies.suppression import Suppressed, find_suppressed
 from sully.domain.devices.pools import DeviceId, PoolId, device_id

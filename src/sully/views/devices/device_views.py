@@ -9,12 +9,12 @@ them, and rules still select them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
+from types import MappingProxyType
 
 import msgspec
-from msgspec.structs import replace
 
 from sully.api.resource.annotations import expiry, pause_reason
 from sully.api.resource.types import DeviceTaintSelector, DeviceToleration, ResourceSlicePatch
@@ -25,6 +25,7 @@ from sully.domain.allocation.rejections.availability import Availability, Obstac
 from sully.domain.allocation.usage.capacity import left_of, taken_of
 from sully.domain.allocation.usage.conflicts import DeviceConflict, conflict_of
 from sully.domain.capabilities.control_plane import ControlPlane
+from sully.domain.claims.pods import Pod
 from sully.domain.devices.device import EffectiveDevice, Published
 from sully.domain.devices.patches import sets_values
 from sully.domain.devices.pools import DeviceId, PoolId
@@ -36,13 +37,15 @@ from sully.domain.scheduling.objects import Node
 from sully.domain.tolerations import tolerates
 from sully.machinery.quantity import Quantity
 from sully.views.devices.inventory import Inventory
-from sully.views.devices.name_index import Names
 from sully.views.devices.usage import AllocatedDevice, Usage
 
 ALL_NODES = "*"
 """The node of a device that all nodes can use."""
 SOME_NODES = "(selector)"
 """The node of a device that has a node selector."""
+_NOTHING: Mapping[str, Quantity] = MappingProxyType({})
+DevicePredicate = Callable[[DeviceId, EffectiveDevice | None], bool]
+"""Reports whether to show a device; None: it is no longer published."""
 
 
 class TaintView(msgspec.Struct, frozen=True):
@@ -149,38 +152,64 @@ class DeviceViews:
         pools = {*self._inventory.pools(), *self._usage.pools()}
         return sorted(pools, key=lambda pool: (pool.driver, natural(pool.pool), pool.pool))
 
-    def pool(self, pool: PoolId, now: datetime) -> Iterator[DeviceView]:
-        """Yield the devices of one pool, by name."""
+    def pool(
+        self, pool: PoolId, now: datetime, selects: DevicePredicate | None = None
+    ) -> Iterator[DeviceView]:
+        """Yield the devices of one pool, by name; all, or those that the predicate selects."""
         self._sources.clear()  # rules may have changed
         self._node_obstacles.clear()
+        published, allocated = self._inventory.devices(pool), self._usage.allocated_in(pool)
+        names: Collection[str] = {*published, *allocated} if allocated else published
+        if selects is not None:
+            names = [x for x in names if selects(DeviceId(*pool, x), published.get(x))]
+        if not names:
+            return
         ignored = [patch for patch in self._patches.values() if not self._has_effect(patch)]
-        published = self._inventory.devices(pool)
-        allocated: dict[str, list[AllocatedDevice]] = {}
-        for result in self._usage.allocated(Names(pool.driver, pool.pool, None)):
-            allocated.setdefault(result.result.device, []).append(result)
         availability = self._availability(pool, allocated)
         # The name itself is the second key: gpu-1 and gpu-01 have the same first one.
-        for name in sorted({*published, *allocated}, key=_name_order):
-            id_ = DeviceId(pool.driver, pool.pool, name)
+        for name in sorted(names, key=_name_order):
+            id_ = DeviceId(*pool, name)
             device, results = published.get(name), allocated.get(name, ())
             if device is None:
-                yield self._view(id_, None, results, self._unpublished_taints(id_, results), now)
+                yield self._unpublished(id_, results, now)
                 continue
-            view = self._view(id_, device, results, device.taints, now)
-            if ignored:
-                view = replace(view, ignored_patches=self._selecting(ignored, device.published))
-            view = _with_availability(view, device, results, availability)
-            yield self._with_node(view) if self._nodes else view
+            node, taints = node_of(device.published), self._taint_views(device.taints)
+            obstacle, left = _available(device, results, availability)
+            yield DeviceView(
+                id_,
+                device,
+                node,
+                taints,
+                self._claim_views(results, taints, now) if results else (),
+                obstacle or self._node_obstacle(node),
+                left,
+                conflict_between(results, device) if results else None,
+                self._claims_visible,
+                self._selecting(ignored, device.published) if ignored else (),
+            )
 
-    def _with_node(self, view: DeviceView) -> DeviceView:
-        """Add why its node gets no new pods."""
-        if view.obstacle is not None or view.node in ("", ALL_NODES, SOME_NODES):
-            return view
-        if view.node not in self._node_obstacles:
-            node = self._nodes.get(Key("", view.node)) if self._nodes is not None else None
-            self._node_obstacles[view.node] = node_obstacle(node)
-        why = self._node_obstacles[view.node]
-        return view if why is None else replace(view, obstacle=why)
+    def _unpublished(
+        self, id_: DeviceId, allocated: Sequence[AllocatedDevice], now: datetime
+    ) -> DeviceView:
+        """Return a device that is allocated, but no longer published."""
+        taints = self._taint_views(self._unpublished_taints(id_, allocated))
+        return DeviceView(
+            id_,
+            None,
+            "",
+            taints,
+            self._claim_views(allocated, taints, now),
+            conflict=conflict_between(allocated, None),
+            claims_visible=self._claims_visible,
+        )
+
+    def _node_obstacle(self, node: str) -> Obstacle | None:
+        """Return why a node gets no new pods."""
+        if not self._nodes or node in ("", ALL_NODES, SOME_NODES):
+            return None
+        if node not in self._node_obstacles:
+            self._node_obstacles[node] = node_obstacle(self._nodes.get(Key("", node)))
+        return self._node_obstacles[node]
 
     def _has_effect(self, patch: ResourceSlicePatch) -> bool:
         plane = self._plane
@@ -207,27 +236,6 @@ class DeviceViews:
         }
         return Availability(slices, used)
 
-    def _view(
-        self,
-        id_: DeviceId,
-        device: EffectiveDevice | None,
-        allocated: Sequence[AllocatedDevice],
-        taints: tuple[SourcedTaint, ...],
-        now: datetime,
-    ) -> DeviceView:
-        node = node_of(device.published) if device is not None else ""
-        taint_views = tuple([self._taint_view(taint) for taint in taints]) if taints else ()
-        claims = tuple([self._claim_view(result, taint_views, now) for result in allocated])
-        return DeviceView(
-            id_,
-            device,
-            node,
-            taint_views,
-            claims,
-            conflict=conflict_between(allocated, device) if allocated else None,
-            claims_visible=self._claims_visible,
-        )
-
     def _unpublished_taints(
         self, id_: DeviceId, allocated: Iterable[AllocatedDevice]
     ) -> tuple[SourcedTaint, ...]:
@@ -235,6 +243,9 @@ class DeviceViews:
         contents = (recorded(values).get(str(id_)) for values in annotations)
         content = next((content for content in contents if content is not None), None)
         return tuple(sourced(rule) for rule in self._inventory.rules_for(id_, content))
+
+    def _taint_views(self, taints: tuple[SourcedTaint, ...]) -> tuple[TaintView, ...]:
+        return tuple([self._taint_view(taint) for taint in taints]) if taints else ()
 
     def _taint_view(self, taint: SourcedTaint) -> TaintView:
         origin = taint.origin
@@ -256,59 +267,71 @@ class DeviceViews:
                 return expiry(patch.metadata.annotations), None
         return None, None
 
+    def _claim_views(
+        self, allocated: Sequence[AllocatedDevice], taints: tuple[TaintView, ...], now: datetime
+    ) -> tuple[ClaimView, ...]:
+        return tuple([self._claim_view(one, taints, now) for one in allocated])
+
     def _claim_view(
         self, allocated: AllocatedDevice, taints: tuple[TaintView, ...], now: datetime
     ) -> ClaimView:
-        pods = list(self._usage.consumers(allocated.claim))
-        result = allocated.result
-        claim = ClaimView(
+        pods, result = list(self._usage.consumers(allocated.claim)), allocated.result
+        return ClaimView(
             key_of(allocated.claim),
             tuple(map(key_of, pods)),
-            admin=allocated.admin,
-            request=result.request,
-            share=result.share_id,
-            consumed=result.consumed_capacity,
+            _tolerating(result.tolerations, taints) if taints else (),
+            allocated.admin,
+            self._eviction_time(pods, result.tolerations, taints, now) if taints else None,
+            result.request,
+            result.share_id,
+            result.consumed_capacity,
         )
-        if not taints:
-            return claim
-        tolerations = tuple(
-            toleration
-            for toleration in result.tolerations
-            if any(tolerates(toleration, view.sourced.taint) for view in taints)
-        )
-        times = [
-            eviction_time(view.sourced.taint, result.tolerations, now=now, policy=self._policy)
+
+    def _eviction_time(
+        self,
+        pods: Iterable[Pod],
+        tolerations: Sequence[DeviceToleration],
+        taints: Iterable[TaintView],
+        now: datetime,
+    ) -> datetime | None:
+        """Return when the pods of a claim are evicted because of taints."""
+        if not any(pod.spec.node_name and not pod.finished for pod in pods):
+            return None
+        times = (
+            eviction_time(view.sourced.taint, tolerations, now=now, policy=self._policy)
             for view in taints
             if view.paused is None
-        ]
-        due = min((time for time in times if time is not None), default=None)
-        if not any(pod.spec.node_name and not pod.finished for pod in pods):
-            due = None
-        return replace(claim, tolerations=tolerations, eviction_time=due)
+        )
+        return min((time for time in times if time is not None), default=None)
 
-    def in_class(self, view: DeviceView, class_: str) -> bool:
+    def in_class(self, device: EffectiveDevice, class_: str) -> bool:
         """Report whether a class selects a device."""
-        if view.device is None:
-            return False
         selector = DeviceTaintSelector(device_class_name=class_)
-        content = view.device.content
-        return choose_by_content(selector, content, self._inventory.class_).selected
+        return choose_by_content(selector, device.content, self._inventory.class_).selected
 
 
-def _with_availability(
-    view: DeviceView,
-    device: EffectiveDevice,
-    allocated: Iterable[AllocatedDevice],
-    availability: Availability,
-) -> DeviceView:
-    """Add why a device cannot be allocated, and how much of it is left."""
+def _tolerating(
+    tolerations: Iterable[DeviceToleration], taints: Sequence[TaintView]
+) -> tuple[DeviceToleration, ...]:
+    """Return the tolerations that tolerate one of the taints."""
+    return tuple(
+        toleration
+        for toleration in tolerations
+        if any(tolerates(toleration, view.sourced.taint) for view in taints)
+    )
+
+
+def _available(
+    device: EffectiveDevice, allocated: Iterable[AllocatedDevice], availability: Availability
+) -> tuple[Obstacle | None, Mapping[str, Quantity]]:
+    """Return why a device cannot be allocated, and if it can be shared, how much of it is left."""
     published = device.published
     obstacle = availability.obstacle(published.slice, published.device)
     if not device.shareable:
-        return view if obstacle is None else replace(view, obstacle=obstacle)
+        return obstacle, _NOTHING
     shares = (result.result.consumed_capacity for result in allocated if not result.admin)
-    left = left_of(device.content, taken_of(shares, view.id.driver))
-    return replace(view, obstacle=obstacle or used_up(device.content, left), left=left)
+    left = left_of(device.content, taken_of(shares, published.slice.spec.driver))
+    return obstacle or used_up(device.content, left), left
 
 
 def conflict_between(

@@ -333,8 +333,13 @@ class Exposures:
 
     def running(self, claim: ResourceClaim) -> Iterator[Pod]:
         """Yield the pods that a claim is reserved for and that are not terminating."""
-        for pod in self.usage.consumers(claim):
-            if self.counts_as_running(pod) and not pod.is_terminating and not self.was_evicted(pod):
+        for pod in self.usage.pods_with(key_of(claim)):
+            if (
+                not pod.is_terminating
+                and not self.was_evicted(pod)
+                and self.counts_as_running(pod)
+                and self.usage.uses(pod, claim)
+            ):
                 yield pod
 
     def problems(self, rule: DeviceTaintRule) -> Iterator[Problem]:

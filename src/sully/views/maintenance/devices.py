@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from sully.api.sully.types import DeviceMaintenance
 from sully.client.informers.cache import Cache
 from sully.client.transport import Key
-from sully.domain.devicepolicies.nodes import PolicyNode
 from sully.domain.devicepolicies.selection import PolicySelector
+from sully.domain.devicepolicies.sources.nodes import PolicyNode
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import DeviceId, PoolId, device_id
 from sully.domain.maintenance.settings import settings_of

@@ -13,7 +13,7 @@ from sully.client.transport import Kind
 from sully.domain.eviction.running_loops import EvictionEvent
 from sully.domain.scheduling.objects import Namespace, Node
 from sully.domain.scheduling.objects import Pod as SchedulablePod
-from sully.domain.scheduling.volume_objects import (
+from sully.domain.scheduling.volumes.objects import (
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,

@@ -13,8 +13,6 @@ from sully.domain.scheduling.objects import Pod, PodAffinity
 from sully.views.snapshot.kinds import CONSTRAINT_KINDS, NAMESPACES
 from sully.views.snapshot.snapshot import Objects
 
-_CLAIMS = ("persistentVolumeClaim", "ephemeral")
-
 
 def is_on_demand(kind: Kind[Any], pods: Kind[Any] | None) -> bool:
     """Report whether a kind need not be listed unless pods, which are read as a kind, need it."""
@@ -31,7 +29,7 @@ def is_needed(kind: Kind[Any], objects: Iterable[Objects]) -> bool:
 
 
 def _has_volume_claims(pod: Pod) -> bool:
-    return any(not volume.keys().isdisjoint(_CLAIMS) for volume in pod.spec.volumes)
+    return any(volume.has_claim for volume in pod.spec.volumes)
 
 
 def _selects_namespaces(pod: Pod) -> bool:

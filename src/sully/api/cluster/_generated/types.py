@@ -10,6 +10,7 @@ from sully.machinery._generated.meta import (
     LabelSelectorRequirement,
     ObjectMeta,
 )
+from sully.machinery.meta import TrackedMeta
 from sully.machinery.serialization.wire import Wire
 
 __all__ = [
@@ -119,7 +120,7 @@ class ManagedClusterStatus(Wire, frozen=True, kw_only=True):
 class ManagedCluster(Wire, frozen=True, kw_only=True):
     """A cluster that this hub knows."""
 
-    metadata: ObjectMeta
+    metadata: TrackedMeta
     spec: ManagedClusterSpec = ManagedClusterSpec()
     status: ManagedClusterStatus = ManagedClusterStatus()
 

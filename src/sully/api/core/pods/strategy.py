@@ -6,24 +6,29 @@ from typing import Any
 
 from sully.api.core import generations
 from sully.api.core.namespaces import unsupported_label
-from sully.api.core.pods.admission import admit_change, admit_new, expected_account, review_new
 from sully.api.core.pods.aggregate import quality_of_service
 from sully.api.core.pods.columns import COLUMNS, row_conditions
 from sully.api.core.pods.conditions import with_condition
-from sully.api.core.pods.defaults import GRACE_SECONDS, default_pod, default_spec
-from sully.api.core.pods.features import drop_disabled
-from sully.api.core.pods.label_keys import merge_label_keys
-from sully.api.core.pods.parts import (
+from sully.api.core.pods.creation.admission import (
+    admit_change,
+    admit_new,
+    expected_account,
+    review_new,
+)
+from sully.api.core.pods.creation.defaults import GRACE_SECONDS, default_pod, default_spec
+from sully.api.core.pods.creation.features import drop_disabled
+from sully.api.core.pods.creation.label_keys import merge_label_keys
+from sully.api.core.pods.pod_level import default_pod_level
+from sully.api.core.pods.spec.validation import SPEC, validate_new_pod
+from sully.api.core.pods.updates.status import align_addresses, keep_generations, validate_status
+from sully.api.core.pods.updates.subresources import (
     keep_metadata,
     validate_ephemeral_containers,
     validate_resize,
     with_ephemeral_containers,
     with_resources,
 )
-from sully.api.core.pods.pod_level import default_pod_level
-from sully.api.core.pods.spec.validation import SPEC, validate_new_pod
-from sully.api.core.pods.status import align_addresses, keep_generations, validate_status
-from sully.api.core.pods.update import validate_change
+from sully.api.core.pods.updates.update import validate_change
 from sully.api.core.pods.warnings import spec_warnings
 from sully.api.core.quotas.limits import review_pod, set_container_defaults
 from sully.machinery.fields import FieldError

@@ -8,6 +8,7 @@ from msgspec import field
 from sully.api.core._generated.types import NodeSelector
 from sully.api.resource.sharing import SharedContent
 from sully.machinery._generated.meta import Condition, ObjectMeta
+from sully.machinery.meta import TrackedMeta
 from sully.machinery.serialization.wire import Wire
 
 __all__ = [
@@ -472,7 +473,7 @@ class DeviceTaintRuleStatus(Wire, frozen=True, kw_only=True):
 class DeviceTaintRule(Wire, frozen=True, kw_only=True):
     """Puts one taint on all devices it selects, without the help of their driver."""
 
-    metadata: ObjectMeta
+    metadata: TrackedMeta
     spec: DeviceTaintRuleSpec
     status: DeviceTaintRuleStatus = DeviceTaintRuleStatus()
 
@@ -513,7 +514,7 @@ class ResourceSlicePatch(Wire, frozen=True, kw_only=True):
     """Corrects what drivers publish: changes attributes and capacities of devices and puts
     taints on them, without touching the slices."""
 
-    metadata: ObjectMeta
+    metadata: TrackedMeta
     spec: ResourceSlicePatchSpec
     status: ResourceSlicePatchStatus = ResourceSlicePatchStatus()
 

@@ -16,15 +16,15 @@ from sully.cli.client.options import (
     whole_number,
 )
 from sully.cli.client.options import options as join
-from sully.cli.client.selection_args import (
+from sully.cli.command import CommandError, Options
+from sully.cli.names import SUBJECTS, names
+from sully.cli.selection.args import (
     DEVICE_KINDS,
     SelectionArgs,
     read_selection,
     selection_options,
     split_kind,
 )
-from sully.cli.command import CommandError, Options
-from sully.cli.names import SUBJECTS, names
 
 if TYPE_CHECKING:
     from sully.api.resource.eviction_rate import EvictionRate

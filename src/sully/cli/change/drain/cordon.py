@@ -11,9 +11,9 @@ from sully.cli.change.drain.cordons import prepare_cordon, report_cordoned, take
 from sully.cli.change.output import is_dry_run, print_objects, report
 from sully.cli.change.taint.args import dry_run_option, yes_option
 from sully.cli.client.options import NAMES, OUTPUTS, client_options
-from sully.cli.client.selection_args import NAMES_HELP
 from sully.cli.client.session import Session, call
 from sully.cli.command import Options, command
+from sully.cli.selection.args import NAMES_HELP
 
 _HELP = f"""\
 Cordon devices: no new pods are scheduled to them. Running pods are not affected.

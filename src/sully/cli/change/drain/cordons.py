@@ -8,15 +8,15 @@ import msgspec
 
 from sully.cli.change.drain.args import parse_selection
 from sully.cli.change.output import report
-from sully.cli.client.formatting import number, origin_text
 from sully.cli.client.session import Session
 from sully.cli.client.snapshots import take_snapshot
 from sully.cli.command import CommandError
+from sully.cli.output.formatting import number, origin_text
 from sully.domain.tolerations import taint_text
 
 if TYPE_CHECKING:
     from sully.api.resource.types import DeviceTaintRule
-    from sully.cli.client.device_selection import DeviceSelection
+    from sully.cli.selection.device_selection import DeviceSelection
     from sully.client.transport import Kind
     from sully.domain.devices.device import EffectiveDevice
     from sully.domain.devices.pools import DeviceId
@@ -56,7 +56,7 @@ async def take(session: Session, needed: "Sequence[Kind[Any]]" = ()) -> "Snapsho
 async def prepare_cordon(session: Session, snapshot: "Snapshot", operation: str) -> Cordon:
     """Return the rules that cordon the selected devices, as this server can store them."""
     from sully.cli.change.taint.storable import as_storable
-    from sully.cli.client.device_selection import select_devices
+    from sully.cli.selection.device_selection import select_devices
     from sully.client.transport import Key
     from sully.domain.drain.rules import cordon_request, cordon_rules, is_cordon
     from sully.views.kinds import RULES

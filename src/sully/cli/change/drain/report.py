@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TextIO
 from sully.cli.change.drain.args import same_command, undo_command
 from sully.cli.change.progress import Eviction
 from sully.cli.change.progress_bar import ProgressBar, State
-from sully.cli.client.formatting import duration, number
 from sully.cli.client.session import Session
+from sully.cli.output.formatting import duration, number
 
 if TYPE_CHECKING:
     from sully.domain.drain.messages import DrainPod, DrainProgress, DrainSettings, Stop

@@ -7,14 +7,14 @@ from sully.cli.change.drain.args import USAGE, parse_selection, words_argument
 from sully.cli.change.drain.cordons import cordon_rules_of, devices_by_rule, other_taints, take
 from sully.cli.change.output import is_dry_run, report, text_stream
 from sully.cli.change.taint.args import dry_run_option, yes_option
-from sully.cli.client.formatting import number
 from sully.cli.client.options import client_options
-from sully.cli.client.selection_args import NAMES_HELP, SelectionArgs, selection_options
 from sully.cli.client.session import Session, call
 from sully.cli.command import CommandError, Options, command
+from sully.cli.output.formatting import number
+from sully.cli.selection.args import NAMES_HELP, SelectionArgs, selection_options
 
 if TYPE_CHECKING:
-    from sully.cli.client.device_selection import DeviceSelection
+    from sully.cli.selection.device_selection import DeviceSelection
     from sully.domain.devices.pools import DeviceId
     from sully.views.snapshot.snapshot import Snapshot
 
@@ -53,7 +53,7 @@ def uncordon(options: Options) -> int:
 
 async def _run(session: Session) -> int:
     from sully.cli.change.taint.writes import delete_rules
-    from sully.cli.client.device_selection import select_devices
+    from sully.cli.selection.device_selection import select_devices
     from sully.client.transport import Key
     from sully.planning.dryrun.changes import Remove
     from sully.views.kinds import RULES

@@ -7,7 +7,11 @@ import click
 from sully.cli.change.maintenance.args import build_maintenance, create_options
 from sully.cli.change.output import is_dry_run, print_objects, report, text_stream
 from sully.cli.change.taint.args import dry_run_option, yes_option
-from sully.cli.client.named_objects import (
+from sully.cli.client.options import NAMES, OUTPUTS, TABLES, client_options, no_headers_option
+from sully.cli.client.session import Session, call
+from sully.cli.command import Choice, CommandError, Options, command
+from sully.cli.names import SUBJECTS, completer
+from sully.cli.selection.named_objects import (
     Printer,
     annotate,
     find_objects,
@@ -15,10 +19,6 @@ from sully.cli.client.named_objects import (
     list_objects,
     match_names,
 )
-from sully.cli.client.options import NAMES, OUTPUTS, TABLES, client_options, no_headers_option
-from sully.cli.client.session import Session, call
-from sully.cli.command import Choice, CommandError, Options, command
-from sully.cli.names import SUBJECTS, completer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -161,7 +161,7 @@ async def _confirmed(
     """Ask if pods may be evicted, or the maintenance is for many devices."""
     from sully.cli.change.confirm import confirm_risk
     from sully.cli.change.large_changes import large_change_reasons, large_change_text
-    from sully.cli.client.formatting import number
+    from sully.cli.output.formatting import number
     from sully.domain.devices.pools import device_id
 
     large = large_change_reasons(snapshot, frozenset(map(device_id, planned.devices)))
@@ -251,7 +251,7 @@ async def _approve(session: Session) -> int:
 
 
 def _selected(units: "Iterable[str]", text: str, session: Session) -> list[str]:
-    from sully.cli.client.text import did_you_mean
+    from sully.cli.output.text import did_you_mean
 
     selected = match_names(units, text)
     if not selected:

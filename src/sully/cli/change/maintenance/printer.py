@@ -6,9 +6,9 @@ from typing import Any
 
 from sully.api.resource.annotations import creator_of
 from sully.api.sully.types import DeviceMaintenance
-from sully.cli.client.formatting import until
-from sully.cli.client.printers import time_text, without_empty
-from sully.cli.client.tables import Cell, Column
+from sully.cli.output.formatting import until
+from sully.cli.output.printers import time_text, without_empty
+from sully.cli.output.tables import Cell, Column
 from sully.domain.maintenance.settings import end_of
 from sully.domain.maintenance.status import encode
 from sully.domain.maintenance.steps import FAILED, is_blocked

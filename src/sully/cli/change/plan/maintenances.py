@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from sully.cli.change.plan.manifests import Manifest
-from sully.cli.client.formatting import number, until
 from sully.cli.client.options import TABLES
 from sully.cli.client.session import Session
 from sully.cli.command import CommandError
+from sully.cli.output.formatting import number, until
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -51,7 +51,7 @@ def show_forecast(session: Session, maintenance: "DeviceMaintenance", snapshot: 
     if session.options.output in TABLES:
         _show(planned, plans, snapshot.taken)
     else:
-        from sully.cli.client.printers import print_document
+        from sully.cli.output.printers import print_document
 
         print_document(_document(planned, plans), session.options.output)
     blocked = any(unit.obstacle for unit in planned.units)
@@ -62,7 +62,7 @@ def show_forecast(session: Session, maintenance: "DeviceMaintenance", snapshot: 
 def _plans(session: Session, planned: "MaintenanceForecast", snapshot: "Snapshot") -> "list[Plan]":
     """Simulate the drain of the first batches, each from the cluster as it is."""
     from sully.cli.change.plan.plan import simulation_options
-    from sully.cli.client.spinner import spinner
+    from sully.cli.output.spinner import spinner
     from sully.planning.maintenances import MAX_BATCHES, batch_changes, drain_request
     from sully.planning.plan_builder import build_plan, gap_notes, no_effect_texts
     from sully.planning.simulation.simulator import Simulation
@@ -79,7 +79,7 @@ def _plans(session: Session, planned: "MaintenanceForecast", snapshot: "Snapshot
 
 
 def _show(planned: "MaintenanceForecast", plans: "list[Plan]", now: "datetime") -> None:
-    from sully.cli.client.tables import Column, Table
+    from sully.cli.output.tables import Column, Table
 
     print(_summary(planned, now))
     for device in sorted(planned.problems)[:3]:
@@ -139,7 +139,7 @@ def _effect(unit: "PlannedUnit", blocked: dict[str, str], pending: set[str]) -> 
 
 
 def _document(planned: "MaintenanceForecast", plans: "list[Plan]") -> dict[str, Any]:
-    from sully.cli.client.printers import time_text, without_empty
+    from sully.cli.output.printers import time_text, without_empty
     from sully.domain.planning.report import document
 
     return without_empty(

@@ -5,8 +5,8 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from sully.cli.change.plan.reasons import shorten
-from sully.cli.client.formatting import duration
-from sully.cli.client.tables import Cell
+from sully.cli.output.formatting import duration
+from sully.cli.output.tables import Cell
 
 if TYPE_CHECKING:
     from sully.domain.planning.report import (

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sully.cli.change.taint.args import EFFECTS, complete_taint, refuse_taint_flags, taint_options
-from sully.cli.client.formatting import number
 from sully.cli.client.options import (
     TABLES,
     client_options,
@@ -16,8 +15,9 @@ from sully.cli.client.options import (
 )
 from sully.cli.client.session import Session, call
 from sully.cli.client.snapshots import take_snapshot
-from sully.cli.client.spinner import spinner
 from sully.cli.command import CommandError, Options, command
+from sully.cli.output.formatting import number
+from sully.cli.output.spinner import spinner
 from sully.cli.run.controller_options import placement_options
 
 if TYPE_CHECKING:
@@ -318,7 +318,7 @@ def show(plan: "Plan", output: str) -> None:
 
         show_plan(plan, wide=output == "wide")
         return
-    from sully.cli.client.printers import print_document
+    from sully.cli.output.printers import print_document
     from sully.domain.planning.report import document
 
     print_document(document(plan), output)

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from sully.cli.change.plan.manifests import Manifest
-from sully.cli.client.formatting import number, until
 from sully.cli.client.options import TABLES
 from sully.cli.client.session import Session
 from sully.cli.command import CommandError
+from sully.cli.output.formatting import number, until
 
 if TYPE_CHECKING:
     from sully.domain.planning.report import Plan
@@ -42,7 +42,7 @@ async def plan_policies(session: Session, manifests: Sequence[Manifest]) -> int:
             print("If the faults last until the last step:")
             show(plan, session.options.output)
     else:
-        from sully.cli.client.printers import print_document
+        from sully.cli.output.printers import print_document
 
         policies = [_document(one) for one in forecasts]
         rest = {"plan": document(plan)} if plan is not None else {}
@@ -51,7 +51,7 @@ async def plan_policies(session: Session, manifests: Sequence[Manifest]) -> int:
 
 
 def _show(planned: "PolicyForecast", snapshot: "Snapshot") -> None:
-    from sully.cli.client.tables import Column, Table
+    from sully.cli.output.tables import Column, Table
 
     policy, states = planned.policy, planned.states
     faulty = number(sum(state.since is not None for state in states.values()), "fault")
@@ -96,7 +96,7 @@ def _show_suppressed(planned: "PolicyForecast") -> None:
 
 
 def _document(planned: "PolicyForecast") -> dict[str, Any]:
-    from sully.cli.client.printers import time_text, without_empty
+    from sully.cli.output.printers import time_text, without_empty
     from sully.domain.devicepolicies.status import encode
 
     return without_empty(

@@ -14,8 +14,8 @@ from sully.cli.change.plan.outcomes import (
     when_text,
 )
 from sully.cli.change.plan.reasons import group_by_message, shorten, unmatched
-from sully.cli.client.formatting import number
-from sully.cli.client.tables import STYLES, Cell, Column, Table, broken, look_of
+from sully.cli.output.formatting import number
+from sully.cli.output.tables import STYLES, Cell, Column, Table, broken, look_of
 
 if TYPE_CHECKING:
     from sully.domain.planning.report import (

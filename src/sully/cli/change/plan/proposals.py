@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from sully.cli.change.plan.manifests import Manifest, kind_of
-from sully.cli.client.formatting import number
-from sully.cli.client.selectors import ANY, Pattern
 from sully.cli.client.session import Session
-from sully.cli.client.spinner import spinner
-from sully.cli.client.text import printable
 from sully.cli.command import CommandError
+from sully.cli.output.formatting import number
+from sully.cli.output.spinner import spinner
+from sully.cli.output.text import printable
+from sully.cli.selection.selectors import ANY, Pattern
 
 if TYPE_CHECKING:
     from sully.client.transport import Key, Kind
@@ -113,7 +113,7 @@ def warn_of_unmatched(session: Session, snapshot: "Snapshot", changes: "Iterable
 
 
 def _problems(snapshot: "Snapshot", kind: str, obj: Any) -> Iterator[str]:
-    from sully.cli.client.suggestions import check_class, device_not_found
+    from sully.cli.selection.suggestions import check_class, device_not_found
 
     if kind == "DeviceTaintRule":
         criteria = obj.spec.device_selector

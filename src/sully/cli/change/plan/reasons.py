@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from sully.cli.client.formatting import number
+from sully.cli.output.formatting import number
 
 if TYPE_CHECKING:
     from sully.domain.planning.report import PlannedEviction, UnmatchedRequest

@@ -6,10 +6,10 @@ from typing import Any
 
 from sully.cli.change.plan.outcomes import MOST_NAMES
 from sully.cli.change.plan.reasons import reasons
-from sully.cli.client.formatting import number
 from sully.cli.client.options import TABLES
-from sully.cli.client.printers import print_document, time_text, without_empty
-from sully.cli.client.tables import Cell, Column, Row, Table
+from sully.cli.output.formatting import number
+from sully.cli.output.printers import print_document, time_text, without_empty
+from sully.cli.output.tables import Cell, Column, Row, Table
 from sully.planning.workloads import FittedPod, WorkloadFit
 
 _COLUMNS = (

@@ -10,7 +10,10 @@ from msgspec.structs import replace
 
 from sully.cli.client.options import choice_option, duration_option, seconds, whole_number
 from sully.cli.client.options import options as join
-from sully.cli.client.selection_args import (
+from sully.cli.command import CommandError, Options
+from sully.cli.names import CLUSTER_KEYS, DEVICE_KEYS, SUBJECTS, names
+from sully.cli.output.text import did_you_mean
+from sully.cli.selection.args import (
     DEVICE,
     DEVICE_KINDS,
     SelectionArgs,
@@ -19,13 +22,10 @@ from sully.cli.client.selection_args import (
     read_selection,
     selection_options,
 )
-from sully.cli.client.text import did_you_mean
-from sully.cli.command import CommandError, Options
-from sully.cli.names import CLUSTER_KEYS, DEVICE_KEYS, SUBJECTS, names
 
 if TYPE_CHECKING:
     from sully.api.resource.eviction_rate import EvictionRate
-    from sully.domain.planning.taintgrammar import TaintToAdd, TaintToRemove
+    from sully.domain.planning.rules.taint_grammar import TaintToAdd, TaintToRemove
 
 RATE = "10"
 """The default of --rate."""
@@ -93,7 +93,7 @@ class TaintArgs(msgspec.Struct, frozen=True):
 
 def parse_taint_args(words: Sequence[str], *, remove: bool = False) -> TaintArgs:
     """Parse `device|cluster NAME... TAINT...`; with `remove` the taints need no dash."""
-    from sully.domain.planning.taintgrammar import is_taint
+    from sully.domain.planning.rules.taint_grammar import is_taint
 
     kind, rest = _kind(words)
     objects = [word for word in rest if not is_taint(word)]
@@ -124,7 +124,7 @@ def _kind(words: Sequence[str]) -> tuple[str, Sequence[str]]:
 
 
 def _parsed(kind: str, objects: Sequence[str], words: Sequence[str]) -> TaintArgs:
-    from sully.domain.planning.taintgrammar import (
+    from sully.domain.planning.rules.taint_grammar import (
         CLUSTER_EFFECTS,
         DEVICE_EFFECTS,
         TaintEffectError,
@@ -183,7 +183,7 @@ def complete_taint(ctx: click.Context, _: click.Parameter, incomplete: str) -> l
 
 
 def _effects(kind: str, typed: str) -> list[str]:
-    from sully.domain.planning.taintgrammar import CLUSTER_EFFECTS, DEVICE_EFFECTS
+    from sully.domain.planning.rules.taint_grammar import CLUSTER_EFFECTS, DEVICE_EFFECTS
 
     effects = CLUSTER_EFFECTS if kind == CLUSTER else DEVICE_EFFECTS
     return [effect for effect in effects if effect.startswith(typed)]

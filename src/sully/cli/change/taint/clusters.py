@@ -5,15 +5,15 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from sully.cli.change.taint.args import TaintArgs
-from sully.cli.client.selectors import fits, read_selector
 from sully.cli.client.session import Session
-from sully.cli.client.text import did_you_mean
 from sully.cli.command import CommandError
+from sully.cli.output.text import did_you_mean
+from sully.cli.selection.selectors import fits, read_selector
 
 if TYPE_CHECKING:
-    from sully.api.cluster.taint_history import TaintEntry
+    from sully.api.cluster.taints.history import TaintEntry
     from sully.api.cluster.types import ManagedCluster, Taint
-    from sully.domain.planning.taintgrammar import TaintToAdd, TaintToRemove
+    from sully.domain.planning.rules.taint_grammar import TaintToAdd, TaintToRemove
     from sully.planning.dryrun.changes import Put
     from sully.views.snapshot.snapshot import Snapshot
 
@@ -38,7 +38,7 @@ def with_history(session: Session, change: "Put", args: TaintArgs, user: str) ->
     """Record in the annotation of a cluster who sets and removes taints, why and until when."""
     from msgspec.structs import replace
 
-    from sully.api.cluster.taint_history import (
+    from sully.api.cluster.taints.history import (
         TAINT_HISTORY,
         read_history,
         with_removed,
@@ -69,7 +69,7 @@ def _entry(
     user: str,
 ) -> "TaintEntry":
     """Return the entry of a taint; what is not given stays as it was, as for rules."""
-    from sully.api.cluster.taint_history import TaintEntry, set_by
+    from sully.api.cluster.taints.history import TaintEntry, set_by
     from sully.machinery.timestamps import format_time
 
     options = session.options

@@ -4,16 +4,20 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sully.cli.change.taint.args import TaintArgs
-from sully.cli.client.selection_args import SelectionArgs
 from sully.cli.client.session import Session
 from sully.cli.command import CommandError
+from sully.cli.selection.args import SelectionArgs
 
 if TYPE_CHECKING:
     from sully.api.resource.types import DeviceTaintRule
     from sully.client.transport import Kind
-    from sully.domain.planning.rule_selectors import RuleSelector
-    from sully.domain.planning.taint_removal import DeviceMatcher, RemainingTaint, TaintRemoval
-    from sully.domain.planning.taintgrammar import TaintToRemove
+    from sully.domain.planning.rules.selectors import RuleSelector
+    from sully.domain.planning.rules.taint_grammar import TaintToRemove
+    from sully.domain.planning.rules.taint_removal import (
+        DeviceMatcher,
+        RemainingTaint,
+        TaintRemoval,
+    )
     from sully.planning.dryrun.changes import Remove
     from sully.views.snapshot.snapshot import Snapshot
 
@@ -97,8 +101,8 @@ def removal_of(
     snapshot: "Snapshot", args: SelectionArgs, taint: "TaintToRemove"
 ) -> "tuple[TaintRemoval, DeviceMatcher]":
     """Return which rules to delete, which taints would remain, and what is selected."""
-    from sully.cli.client.device_selection import resolve
-    from sully.domain.planning.taint_removal import TaintRemoval, plan_removal, same_criteria
+    from sully.cli.selection.device_selection import resolve
+    from sully.domain.planning.rules.taint_removal import TaintRemoval, plan_removal, same_criteria
     from sully.views.kinds import RULES
 
     rules = list(snapshot.of(RULES).values())
@@ -122,7 +126,7 @@ def other_sources(removal: "TaintRemoval") -> str:
 
 
 def _remedies(remaining: "Sequence[RemainingTaint]") -> str:
-    from sully.domain.planning.taint_removal import remedy
+    from sully.domain.planning.rules.taint_removal import remedy
 
     more = len(remaining) - _MOST
     texts = [remedy(taint) for taint in remaining[:_MOST]]
@@ -131,9 +135,9 @@ def _remedies(remaining: "Sequence[RemainingTaint]") -> str:
 
 def _by_name(snapshot: "Snapshot", args: SelectionArgs) -> "DeviceMatcher":
     """Return what matches the names, also of rules for devices that do not exist any more."""
-    from sully.cli.client.device_names import DeviceNames, MissingNameError
-    from sully.cli.client.selection_args import DEVICE
-    from sully.cli.client.selectors import Pattern, parse_pattern
+    from sully.cli.selection.args import DEVICE
+    from sully.cli.selection.device_names import DeviceNames, MissingNameError
+    from sully.cli.selection.selectors import Pattern, parse_pattern
 
     names = DeviceNames(snapshot)
     patterns: list[Pattern] = []

@@ -21,10 +21,10 @@ from sully.cli.client.snapshots import take_snapshot
 from sully.cli.command import CommandError
 
 if TYPE_CHECKING:
-    from sully.cli.client.device_selection import DeviceSelection
+    from sully.cli.selection.device_selection import DeviceSelection
     from sully.client.transport import Kind
-    from sully.domain.planning.taint_rules import TaintRequest
-    from sully.domain.planning.taintgrammar import TaintToAdd
+    from sully.domain.planning.rules.taint_grammar import TaintToAdd
+    from sully.domain.planning.rules.taint_rules import TaintRequest
     from sully.planning.dryrun.changes import Change
     from sully.views.snapshot.snapshot import Snapshot
 
@@ -58,7 +58,7 @@ async def taint_changes(session: Session, words: Sequence[str]) -> "tuple[Snapsh
 
 async def take_devices(session: Session, args: TaintArgs, *, planned: bool = True) -> "Snapshot":
     """Return what a plan for devices needs, or just what creating rules needs."""
-    from sully.cli.client.device_selection import selection_kinds
+    from sully.cli.selection.device_selection import selection_kinds
     from sully.planning.simulation.cluster_copy import PLAN_KINDS
     from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
 
@@ -83,7 +83,7 @@ async def selected_devices(
     session: Session, snapshot: "Snapshot", args: TaintArgs
 ) -> "DeviceSelection | None":
     """Return the devices to taint; None if no taint is set."""
-    from sully.cli.client.device_selection import select_devices
+    from sully.cli.selection.device_selection import select_devices
 
     if not args.sets:
         return None
@@ -99,7 +99,7 @@ def rule_bodies(
     session: Session, snapshot: "Snapshot", args: TaintArgs, selection: "DeviceSelection | None"
 ) -> list[Obj]:
     """Return the rules that set the taints on the selected devices."""
-    from sully.domain.planning.taint_rules import build_rules
+    from sully.domain.planning.rules.taint_rules import build_rules
 
     if selection is None:
         return []
@@ -117,7 +117,7 @@ def taint_request(
     session: Session, args: TaintArgs, taint: "TaintToAdd", now: datetime
 ) -> "TaintRequest":
     from sully.domain.devices.taints import EVICTING_EFFECTS
-    from sully.domain.planning.taint_rules import TaintRequest, rule_name
+    from sully.domain.planning.rules.taint_rules import TaintRequest, rule_name
 
     options = session.options
     lasts = timedelta(seconds=options.lasts) if options.lasts is not None else None
@@ -135,7 +135,7 @@ def _overwrite(session: Session, snapshot: "Snapshot", body: Obj) -> Obj:
     """Return a rule as a patch of an existing one of its name, with --overwrite."""
     from sully.client.objects import to_body
     from sully.client.transport import Key
-    from sully.domain.planning.taint_rules import overwrite_patch
+    from sully.domain.planning.rules.taint_rules import overwrite_patch
     from sully.views.kinds import RULES
 
     name = body["metadata"]["name"]
@@ -163,7 +163,7 @@ def own_label(snapshot: "Snapshot", bodies: Sequence[Obj]) -> str:
     Rules of several taints with the same --name share it.
     """
     from sully.domain.devices.rules import TOGETHER
-    from sully.domain.planning.taint_rules import shared_label
+    from sully.domain.planning.rules.taint_rules import shared_label
     from sully.views.kinds import RULES
 
     label, names = shared_label(bodies), {body["metadata"]["name"] for body in bodies}

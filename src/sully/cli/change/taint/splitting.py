@@ -8,14 +8,14 @@ from sully.cli.change.plan.plan import make_plan
 from sully.cli.change.taint.args import TaintArgs
 from sully.cli.change.taint.removals import other_sources, removal_of, warn_of_creators
 from sully.cli.change.taint.rules import take_devices
-from sully.cli.client.formatting import number, rule_name
 from sully.cli.client.session import Session
 from sully.cli.command import CommandError
+from sully.cli.output.formatting import number, rule_name
 
 if TYPE_CHECKING:
     from sully.api.resource.types import DeviceTaintRule
     from sully.domain.devices.pools import DeviceId
-    from sully.domain.planning.taint_removal import DeviceMatcher
+    from sully.domain.planning.rules.taint_removal import DeviceMatcher
     from sully.views.snapshot.snapshot import Snapshot
 
 Obj = dict[str, Any]
@@ -89,8 +89,8 @@ def _explain(session: Session, bodies: dict[str, list[Obj]]) -> None:
 def split(snapshot: "Snapshot", rule: "DeviceTaintRule", selects: "DeviceMatcher") -> list[Obj]:
     """Return the rules that replace one, for the devices that are not selected."""
     from sully.client.objects import to_body
-    from sully.domain.planning.rule_selectors import selectors_for
-    from sully.domain.planning.rule_split import split_rule
+    from sully.domain.planning.rules.selectors import selectors_for
+    from sully.domain.planning.rules.split import split_rule
     from sully.views.devices.device_views import node_of
     from sully.views.kinds import RULES
 
@@ -130,9 +130,9 @@ def _typed(body: Obj) -> "DeviceTaintRule":
 async def delete_named(session: Session, names: Sequence[str]) -> int:
     """Delete rules by name, or all rules that one command created by their label."""
     from sully.cli.change.taint.writes import delete_rules
-    from sully.cli.client.selectors import rule_named
     from sully.cli.client.snapshots import take_snapshot
-    from sully.cli.client.text import did_you_mean
+    from sully.cli.output.text import did_you_mean
+    from sully.cli.selection.selectors import rule_named
     from sully.client.objects import to_body
     from sully.client.transport import Key
     from sully.domain.devices.rules import TOGETHER

@@ -24,7 +24,7 @@ async def as_storable(session: Session, snapshot: "Snapshot", bodies: Sequence[O
 
     The rules of one taint differ only in the devices they select, so one of each is tried.
     """
-    from sully.domain.planning.taint_rules import (
+    from sully.domain.planning.rules.taint_rules import (
         dropped_fields,
         with_description_annotation,
         with_rate_annotation,

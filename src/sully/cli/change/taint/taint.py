@@ -33,15 +33,15 @@ from sully.cli.change.taint.rules import (
     take_fleet,
 )
 from sully.cli.change.taint.storable import as_storable, dry_run, warn_of_expiry
-from sully.cli.client.formatting import cluster_name, number
 from sully.cli.client.options import NAMES, OUTPUTS, client_options
-from sully.cli.client.selection_args import NAMES_HELP
 from sully.cli.client.session import Session, call
 from sully.cli.command import Options, command
+from sully.cli.output.formatting import cluster_name, number
+from sully.cli.selection.args import NAMES_HELP
 
 if TYPE_CHECKING:
     from sully.cli.change.progress import Eviction
-    from sully.cli.client.device_selection import DeviceSelection
+    from sully.cli.selection.device_selection import DeviceSelection
     from sully.domain.planning.report import Plan
     from sully.planning.dryrun.changes import Put, Remove
     from sully.views.snapshot.snapshot import Snapshot
@@ -295,7 +295,7 @@ def _eviction(
 ) -> "Eviction":
     from sully.cli.change.progress import Eviction, state_of
     from sully.client.transport import Key
-    from sully.domain.planning.taint_rules import body_rate
+    from sully.domain.planning.rules.taint_rules import body_rate
     from sully.views.kinds import CLAIMS, PODS, RULES
 
     names = [str(body["metadata"]["name"]) for body in bodies]
@@ -401,7 +401,7 @@ async def _write_cluster(session: Session, change: "Put", *, dry: bool = False) 
 
 def _history(change: "Put") -> dict[str, str]:
     """Return the annotation with the history of a cluster's taints, if it has one."""
-    from sully.api.cluster.taint_history import TAINT_HISTORY
+    from sully.api.cluster.taints.history import TAINT_HISTORY
 
     annotations = change.obj.metadata.annotations
     return {TAINT_HISTORY: annotations[TAINT_HISTORY]} if TAINT_HISTORY in annotations else {}

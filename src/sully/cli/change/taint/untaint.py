@@ -12,10 +12,10 @@ from sully.cli.change.taint.args import (
 )
 from sully.cli.change.taint.taint import run_taint
 from sully.cli.client.options import NAMES, OUTPUTS, client_options
-from sully.cli.client.selection_args import selection_options
-from sully.cli.client.selectors import named
 from sully.cli.client.session import Session, call
 from sully.cli.command import Options, command
+from sully.cli.selection.args import selection_options
+from sully.cli.selection.selectors import named
 
 _HELP = """\
 Remove taints from devices or clusters.

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from sully.cli.change.aftermath import delete_command
 from sully.cli.change.output import report
 from sully.cli.change.taint.rules import already_exists, own_label
-from sully.cli.client.formatting import rule_name
 from sully.cli.client.session import Session
-from sully.cli.client.spinner import spinner
 from sully.cli.command import CommandError
+from sully.cli.output.formatting import rule_name
+from sully.cli.output.spinner import spinner
 
 if TYPE_CHECKING:
     from sully.api.resource.types import DeviceTaintRule
@@ -138,7 +138,7 @@ def _name(rule: Obj) -> str:
 
 def with_expiry_from_now(session: Session, body: Obj) -> Obj:
     """Return a rule with --for counted from now, not from when the plan was made."""
-    from sully.domain.planning.taint_rules import with_expiry
+    from sully.domain.planning.rules.taint_rules import with_expiry
 
     if session.options.lasts is None:
         return body

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sully.cli.client.formatting import number
 from sully.cli.client.options import (
     NAMES,
     OUTPUTS,
@@ -15,11 +14,12 @@ from sully.cli.client.options import (
     snapshot_option,
     watch_option,
 )
-from sully.cli.client.selection_args import selection_options
 from sully.cli.client.session import Session, call
 from sully.cli.client.snapshots import is_known, take_snapshot
 from sully.cli.command import Options, command
 from sully.cli.names import complete_devices, complete_nodes
+from sully.cli.output.formatting import number
+from sully.cli.selection.args import selection_options
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -104,8 +104,8 @@ def devices(options: Options) -> int:
 
 async def _show(session: Session) -> int:
     from sully.cli.client.inaction import warn_of_inactions
-    from sully.cli.client.suggestions import check_class, device_not_found
     from sully.cli.inspect.devices.filters import Selection, narrowed
+    from sully.cli.selection.suggestions import check_class, device_not_found
     from sully.views.devices.device_views import DeviceViews
     from sully.views.inactions import inactions_in
     from sully.views.kinds import CLAIMS, PATCHES, SLICES
@@ -199,7 +199,7 @@ def needed_kinds(session: Session) -> "tuple[Kind[Any], ...]":
 
 def _none_found(session: Session, inventory: "Inventory") -> str:
     """Return that no device is listed, and how many devices there are."""
-    from sully.cli.client.text import did_you_mean
+    from sully.cli.output.text import did_you_mean
     from sully.views.devices.device_views import node_of
 
     devices = [x for pool in inventory.pools() for x in inventory.devices(pool).values()]
@@ -234,9 +234,9 @@ def _criteria(session: Session) -> "Iterator[str]":
 def print_devices(session: Session, views: "Iterator[DeviceView]", now: "datetime") -> bool:
     """Print devices in the output format; report whether there were any."""
     from sully.cli.client.options import TABLES
-    from sully.cli.client.printers import print_document
-    from sully.cli.client.tables import Table
     from sully.cli.inspect.devices.printer import columns, document, row
+    from sully.cli.output.printers import print_document
+    from sully.cli.output.tables import Table
 
     output = session.options.output
     if output == NAMES:
@@ -244,7 +244,8 @@ def print_devices(session: Session, views: "Iterator[DeviceView]", now: "datetim
         sys.stdout.writelines(names)
         return bool(names)
     if output not in TABLES:
-        print_document({"devices": [document(view) for view in views]}, output)
+        shared = output == "json"
+        print_document({"devices": [document(view, shared=shared) for view in views]}, output)
         return True
     wide = output == "wide"
     rows = [row(view, now, wide=wide) for view in views]

@@ -1,16 +1,19 @@
 """Which devices `sully devices` lists: patterns, short names, and flags."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from sully.cli.client.selection_args import SelectionArgs
 from sully.cli.client.session import Session
+from sully.cli.selection.args import SelectionArgs
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from sully.cli.selection.selectors import Pattern
+    from sully.domain.devices.device import EffectiveDevice
     from sully.domain.devices.pools import DeviceId
-    from sully.views.devices.device_views import DeviceView, DeviceViews
+    from sully.views.devices.device_views import DevicePredicate, DeviceView, DeviceViews
     from sully.views.devices.inventory import Inventory
     from sully.views.snapshot.snapshot import Snapshot
 
@@ -26,7 +29,7 @@ class Narrowed(NamedTuple):
 
 def narrowed(session: Session, snapshot: "Snapshot") -> Narrowed:
     """Evaluate short names, --cel, -l, --uuid and --pci."""
-    from sully.cli.client.device_selection import resolve
+    from sully.cli.selection.device_selection import resolve
 
     options = session.options
     patterns = tuple(x for text in options.patterns for x in _full_names(snapshot, text))
@@ -43,9 +46,9 @@ def narrowed(session: Session, snapshot: "Snapshot") -> Narrowed:
 
 def _full_names(snapshot: "Snapshot", text: str) -> "Iterator[str]":
     """Yield a pattern that matches devices as it is, or the devices that a short name has."""
-    from sully.cli.client.device_names import DeviceNames, MissingNameError
-    from sully.cli.client.selection_args import DEVICE
-    from sully.cli.client.selectors import parse_pattern
+    from sully.cli.selection.args import DEVICE
+    from sully.cli.selection.device_names import DeviceNames, MissingNameError
+    from sully.cli.selection.selectors import parse_pattern
     from sully.views.devices.usage import allocated_devices
     from sully.views.kinds import CLAIMS
 
@@ -71,15 +74,18 @@ class Selection:
         views: "DeviceViews",
         narrow: Narrowed | None = None,
     ) -> None:
-        from sully.cli.client.selectors import parse_patterns
-        from sully.cli.client.suggestions import class_not_found
+        from sully.cli.selection.selectors import parse_patterns
+        from sully.cli.selection.suggestions import class_not_found
 
         options = session.options
         self._views = views
-        self._patterns = parse_patterns(narrow.patterns if narrow else options.patterns)
+        names = narrow.patterns if narrow else options.patterns
+        self._patterns = parse_patterns(names)
         self.unmatched = dict.fromkeys(self._patterns)
         """The patterns that have matched no device yet."""
-        self._predicates = list(_predicates(session, views, narrow.devices if narrow else None))
+        self._of_devices = list(_of_devices(session, views, narrow.devices if narrow else None))
+        self._of_views = list(_of_views(session))
+        self._has_all_devices = not names and not self._of_devices
         for name in options.classes:
             if inventory.class_(name) is None:
                 raise class_not_found(name)
@@ -92,27 +98,50 @@ class Selection:
         from sully.domain.devices.pools import PoolId
 
         patterns = [x for x in self._patterns if x.matches_pool(driver, pool)]
-        for view in self._views.pool(PoolId(driver, pool), now) if patterns else ():
-            matching = [pattern for pattern in patterns if pattern.matches(*view.id)]
-            for pattern in matching:
-                self.unmatched.pop(pattern, None)
-            if matching and all(predicate(view) for predicate in self._predicates):
+        if not patterns:
+            return
+        selects = None if self._has_all_devices else partial(self._selects, patterns)
+        for view in self._views.pool(PoolId(driver, pool), now, selects):
+            if all(predicate(view) for predicate in self._of_views):
                 yield view
 
+    def _selects(
+        self, patterns: "Iterable[Pattern]", id_: "DeviceId", device: "EffectiveDevice | None"
+    ) -> bool:
+        """Report whether a device may be listed, by what is known without its claims."""
+        matching = [pattern for pattern in patterns if pattern.matches(*id_)]
+        for pattern in matching:
+            self.unmatched.pop(pattern, None)
+        return bool(matching) and all(selects(id_, device) for selects in self._of_devices)
 
-def _predicates(
+
+def _of_devices(
     session: Session, views: "DeviceViews", devices: "frozenset[DeviceId] | None"
-) -> "Iterator[Callable[[DeviceView], bool]]":
+) -> "Iterator[DevicePredicate]":
+    from sully.views.devices.device_views import node_of
+
     options = session.options
     if devices is not None:
-        yield lambda view: view.id in devices
+        yield lambda id_, _: id_ in devices
     if options.tainted:
-        yield lambda view: bool(view.taints)
+        # Which taints a device has that is no longer published, depends on its claims.
+        yield lambda _, device: device is None or bool(device.taints)
     if options.free:
-        yield lambda view: view.free
+        yield lambda _, device: device is not None
     if options.node:
-        yield lambda view: view.node == options.node
+        yield lambda _, device: device is not None and node_of(device.published) == options.node
+    if options.classes:
+        yield (
+            lambda _, device: (
+                device is not None and any(views.in_class(device, name) for name in options.classes)
+            )
+        )
+
+
+def _of_views(session: Session) -> "Iterator[Callable[[DeviceView], bool]]":
+    if session.options.tainted:
+        yield lambda view: bool(view.taints)
+    if session.options.free:
+        yield lambda view: view.free
     if session.namespace:
         yield lambda view: any(x.claim.namespace == session.namespace for x in view.claims)
-    if options.classes:
-        yield lambda view: any(views.in_class(view, name) for name in options.classes)

@@ -1,11 +1,11 @@
 """The output of `sully devices`: rows of a table, and documents for programs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from sully.api.resource.types import DeviceAttribute, DeviceToleration
-from sully.cli.client.formatting import (
+from sully.cli.output.formatting import (
     EFFECT_STYLES,
     age,
     eviction_text,
@@ -13,13 +13,15 @@ from sully.cli.client.formatting import (
     origin_text,
     toleration_text,
 )
-from sully.cli.client.printers import time_text, without_empty
-from sully.cli.client.tables import Cell, Column
+from sully.cli.output.printers import time_text, without_empty
+from sully.cli.output.tables import Cell, Column
 from sully.domain.allocation.usage.conflicts import DeviceConflict
 from sully.domain.devices.device import EffectiveDevice
+from sully.domain.devices.selectors import Content
 from sully.domain.devices.suppression import suppression_text
 from sully.domain.devices.taints import Origin, Suppression, strongest_effect
 from sully.domain.tolerations import taint_text
+from sully.machinery.memo import Memo
 from sully.views.devices.device_views import ClaimView, DeviceView, TaintView
 
 _COLUMNS = (
@@ -62,13 +64,15 @@ def row(view: DeviceView, now: datetime, *, wide: bool) -> Sequence[Cell | str]:
     return cells
 
 
-def _joined(texts: Any) -> str:
+def _joined(texts: Iterable[str]) -> str:
     return ", ".join(texts) or _NONE
 
 
-def _taints(view: DeviceView, now: datetime, *, wide: bool) -> list[str]:
-    taints = [_taint(taint_view, now, wide=wide) for taint_view in view.taints]
-    return taints + [f"(patch/{name}: no effect)" for name in view.ignored_patches]
+def _taints(view: DeviceView, now: datetime, *, wide: bool) -> Iterator[str]:
+    for taint_view in view.taints:
+        yield _taint(taint_view, now, wide=wide)
+    for name in view.ignored_patches:
+        yield f"(patch/{name}: no effect)"
 
 
 def _taint(taint_view: TaintView, now: datetime, *, wide: bool) -> str:
@@ -149,8 +153,11 @@ def _value_text(attribute: DeviceAttribute) -> str:
 # -- for programs ----------------------------------------------------------------------------------
 
 
-def document(view: DeviceView) -> dict[str, Any]:
-    """Return a device as a plain value; the fields are promised to scripts."""
+def document(view: DeviceView, *, shared: bool = False) -> dict[str, Any]:
+    """Return a device as a plain value; the fields are promised to scripts.
+
+    With `shared`, devices that are alike have the same values in it. YAML would have anchors there.
+    """
     availability = {"free": view.free, **_obstacle(view)} if view.claims_visible else {}
     fields = {
         "driver": view.id.driver,
@@ -166,7 +173,8 @@ def document(view: DeviceView) -> dict[str, Any]:
     }
     if view.device is not None:
         fields |= without_empty(allowMultipleAllocations=view.shareable or None)
-        fields |= _content_document(view.device, view)
+        content = _shared_content_document if shared else _content_document
+        fields |= content(view.device, view)
     return fields
 
 
@@ -187,6 +195,17 @@ def conflict_document(conflict: DeviceConflict | None) -> dict[str, Any]:
         exceededCapacity=list(conflict.exceeded),
     )
     return {"conflict": fields}
+
+
+_documents: Memo[Content, dict[str, Any]] = Memo(8192)
+"""Attributes and capacity of devices as their drivers published them: most devices are alike."""
+
+
+def _shared_content_document(device: EffectiveDevice, view: DeviceView) -> dict[str, Any]:
+    if device.patched is not None or view.left:
+        return _content_document(device, view)
+    content = device.published.content
+    return _documents.get(content) or _documents.keep(content, _content_document(device, view))
 
 
 def _content_document(device: EffectiveDevice, view: DeviceView) -> dict[str, Any]:

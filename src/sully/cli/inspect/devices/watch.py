@@ -8,10 +8,8 @@ from typing import Any
 
 from sully.cli.client.inaction import warn_of_inactions
 from sully.cli.client.options import NAMES, TABLES
-from sully.cli.client.printers import print_event
 from sully.cli.client.session import Session
 from sully.cli.client.snapshots import is_known, take_snapshot
-from sully.cli.client.tables import Table
 from sully.cli.client.watching import (
     PendingChanges,
     acting_here,
@@ -20,6 +18,8 @@ from sully.cli.client.watching import (
 from sully.cli.inspect.devices.command import needed_kinds
 from sully.cli.inspect.devices.filters import Narrowed, Selection, narrowed
 from sully.cli.inspect.devices.printer import columns, document, row
+from sully.cli.output.printers import print_event
+from sully.cli.output.tables import Table
 from sully.domain.capabilities.control_plane import ControlPlane
 from sully.domain.devices.pools import DeviceId, PoolId
 from sully.views.devices.device_views import DeviceView, DeviceViews

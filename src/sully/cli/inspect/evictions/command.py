@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
-from sully.cli.client.formatting import rule_name
 from sully.cli.client.options import (
     NAMES,
     OUTPUTS,
@@ -16,11 +15,12 @@ from sully.cli.client.options import (
     snapshot_option,
     watch_option,
 )
-from sully.cli.client.selectors import read_selector, rule_named
 from sully.cli.client.session import Session, call
 from sully.cli.client.snapshots import is_known, take_snapshot
 from sully.cli.command import Choice, Options, command
 from sully.cli.names import SUBJECTS, completer
+from sully.cli.output.formatting import rule_name
+from sully.cli.selection.selectors import read_selector, rule_named
 
 if TYPE_CHECKING:
     from sully.client.informers.cache import Cache
@@ -107,8 +107,6 @@ def evictions(options: Options) -> int:
 async def _show(session: Session) -> int:
     from sully.cli.client.inaction import warn_of_inactions
     from sully.cli.client.options import TABLES
-    from sully.cli.client.printers import print_document
-    from sully.cli.client.tables import Table
     from sully.cli.inspect.evictions.printer import (
         UNRECORDED,
         columns,
@@ -118,6 +116,8 @@ async def _show(session: Session) -> int:
         row,
         with_loops,
     )
+    from sully.cli.output.printers import print_document
+    from sully.cli.output.tables import Table
     from sully.views.inactions import EVICTING, inactions_in
     from sully.views.kinds import RULES
 
@@ -163,7 +163,7 @@ async def _eviction_loops(session: Session, snapshot: "Snapshot") -> "list[LoopW
 
 def _not_found(session: Session, loaded: "Loaded") -> Iterator[str]:
     """Yield the names that no rule has."""
-    from sully.cli.client.text import did_you_mean
+    from sully.cli.output.text import did_you_mean
     from sully.views.kinds import RULES
 
     known = [rule.metadata.name for rule in loaded.of(RULES).values()]
@@ -174,7 +174,7 @@ def _not_found(session: Session, loaded: "Loaded") -> Iterator[str]:
 
 def _warn_of_others(session: Session, exposures: "Exposures") -> None:
     """Report that taints without a rule evict pods, too."""
-    from sully.cli.client.formatting import number
+    from sully.cli.output.formatting import number
     from sully.views.evictions import due_without_rules
 
     pods = [key for key in due_without_rules(exposures) if session.namespace in ("", key.namespace)]

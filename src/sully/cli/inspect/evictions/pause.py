@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from sully.cli.client.formatting import rule_name
-from sully.cli.client.selectors import read_selector, rule_named
 from sully.cli.client.session import Session
 from sully.cli.command import CommandError
+from sully.cli.output.formatting import rule_name
+from sully.cli.selection.selectors import read_selector, rule_named
 
 if TYPE_CHECKING:
     from sully.api.resource.types import DeviceTaintRule
@@ -30,7 +30,7 @@ async def set_pauses(session: Session) -> int:
 async def _selected_rules(session: Session) -> "list[DeviceTaintRule]":
     """Return the selected rules, all of them before any is changed."""
     from sully.cli.client.snapshots import missing_kind
-    from sully.cli.client.text import did_you_mean
+    from sully.cli.output.text import did_you_mean
     from sully.machinery.errors import NotFound
     from sully.views.kinds import RULES
     from sully.views.snapshot.loading import list_all

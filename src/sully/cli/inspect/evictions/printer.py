@@ -6,9 +6,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from sully.cli.client.formatting import age, number, until
-from sully.cli.client.printers import time_text, without_empty
-from sully.cli.client.tables import Cell, Column
+from sully.cli.output.formatting import age, number, until
+from sully.cli.output.printers import time_text, without_empty
+from sully.cli.output.tables import Cell, Column
 from sully.domain.devices.rules import rule_rate
 from sully.domain.tolerations import taint_text
 from sully.views.eviction_loops import LoopWithRules

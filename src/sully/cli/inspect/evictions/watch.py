@@ -2,12 +2,9 @@
 
 from typing import Any
 
-from sully.cli.client.formatting import rule_name
 from sully.cli.client.inaction import warn_of_inactions
 from sully.cli.client.options import NAMES, TABLES
-from sully.cli.client.printers import print_event
 from sully.cli.client.session import Session
-from sully.cli.client.tables import Table
 from sully.cli.client.watching import (
     PendingChanges,
     acting_here,
@@ -17,6 +14,9 @@ from sully.cli.client.watching import (
 )
 from sully.cli.inspect.evictions.command import kinds_for, progress_in
 from sully.cli.inspect.evictions.printer import UNRECORDED, columns, document, row
+from sully.cli.output.formatting import rule_name
+from sully.cli.output.printers import print_event
+from sully.cli.output.tables import Table
 from sully.views.evictions import EvictionProgress
 from sully.views.inactions import EVICTING, inactions_in
 from sully.views.kinds import RULES

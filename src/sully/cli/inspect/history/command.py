@@ -14,12 +14,12 @@ from sully.cli.client.options import (
     snapshot_option,
     watch_option,
 )
-from sully.cli.client.selectors import fits, named
 from sully.cli.client.session import Run, Session, call, run_here
 from sully.cli.client.snapshots import take_snapshot
-from sully.cli.client.text import did_you_mean, printable
 from sully.cli.command import CommandError, Options, command
 from sully.cli.names import complete_names, kind_completer
+from sully.cli.output.text import did_you_mean, printable
+from sully.cli.selection.selectors import fits, named
 
 if TYPE_CHECKING:
     from sully.client.transport import Kind
@@ -77,9 +77,9 @@ def history(options: Options) -> int:
 
 async def _show(session: Session) -> int:
     from sully.cli.client.options import TABLES
-    from sully.cli.client.printers import print_document
-    from sully.cli.client.tables import Table
     from sully.cli.inspect.history.printer import columns, document, row
+    from sully.cli.output.printers import print_document
+    from sully.cli.output.tables import Table
 
     kinds = kinds_for(session)
     snapshot = await take_snapshot(session, kinds, namespace=session.namespace)
@@ -190,7 +190,7 @@ def _selection(session: Session) -> "Select":
 
 
 def _about_devices(session: Session, name: str) -> "Select":
-    from sully.cli.client.selectors import parse_pattern
+    from sully.cli.selection.selectors import parse_pattern
 
     pattern = parse_pattern(name)
     is_full = name.count("/") >= 2
@@ -219,8 +219,8 @@ def _about_devices(session: Session, name: str) -> "Select":
 
 def _named(snapshot: "Snapshot", name: str) -> "DeviceFilter":
     """Return the devices of a short name, also of one that is not published any more."""
-    from sully.cli.client.device_names import DeviceNames, MissingNameError
-    from sully.cli.client.selectors import Pattern, Patterns, parse_pattern
+    from sully.cli.selection.device_names import DeviceNames, MissingNameError
+    from sully.cli.selection.selectors import Pattern, Patterns, parse_pattern
 
     names, pattern = DeviceNames(snapshot), parse_pattern(name)
     if names.matching(pattern):
@@ -235,7 +235,7 @@ def _named(snapshot: "Snapshot", name: str) -> "DeviceFilter":
 
 
 def _about_node(session: Session, name: str) -> "Select":
-    from sully.cli.client.selectors import Pattern, Patterns
+    from sully.cli.selection.selectors import Pattern, Patterns
 
     def about(snapshot: "Snapshot", records: "list[HistoryEntry]") -> "list[HistoryEntry]":
         from sully.views.devices.device_views import node_of

@@ -5,9 +5,9 @@ from typing import Any
 
 from sully.api.resource.types import DeviceTaintSelector
 from sully.api.sully.types import EvictionCause, EvictionRecord
-from sully.cli.client.formatting import SHORT_KINDS, number
-from sully.cli.client.printers import time_text, without_empty
-from sully.cli.client.tables import Cell, Column
+from sully.cli.output.formatting import SHORT_KINDS, number
+from sully.cli.output.printers import time_text, without_empty
+from sully.cli.output.tables import Cell, Column
 from sully.domain.tolerations import taint_text
 from sully.views.history import HistoryEntry
 

@@ -3,9 +3,7 @@
 from typing import Any
 
 from sully.cli.client.options import TABLES
-from sully.cli.client.printers import print_event
 from sully.cli.client.session import Session
-from sully.cli.client.tables import Table
 from sully.cli.client.watching import (
     PendingChanges,
     acting_here,
@@ -15,6 +13,8 @@ from sully.cli.client.watching import (
 )
 from sully.cli.inspect.history.command import entries_in, kinds_for, refuse_missing_records
 from sully.cli.inspect.history.printer import columns, document, row
+from sully.cli.output.printers import print_event
+from sully.cli.output.tables import Table
 from sully.views.history import HistoryEntry
 
 _VOLATILE = ("evicted", "evictedAtLeast", "mayInclude")

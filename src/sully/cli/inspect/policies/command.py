@@ -4,14 +4,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sully.cli.client.named_objects import (
-    Printer,
-    annotate,
-    find_objects,
-    full_name,
-    list_objects,
-    match_names,
-)
 from sully.cli.client.options import (
     NAMES,
     OUTPUTS,
@@ -22,6 +14,14 @@ from sully.cli.client.options import (
 from sully.cli.client.session import Session, call
 from sully.cli.command import Choice, CommandError, Options, command
 from sully.cli.names import SUBJECTS, completer
+from sully.cli.selection.named_objects import (
+    Printer,
+    annotate,
+    find_objects,
+    full_name,
+    list_objects,
+    match_names,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -180,7 +180,7 @@ def _refuse_faulty(policy: str, states: "Iterable[DeviceState]") -> None:
 
 
 def _selected(rules: "Iterable[str]", text: str, policy: str) -> list[str]:
-    from sully.cli.client.text import did_you_mean
+    from sully.cli.output.text import did_you_mean
 
     devices = match_names(rules, text)
     if not devices:

@@ -6,9 +6,9 @@ from typing import Any
 
 from sully.api.resource.annotations import creator_of
 from sully.api.sully.types import DeviceTaintPolicy
-from sully.cli.client.formatting import age, until
-from sully.cli.client.printers import time_text, without_empty
-from sully.cli.client.tables import Cell, Column
+from sully.cli.output.formatting import age, until
+from sully.cli.output.printers import time_text, without_empty
+from sully.cli.output.tables import Cell, Column
 from sully.domain.devicepolicies.status import PROBLEM, encode
 from sully.domain.devicepolicies.suppression import SUPPRESSED
 from sully.machinery.meta import find_condition

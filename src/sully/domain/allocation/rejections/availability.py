@@ -2,7 +2,7 @@
 
 A pool is used only if it is complete and valid, devices that consume the same counters exclude each
 other, and capacity that is allocated is not available. The scheduler finds this out while it
-searches (node_pools.py, state.py); here it is reported for each device
+searches (../pools/node_pools.py); here it is reported for each device
 (`views/devices/device_views.py`).
 """
 

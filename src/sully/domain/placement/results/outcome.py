@@ -1,7 +1,8 @@
 """The result of a pass over a placement: decisions to write, status, when to requeue.
 
-Both ways to get there, from nothing (schedule.py) and kept up to date (fleet.py), end in
-`conclude`, so that they cannot differ in how a selection is reported.
+Both ways to get there, from nothing (../schedule.py) and kept up to date
+(../incremental/fleet.py), end in `conclude`, so that they cannot differ in how a selection is
+reported.
 """
 
 from __future__ import annotations

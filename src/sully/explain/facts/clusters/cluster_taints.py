@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sully.api.cluster.policy_taints import OWNED, read_taint_ids
-from sully.api.cluster.taint_history import read_history, set_by
+from sully.api.cluster.taints.history import read_history, set_by
+from sully.api.cluster.taints.policy_taints import OWNED, read_taint_ids
 from sully.api.cluster.types import ManagedCluster, Taint
 from sully.api.sully.types import ClusterTaintPolicy, ClusterTaintPolicyRule
 from sully.domain.clusters.health import AVAILABLE, condition, is_health

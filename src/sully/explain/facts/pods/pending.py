@@ -19,7 +19,7 @@ from sully.domain.scheduling.diagnosis import CONDITION, Diagnosis, RequestAccou
 from sully.domain.scheduling.filters import named_nodes
 from sully.domain.scheduling.messages import unknown
 from sully.domain.scheduling.objects import Pod
-from sully.domain.scheduling.volumes import Provisioning
+from sully.domain.scheduling.volumes.topology import Provisioning
 from sully.explain.causes import Finding, Note, PendingFacts, note
 from sully.explain.explanation import Table, tables
 from sully.explain.facts.pods.pending_claims import find_claim_problem, pending_finding

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from sully.api.core.checks import Errors, dns_label, one_of
-from sully.api.core.pods.defaults import PROBES
+from sully.api.core.pods.creation.defaults import PROBES
 from sully.api.core.pods.spec import environment
 from sully.api.core.pods.spec.mounts import devices, mounts
 from sully.api.core.pods.spec.ports import host_ports, ports

@@ -1,7 +1,7 @@
 """What is wrong with a pod spec, in a pod or in a template.
 
 The order of the findings is that of Kubernetes, part by part; the parts are in the modules
-beside this one. What a change may touch is in update.py.
+beside this one. What a change may touch is in updates/update.py.
 """
 
 import re

@@ -1,0 +1,97 @@
+"""Compresses values that a later write superseded.
+
+History is kept for minutes, and few read it: a watch that reconnects, a list that is continued. The
+states of one object are nearly equal, and so are objects that were created alike, so a few dozen
+values together take a tenth of their size. The newest superseded values stay as they are, because
+watchers are still reading them.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import deque
+from functools import lru_cache
+
+import msgspec
+
+from sully.store.base import Record
+
+KEEP_VALUES = 512
+KEEP_BYTES = 1 << 20
+"""So many superseded values stay as they are."""
+BLOCK_VALUES = 32
+BLOCK_BYTES = 64 << 10
+"""A block is complete with so many values or bytes: it is compressed in 0.1 ms, and others wait."""
+MAX_VALUE_BYTES = 256 << 10
+"""Larger values stay as they are: they would be compressed for milliseconds."""
+_BLOCKS_READ = 16
+
+
+class Block(msgspec.Struct, frozen=True, eq=False):
+    """Values that are compressed together."""
+
+    data: bytes
+    lengths: tuple[int, ...]
+
+
+class PackedValue(msgspec.Struct, frozen=True, eq=False, gc=False):
+    """One value of a block."""
+
+    block: Block
+    index: int
+
+    @property
+    def size(self) -> int:
+        """Return the length of the value."""
+        return self.block.lengths[self.index]
+
+    def read(self) -> bytes:
+        """Return the value."""
+        return _values(self.block)[self.index]
+
+
+# Those who read history read neighbours.
+@lru_cache(maxsize=_BLOCKS_READ)
+def _values(block: Block) -> list[bytes]:
+    joined = zlib.decompress(block.data)
+    values, start = [], 0
+    for length in block.lengths:
+        values.append(joined[start : start + length])
+        start += length
+    return values
+
+
+class Packer:
+    """The superseded records that are not packed yet, oldest first."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Record] = deque()
+        self._size = 0
+
+    def add(self, superseded: Record) -> None:
+        """Add a record, and pack a block of the oldest if there are too many."""
+        size = len(superseded.value)
+        if size > MAX_VALUE_BYTES:
+            return
+        self._waiting.append(superseded)
+        self._size += size
+        has_block = len(self._waiting) >= KEEP_VALUES + BLOCK_VALUES
+        if has_block or self._size >= KEEP_BYTES + BLOCK_BYTES:
+            self._pack()
+
+    def clear(self) -> None:
+        """Forget all records."""
+        self._waiting.clear()
+        self._size = 0
+
+    def _pack(self) -> None:
+        records: list[Record] = []
+        size = 0
+        while self._waiting and len(records) < BLOCK_VALUES and size < BLOCK_BYTES:
+            records.append(self._waiting.popleft())
+            size += len(records[-1].value)
+        self._size -= size
+        values = [record.value for record in records]
+        block = Block(zlib.compress(b"".join(values), 1), tuple(map(len, values)))
+        for index, record in enumerate(records):
+            record.pack(PackedValue(block, index))

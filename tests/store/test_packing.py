@@ -1,0 +1,113 @@
+"""What the values of the history occupy, counted in bytes, and that they are read as written."""
+
+from __future__ import annotations
+
+import random
+import sys
+
+import pytest
+
+from sully.store.base import Delete, Put, Record, StoreKey
+from sully.store.memory import MemoryStore
+from sully.store.packing import (
+    BLOCK_BYTES,
+    BLOCK_VALUES,
+    KEEP_BYTES,
+    KEEP_VALUES,
+    MAX_VALUE_BYTES,
+    Packer,
+)
+
+TEXT = b'{"metadata":{"name":"%d"},"spec":{"fields":["one","two","three","four"]}}'
+
+
+def record(value: bytes) -> Record:
+    return Record(StoreKey("pods", "", "p"), value, 1, 1)
+
+
+def occupied(records: list[Record]) -> int:
+    """Return the bytes of these values, each block counted once."""
+    blocks: dict[int, int] = {}
+    for held in (record._value for record in records):
+        if isinstance(held, bytes):
+            blocks[id(held)] = sys.getsizeof(held)
+        else:
+            block = held.block  # type: ignore[attr-defined]  # only the protocol is declared
+            blocks[id(block)] = sys.getsizeof(block.data) + 8 * len(block.lengths)
+            blocks[id(held)] = sys.getsizeof(held)
+    return sum(blocks.values())
+
+
+def pack(values: list[bytes]) -> list[Record]:
+    packer = Packer()
+    records = [record(value) for value in values]
+    for superseded in records:
+        packer.add(superseded)
+    return records
+
+
+CASES = {
+    "none": [],
+    "one": [b"{}"],
+    "empty": [b""] * 1000,
+    "few": [TEXT % n for n in range(KEEP_VALUES)],
+    "many": [TEXT % n for n in range(5000)],
+    "of all sizes": [random.Random(n).randbytes(n * 37 % 5000) for n in range(2000)],
+    "large": [bytes([n]) * BLOCK_BYTES for n in range(100)],
+    "too large": [bytes([n]) * (MAX_VALUE_BYTES + n) for n in range(5)],
+}
+
+
+@pytest.mark.parametrize("values", CASES.values(), ids=CASES.keys())
+def test_values_are_read_as_they_were_written(values: list[bytes]) -> None:
+    records = pack(values)
+
+    assert [record.value for record in records] == values
+    assert [record.value for record in reversed(records)] == values[::-1]
+
+
+def test_the_newest_values_stay_as_they_are() -> None:
+    records = pack([TEXT % n for n in range(5000)])
+
+    plain = [isinstance(record._value, bytes) for record in records]
+    assert plain == sorted(plain)
+    assert KEEP_VALUES <= sum(plain) < KEEP_VALUES + BLOCK_VALUES
+
+
+def test_few_bytes_wait_however_large_the_values_are() -> None:
+    records = pack([bytes([n]) * (MAX_VALUE_BYTES // 2) for n in range(200)])
+
+    waiting = sum(len(x.value) for x in records if isinstance(x._value, bytes))
+    assert waiting < KEEP_BYTES + MAX_VALUE_BYTES
+
+
+def test_a_value_that_takes_long_is_not_compressed() -> None:
+    values = [b"x" * (MAX_VALUE_BYTES + 1) for _ in range(2 * KEEP_VALUES)]
+
+    assert all(record._value is value for record, value in zip(pack(values), values, strict=True))
+
+
+async def test_superseded_values_take_a_tenth_of_their_size() -> None:
+    """The history of 5000 writes to objects of one kind, which have random names and numbers."""
+    store, numbers = MemoryStore(), random.Random(1)
+    written = {}
+    for count in range(5000):
+        key = StoreKey("pods", "", str(count % 100))
+        value = (TEXT * 20) % tuple(numbers.getrandbits(20) for _ in range(20))
+        written[(await store.commit([Put(key, value)])).revision] = value
+    for name in range(50):
+        await store.commit([Delete(StoreKey("pods", "", str(name)))])
+
+    events = store.watch("pods", after=store.compacted).take()
+
+    records = [event.record for event in events[:5000]]
+    packed = [record for record in records if not isinstance(record._value, bytes)]
+    assert len(packed) > 4000
+    assert occupied(packed) < sum(len(record.value) for record in packed) / 10
+    assert {record.revision: record.value for record in records} == written
+    assert all(event.record is event.previous for event in events[5000:])
+    page = await store.list("pods", at=store.compacted + 150)
+    assert [record.value for record in page.records] == [
+        written[record.revision] for record in page.records
+    ]
+    assert len(page.records) == 100
