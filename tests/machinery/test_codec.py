@@ -341,6 +341,12 @@ def test_words_that_are_booleans_are_quoted() -> None:
     assert codec.parse_yaml(text)[0] == {"n": "y", "note": ["N", "no way", "never"]}
 
 
+def test_shared_values_are_written_again() -> None:
+    shared = {"x": 1}
+
+    assert codec.to_yaml({"a": shared, "b": shared}) == b"a:\n  x: 1\nb:\n  x: 1\n"
+
+
 def test_objects_under_a_repeated_key_are_merged() -> None:
     document = b'{"a": {"b": 1, "c": {"d": 1}}, "a": {"b": 2, "c": {"e": 2}}, "f": [1], "f": null}'
 

@@ -315,12 +315,17 @@ def test_what_is_left_of_a_class_does_not_count_what_happens_anyway() -> None:
     assert (found.free_before, found.free_after) == (2, 1)
 
 
+def device_count(objects: list[Obj]) -> int:
+    return sum(len(obj["spec"].get("devices", ())) for obj in objects if "spec" in obj)
+
+
 def test_a_device_whose_slice_is_gone_is_told_too() -> None:
     objects = [each for each in TWO_NODES if each["metadata"]["name"] != "s-n1"]
     plan = planned([*objects, *ONE], put(rule(pool="n1")))
 
     assert [each.device for each in plan.devices] == [f"{DRIVER}/n1/gpu-0"]
     assert plan.devices[0].claims == ("a/p1-claim",)
+    assert plan.total_devices == 1 + device_count(objects)
     assert told(plan) == ("p1 0 Rescheduled n2",)
 
 

@@ -62,13 +62,14 @@ def build_plan(
     simulation: Simulation, notes: Sequence[str] = (), no_effects: Sequence[str] = ()
 ) -> Plan:
     """Return the plan of a simulation that has run."""
-    devices = (*simulation.device_changes, *_unpublished(simulation))
+    unpublished = tuple(_unpublished(simulation))
+    devices = (*simulation.device_changes, *unpublished)
     plan = Plan(
         start_time=simulation.cluster.clock.start,
         eviction_loops=eviction_loops(simulation),
         changes=tuple(simulation.changes),
         devices=devices,
-        total_devices=_total_devices(simulation),
+        total_devices=_published_devices(simulation) + len(unpublished),
         claims=tuple(sorted({claim for device in devices for claim in device.claims})),
         evictions=tuple(_evictions(simulation)),
         blocked_evictions=tuple(_blocked_evictions(simulation)),
@@ -86,8 +87,8 @@ def build_plan(
     return replace(plan, latent_effects=latent_effects(simulation, reported))
 
 
-def _total_devices(simulation: Simulation) -> int:
-    """Count the devices that exist before the change or after it."""
+def _published_devices(simulation: Simulation) -> int:
+    """Count the devices that are published before the change or after it."""
     before, after = simulation.before, simulation.after
     return sum(
         len(before.get(pool, {}).keys() | after.get(pool, {}).keys())

@@ -334,11 +334,11 @@ def to_yaml(value: Any) -> bytes:
 
 @cache
 def _dumper() -> Any:
-    """Return a writer that quotes also y and n, which Kubernetes reads as booleans."""
+    """Return a writer as that of Kubernetes: no aliases, and y and n, booleans there, in quotes."""
     import yaml
 
     base = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    dumper: Any = type("Dumper", (base,), {})
+    dumper: Any = type("Dumper", (base,), {"ignore_aliases": lambda _self, _data: True})
     dumper.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^[yYnN]$"), list("yYnN"))
     return dumper
 
