@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import os
 import random
+import signal
 import statistics
 import subprocess
 import sys
@@ -27,6 +28,8 @@ _PROGRAM = "python tools/fault_injection.py"
 def main() -> int:
     """Run the selected parts; 0 if there was no problem."""
     options = _parser().parse_args()
+    # As Ctrl-C: servers that a part has started are stopped.
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10**9)
     chosen = (
         tuple(part for part in PARTS if part != OPTIONAL)
