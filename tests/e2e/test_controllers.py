@@ -160,22 +160,29 @@ def _judged(rule: dict[str, Any]) -> bool:
 def test_an_outage_delays_evictions_and_one_that_was_taken_back_does_not_happen(
     tmp_path: Path,
 ) -> None:
-    data = tmp_path / "data"
+    # On a busy machine it may take longer until the server is gone than pods tolerate the taint.
+    assert any(_outage_came_in_time(tmp_path / str(seconds), seconds) for seconds in (8, 64))
+
+
+def _outage_came_in_time(folder: Path, seconds: int) -> bool:
+    """Report whether the server was gone before a pod was to be evicted; check what follows."""
+    folder.mkdir()
+    data = folder / "data"
     with ExitStack() as stack:
         with served(data) as up:
             port = up.url.rpartition(":")[2]
-            admin = Raw.admin(up.kubeconfig, tmp_path)
+            admin = Raw.admin(up.kubeconfig, folder)
             crew = stack.enter_context(controllers(up.kubeconfig, "--leader-elect=false"))
             crew.wait_for("working since")
             furnish(admin)
-            devices = {name: start(admin, name, seconds=8) for name in ("spared", "due")}
+            devices = {name: start(admin, name, seconds) for name in ("spared", "due")}
             taint(admin, devices)
             up.stop(signal.SIGKILL)
         # Elsewhere somebody takes one of the rules back; the controllers cannot know.
         with served(data) as up:
-            other = Raw.admin(up.kubeconfig, tmp_path)
-            before = until(other, f"{TEAM}/pods", bool)
-            assert not _leaves(before, "spared"), "the outage began when its time was over already"
+            other = Raw.admin(up.kubeconfig, folder)
+            if _leaves(until(other, f"{TEAM}/pods", bool), "spared"):
+                return False
             assert other.request("DELETE", f"{RULES}/spared").code == 200
         with served(data, "--listen", f"127.0.0.1:{port}"):
             # This one was tainted last, so the time of both is over when it leaves.
@@ -191,6 +198,7 @@ def test_an_outage_delays_evictions_and_one_that_was_taken_back_does_not_happen(
     assert sum("server is reachable again" in line for line in crew.output) == 1, "".join(
         crew.output
     )
+    return True
 
 
 def _leaves(pods: dict[str, Any], name: str) -> bool:

@@ -220,10 +220,10 @@ def test_a_job_proves_a_device_healthy_before_it_is_given_back(cluster: Cluster)
 
 
 @contextmanager
-def monitored(plane: Process, node: str, library: FakeNvml) -> Iterator[None]:
+def monitored(plane: Process, node: str, library: FakeNvml, *, hold: timedelta) -> Iterator[None]:
     """Run the agent of a node on a library of NVML, in a thread, as long as the block lasts."""
     started: Future[tuple[Agent, asyncio.AbstractEventLoop]] = Future()
-    monitor = GpuMonitor(Settings(node=node, boot_id="b1", hold=timedelta(seconds=1)))
+    monitor = GpuMonitor(Settings(node=node, boot_id="b1", hold=hold))
 
     async def run() -> None:
         async with HttpTransport(find_access(str(plane.kubeconfig))) as admin:
@@ -260,11 +260,13 @@ def test_from_an_xid_to_a_proof(cluster: Cluster, plane: Process) -> None:
     steps = ({"effect": "NoSchedule"}, {"after": "100ms", "effect": "NoExecute"})
     proof = proven_by("0@0s")
     cluster.apply(policy(*steps, sources=[source], clearAfter="500ms", proof=proof))
-    with monitored(plane, pool, library):
+    # As long as controllers may take to see it: what ends sooner they may never have seen.
+    with monitored(plane, pool, library, hold=timedelta(hours=1)):
         cluster.created("devicehealth", pool)
         library.deliver(xid=79)
         cluster.gone(before)
         (tainting,) = cluster.get("devicetaintrules")["items"]
+    with monitored(plane, pool, library, hold=timedelta()):
         cluster.rolled_out("app")
         cluster.removed("devicetaintrule", tainting["metadata"]["name"])
     for text in ("Set NoExecute: health is Unhealthy (xid 79)", "and Job gpu-tests/"):

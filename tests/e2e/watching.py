@@ -44,6 +44,10 @@ def _follow(admin: Raw, path: str, found: Named, done: Callable[[Named], bool]) 
     with admin.open("GET", path) as watch:
         while line := watch.readline():
             event = json.loads(line)
+            if event["type"] == "ERROR":
+                # On a slow machine it may fall behind what the server remembers.
+                assert event["object"]["code"] == 410, event
+                return False
             name = event["object"]["metadata"]["name"]
             found[name] = event["object"]
             if event["type"] == "DELETED":
