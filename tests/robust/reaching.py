@@ -9,10 +9,22 @@ import sys
 from collections.abc import Callable
 
 from sully.testing.network import Host, Net, Network
+from sully.testing.patience import PATIENCE
 
 PORT = "7777"
 SECONDS = 5.0
-"""After how long without an answer a way is cut; all are asked at the same time."""
+"""How long an answer is awaited on a way that should be cut; all are asked at the same time."""
+CUTS = {
+    "nothing": frozenset[str](),
+    "front of one": frozenset(("client > one",)),
+    # A machine always reaches itself, and the others each other.
+    "back of one": frozenset(("two > one", "one > three")),
+    # What is asked and what is answered both have to come through.
+    "inbound": frozenset(("two > one", "one > three")),
+    "outbound": frozenset(("two > one", "one > three")),
+    "one from two": frozenset(("two > one",)),
+}
+"""Which ways each cut takes away."""
 ECHO = f"""
 import socket
 served = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -25,7 +37,7 @@ while True:
 ASK = f"""
 import socket, sys
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
-    asking.settimeout({SECONDS})
+    asking.settimeout(float(sys.argv[2]))
     asking.sendto(b"there?", (sys.argv[1], {PORT}))
     try:
         sys.exit(asking.recv(100) != b"there?")
@@ -34,8 +46,10 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
 """
 
 
-def asking(source: Host | None, target: Host, net: Net) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", ASK, target.address(net)]
+def asking(
+    source: Host | None, target: Host, net: Net, *, seconds: float
+) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", ASK, target.address(net), str(seconds)]
     return subprocess.Popen(source.within(*command) if source else command)
 
 
@@ -51,6 +65,13 @@ def main() -> None:
         for each in serving:
             assert each.stdout is not None
             each.stdout.readline()
+        ways: dict[str, tuple[Host | None, Host, Net]] = {
+            "client > one": (None, one, "front"),
+            "two > one": (two, one, "back"),
+            "one > three": (one, three, "back"),
+            "one > one": (one, one, "back"),
+            "two > three": (two, three, "back"),
+        }
         cuts: dict[str, Callable[[], None]] = {
             "nothing": lambda: None,
             "front of one": lambda: one.cut("front"),
@@ -62,14 +83,11 @@ def main() -> None:
         found = {}
         for name, cut in cuts.items():
             cut()
-            ways = {
-                "client > one": asking(None, one, "front"),
-                "two > one": asking(two, one, "back"),
-                "one > three": asking(one, three, "back"),
-                "one > one": asking(one, one, "back"),
-                "two > three": asking(two, three, "back"),
+            asked = {
+                way: asking(*hosts, seconds=SECONDS if way in CUTS[name] else PATIENCE)
+                for way, hosts in ways.items()
             }
-            found[name] = {way: child.wait() == 0 for way, child in ways.items()}
+            found[name] = {way: child.wait() == 0 for way, child in asked.items()}
             network.heal()
         for each in serving:
             each.kill()

@@ -8,21 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from robust.reaching import CUTS
 from sully.testing.network import SYSTEM, Network, NetworkError, entered
 
 ROOT = Path(__file__).parent.parent.parent
 TOOLS = ROOT / ".cache" / "iproute2"
 ALL = frozenset(("client > one", "two > one", "one > three", "one > one", "two > three"))
-CUTS = {
-    "nothing": frozenset[str](),
-    "front of one": frozenset(("client > one",)),
-    # A machine always reaches itself, and the others each other.
-    "back of one": frozenset(("two > one", "one > three")),
-    # What is asked and what is answered both have to come through.
-    "inbound": frozenset(("two > one", "one > three")),
-    "outbound": frozenset(("two > one", "one > three")),
-    "one from two": frozenset(("two > one",)),
-}
 
 
 @pytest.fixture(scope="module")

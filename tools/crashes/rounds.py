@@ -20,6 +20,7 @@ from crashes.checks import Seen, problems
 from crashes.journal import Event, Journal, Name, body, name_of, number_of, revision_of
 from crashes.load import EVERYWHERE, HOME, SELECTION, Tenant, Worker, collection, event_of, record
 from crashes.server import Connection, DiedError, Server
+from sully.testing.patience import PATIENCE
 
 Obj = dict[str, Any]
 
@@ -30,7 +31,6 @@ _WRITES_PER_ROUND = 400
 """The most that are acknowledged before a kill, or little more."""
 _SUSPENDED = 0.3
 """The share of servers that are suspended at work (SIGSTOP) and resumed before they are killed."""
-_SETTLE_SECONDS = 30.0
 _SENTINEL = "sentinel"
 LIST = f"{EVERYWHERE}?labelSelector=robust%3Dload"
 
@@ -176,7 +176,7 @@ async def read(
 
 async def _settled(connection: Connection) -> Obj:
     """Wait until terminating namespaces are deleted; return the others."""
-    give_up = time.monotonic() + _SETTLE_SECONDS
+    give_up = time.monotonic() + PATIENCE
     while True:
         namespaces = await connection.get("/api/v1/namespaces")
         terminating = [i for i in namespaces["items"] if i["metadata"].get("deletionTimestamp")]

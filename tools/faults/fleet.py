@@ -13,11 +13,11 @@ from crashes.load import MERGE
 from crashes.server import Connection, DiedError
 from faults.releases import Release
 from kills.fleet import NAMESPACE, device_class, node, pod, slice_of, template
+from sully.testing.patience import PATIENCE
 
 NODES, PODS = 2, 6
 NEWCOMER = 90000
 """The number of the pod that comes after each change of the release."""
-BOUND_WITHIN = 120.0
 _RESOURCE = "/apis/resource.k8s.io/v1"
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _CLAIMS = f"{_RESOURCE}/namespaces/{NAMESPACE}/resourceclaims"
@@ -102,7 +102,7 @@ def _name(number: int) -> str:
 
 
 async def _create(connection: Connection, path: str, body: dict[str, Any]) -> Any:
-    give_up = time.monotonic() + BOUND_WITHIN
+    give_up = time.monotonic() + PATIENCE
     while True:
         code, answer = await connection.call("POST", path, body)
         if code == 201:
@@ -114,7 +114,7 @@ async def _create(connection: Connection, path: str, body: dict[str, Any]) -> An
 
 
 async def _bound(connection: Connection, names: set[str]) -> None:
-    give_up = time.monotonic() + BOUND_WITHIN
+    give_up = time.monotonic() + PATIENCE
     while waiting := names - {
         name for name, holder in (await _holders(connection)).items() if holder.node
     }:

@@ -26,15 +26,12 @@ from sully.client.options import DeleteOptions, WatchOptions
 from sully.client.transport import Key, Kind
 from sully.machinery.errors import Conflict, NotFound
 from sully.testing.cluster import Process, process
+from sully.testing.patience import PATIENCE
 from sully.testing.remote import CommandProcess, controllers
 
 TIMES = ("--lease-duration", "2s", "--renew-deadline", "1500ms", "--retry-period", "200ms")
 LEASE = Key("kube-system", "sully-controllers")
 CONCURRENT = 16
-STUCK_SECONDS = 120.0
-"""After so long without any change something hangs."""
-SETTLE_SECONDS = 30.0
-"""How long conditions may take once the last pod is deleted."""
 
 
 @dataclass(slots=True)
@@ -119,7 +116,7 @@ class Rounds:
         kept = self._pods - len(self.ledger.must_be_evicted())
         await self._until(lambda: self.ledger.claims == self.ledger.held == kept)
         try:
-            async with asyncio.timeout(SETTLE_SECONDS):
+            async with asyncio.timeout(PATIENCE):
                 await self._wait_reported(api)
         except TimeoutError:
             # What they report instead is compared later.
@@ -229,7 +226,7 @@ class Rounds:
     async def _until(self, done: Callable[[], bool]) -> None:
         while not done() and not self.ledger.problems:
             seen = self.ledger.events
-            async with asyncio.timeout(STUCK_SECONDS):
+            async with asyncio.timeout(PATIENCE):
                 while self.ledger.events == seen and not done():
                     await self._changed()
 
