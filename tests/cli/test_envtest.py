@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import socket
 import ssl
 import subprocess
 import time
@@ -21,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from etcds import reserved_port
 from sully.cli.main import main
 from sully.cli.run.envtest_programs import FlagError, parse_flags, serving_pair
 from sully.cli.run.envtest_programs import main as run_program
@@ -28,18 +28,12 @@ from sully.runtime.clock import SystemClock
 from sully.server.net.tls import Authority
 
 
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
 class Envtest:
     """What envtest does, with the programs of a folder."""
 
-    def __init__(self, assets: Path, folder: Path) -> None:
+    def __init__(self, assets: Path, folder: Path, ports: tuple[int, int]) -> None:
         self.assets, self.folder = assets, folder
-        self.etcd, self.port = f"http://127.0.0.1:{free_port()}", free_port()
+        self.etcd, self.port = f"http://127.0.0.1:{ports[0]}", ports[1]
         self.processes: list[subprocess.Popen[bytes]] = []
         now = SystemClock().now()
         self.server_ca = Authority.open(_made(folder / "server-ca"), now)
@@ -133,11 +127,12 @@ def there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Envtes
     assets = tmp_path / "as sets"
     assert main(["envtest-assets", str(assets)]) == 0
     assert capsys.readouterr().out == f"export KUBEBUILDER_ASSETS='{assets}'\n"
-    one = Envtest(assets, tmp_path)
-    try:
-        yield one
-    finally:
-        one.stop()
+    with reserved_port() as etcd, reserved_port() as server:
+        one = Envtest(assets, tmp_path, (etcd, server))
+        try:
+            yield one
+        finally:
+            one.stop()
 
 
 @pytest.mark.slow
