@@ -170,6 +170,18 @@ class Timeout(ApiError):  # noqa: N818 - wire reason
     code, reason = 504, "Timeout"
 
 
+STRICT_DECODING = "strict decoding error: "
+"""Precedes the unknown and duplicate fields of an object; servers have no other form of them."""
+
+
+def strict_decoding_problems(error: ApiError) -> str:
+    """Return the unknown and duplicate fields because of which an object was refused.
+
+    For a patch, the message also has the whole object before them.
+    """
+    return error.message.partition(STRICT_DECODING)[2]
+
+
 def qualified(resource: str, group: str) -> str:
     """Name a resource or kind with its group: `devicetaintrules.resource.k8s.io`, `pods`."""
     return f"{resource}.{group}" if group else resource

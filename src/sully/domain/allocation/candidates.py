@@ -35,7 +35,6 @@ from sully.domain.devices.taints import (
 )
 from sully.machinery.cel import CostBudget
 
-_MISSING_KEY = "no such key:"
 _ADVICE = (
     ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check"
     " with has() for optional fields"
@@ -60,7 +59,7 @@ class DerivedFailure(msgspec.Struct, frozen=True):
         place = f"claim {claim}: derived attribute {error.name}"
         if error.phase == "compile":
             return f"{place}: CEL compile error: {error.error}"
-        advice = _ADVICE if _MISSING_KEY in error.error else ""
+        advice = _ADVICE if error.reads_missing_key else ""
         return f"{place} on device {self.device.id}: CEL runtime error: {error.error}{advice}"
 
     @property
@@ -83,7 +82,7 @@ class SelectorFailure(msgspec.Struct, frozen=True):
         error = self.error
         if error.phase == "compile":
             return f"{place}: selector #{error.index}: CEL compile error: {error.error}"
-        advice = _ADVICE if _MISSING_KEY in error.error else ""
+        advice = "" if error.missing_key is None else _ADVICE
         where = f"selector #{error.index} on device {self.device.id}"
         return f"{place}: {where}: CEL runtime error: {error.error}{advice}"
 

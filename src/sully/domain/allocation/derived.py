@@ -16,6 +16,7 @@ from sully.machinery.cel import (
     CompileError,
     CostBudget,
     EvaluationError,
+    NoSuchKeyError,
     Program,
     Programs,
     Spending,
@@ -39,12 +40,15 @@ _MOST_VALUES = 8192
 class DerivedError(Exception):
     """A derived attribute that cannot be evaluated."""
 
-    def __init__(self, name: str, phase: str, error: str) -> None:
+    def __init__(
+        self, name: str, phase: str, error: str, *, reads_missing_key: bool = False
+    ) -> None:
         super().__init__(error)
         self.name = name
         self.phase = phase
         """`compile` or `runtime`: the first is so for every device."""
         self.error = error
+        self.reads_missing_key = reads_missing_key
 
 
 def derive(
@@ -68,7 +72,8 @@ def _evaluate(
     if value is None:
         value = budget.run(partial(_run, program, content))
     if isinstance(value, EvaluationError):
-        raise DerivedError(derived.name, "runtime", str(value))
+        missing = isinstance(value, NoSuchKeyError)
+        raise DerivedError(derived.name, "runtime", str(value), reads_missing_key=missing)
     return value
 
 

@@ -42,10 +42,14 @@ class Inaction(msgspec.Struct, frozen=True, kw_only=True):
     """Whether Sully evicts because of it all the same, so that only scheduling ignores it."""
 
     @property
+    def summary(self) -> str:
+        """Return what has no effect, or not all of it."""
+        return f"{self.subject.value} {'only evict pods' if self.evicts else 'have no effect'}"
+
+    @property
     def text(self) -> str:
         """Return what has no effect, and why."""
-        what = f"{self.subject.value} {'only evict pods' if self.evicts else 'have no effect'}"
-        return f"{what}: {self.reason}"
+        return f"{self.summary}: {self.reason}"
 
     @property
     def reason(self) -> str:

@@ -83,7 +83,7 @@ def _effect(plane: ControlPlane, subject: Subject) -> str:
         # Where nothing of a patch has an effect, that is reported as a whole.
         inaction = inaction_of(plane, Subject.PATCHES)
     if inaction is not None:
-        return inaction.text if not inaction.gates else inaction.text.partition(":")[0]
+        return inaction.summary if inaction.gates else inaction.text
     known = ", as far as known" if plane.gates_from != "metrics" else ""
     return f"{subject.value} have an effect{known}"
 

@@ -133,7 +133,7 @@ def _choose(
             own=True,
             compiles=error.phase != "compile",
             cause=f"{error.phase} error: {error.error}",
-            missing_key=error.missing_key,
+            missing_key=error.missing_key or "",
         )
 
 

@@ -43,21 +43,23 @@ Phase = Literal["compile", "runtime"]
 class SelectorError(Exception):
     """A selector that cannot be evaluated for a device."""
 
-    def __init__(self, index: int, phase: Phase, error: str, missing_key: str = "") -> None:
+    def __init__(
+        self, index: int, phase: Phase, error: str, missing_key: str | None = None
+    ) -> None:
         super().__init__(f"selector #{index}: {phase} error: {error}")
         self.index = index
         self.phase: Phase = phase
         """An expression that does not compile fails for every device."""
         self.error = error
         self.missing_key = missing_key
-        """The attribute or capacity that the expression reads and the device does not have."""
+        """The attribute, capacity or other key that it reads and that is not there."""
 
 
 class EvaluationFailure(msgspec.Struct, frozen=True):
     """Why an expression has no result for a device."""
 
     message: str
-    missing_key: str = ""
+    missing_key: str | None = None
 
 
 def _no_verdicts() -> Memo[str, bool | EvaluationFailure]:
@@ -99,7 +101,7 @@ class Content:
             device = _inputs.get(self) or _inputs.keep(self, self.input())
             verdict = as_bool(spending.evaluate(program, device, program.limit)[0])
         except EvaluationError as error:
-            missing = error.key if isinstance(error, NoSuchKeyError) else ""
+            missing = error.key if isinstance(error, NoSuchKeyError) else None
             verdict = EvaluationFailure(str(error), missing)
         return self._verdicts.keep(program.expression, verdict)
 

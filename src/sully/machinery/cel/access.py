@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sully.machinery.cel.errors import EvaluationError, NoSuchKeyError, no_such_overload
+from sully.machinery.cel.errors import EvaluationError, NoSuchKeyError, NoSuchOverloadError
 from sully.machinery.cel.values import NONE, Optional, Value, as_key, equals
 
 
@@ -17,7 +17,7 @@ def select(value: Value, field: str) -> Value:
     if isinstance(value, Optional):
         return find(value.value, field) if value.present else NONE
     if not isinstance(value, dict):
-        raise no_such_overload()
+        raise NoSuchOverloadError
     try:
         return value[field]
     except KeyError:
@@ -29,7 +29,7 @@ def has(value: Value, field: str) -> bool:
     if isinstance(value, Optional):
         return value.present and has(value.value, field)
     if not isinstance(value, dict):
-        raise no_such_overload()
+        raise NoSuchOverloadError
     return find(value, field).present
 
 
@@ -47,7 +47,7 @@ def index(value: Value, key: Value) -> Value:
         return value[place]
     if isinstance(value, Optional):
         return find(value.value, key) if value.present else NONE
-    raise no_such_overload()
+    raise NoSuchOverloadError
 
 
 def find(value: Value, key: Value) -> Optional:
@@ -62,7 +62,7 @@ def find(value: Value, key: Value) -> Optional:
     if isinstance(value, (list, tuple)):
         place = _place(key)
         return Optional(value[place]) if 0 <= place < len(value) else NONE
-    raise no_such_overload()
+    raise NoSuchOverloadError
 
 
 def contains(key: Value, value: Value) -> bool:
@@ -71,14 +71,14 @@ def contains(key: Value, value: Value) -> bool:
         return isinstance(key, (str, int, float)) and as_key(key) in value
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
         return any(equals(key, item) for item in value)
-    raise no_such_overload()
+    raise NoSuchOverloadError
 
 
 def _place(key: Value) -> int:
     if isinstance(key, float) and key.is_integer():
         return int(key)
     if not isinstance(key, int) or isinstance(key, bool):
-        raise no_such_overload()
+        raise NoSuchOverloadError
     return key
 
 

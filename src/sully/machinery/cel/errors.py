@@ -53,16 +53,18 @@ class NoSuchKeyError(EvaluationError):
         self.key = key
 
 
+class NoSuchOverloadError(EvaluationError):
+    """No function accepts these operands."""
+
+    def __init__(self) -> None:
+        super().__init__("no such overload")
+
+
 class CostLimitError(EvaluationError):
     """The evaluation used up its budget. Nothing absorbs this."""
 
     def __init__(self) -> None:
         super().__init__(LIMIT_TEXT)
-
-
-def no_such_overload() -> EvaluationError:
-    """Return the error for operands that no function accepts."""
-    return EvaluationError("no such overload")
 
 
 class Issue(msgspec.Struct, frozen=True):

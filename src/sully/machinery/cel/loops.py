@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from sully.machinery.cel.errors import CostLimitError, EvaluationError, no_such_overload
+from sully.machinery.cel.errors import CostLimitError, EvaluationError, NoSuchOverloadError
 from sully.machinery.cel.syntax.nodes import Call, Comprehension, ListNode, Node
 from sully.machinery.cel.values import Value, as_key, keys
 
@@ -79,7 +79,7 @@ def items(ranged: Value) -> Iterator[Value]:
         return keys(ranged)
     if isinstance(ranged, (list, tuple)):
         return iter(ranged)
-    raise no_such_overload()
+    raise NoSuchOverloadError
 
 
 def _pairs(ranged: Value) -> Iterator[tuple[Value, Value]]:
@@ -87,7 +87,7 @@ def _pairs(ranged: Value) -> Iterator[tuple[Value, Value]]:
         return zip(keys(ranged), ranged.values(), strict=True)
     if isinstance(ranged, (list, tuple)):
         return enumerate(ranged)
-    raise no_such_overload()
+    raise NoSuchOverloadError
 
 
 def _bound(name: str, value: Plan, body: Plan) -> Plan:
@@ -119,7 +119,7 @@ def _any(decisive: bool) -> Callable[[_Loop, Comprehension, Callable[[Node], Pla
                 if verdict is decisive:
                     return bool(decisive)
                 if verdict is not (not decisive):
-                    failure = failure or no_such_overload()
+                    failure = failure or NoSuchOverloadError()
             if failure is not None:
                 raise failure
             return not decisive
@@ -144,7 +144,7 @@ def _exists_one(loop: _Loop, node: Comprehension, plan: Callable[[Node], Plan]) 
 def _verdict(value: Value) -> bool:
     if value is True or value is False:
         return bool(value)
-    raise no_such_overload()
+    raise NoSuchOverloadError
 
 
 def _collect(loop: _Loop, node: Comprehension, plan: Callable[[Node], Plan]) -> Plan:
@@ -192,7 +192,7 @@ def map_insert(target: dict[Value, Value], *parts: Value) -> dict[Value, Value]:
 def _add(target: dict[Value, Value], parts: list[Value]) -> None:
     added = parts[0] if len(parts) == 1 else {as_key(parts[0]): parts[1]}
     if not isinstance(added, dict):
-        raise no_such_overload()
+        raise NoSuchOverloadError
     for key, value in added.items():
         if key in target:
             raise EvaluationError(f"insert failed: key {key} already exists")

@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, Final
 
-from sully.machinery.cel.errors import CostLimitError, EvaluationError, no_such_overload
+from sully.machinery.cel.errors import CostLimitError, EvaluationError, NoSuchOverloadError
 from sully.machinery.cel.types import Type
 from sully.machinery.cel.values import Optional, Value, comparison, equals
 
@@ -111,11 +111,11 @@ def _junction(left: Plan, right: Plan, *, decisive: bool) -> Plan:
         if first is decisive:
             return bool(first)
         if first is not undecided:
-            return _settle(no_such_overload(), right, scope, decisive)
+            return _settle(NoSuchOverloadError(), right, scope, decisive)
         second = right(scope)
         if second is True or second is False:
             return bool(second)
-        raise no_such_overload()
+        raise NoSuchOverloadError
 
     return junction
 
@@ -129,7 +129,7 @@ def conditional(test: Plan, chosen: Plan, other: Plan) -> Plan:
             return chosen(scope)
         if verdict is False:
             return other(scope)
-        raise no_such_overload()
+        raise NoSuchOverloadError
 
     return choose
 
@@ -140,7 +140,7 @@ def otherwise(target: Plan, other: Plan, *, unwrap: bool) -> Plan:
     def choose(scope: Scope) -> Value:
         optional = target(scope)
         if not isinstance(optional, Optional):
-            raise no_such_overload()
+            raise NoSuchOverloadError
         if not optional.present:
             return other(scope)
         return optional.value if unwrap else optional
@@ -215,6 +215,6 @@ def _negation(inner: Plan) -> Plan:
             return False
         if value is False:
             return True
-        raise no_such_overload()
+        raise NoSuchOverloadError
 
     return invert

@@ -13,7 +13,7 @@ from typing import Any, Final
 from sully.machinery.cel import access, loops, operators, types
 from sully.machinery.cel.checker import Checked, Constant, Resolution, Variable
 from sully.machinery.cel.declarations import Implementation, Overload
-from sully.machinery.cel.errors import EvaluationError, no_such_overload
+from sully.machinery.cel.errors import EvaluationError, NoSuchOverloadError
 from sully.machinery.cel.syntax.nodes import (
     Call,
     Comprehension,
@@ -295,7 +295,7 @@ def pick(overloads: tuple[Overload, ...], values: tuple[Value, ...]) -> Overload
     for overload in overloads:
         if len(overload.args) == len(kinds) and all(map(_accepts, overload.args, kinds)):
             return overload
-    raise no_such_overload()
+    raise NoSuchOverloadError
 
 
 def _accepts(declared: Type, actual: Type) -> bool:

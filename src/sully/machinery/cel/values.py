@@ -13,7 +13,7 @@ from functools import total_ordering
 from typing import Any, Final
 
 from sully.machinery.cel import types
-from sully.machinery.cel.errors import EvaluationError, no_such_overload
+from sully.machinery.cel.errors import EvaluationError, NoSuchOverloadError
 from sully.machinery.cel.types import Type
 
 # The language is dynamically typed where the checker says `dyn`; the values are Python objects of
@@ -247,7 +247,7 @@ _ORDERED: Final = (str, bytes, bool, Duration, Timestamp)
 def compare(left: Value, right: Value) -> int:
     """Return -1, 0 or 1; raise when the two have no order. NaN is handled by `comparison`."""
     if not comparable(left, right):
-        raise no_such_overload()
+        raise NoSuchOverloadError
     left, right = _leveled(left, right)
     return int(right < left) - int(left < right)
 
@@ -271,7 +271,7 @@ def comparison(test: Callable[[Value, Value], bool]) -> Callable[[Value, Value],
 
     def ordered(left: Value, right: Value) -> bool:
         if not comparable(left, right):
-            raise no_such_overload()
+            raise NoSuchOverloadError
         return test(*_leveled(left, right))
 
     return ordered

@@ -13,7 +13,12 @@ import msgspec
 
 from sully.machinery.cel import types
 from sully.machinery.cel.environment import Program
-from sully.machinery.cel.errors import CompileError, CostLimitError, EvaluationError
+from sully.machinery.cel.errors import (
+    CompileError,
+    CostLimitError,
+    EvaluationError,
+    NoSuchOverloadError,
+)
 from sully.machinery.cel.values import NONE, Optional
 from sully.machinery.customresources.expressions import (
     OLD_SELF,
@@ -233,7 +238,7 @@ class Rules(msgspec.Struct):
             errors.append(at.invalid(kind, _OUT_OF_BUDGET))
             raise
         except EvaluationError as error:
-            errors.append(at.invalid(kind, _failure(str(error), rule)))
+            errors.append(at.invalid(kind, _failure(error, rule)))
             return
         if holds is not True:
             here = at.child(rule.rule["fieldPath"][1:]) if rule.rule.get("fieldPath") else at
@@ -263,8 +268,8 @@ def _run(program: Program, activation: Obj, budget: _Budget) -> Any:
     return result
 
 
-def _failure(error: str, rule: Rule) -> str:
-    if error.startswith("no such overload"):
+def _failure(error: EvaluationError, rule: Rule) -> str:
+    if isinstance(error, NoSuchOverloadError):
         text = "call arguments did not match a supported operator, function or macro signature"
         return f"'{error}': {text} for rule: {rule.text}"
     return f"{error} evaluating rule: {rule.text}"

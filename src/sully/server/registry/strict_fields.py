@@ -2,7 +2,7 @@
 
 import re
 
-from sully.machinery.errors import ApiError, BadRequest, invalid
+from sully.machinery.errors import STRICT_DECODING, ApiError, BadRequest, invalid
 from sully.machinery.fields import Path
 from sully.machinery.serialization.codec import RepeatedKey
 from sully.machinery.serialization.decode import MAX_UNKNOWN
@@ -53,7 +53,7 @@ def validate_strict(
         text = f"error converting YAML to JSON: {problems[0]}"
         raise BadRequest(f"error strict decoding patch: {text}")
     if problems and mode == "Strict":
-        raise undecodable(kind, f"strict decoding error: {', '.join(problems)}", patch)
+        raise undecodable(kind, f"{STRICT_DECODING}{', '.join(problems)}", patch)
     return []
 
 

@@ -16,6 +16,7 @@ from sully.cli.selection.selectors import ANY, Pattern
 
 if TYPE_CHECKING:
     from sully.client.transport import Key, Kind
+    from sully.machinery.errors import ApiError
     from sully.planning.dryrun.changes import Change
     from sully.views.snapshot.snapshot import Snapshot
 
@@ -63,17 +64,17 @@ async def _stored(dry_run: Any, kind: "Kind[Any]", manifest: Manifest) -> Any:
     try:
         return await dry_run.stored(kind, manifest.body)
     except ApiError as error:
-        text = _refusal(kind, manifest.body, printable(error.message))
+        text = printable(_refusal(kind, manifest.body["metadata"]["name"], error))
         raise CommandError(f"{manifest.where}{text}") from error
 
 
-def _refusal(kind: "Kind[Any]", body: Obj, message: str) -> str:
-    name = f'"{body["metadata"]["name"]}"'
-    _, strict, fields = message.partition("strict decoding error: ")
-    if strict:
-        # For a patched custom resource the server prints the whole object before it.
-        return f"{kind.kind} {name}: {fields}"
-    return message if name in message else f"{kind.kind} {name}: {message}"
+def _refusal(kind: "Kind[Any]", name: str, error: "ApiError") -> str:
+    from sully.machinery.errors import strict_decoding_problems
+
+    problems = strict_decoding_problems(error)
+    if not problems and (error.details or {}).get("name") == name:
+        return error.message
+    return f'{kind.kind} "{name}": {problems or error.message}'
 
 
 def _key(session: Session, kind: "Kind[Any]", body: Obj) -> "Key":

@@ -15,7 +15,7 @@ from typing import Any, Final
 from sully.machinery.cel import types
 from sully.machinery.cel.declarations import Library, library, merge
 from sully.machinery.cel.environment import Environment
-from sully.machinery.cel.errors import EvaluationError
+from sully.machinery.cel.errors import EvaluationError, NoSuchOverloadError
 from sully.machinery.cel.library.catalogue import kubernetes_library
 from sully.machinery.quantity import QuantityError, canonical
 from sully.machinery.timestamps import canonical_time
@@ -78,7 +78,7 @@ def _cluster_library() -> Library:
 
 def _scores(cluster: Any, name: str) -> list[dict[str, Any]]:
     if not isinstance(cluster, ClusterValue):
-        raise EvaluationError("no such overload")
+        raise NoSuchOverloadError
     scores = cluster.find_scores(name)
     if scores is None:
         own = cluster.get("metadata", {}).get("name", "")

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Final
 
 from sully.machinery.cel.declarations import Library, library
-from sully.machinery.cel.errors import EvaluationError, no_such_overload
+from sully.machinery.cel.errors import EvaluationError, NoSuchOverloadError
 from sully.machinery.cel.library.standard import Row
 from sully.machinery.cel.temporal import checked_duration
 from sully.machinery.cel.values import (
@@ -38,7 +38,7 @@ def _sum(items: list[Value]) -> Value:
         return 0
     first = items[0]
     if any(type(item) is not type(first) for item in items):
-        raise no_such_overload()
+        raise NoSuchOverloadError
     if isinstance(first, Duration):
         return checked_duration(sum(item.nanos for item in items))
     if isinstance(first, UInt):
@@ -47,7 +47,7 @@ def _sum(items: list[Value]) -> Value:
         return sum(items)
     if type(first) is int:
         return checked_int(sum(items))
-    raise no_such_overload()
+    raise NoSuchOverloadError
 
 
 def _least(items: list[Value]) -> Value:

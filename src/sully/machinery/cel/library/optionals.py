@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sully.machinery.cel import access, types
 from sully.machinery.cel.declarations import Library, library
-from sully.machinery.cel.errors import no_such_overload
+from sully.machinery.cel.errors import NoSuchOverloadError
 from sully.machinery.cel.library.standard import Row
 from sully.machinery.cel.values import NONE, Duration, Optional, Timestamp, Value
 
@@ -33,7 +33,7 @@ def _or_value(value: Optional, other: Value) -> Value:
 
 def _unwrap(values: list[Optional]) -> list[Value]:
     if not all(isinstance(value, Optional) for value in values):
-        raise no_such_overload()
+        raise NoSuchOverloadError
     return [value.value for value in values if value.present]
 
 

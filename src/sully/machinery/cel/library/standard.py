@@ -13,7 +13,7 @@ from typing import Final
 
 from sully.machinery.cel import access, loops, regex, types
 from sully.machinery.cel.declarations import Implementation, Library, library
-from sully.machinery.cel.errors import EvaluationError, no_such_overload
+from sully.machinery.cel.errors import EvaluationError, NoSuchOverloadError
 from sully.machinery.cel.values import (
     Value,
     checked_int,
@@ -30,7 +30,7 @@ Row = tuple[str, str, Implementation]
 def _not(value: Value) -> bool:
     if value is True or value is False:
         return not value
-    raise no_such_overload()
+    raise NoSuchOverloadError
 
 
 def _quotient(left: int, right: int) -> int:

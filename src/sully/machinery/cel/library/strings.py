@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from sully.machinery.cel.declarations import Library, library
-from sully.machinery.cel.errors import EvaluationError, no_such_overload
+from sully.machinery.cel.errors import EvaluationError, NoSuchOverloadError
 from sully.machinery.cel.library.formatting import format_text
 from sully.machinery.cel.library.standard import Row
 from sully.machinery.cel.values import checked_length, checked_size
@@ -84,7 +84,7 @@ def _substring(text: str, start: int, end: int | None = None) -> str:
 
 def _join(parts: list[str], separator: str = "") -> str:
     if not all(isinstance(part, str) for part in parts):
-        raise no_such_overload()
+        raise NoSuchOverloadError
     checked_length(sum(map(len, parts)) + len(separator) * len(parts))
     return separator.join(parts)
 
