@@ -10,7 +10,6 @@ from sully.explain.explanation import Explanation, Table, tables
 from sully.explain.sources import Sources, author, program
 from sully.explain.text import (
     as_sentence,
-    count,
     enumerate_names,
     join,
     object_text,
@@ -50,8 +49,6 @@ def test_enumerate_names(names: list[str], text: str) -> None:
 @pytest.mark.parametrize(
     ("got", "want"),
     [
-        (count(1, "pod"), "1 pod"),
-        (count(0, "pod"), "0 pods"),
         (join(["a", "b"], "or"), "a or b"),
         (object_text("DeviceTaintRule/fw"), "rule fw"),
         (object_text("Something/x"), "Something x"),

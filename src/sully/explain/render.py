@@ -25,12 +25,12 @@ from sully.explain.templates import CAUSES, NOTES
 from sully.explain.text import (
     as_sentence,
     code,
-    count,
     enumerate_names,
     join,
     quote,
     time_text,
 )
+from sully.machinery.plurals import number_of
 
 _TOKEN: Final = re.compile(r"\{([\w.]+)(?::([^}]*))?\}|([\[\]|])|([^{}\[\]|]+)")
 _SUBJECTS: Final = {
@@ -192,7 +192,7 @@ class _Writer:
             one, many = spec.split("/")
             return one if number == 1 else many
         if spec.replace(" ", "").isalpha() and spec not in _JOINS:
-            return count(number, spec)
+            return number_of(number, spec)
         if not isinstance(value, Collection):
             return str(value)
         parts = [self._text(item, "counted" if spec == "counted" else "") for item in value]

@@ -76,10 +76,6 @@ def time_text(at: datetime, now: datetime) -> str:
     return f"{format_time(at)} ({distance})"
 
 
-def count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def enumerate_names(names: Iterable[str], most: int = MAX_NAMES) -> str:
     """Write names in a sentence, and how many are left out."""
     listed = list(names)

@@ -238,10 +238,13 @@ def invalid(kind: str, group: str, name: str, problems: Sequence[FieldError]) ->
 
 def aggregate(problems: Iterable[FieldError]) -> str:
     """Join problems as clients see them: one bare, several in brackets."""
-    texts = list(dict.fromkeys(str(problem) for problem in problems))
-    if not texts:
-        return "<nil>"
-    return texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
+    return joined(map(str, problems)) or "<nil>"
+
+
+def joined(problems: Iterable[str]) -> str:
+    """Join texts as Kubernetes does: each once, one bare, several in brackets."""
+    texts = list(dict.fromkeys(problems))
+    return f"[{', '.join(texts)}]" if len(texts) > 1 else "".join(texts)
 
 
 def route_not_found() -> NotFound:

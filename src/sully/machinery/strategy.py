@@ -86,6 +86,9 @@ class Column(msgspec.Struct, frozen=True):
 DECLARED_NAME = (("metadata.name", " bytes"), ("metadata.name", "')"))
 """Declares the format of names, which also covers that of generated ones."""
 
+_OWN_METADATA = ("name", "namespace", "uid", "resourceVersion", "managedFields")
+"""What a status write may change: its precondition, and who owns which field."""
+
 
 class Strategy(msgspec.Struct, frozen=True):
     """The steps of a write with their default behavior; kinds override what they need.
@@ -166,6 +169,14 @@ class Strategy(msgspec.Struct, frozen=True):
         from sully.machinery.names import finalizer_problems  # late: names is rarely needed
 
         return finalizer_problems(name)
+
+
+def keep_all_but_status(obj: Obj, old: Obj) -> None:
+    """Prepare a write to the status endpoint: take everything else from the stored object."""
+    sent = obj["metadata"]
+    kept = {name: value for name, value in old["metadata"].items() if name not in _OWN_METADATA}
+    obj["metadata"] = kept | {name: sent[name] for name in _OWN_METADATA if name in sent}
+    obj.update({name: old[name] for name in old if name not in ("metadata", "status")})
 
 
 class Version(msgspec.Struct, frozen=True):

@@ -38,12 +38,10 @@ Outcome = tuple[Result, str]
 
 def identities(snapshot: Snapshot) -> list[Identity]:
     """Return all devices of a snapshot, as signals can name them."""
-    inventory = snapshot.inventory
     found = []
-    for pool in sorted(inventory.pools()):
-        for device in inventory.devices(pool).values():
-            node = node_of(device.published)
-            found.append(identity_of(device, "" if node in (ALL_NODES, SOME_NODES) else node))
+    for device in snapshot.devices():
+        node = node_of(device.published)
+        found.append(identity_of(device, "" if node in (ALL_NODES, SOME_NODES) else node))
     return found
 
 

@@ -26,6 +26,7 @@ from sully.machinery.strategy import (
     Strategy,
     Version,
     WriteContext,
+    keep_all_but_status,
 )
 from sully.machinery.timestamps import TimeError, age, parse_time
 
@@ -33,8 +34,6 @@ Obj = dict[str, Any]
 
 VERBS = (*("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"),)
 _MAX_REPLICAS = 2**31 - 1
-# What a status write brings along: its precondition, and who owns which field.
-_OWN_METADATA = ("name", "namespace", "uid", "resourceVersion", "managedFields")
 
 
 class CustomResourceStrategy(Strategy, frozen=True):
@@ -122,10 +121,7 @@ class CustomResourceStatusStrategy(CustomResourceStrategy, frozen=True):
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Take everything but the status from the stored object."""
-        sent = obj["metadata"]
-        kept = {name: value for name, value in old["metadata"].items() if name not in _OWN_METADATA}
-        obj["metadata"] = kept | {name: sent[name] for name in _OWN_METADATA if name in sent}
-        obj.update({name: old[name] for name in old if name not in ("metadata", "status")})
+        keep_all_but_status(obj, old)
 
     def _schema_problems(
         self, obj: Obj, old: Obj | None, ctx: WriteContext

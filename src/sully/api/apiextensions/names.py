@@ -6,6 +6,7 @@ Two definitions of one group cannot have the same name for different kinds: the 
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
+from sully.machinery.errors import joined
 from sully.machinery.serialization.gotext import quote
 
 Obj = dict[str, Any]
@@ -87,8 +88,7 @@ def _accepted(
     ]
     if taken:
         texts = [f"{quote(name)} is already in use" for name in taken]
-        joined = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-        conflict = ("False", "ShortNamesConflict", joined)
+        conflict = ("False", "ShortNamesConflict", joined(texts))
     else:
         _set(accepted, "shortNames", wanted.get("shortNames"))
     for field in ("kind", "listKind"):

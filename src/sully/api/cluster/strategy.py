@@ -13,15 +13,13 @@ from sully.api.cluster.types import GROUP
 from sully.api.core import generations
 from sully.machinery.errors import BadRequest, Forbidden, forbidden, invalid
 from sully.machinery.fields import FieldError
-from sully.machinery.strategy import Strategy, WriteContext
+from sully.machinery.strategy import Strategy, WriteContext, keep_all_but_status
 from sully.machinery.structural import fill, is_misshapen, problems
 
 Obj = dict[str, Any]
 
 MOST_WARNINGS = 20
 """How many a client gets about one object; each is a header of the response."""
-# What a status write brings along: its precondition, and who owns which field.
-_OWN_METADATA = ("name", "namespace", "uid", "resourceVersion", "managedFields")
 
 
 class CustomStrategy(Strategy, frozen=True):
@@ -75,10 +73,7 @@ class CustomStatusStrategy(Strategy, frozen=True):
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Take everything but the status from the stored object."""
-        sent = obj["metadata"]
-        kept = {name: value for name, value in old["metadata"].items() if name not in _OWN_METADATA}
-        obj["metadata"] = kept | {name: sent[name] for name in _OWN_METADATA if name in sent}
-        obj.update({name: old[name] for name in old if name not in ("metadata", "status")})
+        keep_all_but_status(obj, old)
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check the new status."""

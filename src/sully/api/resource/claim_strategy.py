@@ -15,7 +15,7 @@ from sully.api.resource.defaults import (
     settle_claim_spec,
 )
 from sully.api.resource.features import CLAIM_SPEC_FEATURES, CLAIM_STATUS_FEATURES, drop_disabled
-from sully.api.resource.strategy import NO_STATUS, ONLY_STATUS, SPEC, only_status
+from sully.api.resource.strategy import NO_STATUS, ONLY_STATUS, SPEC
 from sully.api.resource.types import (
     ResourceClaim,
     ResourceClaimSpec,
@@ -30,7 +30,7 @@ from sully.machinery.memo import ValidValues
 from sully.machinery.meta import owner_in_order
 from sully.machinery.names import label_key_problems
 from sully.machinery.serialization.codec import to_json
-from sully.machinery.strategy import Obj, Strategy, WriteContext
+from sully.machinery.strategy import Obj, Strategy, WriteContext, keep_all_but_status
 
 ADMIN_LABEL = "resource.kubernetes.io/admin-access"
 ANNOTATIONS_MAX = 256 * 1024
@@ -96,7 +96,7 @@ class ClaimStatusStrategy(Strategy, frozen=True):
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Keep all but the status; drop reports about devices that were deallocated."""
         sent = obj["metadata"]
-        only_status(obj, old)
+        keep_all_but_status(obj, old)
         before = old.get("status", {})
         drop_disabled(CLAIM_STATUS_FEATURES, obj.setdefault("status", {}), before, ctx.gates)
         _forget_returned(obj["status"], before)

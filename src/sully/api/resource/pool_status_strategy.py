@@ -7,7 +7,7 @@ import msgspec
 
 from sully.api.resource.checks import Errors, in_order, options
 from sully.api.resource.features import POOL_STATUS_FEATURES, drop_disabled
-from sully.api.resource.strategy import NO_STATUS, ONLY_STATUS, SPEC, only_status
+from sully.api.resource.strategy import NO_STATUS, ONLY_STATUS, SPEC
 from sully.api.resource.types import ResourcePoolStatusRequestSpec
 from sully.api.resource.validation.conditions import validate_conditions
 from sully.api.resource.validation.pool_status import (
@@ -18,7 +18,7 @@ from sully.api.resource.validation.pool_status import (
 from sully.api.resource.validation.slices import IMMUTABLE
 from sully.machinery.fields import Path
 from sully.machinery.meta import Condition
-from sully.machinery.strategy import Obj, Strategy, WriteContext
+from sully.machinery.strategy import Obj, Strategy, WriteContext, keep_all_but_status
 
 LIMIT = 100
 _STATUS = Path("status")
@@ -63,7 +63,7 @@ class PoolStatusRequestStatusStrategy(Strategy, frozen=True):
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Take everything but the status from the stored object."""
-        only_status(obj, old)
+        keep_all_but_status(obj, old)
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
         """Check a status, or that a written one does not change."""

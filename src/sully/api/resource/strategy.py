@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from sully.api.core import generations
 from sully.api.resource.annotations import keep_author, keep_creation_time, validate_annotations
 from sully.api.resource.checks import Errors, in_order, options, under_basic
 from sully.api.resource.defaults import default_taints, slice_taints
@@ -37,34 +38,12 @@ from sully.api.resource.validation.slices import (
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.names import dns_subdomain_problems
 from sully.machinery.serialization.gotext import quote
-from sully.machinery.strategy import DECLARED_NAME, Obj, Strategy, WriteContext
+from sully.machinery.strategy import DECLARED_NAME, Obj, Strategy, WriteContext, keep_all_but_status
 from sully.machinery.timestamps import format_time
 
 SPEC = Path("spec")
 NO_STATUS = (("status",),)
 ONLY_STATUS = (("metadata",), ("spec",))
-# What a status write may bring along: its precondition, and who owns which field.
-_OWN_METADATA = ("name", "namespace", "uid", "resourceVersion", "managedFields")
-
-
-def first_generation(obj: Obj) -> None:
-    """Set the first generation, whatever the client sent."""
-    obj["metadata"]["generation"] = 1
-
-
-def next_generation(obj: Obj, old: Obj) -> None:
-    """Count a change of the spec."""
-    generation = old["metadata"].get("generation", 0)
-    changed = obj["spec"] != old["spec"]
-    obj["metadata"]["generation"] = generation + 1 if changed else generation
-
-
-def only_status(obj: Obj, old: Obj) -> None:
-    """Take everything but the status from the stored object."""
-    sent = obj["metadata"]
-    kept = {name: value for name, value in old["metadata"].items() if name not in _OWN_METADATA}
-    obj["metadata"] = kept | {name: sent[name] for name in _OWN_METADATA if name in sent}
-    obj["spec"] = old["spec"]
 
 
 def taint_warnings(taints: Iterable[tuple[str, Obj]], ctx: WriteContext) -> Iterator[str]:
@@ -112,12 +91,12 @@ class SliceStrategy(_Comparing, frozen=True):
 
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
         """Start the generation, drop what is switched off."""
-        first_generation(obj)
+        generations.start(obj)
         drop_disabled(SLICE_FEATURES, obj, None, ctx.gates)
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Count changes, also of fields that are then dropped."""
-        next_generation(obj, old)
+        generations.follow(obj, old, bump=obj["spec"] != old["spec"])
         drop_disabled(SLICE_FEATURES, obj, old, ctx.gates)
 
     def check(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Errors:
@@ -165,11 +144,11 @@ class ClassStrategy(Strategy, frozen=True):
 
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
         """Start the generation."""
-        first_generation(obj)
+        generations.start(obj)
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Count changes."""
-        next_generation(obj, old)
+        generations.follow(obj, old, bump=obj["spec"] != old["spec"])
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:
         """Check a new class."""
@@ -195,7 +174,7 @@ class RuleStrategy(_Comparing, frozen=True):
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
         """Reset the status, set the generation and the creator."""
         obj["status"] = {}
-        first_generation(obj)
+        generations.start(obj)
         drop_disabled(RULE_FEATURES, obj, None, ctx.gates)
         keep_author(obj, None, ctx)
 
@@ -208,7 +187,7 @@ class RuleStrategy(_Comparing, frozen=True):
         same_time = taint.get("timeAdded") == before.get("timeAdded")
         if taint["effect"] != before["effect"] and same_time:
             taint["timeAdded"] = format_time(ctx.now)
-        next_generation(obj, old)
+        generations.follow(obj, old, bump=obj["spec"] != old["spec"])
 
     def check(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Errors:
         """Check the spec against what it was."""
@@ -234,7 +213,7 @@ class PatchStrategy(_Comparing, frozen=True):
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
         """Reset the status, set the generation and the creator."""
         obj["status"] = {}
-        first_generation(obj)
+        generations.start(obj)
         drop_disabled(PATCH_FEATURES, obj, None, ctx.gates)
         keep_author(obj, None, ctx)
         keep_creation_time(obj, None, ctx)
@@ -246,7 +225,7 @@ class PatchStrategy(_Comparing, frozen=True):
         keep_author(obj, old, ctx)
         keep_creation_time(obj, old, ctx)
         _restamp(_patch_taints(obj), _patch_taints(old), format_time(ctx.now))
-        next_generation(obj, old)
+        generations.follow(obj, old, bump=obj["spec"] != old["spec"])
 
     def check(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Errors:
         """Check the spec against what it was."""
@@ -286,7 +265,7 @@ class ConditionsStrategy(Strategy, frozen=True):
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Take everything but the status from the stored object."""
-        only_status(obj, old)
+        keep_all_but_status(obj, old)
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check the conditions."""

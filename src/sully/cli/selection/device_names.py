@@ -3,18 +3,16 @@
 A name is tried as DRIVER/POOL/DEVICE first, so that full names always mean what they say.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from sully.cli.command import CommandError
-from sully.cli.output.text import did_you_mean
 from sully.cli.selection.args import CLASS, DEVICE, NODE, kind_named
 from sully.cli.selection.selectors import ANY, Pattern, parse_pattern
-from sully.cli.selection.suggestions import MAX_COMPARED, device_not_found
+from sully.cli.selection.suggestions import device_not_found, suggest
 from sully.domain.devices.identity import pci_addresses, uuids
 from sully.domain.devices.pools import DeviceId
 from sully.domain.planning.rules.selectors import RuleSelector, selectors_for
@@ -25,7 +23,6 @@ from sully.views.kinds import CLAIMS
 
 if TYPE_CHECKING:
     from sully.api.resource.types import DeviceAttribute
-    from sully.domain.devices.device import EffectiveDevice
     from sully.views.snapshot.snapshot import Snapshot
 
 _GLOBS = "*?["
@@ -148,7 +145,7 @@ class DeviceNames:
     def _on_node(self, name: str) -> NamedDevices:
         devices = tuple(sorted(device for device, node in self.nodes.items() if node == name))
         if not devices:
-            hint = _suggest(name, set(self.nodes.values()))
+            hint = suggest(name, set(self.nodes.values()))
             raise MissingNameError(f'no devices found on node "{name}"{hint}')
         return NamedDevices(devices, self.selectors(devices))
 
@@ -166,15 +163,14 @@ class DeviceNames:
         raise MissingNameError(self._not_found(text))
 
     def _in_slice(self, name: str) -> NamedDevices:
-        devices = tuple(x.id for x in self._published() if x.published.slice.metadata.name == name)
+        devices = tuple(
+            device.id
+            for device in self.snapshot.devices()
+            if device.published.slice.metadata.name == name
+        )
         if not devices:
             raise MissingNameError(f'no devices found in resourceslice "{name}"')
         return NamedDevices(devices, self.selectors(devices))
-
-    def _published(self) -> "Iterator[EffectiveDevice]":
-        inventory = self.snapshot.inventory
-        for pool in sorted(inventory.pools()):
-            yield from inventory.devices(pool).values()
 
     # -- what is not found ------------------------------------------------------------------------
 
@@ -184,13 +180,13 @@ class DeviceNames:
             return device_not_found(self.snapshot, parse_pattern(text))
         on_node = {device.device for device, node in self.nodes.items() if node == first}
         if slash and on_node:
-            return f'device "{rest}" not found on node "{first}"{_suggest(rest, on_node)}'
+            return f'device "{rest}" not found on node "{first}"{suggest(rest, on_node)}'
         if text.count("/") > 1:
             return device_not_found(self.snapshot, parse_pattern(text))
         names = {f"{node}/{device.device}" for device, node in self.nodes.items() if node}
         if not slash:
             names = {*self.nodes.values(), *(part for device in self.nodes for part in device)}
-        return f'device "{text}" not found{_suggest(text, names - {""})}'
+        return f'device "{text}" not found{suggest(text, names - {""})}'
 
     # -- attributes -------------------------------------------------------------------------------
 
@@ -236,7 +232,3 @@ def _ambiguous(text: str, devices: list[DeviceId]) -> CommandError:
         "  use NODE/DEVICE or DRIVER/POOL/DEVICE, or a glob in quotes for several",
         code=2,
     )
-
-
-def _suggest(word: str, known: Iterable[str]) -> str:
-    return did_you_mean(word, islice(sorted(known), MAX_COMPARED))

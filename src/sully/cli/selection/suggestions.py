@@ -22,17 +22,17 @@ def device_not_found(snapshot: "Snapshot", pattern: Pattern) -> str:
     if not driver_pools:
         corrected = _without_driver(snapshot, pattern)
         drivers = {pool.driver for pool in inventory.pools()}
-        hint = f" (did you mean {corrected}?)" if corrected else _suggest(pattern.driver, drivers)
+        hint = f" (did you mean {corrected}?)" if corrected else suggest(pattern.driver, drivers)
         return _no_match("driver", pattern.driver) + hint
     pools = [pool for pool in driver_pools if fits(pattern.pool, pool.pool)]
     if not pools:
-        hint = _suggest(pattern.pool, {pool.pool for pool in driver_pools})
+        hint = suggest(pattern.pool, {pool.pool for pool in driver_pools})
         return _no_match("pool", pattern.pool) + hint
     names = {name for pool in pools for name in inventory.devices(pool)}
     if any(fits(pattern.device, name) for name in names):
         return ""
     where = f' in pool "{pattern.pool}"' if pattern.pool != ANY else ""
-    return _no_match("device", pattern.device) + where + _suggest(pattern.device, names)
+    return _no_match("device", pattern.device) + where + suggest(pattern.device, names)
 
 
 def _no_match(part: str, name: str) -> str:
@@ -53,7 +53,8 @@ def _without_driver(snapshot: "Snapshot", pattern: Pattern) -> str:
     return f"'{ANY}/{ANY}/{first}'" if is_device else ""
 
 
-def _suggest(word: str, known: Iterable[str]) -> str:
+def suggest(word: str, known: Iterable[str]) -> str:
+    """Return a question with the name that was probably meant, among the first names."""
     return did_you_mean(word, islice(sorted(known), MAX_COMPARED))
 
 
@@ -70,6 +71,6 @@ def check_class(snapshot: "Snapshot", name: str) -> None:
 
 def class_not_found(name: str, known: Iterable[str] = ()) -> CommandError:
     return CommandError(
-        f'deviceclass "{name}" not found{_suggest(name, known)}\n'
+        f'deviceclass "{name}" not found{suggest(name, known)}\n'
         "  list them with 'kubectl get deviceclasses'"
     )

@@ -26,10 +26,10 @@ from sully.domain.workloads.daemonsets import (
     HOST_NETWORK,
     TOLERATIONS,
     DaemonSet,
-    next_available,
     sync_daemons,
 )
 from sully.domain.workloads.history import HASH_LABEL, ControllerRevision
+from sully.domain.workloads.replicas import next_available
 
 Obj = dict[str, Any]
 
@@ -84,7 +84,7 @@ class DaemonSetController:
         hashes = {pod.metadata.labels.get(HASH_LABEL, "") for pod in pods}
         used = {f"{owner.name}-{used_hash}" for used_hash in hashes}
         await self._history.truncate(history, used, owner.spec.revision_history_limit)
-        at = next_available(owner, pods, now)
+        at = next_available(pods, owner.spec.min_ready_seconds, now)
         return Result(requeue_after=at - now) if at is not None else DONE
 
 

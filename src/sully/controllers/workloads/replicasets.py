@@ -88,7 +88,7 @@ class ReplicaSetController:
 
     def _next_reconcile(self, owner: ReplicaSet, active: list[Pod], timeout: float) -> Result:
         now = self._clock.now()
-        available_at = next_available(owner, active, now)
+        available_at = next_available(active, owner.spec.min_ready_seconds, now)
         delays = [timedelta(seconds=timeout)] if timeout else []
         if available_at is not None:
             delays.append(available_at - now)

@@ -21,10 +21,10 @@ from sully.controllers.workloads.owned_pods import OwnedPods
 from sully.controllers.workloads.pod_control import pod_of
 from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.history import HASH_LABEL, ControllerRevision, template_of
+from sully.domain.workloads.replicas import next_available
 from sully.domain.workloads.statefulsets import (
     SetSync,
     StatefulSet,
-    next_ready,
     ordinal_of,
     sync_set,
 )
@@ -89,7 +89,7 @@ class StatefulSetController:
 
     def _next_reconcile(self, owner: StatefulSet, pods: list[Pod]) -> Result:
         now = self._owned.clock.now()
-        at = next_ready(owner, pods, now)
+        at = next_available(pods, owner.spec.min_ready_seconds, now)
         return Result(requeue_after=at - now) if at is not None else DONE
 
 

@@ -19,6 +19,7 @@ from sully.machinery.cel.admission import Expressions, PolicyInput, Variables
 from sully.machinery.cel.environment import Program
 from sully.machinery.cel.types import BOOL, NULL_TYPE, STRING
 from sully.machinery.cel.values import type_of
+from sully.machinery.errors import joined
 
 Obj = Mapping[str, Any]
 COST_BUDGET: Final = 100_000
@@ -108,7 +109,7 @@ class Policy:
             except _ExpressionError as error:
                 problems.append(str(error))
         if problems and self.fails:
-            raise _PolicyError(_aggregate(problems))
+            raise _PolicyError(joined(problems))
         return not problems
 
     def _check(
@@ -186,11 +187,6 @@ class _Evaluation:
             return ""
         text = value.strip() if isinstance(value, str) else ""
         return "" if len(text.encode()) > MESSAGE_MAX or "\n" in text else text
-
-
-def _aggregate(problems: list[str]) -> str:
-    distinct = list(dict.fromkeys(problems))
-    return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
 
 
 def _validation(compiler: Expressions, validation: Obj) -> _Validation:

@@ -150,7 +150,7 @@ def _read_claim(
     requests = []
     for request in devices.requests or ():
         alternatives = []
-        for exact in _alternatives(request):
+        for exact in alternatives_of(request):
             alternative = _read(key, request, exact, classes, (honored, as_of))
             if not isinstance(alternative, Alternative):
                 return alternative
@@ -163,7 +163,8 @@ def _read_claim(
     return ClaimDemand(claim, key, tuple(requests), devices.constraints)
 
 
-def _alternatives(request: DeviceRequest) -> tuple[ExactDeviceRequest | DeviceSubRequest, ...]:
+def alternatives_of(request: DeviceRequest) -> tuple[ExactDeviceRequest | DeviceSubRequest, ...]:
+    """Return what a request accepts, in order of preference."""
     return (request.exactly,) if request.exactly is not None else request.first_available
 
 

@@ -13,6 +13,7 @@ import msgspec
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.rules import Choice
 from sully.domain.eviction.status import SELECTOR_PROBLEM, Report
+from sully.machinery.plurals import number_of
 
 __all__ = ["APPLIED", "SELECTOR_PROBLEM", "PatchReport", "report", "report_all", "selector_problem"]
 
@@ -52,16 +53,12 @@ def report_all(selected: int) -> PatchReport:
 def _applied(selected: int) -> Report:
     if not selected:
         return Report("False", "NoDevice", "No published device is selected.")
-    return Report("True", "Applied", f"Changes {_devices(selected)}.")
+    return Report("True", "Applied", f"Changes {number_of(selected, 'device')}.")
 
 
 def selector_problem(failed: int, first: str) -> Report | None:
     """Report how many devices criteria could not be evaluated for; rules report it too."""
     if not failed:
         return None
-    text = f"{_devices(failed)} not selected because of errors: {first}"
+    text = f"{number_of(failed, 'device')} not selected because of errors: {first}"
     return Report("True", "SelectorFailed", text)
-
-
-def _devices(number: int) -> str:
-    return "1 device" if number == 1 else f"{number} devices"

@@ -8,7 +8,8 @@ from typing import Any
 
 from sully.api.resource.types import ResourceSlice
 from sully.domain.devices.pools import PoolId, Standing, pool_of, standing
-from sully.domain.diagnosis.findings import Finding, counted, failure, listed, ok, warning
+from sully.domain.diagnosis.findings import Finding, failure, listed, ok, warning
+from sully.machinery.plurals import number_of
 
 DRIVERS, POOLS = "drivers", "pools"
 
@@ -38,7 +39,7 @@ def check_drivers(slices: Iterable[ResourceSlice], nodes: Mapping[str, bool]) ->
             "repair the nodes, or taint their devices: nobody updates these slices",
         )
     if not gone and not unready:
-        yield ok(DRIVERS, f"{counted(len(drivers), 'driver')}, all on nodes that are ready")
+        yield ok(DRIVERS, f"{number_of(len(drivers), 'driver')}, all on nodes that are ready")
 
 
 def check_pools(slices: Iterable[ResourceSlice]) -> Iterator[Finding]:
@@ -61,7 +62,7 @@ def check_pools(slices: Iterable[ResourceSlice]) -> Iterator[Finding]:
             f"check the driver {pool.driver}: none of these devices is allocated",
         )
     if not incomplete:
-        yield ok(POOLS, f"{counted(len(pools), 'pool')}, all complete")
+        yield ok(POOLS, f"{number_of(len(pools), 'pool')}, all complete")
 
 
 def ready_nodes(nodes: Iterable[Mapping[str, Any]]) -> dict[str, bool]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from sully.domain.diagnosis.findings import Finding, counted, failure, ok, warning
+from sully.domain.diagnosis.findings import Finding, failure, ok, warning
+from sully.machinery.plurals import number_of
 
 DIRECTORY, SPACE, LOCK, STORE = "data directory", "free space", "lock", "store"
 MIN_FREE = 256 << 20
@@ -56,7 +57,7 @@ def check_store(problem: str, objects: int, revision: int) -> Finding:
             problem,
             "restore a backup with 'sully restore'",
         )
-    return ok(STORE, f"{counted(objects, 'object')} at revision {revision}")
+    return ok(STORE, f"{number_of(objects, 'object')} at revision {revision}")
 
 
 def check_certificate(

@@ -43,13 +43,8 @@ def has_failure(findings: Iterable[Finding]) -> bool:
 MOST_NAMED = 5
 
 
-def counted(number: int, thing: str) -> str:
-    """Return a number of things: 1 pool, 2 pools."""
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
-
-
 def listed(names: Iterable[object]) -> str:
-    """Return names in a text: the first ones, and how many there are besides."""
+    """Return names in a text: the first ones, and how many more there are."""
     texts = [str(name) for name in names]
     more = f" and {len(texts) - MOST_NAMED} more" if len(texts) > MOST_NAMED else ""
     return ", ".join(texts[:MOST_NAMED]) + more

@@ -9,7 +9,8 @@ from datetime import datetime
 from sully.domain.capabilities.control_plane import ControlPlane
 from sully.domain.capabilities.inaction import inactions
 from sully.domain.capabilities.offers import FIRST_WITH_TAINTS, OWN_KINDS, Offer
-from sully.domain.diagnosis.findings import Finding, counted, failure, listed, ok, warning
+from sully.domain.diagnosis.findings import Finding, failure, listed, ok, warning
+from sully.machinery.plurals import number_of
 
 HEALTH, CLOCK, VERSION, DEVICES = "server health", "clock", "version", "device API"
 GATES, KINDS = "feature gates", "kinds"
@@ -27,7 +28,7 @@ def check_health(page: str, error: str = "") -> Finding:
     `error`: what the client reports if the server answers that it is not ready.
     """
     if not error:
-        return ok(HEALTH, f"{counted(page.count('[+]'), 'check')} of the server passed")
+        return ok(HEALTH, f"{number_of(page.count('[+]'), 'check')} of the server passed")
     failed = _FAILED.findall(error)
     text = f"failed checks of the server: {listed(failed)}" if failed else " ".join(error.split())
     remedy = "read its log; a failed store is an etcd without a leader, or a full disk"

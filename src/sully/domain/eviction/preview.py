@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 
-from sully.domain.eviction.status import Counts, Report, plural
+from sully.domain.eviction.status import Counts, Report
+from sully.machinery.plurals import number_of
 
 SHOWN = 20
 """How many namespaces and owners are listed; also with long names the message stays valid."""
@@ -46,7 +47,7 @@ def selection_notice(counts: Counts, *, evicts: bool, paused: bool, counted: boo
 
     Devices that are allocated but no longer published count for their pods only.
     """
-    devices = plural(counts.published, "device") if counts.published else "no device"
+    devices = number_of(counts.published, "device") if counts.published else "no device"
     text = f"selects {devices}"
     if not evicts:
         return text
@@ -55,8 +56,8 @@ def selection_notice(counts: Counts, *, evicts: bool, paused: bool, counted: boo
     when = "would be evicted if the rule were not paused" if paused else "will be evicted"
     if not counts.pods:
         return f"{text}; no pod {when}"
-    places = plural(counts.namespaces, "namespace")
-    return f"{text}; {plural(counts.pods, 'pod')} in {places} {when}"
+    places = number_of(counts.namespaces, "namespace")
+    return f"{text}; {number_of(counts.pods, 'pod')} in {places} {when}"
 
 
 def preview(rule: Preview) -> Report:
@@ -66,13 +67,13 @@ def preview(rule: Preview) -> Report:
     evicted, with the largest numbers first.
     """
     evictions = rule.evictions
-    devices = f"{plural(rule.published, 'device')} published, {rule.allocated} allocated."
+    devices = f"{number_of(rule.published, 'device')} published, {rule.allocated} allocated."
     if not evictions:
         return Report("False", "NoPodsWouldBeEvicted", f"0 pods would be evicted. {devices}")
     namespaces = Counter(pod.namespace for pod in evictions)
     owners = Counter(f"{pod.namespace}/{pod.owner}" for pod in evictions)
     text = (
-        f"{plural(len(evictions), 'pod')} would be evicted: {_when(evictions)}. {devices}"
+        f"{number_of(len(evictions), 'pod')} would be evicted: {_when(evictions)}. {devices}"
         f" By namespace: {_listed(namespaces)}. By owner: {_listed(owners)}."
     )
     return Report("True", "PodsWouldBeEvicted", text)

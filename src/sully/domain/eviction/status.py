@@ -14,6 +14,7 @@ import msgspec
 from sully.domain.devices.taints import NONE
 from sully.domain.eviction.judge import DEFAULT_POLICY
 from sully.machinery.meta import Condition
+from sully.machinery.plurals import number_of
 
 CONDITION = "EvictionInProgress"
 EVICTED = "sully.dev/Evicted"
@@ -143,7 +144,7 @@ def evicted(number: int) -> Report | None:
     """Report how many pods a rule ever evicted."""
     if not number:
         return None
-    return Report("True", "PodsEvicted", f"{plural(number, 'pod')} evicted.")
+    return Report("True", "PodsEvicted", f"{number_of(number, 'pod')} evicted.")
 
 
 def paused(reason: str | None) -> Report | None:
@@ -165,9 +166,9 @@ def _evicting(counts: Counts) -> Report:
 
 def _preview(counts: Counts) -> str:
     return (
-        f"{plural(counts.published, 'published device')} selected."
-        f" {plural(counts.allocated, 'allocated device')} selected."
-        f" {plural(counts.pods, 'pod')} would be evicted in {_namespaces(counts.namespaces)}"
+        f"{number_of(counts.published, 'published device')} selected."
+        f" {number_of(counts.allocated, 'allocated device')} selected."
+        f" {number_of(counts.pods, 'pod')} would be evicted in {_namespaces(counts.namespaces)}"
         f" if the effect was NoExecute. {_ONCE}"
     )
 
@@ -175,13 +176,8 @@ def _preview(counts: Counts) -> str:
 def _joined(text: str, counts: Counts) -> str:
     if not counts.evicted:
         return text
-    evicted = f"{plural(counts.evicted, 'pod')}{_SINCE}"
+    evicted = f"{number_of(counts.evicted, 'pod')}{_SINCE}"
     return f"{text} {evicted}" if text else evicted
-
-
-def plural(number: int, noun: str) -> str:
-    """Return a number with a noun."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _namespaces(number: int) -> str:

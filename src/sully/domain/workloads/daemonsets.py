@@ -257,9 +257,3 @@ def _status(
             for name in wanted
         ),
     )
-
-
-def next_available(owner: DaemonSet, pods: Iterable[Pod], now: datetime) -> datetime | None:
-    """Return when the next pod that is ready will have been so for long enough."""
-    times = [pod.available_at(owner.spec.min_ready_seconds) for pod in pods]
-    return min((at for at in times if at is not None and at > now), default=None)

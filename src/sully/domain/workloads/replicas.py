@@ -104,7 +104,7 @@ def _conditions(
     return old if known else (*old, failure)
 
 
-def next_available(owner: ReplicaSet, pods: Iterable[Pod], now: datetime) -> datetime | None:
+def next_available(pods: Iterable[Pod], min_ready_seconds: int, now: datetime) -> datetime | None:
     """Return when the next pod that is ready will have been so for long enough."""
-    times = [pod.available_at(owner.spec.min_ready_seconds) for pod in pods]
+    times = [pod.available_at(min_ready_seconds) for pod in pods]
     return min((at for at in times if at is not None and at > now), default=None)

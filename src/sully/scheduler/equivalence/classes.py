@@ -18,7 +18,7 @@ from sully.api.resource.types import (
     ResourceClaim,
     ResourceClaimSpec,
 )
-from sully.domain.allocation.requests import claim_key, without_seconds
+from sully.domain.allocation.requests import alternatives_of, claim_key, without_seconds
 from sully.domain.allocation.toleration_expiry import AsOf, Expiries
 from sully.domain.scheduling.diagnosis import Diagnosis, for_claims
 from sully.domain.scheduling.host_ports import host_ports
@@ -114,19 +114,13 @@ def _expiries(wanted: Sequence[ResourceClaim], as_of: AsOf) -> Iterator[Expiries
     for claim in wanted:
         for request in claim.spec.devices.requests or ():
             if _is_limited(request):
-                yield from (as_of.expiries(exact.tolerations) for exact in _alternatives(request))
-
-
-def _alternatives(
-    request: DeviceRequest,
-) -> tuple[ExactDeviceRequest | DeviceSubRequest, ...]:
-    return (request.exactly,) if request.exactly is not None else request.first_available
+                yield from (as_of.expiries(exact.tolerations) for exact in alternatives_of(request))
 
 
 def _is_limited(request: DeviceRequest) -> bool:
     return any(
         toleration.toleration_seconds is not None
-        for exact in _alternatives(request)
+        for exact in alternatives_of(request)
         for toleration in exact.tolerations
     )
 

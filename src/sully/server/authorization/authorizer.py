@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from sully.api.rbac.rules import resource_access
-from sully.machinery.errors import not_found
+from sully.machinery.errors import joined, not_found
 from sully.runtime.clock import Clock
 from sully.server.authorization.attributes import Attributes, Decision
 from sully.server.authorization.index import BINDINGS, ROLES, Index
@@ -119,7 +119,7 @@ class RbacAuthorizer:
                 problems.append(_no_role(grant.role.key))
             elif rights.grant(access) if path is None else rights.grant_path(access.verb, path):
                 return Decision(allowed=True, reason=grant.reason)
-        return Decision(allowed=False, reason=f"RBAC: {_joined(problems)}" if problems else "")
+        return Decision(allowed=False, reason=f"RBAC: {joined(problems)}" if problems else "")
 
     def rules_for(self, user: User, namespace: str) -> Rules:
         """Return everything that roles grant to a user in a namespace."""
@@ -153,8 +153,3 @@ def _no_role(role: tuple[str, str]) -> str:
     namespace, name = role
     kind = "role" if namespace else "clusterrole"
     return str(not_found(kind, "rbac.authorization.k8s.io", name))
-
-
-def _joined(problems: list[str]) -> str:
-    texts = list(dict.fromkeys(problems))
-    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

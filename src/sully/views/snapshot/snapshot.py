@@ -7,7 +7,7 @@ use, and are created on first use.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
@@ -18,6 +18,7 @@ from sully.client.informers.cache import Cache
 from sully.client.objects import from_body, key_of, unreadable
 from sully.client.transport import Key, Kind
 from sully.domain.capabilities.control_plane import ControlPlane
+from sully.domain.devices.device import EffectiveDevice
 from sully.domain.eviction.judge import EvictionPolicy
 from sully.views.devices.changes import Features
 from sully.views.devices.exposures import Exposures
@@ -120,6 +121,11 @@ class Snapshot:
             patches=self.of(PATCHES),
             features=self.features,
         )
+
+    def devices(self) -> Iterator[EffectiveDevice]:
+        """Yield all devices, pool by pool."""
+        for pool in sorted(self.inventory.pools()):
+            yield from self.inventory.devices(pool).values()
 
     @cached_property
     def usage(self) -> Usage:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sully.api.core.pods.aggregate import container_amounts, pod_totals
-from sully.machinery.errors import forbidden
+from sully.machinery.errors import forbidden, joined
 from sully.machinery.quantity import NANO, Quantity, parse_quantity
 
 Obj = dict[str, Any]
@@ -51,10 +51,8 @@ def _refuse(
     problems_of: Callable[[Obj, Obj], Iterator[str]],
 ) -> None:
     for range_ in ranges:
-        # Each once, as the API server joins errors.
-        problems = [*dict.fromkeys(p for item in _limits(range_) for p in problems_of(obj, item))]
-        if problems:
-            text = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
+        text = joined(p for item in _limits(range_) for p in problems_of(obj, item))
+        if text:
             raise forbidden(resource, "", obj["metadata"].get("name", ""), text)
 
 

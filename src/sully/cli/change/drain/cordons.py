@@ -1,6 +1,6 @@
 """The DeviceTaintRules of `cordon` and `drain`: select devices, write rules, find them again."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from sully.api.resource.types import DeviceTaintRule
     from sully.cli.selection.device_selection import DeviceSelection
     from sully.client.transport import Kind
-    from sully.domain.devices.device import EffectiveDevice
     from sully.domain.devices.pools import DeviceId
     from sully.views.snapshot.snapshot import Snapshot
 
@@ -126,17 +125,11 @@ def cordon_rules_of(snapshot: "Snapshot") -> "dict[str, DeviceTaintRule]":
 def devices_by_rule(snapshot: "Snapshot") -> "dict[str, set[DeviceId]]":
     """Return the devices that each rule taints now."""
     by_rule: dict[str, set[DeviceId]] = {}
-    for device in all_devices(snapshot):
+    for device in snapshot.devices():
         for taint in device.taints:
             if taint.origin.kind == "DeviceTaintRule":
                 by_rule.setdefault(taint.origin.name, set()).add(device.id)
     return by_rule
-
-
-def all_devices(snapshot: "Snapshot") -> "Iterator[EffectiveDevice]":
-    inventory = snapshot.inventory
-    for pool in sorted(inventory.pools()):
-        yield from inventory.devices(pool).values()
 
 
 def other_taints(
@@ -146,7 +139,7 @@ def other_taints(
     from sully.domain.devices.taints import blocks
 
     lines = []
-    for device in all_devices(snapshot):
+    for device in snapshot.devices():
         if device.id not in devices:
             continue
         texts = [

@@ -117,7 +117,7 @@ def removal_of(
     if not args.is_only_names:
         # Rules that were written for what it selects.
         selects = _any_of(resolve(snapshot, args, ()).selectors)
-    return plan_removal(rules, _devices(snapshot), selects, taint), selects
+    return plan_removal(rules, snapshot.devices(), selects, taint), selects
 
 
 def other_sources(removal: "TaintRemoval") -> str:
@@ -176,9 +176,3 @@ def _not_found(args: TaintArgs, selection: SelectionArgs, taint: "TaintToRemove"
             "  only the last argument is a key; append a dash to each if there are several: KEY-\n"
         )
     return f"{text}  list taints and their sources with 'sully devices --tainted'"
-
-
-def _devices(snapshot: "Snapshot") -> Any:
-    inventory = snapshot.inventory
-    for pool in sorted(inventory.pools()):
-        yield from inventory.devices(pool).values()

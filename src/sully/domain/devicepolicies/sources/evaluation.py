@@ -30,6 +30,7 @@ from sully.domain.devicepolicies.states import Fault
 from sully.domain.devices.selectors import Content, SelectorError, matches
 from sully.domain.health.matching import Identity
 from sully.domain.health.reports import Health
+from sully.domain.tolerations import taint_text
 from sully.machinery.cel import (
     CompileError,
     CostBudget,
@@ -137,14 +138,14 @@ def _condition(
 
 def _node_taint(wanted: DeviceTaintPolicyNodeTaint, node: PolicyNode) -> str:
     found = (taint for taint in node.taints if _is_wanted(wanted, taint))
-    return next((f"node taint {_text(taint)}" for taint in found), "")
+    return next((f"node taint {taint_text(taint)}" for taint in found), "")
 
 
 def _driver_taint(wanted: DeviceTaintPolicyDriverTaint, taints: Iterable[DeviceTaint]) -> str:
     # One that never works is reported before there is a taint.
     _program(wanted.expression)
     found = (taint for taint in taints if taint_matches(wanted, taint))
-    return next((f"driver taint {_text(taint)}" for taint in found), "")
+    return next((f"driver taint {taint_text(taint)}" for taint in found), "")
 
 
 def taint_matches(
@@ -165,11 +166,6 @@ def _is_wanted(
         and wanted.value in (None, taint.value)
         and wanted.effect in ("", taint.effect)
     )
-
-
-def _text(taint: Any) -> str:
-    value = f"={taint.value}" if taint.value else ""
-    return f"{taint.key}{value}:{taint.effect}"
 
 
 def _program(expression: str) -> Program | None:

@@ -6,11 +6,11 @@ Each takes its part of the spec that a client sends and leaves the rest as it is
 from typing import Any
 
 from sully.api.core.checks import Errors, same
+from sully.api.core.gotypes import core_type
 from sully.api.core.pods.aggregate import quality_of_service
 from sully.api.core.pods.mirrors import is_mirror
 from sully.api.core.pods.pod_level import default_pod_level
 from sully.api.core.pods.spec.validation import SPEC, validate_pod
-from sully.api.core.pods.updates.update import type_of
 from sully.machinery.fields import Path
 from sully.machinery.quantity import parse_quantity
 from sully.machinery.serialization.gostructs import diff
@@ -68,7 +68,7 @@ def validate_ephemeral_containers(pod: Obj, old: Obj) -> Errors:
         if name not in now:
             yield at.forbidden(f"{known} removed\n")
         elif not same(now[name], container):
-            shown = diff(container, now[name], type_of("EphemeralContainer"))
+            shown = diff(container, now[name], core_type("EphemeralContainer"))
             yield at.forbidden(f"{known} changed\n{shown}")
 
 

@@ -5,16 +5,15 @@ gates, and while gates hold the pod back, it may still be steered to fewer nodes
 """
 
 from collections.abc import Collection
-from functools import cache
 from typing import Any
 
 from sully.api.core.checks import Errors, as_go, same
+from sully.api.core.gotypes import core_type
 from sully.api.core.pods.mirrors import validate_same_mirror
 from sully.api.core.pods.spec.scheduling import REQUIRED
 from sully.api.core.pods.spec.validation import SPEC, validate_pod
 from sully.api.core.taints import tolerations
 from sully.machinery.fields import Path
-from sully.machinery.schema import ObjectType, Tables
 from sully.machinery.serialization.gostructs import diff
 
 Obj = dict[str, Any]
@@ -99,22 +98,8 @@ def _everything_else(spec: Obj, before: Obj, sent_empty: Collection[tuple[str, .
     if not same(rest, before):
         fields = ",".join(_ALLOWED)
         rest |= {name: [] for _, name in sent_empty if not rest.get(name)}
-        shown = diff(before, rest, type_of("PodSpec"))
+        shown = diff(before, rest, core_type("PodSpec"))
         yield SPEC.forbidden(f"pod updates may not change fields other than {fields}\n{shown}")
-
-
-@cache
-def type_of(name: str) -> ObjectType:
-    """Return a type of the core group, for diffs; rarely needed."""
-    # Late: the group's own package imports this module.
-    from sully.api.core import CORE
-    from sully.api.core import load_tables as load_core
-    from sully.api.meta import load_tables as load_meta
-
-    tables = Tables()
-    load_meta(tables)
-    load_core(tables)
-    return tables.get(CORE, name)
 
 
 def _take(rest: Obj, before: Obj, name: str) -> None:
