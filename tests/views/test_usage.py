@@ -9,7 +9,7 @@ import pytest
 
 from sully.client.transport import Key
 from sully.domain.claims.pods import Pod
-from sully.domain.devices.pools import PoolId
+from sully.domain.devices.pools import DeviceId, PoolId
 from sully.testing.builders import DRIVER, GPU, claim, pod
 from sully.views.devices.name_index import ANY, Names
 from sully.views.devices.usage import Usage
@@ -175,6 +175,37 @@ def test_a_device_that_two_claims_share_is_held_twice() -> None:
     scene.claims.put(claim("one", GPU), claim("two", GPU))
 
     assert [each.claim.metadata.name for each in scene.usage.allocated(ANY)] == ["one", "two"]
+
+
+def test_a_claim_with_two_shares_of_a_device_gives_both_back() -> None:
+    scene = Scene()
+    scene.claims.put(claim("two", GPU), claim("one", GPU, GPU))
+    assert _allocated(scene) == [("one", GPU), ("one", GPU), ("two", GPU)]
+    assert list(scene.usage.claims_on(GPU.pool_id)) == [
+        Key("default", "one"),
+        Key("default", "two"),
+    ]
+
+    scene.claims.remove(claim("one", GPU, GPU))
+    assert _allocated(scene) == [("two", GPU)]
+
+    scene.claims.put(claim("two", GPU1))
+    assert _allocated(scene) == [("two", GPU1)]
+
+    scene.claims.put(claim("two"))
+    assert _allocated(scene) == []
+
+
+def test_what_is_allocated_has_the_newest_state_of_its_claim() -> None:
+    scene = Scene()
+    scene.claims.put(claim("one", GPU, GPU1), claim("one", GPU, GPU1, pods=("x",)))
+    newest = scene.claims.informer.get(Key("default", "one"))
+
+    assert [each.claim is newest for each in scene.usage.allocated(ANY)] == [True, True]
+
+
+def _allocated(scene: Scene) -> list[tuple[str, DeviceId]]:
+    return [(each.claim.metadata.name, each.device) for each in scene.usage.allocated(ANY)]
 
 
 def test_a_change_of_a_claim_wakes_the_pods_that_name_it() -> None:

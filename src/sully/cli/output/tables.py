@@ -101,11 +101,11 @@ class Table:
 
     def show(self, rows: Iterable[Row], stream: TextIO | None = None) -> None:
         out = stream or sys.stdout
-        lines = [f"{line}\n" for line in self.lines(rows)]
+        lines = self.lines(rows)
         if self._look.width is None:
             # One write: a pipe without a buffer would get one for each of a hundred thousand rows.
-            lines = ["".join(lines)]
-        out.writelines(lines)
+            lines = iter(["\n".join(lines)])
+        out.writelines(f"{line}\n" for line in lines)
         out.flush()
 
     def add(self, rows: Iterable[Row], stream: TextIO | None = None) -> None:
@@ -120,7 +120,7 @@ class Table:
 
     def lines(self, rows: Iterable[Row]) -> Iterator[str]:
         if self._look == Look():
-            yield from self._whole_lines([list(map(_text, row)) for row in rows])
+            yield from self._whole_lines([_texts(row) for row in rows])
             return
         cells = [_cells(row) for row in rows]
         titles = [Cell(column.title, "bold") for column in self._columns]
@@ -145,7 +145,9 @@ class Table:
             for column, texts in zip(self._columns, columns, strict=True)
         ]
         self._fit()
-        lines = map(self._whole_line, zip(*columns, strict=True))
+        is_simple = all(all(texts) and "".join(texts).isascii() for texts in columns)
+        line = self._format.__mod__ if is_simple else self._whole_line
+        lines = map(line, zip(*columns, strict=True))
         if has_titles and not self._titled:
             next(lines)
         yield from lines
@@ -252,8 +254,8 @@ def _cells(row: Row) -> list[Cell]:
     return [Cell(printable(cell.text), cell.style) for cell in cells]
 
 
-def _text(cell: Cell | str) -> str:
-    return cell if isinstance(cell, str) else cell.text
+def _texts(row: Row) -> list[str]:
+    return [cell if isinstance(cell, str) else cell.text for cell in row]
 
 
 def _printable(texts: Sequence[str]) -> Sequence[str]:

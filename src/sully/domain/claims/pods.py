@@ -7,9 +7,9 @@ The scheduler (`scheduling/objects.py`), plans (`planning/objects.py`) and simul
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final
 
-from msgspec import field
+from msgspec import Struct, field
 
 from sully.machinery.meta import HasController, ObjectIdentity, OwnerReference, Wire
 from sully.machinery.serialization.wire import share
@@ -104,7 +104,7 @@ def still_runs(pod: Pod | None, uid: str) -> bool:
     return pod is not None and pod.metadata.uid == uid and not pod.is_terminating
 
 
-class ClaimReference(NamedTuple):
+class ClaimReference(Struct, frozen=True, gc=False):
     """A claim that a pod refers to."""
 
     entry: str

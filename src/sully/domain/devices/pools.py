@@ -104,6 +104,8 @@ def newest_generation(slices: Iterable[ResourceSlice]) -> int | None:
 def current(slices: Iterable[ResourceSlice]) -> tuple[ResourceSlice, ...]:
     """Return the slices of the newest generation, by name."""
     everything = tuple(slices)
+    if len(everything) == 1:
+        return everything
     newest = newest_generation(everything)
     latest = (slice_ for slice_ in everything if slice_.spec.pool.generation == newest)
     return tuple(sorted(latest, key=lambda slice_: slice_.metadata.name))

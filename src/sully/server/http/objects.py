@@ -229,7 +229,7 @@ class ObjectRoutes:
         if not form.shape:
             head = kind_prefix(list_kind(target), target.group_version)
             head += b'"metadata":%b,"items":[' % codec.to_json(metadata)
-            bodies = (objects.body(record, resource, version) for record in listing.records)
+            bodies = objects.bodies(listing.records, resource, version)
             if resource.hub.custom is not None:
                 # Items of custom resources have their kind, as in Kubernetes.
                 return head, (with_kind(body, target) for body in bodies)

@@ -6,6 +6,7 @@ each is kept in the memo of its record for a while, so a hundred readers cost on
 (`recent_forms.py`). Never modify what these functions return.
 """
 
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +18,8 @@ from sully.server.requests import Target
 from sully.server.storage.recent_forms import RecentForms
 from sully.store.base import Record, StoreKey
 
+_MANY = 2000
+"""A list of more objects than these does not fit into the cache of recent forms."""
 _BEGINNING = b'{"metadata":{"'
 """How nearly all stored objects begin."""
 
@@ -81,6 +84,19 @@ class Objects:
             encoded = record.derived[memo] = self._encoded(record, resource, version)
             self.recent.add(record.derived, len(encoded))
         return encoded
+
+    def bodies(
+        self, records: Sequence[Record], resource: ResourceType, version: str
+    ) -> Iterator[bytes]:
+        """Yield the encodings of the views of a list, each on demand."""
+        if len(records) <= _MANY:
+            return (self.body(record, resource, version) for record in records)
+        # Not cached: each would only displace another form before anybody reads it again.
+        memo = ("body", resource.group, version)
+        return (
+            record.derived.get(memo) or self._encoded(record, resource, version)
+            for record in records
+        )
 
     def _encoded(self, record: Record, resource: ResourceType, version: str) -> bytes:
         stored = _with_revision(record, resource, version)

@@ -21,14 +21,19 @@ from sully.api.resource.types import DeviceTaintSelector, DeviceToleration, Reso
 from sully.client.informers.cache import Cache
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.domain.allocation.rejections.availability import Availability, Obstacle, used_up
+from sully.domain.allocation.rejections.availability import (
+    Availability,
+    Obstacle,
+    are_plain,
+    used_up,
+)
 from sully.domain.allocation.usage.capacity import left_of, taken_of
 from sully.domain.allocation.usage.conflicts import DeviceConflict, conflict_of
 from sully.domain.capabilities.control_plane import ControlPlane
 from sully.domain.claims.pods import Pod
 from sully.domain.devices.device import EffectiveDevice, Published
 from sully.domain.devices.patches import sets_values
-from sully.domain.devices.pools import DeviceId, PoolId
+from sully.domain.devices.pools import DeviceId, PoolId, current
 from sully.domain.devices.rules import choose_by_content, recorded, sourced
 from sully.domain.devices.taints import SourcedTaint, blocks
 from sully.domain.eviction.judge import eviction_time
@@ -141,6 +146,8 @@ class DeviceViews:
         self._policy = plane.eviction
         self._sources: dict[tuple[str, str], tuple[datetime | None, str | None]] = {}
         self._node_obstacles: dict[str, Obstacle | None] = {}
+        self._ignored: list[ResourceSlicePatch] = []
+        """The patches that have no effect."""
 
     def all(self, now: datetime) -> Iterator[DeviceView]:
         """Yield every device, by driver, pool and name."""
@@ -159,34 +166,50 @@ class DeviceViews:
         self._sources.clear()  # rules may have changed
         self._node_obstacles.clear()
         published, allocated = self._inventory.devices(pool), self._usage.allocated_in(pool)
-        names: Collection[str] = {*published, *allocated} if allocated else published
+        all_published = allocated.keys() <= published.keys()
+        names: Collection[str] = published if all_published else {*published, *allocated}
         if selects is not None:
             names = [x for x in names if selects(DeviceId(*pool, x), published.get(x))]
         if not names:
             return
-        ignored = [patch for patch in self._patches.values() if not self._has_effect(patch)]
+        self._ignored = [x for x in self._patches.values() if not self._has_effect(x)]
         availability = self._availability(pool, allocated)
-        # The name itself is the second key: gpu-1 and gpu-01 have the same first one.
-        for name in sorted(names, key=_name_order):
-            id_ = DeviceId(*pool, name)
-            device, results = published.get(name), allocated.get(name, ())
+        for name in _in_order(tuple(names)):
+            id_, device = DeviceId(*pool, name), published.get(name)
             if device is None:
-                yield self._unpublished(id_, results, now)
-                continue
-            node, taints = node_of(device.published), self._taint_views(device.taints)
-            obstacle, left = _available(device, results, availability)
-            yield DeviceView(
-                id_,
-                device,
-                node,
-                taints,
-                self._claim_views(results, taints, now) if results else (),
-                obstacle or self._node_obstacle(node),
-                left,
-                conflict_between(results, device) if results else None,
-                self._claims_visible,
-                self._selecting(ignored, device.published) if ignored else (),
-            )
+                yield self._unpublished(id_, allocated.get(name, ()), now)
+            else:
+                yield self._published(id_, device, allocated.get(name), availability, now)
+
+    def _published(
+        self,
+        id_: DeviceId,
+        device: EffectiveDevice,
+        allocated: Sequence[AllocatedDevice] | None,
+        availability: Availability | None,
+        now: datetime,
+    ) -> DeviceView:
+        published = device.published
+        node = node_of(published)
+        taints = self._taint_views(device.taints) if device.taints else ()
+        obstacle, left = None, _NOTHING
+        if availability is not None:
+            obstacle = availability.obstacle(published.slice, published.device)
+        if device.shareable:
+            left = _left(device, allocated or ())
+            obstacle = obstacle or used_up(device.content, left)
+        return DeviceView(
+            id_,
+            device,
+            node,
+            taints,
+            self._claim_views(allocated, taints, now) if allocated else (),
+            obstacle or self._node_obstacle(node),
+            left,
+            conflict_between(allocated, device) if allocated else None,
+            self._claims_visible,
+            self._selecting(self._ignored, published) if self._ignored else (),
+        )
 
     def _unpublished(
         self, id_: DeviceId, allocated: Sequence[AllocatedDevice], now: datetime
@@ -205,11 +228,13 @@ class DeviceViews:
 
     def _node_obstacle(self, node: str) -> Obstacle | None:
         """Return why a node gets no new pods."""
-        if not self._nodes or node in ("", ALL_NODES, SOME_NODES):
-            return None
-        if node not in self._node_obstacles:
-            self._node_obstacles[node] = node_obstacle(self._nodes.get(Key("", node)))
-        return self._node_obstacles[node]
+        known = self._node_obstacles
+        if node not in known:
+            if not self._nodes or node in ("", ALL_NODES, SOME_NODES):
+                known[node] = None
+            else:
+                known[node] = node_obstacle(self._nodes.get(Key("", node)))
+        return known[node]
 
     def _has_effect(self, patch: ResourceSlicePatch) -> bool:
         plane = self._plane
@@ -226,9 +251,12 @@ class DeviceViews:
 
     def _availability(
         self, id_: PoolId, allocated: Mapping[str, Iterable[AllocatedDevice]]
-    ) -> Availability:
+    ) -> Availability | None:
+        """Return which devices of a pool could be allocated; None if all of them, as mostly."""
         pool = self._inventory.pool(id_)
         slices = tuple(pool.slices.values()) if pool is not None else ()
+        if are_plain(current(slices)):
+            return None
         used = {
             name
             for name, results in allocated.items()
@@ -245,7 +273,7 @@ class DeviceViews:
         return tuple(sourced(rule) for rule in self._inventory.rules_for(id_, content))
 
     def _taint_views(self, taints: tuple[SourcedTaint, ...]) -> tuple[TaintView, ...]:
-        return tuple([self._taint_view(taint) for taint in taints]) if taints else ()
+        return tuple([self._taint_view(taint) for taint in taints])
 
     def _taint_view(self, taint: SourcedTaint) -> TaintView:
         origin = taint.origin
@@ -275,7 +303,7 @@ class DeviceViews:
     def _claim_view(
         self, allocated: AllocatedDevice, taints: tuple[TaintView, ...], now: datetime
     ) -> ClaimView:
-        pods, result = list(self._usage.consumers(allocated.claim)), allocated.result
+        pods, result = self._usage.consumers(allocated.claim), allocated.result
         return ClaimView(
             key_of(allocated.claim),
             tuple(map(key_of, pods)),
@@ -321,17 +349,10 @@ def _tolerating(
     )
 
 
-def _available(
-    device: EffectiveDevice, allocated: Iterable[AllocatedDevice], availability: Availability
-) -> tuple[Obstacle | None, Mapping[str, Quantity]]:
-    """Return why a device cannot be allocated, and if it can be shared, how much of it is left."""
-    published = device.published
-    obstacle = availability.obstacle(published.slice, published.device)
-    if not device.shareable:
-        return obstacle, _NOTHING
+def _left(device: EffectiveDevice, allocated: Iterable[AllocatedDevice]) -> Mapping[str, Quantity]:
+    """Return how much is left of a device that can be shared."""
     shares = (result.result.consumed_capacity for result in allocated if not result.admin)
-    left = left_of(device.content, taken_of(shares, published.slice.spec.driver))
-    return obstacle or used_up(device.content, left), left
+    return left_of(device.content, taken_of(shares, device.published.slice.spec.driver))
 
 
 def conflict_between(
@@ -373,7 +394,8 @@ def natural(name: str) -> list[tuple[int, str]]:
 _split = re.compile(r"([0-9]+)").split
 
 
-@lru_cache(maxsize=4096)
-def _name_order(name: str) -> tuple[list[tuple[int, str]], str]:
-    # Cached, because devices have the same names in every pool.
-    return natural(name), name
+@lru_cache(maxsize=256)
+def _in_order(names: tuple[str, ...]) -> list[str]:
+    """Return names in natural order; cached, because devices have the same names in every pool."""
+    # The name itself is the second key: gpu-1 and gpu-01 have the same first one.
+    return sorted(names, key=lambda name: (natural(name), name))

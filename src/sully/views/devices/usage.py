@@ -7,8 +7,11 @@ is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TypeVar
+
+import msgspec
 
 from sully.api.resource.types import DeviceRequestAllocationResult, ResourceClaim
 from sully.client.informers.cache import Cache, CacheReader
@@ -22,9 +25,10 @@ from sully.views.devices.name_index import Names
 
 P = TypeVar("P", bound=Pod)
 """Pods may be read as a type with more fields."""
+_NOTHING: Mapping[str, Sequence[AllocatedDevice]] = MappingProxyType({})
 
 
-class AllocatedDevice(NamedTuple):
+class AllocatedDevice(msgspec.Struct, frozen=True, gc=False):
     """A device that is allocated to a claim."""
 
     claim: ResourceClaim
@@ -58,8 +62,8 @@ class Usage:
         self._groups = pod_groups
         self._pods_by_claim: Multimap[Key, Key] = Multimap()
         """The pods that refer to a claim."""
-        self._claims_by_device: dict[PoolId, Multimap[str, Key]] = {}
-        """The claims that are allocated a device, by pool and device name."""
+        self._allocated: dict[PoolId, dict[str, tuple[AllocatedDevice, ...]]] = {}
+        """By pool and device name, in order of their claims."""
         self._listeners: list[Callable[[frozenset[Key]], None]] = []
         pods.on_change(self._pod_changed)
         claims.on_change(self._claim_changed)
@@ -70,21 +74,30 @@ class Usage:
 
     def claims_of(self, pod: Pod) -> Iterator[ResourceClaim]:
         """Yield the allocated claims that a pod refers to and that are reserved for it."""
+        uid, group = pod.metadata.uid, pod.group if self._groups else ""
         for key, reference in self._references(pod):
             claim = self._claims.get(key)
-            if claim is not None and self._uses(pod, claim, by_name=not reference.generated):
+            if (
+                claim is not None
+                and claim.status.allocation is not None
+                and reserved_for(claim, uid=uid, group=group)
+                and (not reference.generated or made_for(claim, uid=uid, group=group))
+            ):
                 yield claim
 
-    def consumers(self, claim: ResourceClaim) -> Iterator[Pod]:
-        """Yield the pods that an allocated claim is reserved for, by key."""
-        return (pod for pod in self.pods_with(key_of(claim)) if self.uses(pod, claim))
+    def consumers(self, claim: ResourceClaim) -> list[Pod]:
+        """Return the pods that an allocated claim is reserved for, by key."""
+        keys = self._pods_by_claim.get(key_of(claim))
+        pods = [self._pods.get(key) for key in (sorted(keys) if len(keys) > 1 else keys)]
+        return [pod for pod in pods if pod is not None and self.uses(pod, claim)]
 
     def uses(self, pod: Pod, claim: ResourceClaim) -> bool:
-        """Report whether an allocated claim that a pod refers to is reserved for it."""
-        key = key_of(claim)
-        return any(
-            name == key and self._uses(pod, claim, by_name=not reference.generated)
-            for name, reference in self._references(pod)
+        """Report whether an allocated claim is reserved for a pod that refers to it."""
+        if claim.status.allocation is None:
+            return False
+        uid, group = pod.metadata.uid, pod.group if self._groups else ""
+        return reserved_for(claim, uid=uid, group=group) and (
+            made_for(claim, uid=uid, group=group) or self._names(pod, claim)
         )
 
     def pods_with(self, claim: Key) -> Iterator[Pod]:
@@ -105,34 +118,27 @@ class Usage:
 
     def claims_on(self, pool: PoolId, devices: Iterable[str] | None = None) -> Iterator[Key]:
         """Yield the claims that are allocated one of these devices, or any in the pool."""
-        claims = self._claims_by_device.get(pool)
-        if claims is None:
-            return
-        for device in sorted(claims.keys() if devices is None else devices):
-            yield from sorted(claims.get(device))
+        allocated = self.allocated_in(pool)
+        for device in sorted(allocated if devices is None else devices):
+            yield from dict.fromkeys(key_of(one.claim) for one in allocated.get(device, ()))
 
     def pools(self) -> Iterable[PoolId]:
         """Return the pools with an allocated device, in no particular order."""
-        return self._claims_by_device.keys()
+        return self._allocated.keys()
 
     def allocated(self, names: Names) -> Iterator[AllocatedDevice]:
         """Yield the allocated devices with these names, published or not."""
         for pool in self._pools_named(names):
-            claims = self._claims_by_device[pool]
-            for device in sorted(claims.keys()) if names.device is None else (names.device,):
-                for claim in sorted(claims.get(device)):
-                    yield from self._results(claim, DeviceId(*pool, device))
+            allocated = self._allocated[pool]
+            for device in sorted(allocated) if names.device is None else (names.device,):
+                yield from allocated.get(device, ())
 
-    def allocated_in(self, pool: PoolId) -> dict[str, list[AllocatedDevice]]:
-        """Return the allocated devices of a pool by name, published or not."""
-        devices: dict[str, list[AllocatedDevice]] = {}
-        by_device: Multimap[str, Key] = self._claims_by_device.get(pool, Multimap())
-        for device, claims in by_device.items():
-            id_ = DeviceId(*pool, device)
-            for claim in sorted(claims) if len(claims) > 1 else claims:
-                for allocated in self._results(claim, id_):
-                    devices.setdefault(device, []).append(allocated)
-        return devices
+    def allocated_in(self, pool: PoolId) -> Mapping[str, Sequence[AllocatedDevice]]:
+        """Return the allocated devices of a pool by name, published or not, until the next change.
+
+        Those of one name are in order of their claims.
+        """
+        return self._allocated.get(pool, _NOTHING)
 
     def on_change(self, listener: Callable[[frozenset[Key]], None]) -> Callable[[], None]:
         """Call a listener with the pods whose claims may have changed; return how to remove it."""
@@ -152,17 +158,11 @@ class Usage:
             handle(frozenset(self._pods.keys()))
         return self.on_change(handle)
 
-    def _results(self, key: Key, device: DeviceId) -> Iterator[AllocatedDevice]:
-        claim = self._claims.get(key)
-        for result in _results(claim):
-            if claim is not None and _names(result) == device:
-                yield AllocatedDevice(claim, result)
-
     def _pools_named(self, names: Names) -> list[PoolId]:
         if names.driver is not None and names.pool is not None:
             pool = PoolId(names.driver, names.pool)
-            return [pool] if pool in self._claims_by_device else []
-        return sorted(filter(names.match_pool, self._claims_by_device))
+            return [pool] if pool in self._allocated else []
+        return sorted(filter(names.match_pool, self._allocated))
 
     def _references(self, pod: Pod) -> list[tuple[Key, ClaimReference]]:
         namespace = pod.metadata.namespace
@@ -172,43 +172,54 @@ class Usage:
             if reference.name
         ]
 
-    def _uses(self, pod: Pod, claim: ResourceClaim, *, by_name: bool) -> bool:
-        uid, group = pod.metadata.uid, pod.group if self._groups else ""
-        return (
-            claim.status.allocation is not None
-            and (by_name or made_for(claim, uid=uid, group=group))
-            and reserved_for(claim, uid=uid, group=group)
+    def _names(self, pod: Pod, claim: ResourceClaim) -> bool:
+        """Report whether a pod itself names a claim, which then need not be made for it."""
+        key = key_of(claim)
+        return any(
+            name == key and not reference.generated for name, reference in self._references(pod)
         )
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         pod = key_of(new if new is not None else old)
         if old is None or new is None or not refers_as(new, old):
-            before = {claim for claim, _ in self._references(old)} if old is not None else set()
-            after = {claim for claim, _ in self._references(new)} if new is not None else set()
-            for claim in before - after:
-                self._pods_by_claim.discard(claim, pod)
-            for claim in after - before:
+            after = [claim for claim, _ in self._references(new)] if new is not None else []
+            for claim, _ in self._references(old) if old is not None else ():
+                if claim not in after:
+                    self._pods_by_claim.discard(claim, pod)
+            for claim in after:
                 self._pods_by_claim.add(claim, pod)
         self._notify((pod,))
 
     def _claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         claim = key_of(new if new is not None else old)
-        if _results(old) != _results(new):
-            self._reallocate(claim, old, new)
+        for result in _results(old):
+            self._remove(claim, result)
+        if new is not None:
+            for result in _results(new):
+                self._add(AllocatedDevice(new, result))
         self._notify(self._pods_by_claim.get(claim))
 
-    def _reallocate(self, claim: Key, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
-        before = {_names(result) for result in _results(old)}
-        after = {_names(result) for result in _results(new)}
-        for driver, pool, device in before - after:
-            id_ = PoolId(driver, pool)
-            claims = self._claims_by_device[id_]
-            claims.discard(device, claim)
-            if not claims:
-                del self._claims_by_device[id_]
-        for driver, pool, device in after - before:
-            claims = self._claims_by_device.setdefault(PoolId(driver, pool), Multimap())
-            claims.add(device, claim)
+    def _remove(self, claim: Key, result: DeviceRequestAllocationResult) -> None:
+        pool, device = PoolId(result.driver, result.pool), result.device
+        devices = self._allocated.get(pool, {})
+        others = tuple([one for one in devices.get(device, ()) if key_of(one.claim) != claim])
+        if others:
+            devices[device] = others
+        elif device in devices:
+            # Not a second time for a claim that has two shares of it.
+            del devices[device]
+            if not devices:
+                del self._allocated[pool]
+
+    def _add(self, allocated: AllocatedDevice) -> None:
+        driver, pool, device = _names(allocated.result)
+        devices = self._allocated.setdefault(PoolId(driver, pool), {})
+        others = devices.get(device)
+        if others is None:
+            devices[device] = (allocated,)
+        else:
+            together = (*others, allocated)
+            devices[device] = tuple(sorted(together, key=lambda one: key_of(one.claim)))
 
     def _notify(self, pods: Collection[Key]) -> None:
         if pods and self._listeners:

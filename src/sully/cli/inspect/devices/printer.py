@@ -1,6 +1,6 @@
 """The output of `sully devices`: rows of a table, and documents for programs."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -44,15 +44,12 @@ def columns(*, wide: bool) -> Sequence[Column]:
 
 
 def row(view: DeviceView, now: datetime, *, wide: bool) -> Sequence[Cell | str]:
-    style = ""
-    if view.taints:
-        effects = {taint_view.sourced.taint.effect for taint_view in view.taints}
-        style = EFFECT_STYLES.get(strongest_effect(effects), "")
+    users = ", ".join(_users(view, now)) or _NONE
     cells: list[Cell | str] = [
         str(view.id),
         view.node if view.device is not None else "(gone)",
-        Cell(_joined(_taints(view, now, wide=wide)), style),
-        Cell(_joined(_users(view, now)), "red" if view.conflict is not None else ""),
+        _taints(view, now, wide=wide) if view.taints or view.ignored_patches else _NONE,
+        users if view.conflict is None else Cell(users, "red"),
     ]
     if wide:
         tolerations = {toleration_text(x) for claim in view.claims for x in claim.tolerations}
@@ -68,11 +65,11 @@ def _joined(texts: Iterable[str]) -> str:
     return ", ".join(texts) or _NONE
 
 
-def _taints(view: DeviceView, now: datetime, *, wide: bool) -> Iterator[str]:
-    for taint_view in view.taints:
-        yield _taint(taint_view, now, wide=wide)
-    for name in view.ignored_patches:
-        yield f"(patch/{name}: no effect)"
+def _taints(view: DeviceView, now: datetime, *, wide: bool) -> Cell:
+    texts = [_taint(taint_view, now, wide=wide) for taint_view in view.taints]
+    texts += [f"(patch/{name}: no effect)" for name in view.ignored_patches]
+    strongest = strongest_effect({view.sourced.taint.effect for view in view.taints})
+    return Cell(", ".join(texts), EFFECT_STYLES.get(strongest, ""))
 
 
 def _taint(taint_view: TaintView, now: datetime, *, wide: bool) -> str:

@@ -54,7 +54,7 @@ class Availability:
         self._current = current(slices)
         self._used = used
         self._views: dict[str, _View] = {}
-        self.are_plain = _is_plain(self._current)
+        self.are_plain = are_plain(self._current)
         """Whether all of them can be allocated."""
 
     def obstacle(self, slice_: ResourceSlice, device: Device) -> Obstacle | None:
@@ -107,8 +107,11 @@ def used_up(content: Content, left: Mapping[str, Quantity]) -> Obstacle | None:
     return Obstacle("CapacityUsed", f"no {_listed(gone)} left")
 
 
-def _is_plain(slices: Sequence[ResourceSlice]) -> bool:
-    """Report whether a pool is complete and its devices are independent of each other."""
+def are_plain(slices: Sequence[ResourceSlice]) -> bool:
+    """Report whether slices are a complete pool whose devices are independent of each other.
+
+    Then all that are free can be allocated.
+    """
     if not slices or len(slices) != slices[0].spec.pool.resource_slice_count:
         return False
     names: set[str] = set()
