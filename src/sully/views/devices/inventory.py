@@ -239,7 +239,8 @@ class Inventory:
         self.taint_times.change(old, new)
         self._node_pools.change(old, new)
         changed: dict[PoolId, frozenset[str] | None] = {}
-        before, after = (pool_of(state) if state is not None else None for state in (old, new))
+        before = pool_of(old) if old is not None else None
+        after = pool_of(new) if new is not None else None
         if old is not None and before is not None and before != after:
             changed[before] = self._pools[before].remove(old.metadata.name)
             self._drop_if_empty(before)

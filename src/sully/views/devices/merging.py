@@ -113,8 +113,9 @@ class Merger:
     def layer(self, pool: Pool) -> Layer:
         """Return the layer of a pool."""
         rules, named = self.rules.for_pool(pool.id, pool.names())
-        individual: Set[str] = named | pool.tainted()
-        if self.patches.has_any_for(pool.id):
+        tainted = pool.tainted()
+        individual: Set[str] = named | tainted if tainted else named
+        if self.patches and self.patches.has_any_for(pool.id):
             individual = frozenset(pool.names())
         if all(rule.by_name for rule in rules):
             return Layer(rules, self._stack(rules), _NOTHING, individual)
@@ -210,11 +211,11 @@ class MergedPool:
 
     def all(self) -> Mapping[str, EffectiveDevice]:
         """Return all devices by name, until the next change."""
-        if len(self._devices) < len(self._pool):
-            devices = self._merge_all(self._current_layer())
+        known = self._devices
+        if len(known) < len(self._pool):
+            self._devices = self._merge_all(self._current_layer())
             # Devices that were read before stay the same objects.
-            devices.update(self._devices)
-            self._devices = devices
+            self._devices.update(known)
         return self._devices
 
     def forget(self, devices: Set[str] | None) -> None:

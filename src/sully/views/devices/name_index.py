@@ -7,7 +7,7 @@ combinations of names can match, and each of them is one lookup. For a whole poo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Set
+from collections.abc import Set
 from typing import Generic, NamedTuple, TypeVar
 
 from sully.api.resource.types import DeviceTaintSelector
@@ -93,22 +93,25 @@ class NameIndex(Generic[T]):
         items: list[T] = []
         named: set[str] = set()
         for by_device in self._matching(*pool):
-            items += by_device.get(None, {}).values()
-            # The cost is that of the smaller set.
-            named.update(devices & by_device.keys())
+            for_all = by_device.get(None)
+            if for_all is not None:
+                items += for_all.values()
+            if for_all is None or len(by_device) > 1:
+                # The cost is that of the smaller set.
+                named.update(devices & by_device.keys())
         return items, named
 
     def has_any_for(self, pool: PoolId) -> bool:
         """Report whether any object may select devices of a pool."""
-        return any(True for _ in self._matching(*pool))
+        return bool(self._matching(*pool))
 
-    def _matching(self, driver: str, pool: str) -> Iterator[dict[str | None, dict[str, T]]]:
-        for with_driver, with_pool in self._shapes:
-            # Only combinations that some selector has are looked up.
-            names = (driver if with_driver else None, pool if with_pool else None)
-            by_device = self._by_pool.get(names)
-            if by_device:
-                yield by_device
+    def _matching(self, driver: str, pool: str) -> list[dict[str | None, dict[str, T]]]:
+        # Only combinations that some selector has are looked up.
+        matching = [
+            self._by_pool.get((driver if with_driver else None, pool if with_pool else None))
+            for with_driver, with_pool in self._shapes
+        ]
+        return [by_device for by_device in matching if by_device is not None]
 
 
 def _shape(names: _PoolNames) -> tuple[bool, bool]:

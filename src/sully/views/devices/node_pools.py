@@ -6,7 +6,7 @@ are candidates for every node, and the scheduler evaluates the selector.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 from sully.api.resource.types import ResourceSlice
 from sully.domain.devices.pools import PoolId, pool_of
@@ -42,9 +42,8 @@ class NodePools:
             del self._by_node[node]
 
 
-def _nodes(slice_: ResourceSlice) -> Iterator[str]:
+def _nodes(slice_: ResourceSlice) -> Iterable[str]:
     spec = slice_.spec
     if not spec.per_device_node_selection:
-        yield spec.node_name or ""
-        return
-    yield from {device.node_name or "" for device in spec.devices}
+        return (spec.node_name or "",)
+    return {device.node_name or "" for device in spec.devices}

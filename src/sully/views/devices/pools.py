@@ -100,6 +100,8 @@ class Pool:
 
     def put(self, slice_: ResourceSlice) -> frozenset[str]:
         """Add or update a slice; return the names of devices that changed."""
+        if not self._nodes and not slice_.spec.taints:
+            return self._put_first(slice_)
         return self._update(slice_.metadata.name, slice_)
 
     def remove(self, name: str) -> frozenset[str]:
@@ -109,6 +111,15 @@ class Pool:
     def is_empty(self) -> bool:
         """Report whether the pool has no slice, not even one that is ignored."""
         return not self.slices and not self.ignored
+
+    def _put_first(self, slice_: ResourceSlice) -> frozenset[str]:
+        """Do the same as `_update`, where there is nothing to compare with: most pools stay so."""
+        name, spec = slice_.metadata.name, slice_.spec
+        self._nodes = {spec.node_name or "": 1}
+        self.slices[name] = slice_
+        self.generation = spec.pool.generation
+        self._by_generation = {self.generation: {name}}
+        return frozenset(self._publish(slice_))
 
     def _update(self, name: str, new: ResourceSlice | None) -> frozenset[str]:
         self._count(self.slices.get(name) or self.ignored.get(name), -1)

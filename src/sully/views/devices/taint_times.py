@@ -32,7 +32,8 @@ class TaintTimes:
 
     def change(self, old: Source | None, new: Source | None) -> None:
         """Update the times after an event of an object."""
-        before, after = _times(old), _times(new)
+        before = _times(old) if old is not None else []
+        after = _times(new) if new is not None else []
         if before == after:
             return
         self._counts.update(after)
@@ -60,7 +61,7 @@ class TaintTimes:
         return times
 
 
-def _times(source: Source | None) -> list[tuple[str, datetime]]:
+def _times(source: Source) -> list[tuple[str, datetime]]:
     return [
         (taint.key, taint.time_added)
         for taint in _taints(source)
@@ -68,16 +69,14 @@ def _times(source: Source | None) -> list[tuple[str, datetime]]:
     ]
 
 
-def _taints(source: Source | None) -> Iterable[DeviceTaint]:
+def _taints(source: Source) -> Iterable[DeviceTaint]:
     match source:
-        case DeviceTaintRule():
-            return (source.spec.taint,)
-        case ResourceSlicePatch():
-            return source.spec.devices.taints
         case ResourceSlice():
             own = [
                 taint for device in source.spec.devices if device.taints for taint in device.taints
             ]
             return own + [entry.taint for entry in source.spec.taints]
-        case None:
-            return ()
+        case DeviceTaintRule():
+            return (source.spec.taint,)
+        case ResourceSlicePatch():
+            return source.spec.devices.taints
