@@ -123,8 +123,7 @@ class Cache(Generic[T]):
         present = {key_of(obj): obj for obj in items}
         if not self._handlers and not len(self._indexer):
             # A snapshot is being filled: no handlers, and nothing to compare.
-            for key, obj in present.items():
-                self._indexer.put(key, obj)
+            self._indexer.fill(present)
             return
         gone = self._indexer.keys() - present.keys()
         changes: list[tuple[T | None, T | None]] = [

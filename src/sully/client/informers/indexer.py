@@ -72,6 +72,13 @@ class Indexer(Generic[T]):
         for key, obj in self._objects.items():
             index.put(key, obj)
 
+    def fill(self, objects: dict[Key, T]) -> None:
+        """Take all objects of an indexer that has none yet."""
+        self._objects = objects
+        for index in self._indexes.values():
+            for key, obj in objects.items():
+                index.put(key, obj)
+
     def put(self, key: Key, obj: T) -> T | None:
         """Set an object and return the one that it replaces."""
         old = self._objects.get(key)
