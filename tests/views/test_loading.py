@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -16,8 +17,8 @@ from sully.testing.builders import GPU, device, manifest, slice_
 from sully.testing.clock import NOON
 from sully.testing.cluster import in_process
 from sully.views.kinds import CLAIMS, PATCHES, PODS, RULES, SLICES, TAINT_RECORDS
-from sully.views.snapshot.kinds import CONSTRAINT_KINDS, DEVICES, SCHEDULABLE_PODS
-from sully.views.snapshot.loading import PAGE_SIZE, list_all, load
+from sully.views.snapshot.kinds import CONSTRAINT_KINDS, DEVICES, NODES, SCHEDULABLE_PODS
+from sully.views.snapshot.loading import PAGE_SIZE, list_all, load, with_nodes
 from sully.views.snapshot.snapshot import Gap
 
 
@@ -221,3 +222,36 @@ async def test_some_kinds_are_listed_only_for_pods_that_need_them(pod: Any, want
     assert set(asked[1:]) == want
     hidden = {gap.kind.plural for gap in found.gaps}
     assert hidden == want & {"persistentvolumes"}, "what may not be seen is a gap"
+
+
+NODE_ANSWERS = {"allowed": (200, ["node-1"]), "not allowed": (403, []), "not served": (404, [])}
+
+
+@pytest.mark.parametrize(("code", "nodes"), NODE_ANSWERS.values(), ids=NODE_ANSWERS)
+async def test_nodes_are_read_at_the_same_time(code: int, nodes: list[str]) -> None:
+    has_nodes = asyncio.Event()
+
+    async def answer(request: web.Request) -> web.Response:
+        if not request.path.endswith("/nodes"):
+            await has_nodes.wait()
+            return web.json_response({"metadata": {}, "items": [one_device(1)]})
+        has_nodes.set()
+        if code != 200:
+            return refusal(code, {403: "Forbidden", 404: "NotFound"}[code])
+        return web.json_response({"metadata": {}, "items": [{"metadata": {"name": "node-1"}}]})
+
+    async with connected(answer) as transport:
+        found = await with_nodes(transport, load(transport, (SLICES,), now=NOON))
+
+    assert [node.metadata.name for node in found.of(NODES).values()] == nodes
+    assert len(found.of(SLICES)) == 1
+    assert found.gaps == ()
+
+
+async def test_a_failure_beside_nodes_is_that_of_the_whole() -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return refusal(500, "InternalError")
+
+    async with connected(answer) as transport:
+        with pytest.raises(InternalError):
+            await with_nodes(transport, load(transport, DEVICES, now=NOON))

@@ -8,7 +8,7 @@ server does it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -174,12 +174,16 @@ def _not_served(kind: Kind[Any]) -> Gap:
     return Gap(kind, "not served", f"the server has no {kind.plural}.{kind.group}".rstrip("."))
 
 
-async def with_nodes(transport: Transport, snapshot: Snapshot) -> Snapshot:
-    """Return a snapshot with the nodes, if they may be listed."""
+async def with_nodes(transport: Transport, snapshot: Awaitable[Snapshot]) -> Snapshot:
+    """Return a snapshot with the nodes, if they may be listed, which is done at the same time."""
     try:
-        return snapshot.with_objects(NODES, *await list_all(transport, NODES))
-    except (Forbidden, NotFound):
-        return snapshot
+        async with asyncio.TaskGroup() as group:
+            listing = group.create_task(_fetch(transport, NODES, ("",)))
+            taken = await snapshot
+    except BaseExceptionGroup as errors:
+        raise _first_of(errors) from errors
+    nodes = _objects(listing.result())
+    return taken.with_objects(NODES, *nodes[0].items) if nodes else taken
 
 
 async def with_eviction_events(

@@ -112,11 +112,9 @@ async def _show(session: Session) -> int:
     from sully.views.snapshot.kinds import DEVICES, NODES
     from sully.views.snapshot.loading import with_nodes
 
-    snapshot = await take_snapshot(
-        session, DEVICES, needed=needed_kinds(session), in_files=(SLICES,)
-    )
-    if not session.options.snapshot:
-        snapshot = await with_nodes(session.transport, snapshot)
+    taking = take_snapshot(session, DEVICES, needed=needed_kinds(session), in_files=(SLICES,))
+    is_file = bool(session.options.snapshot)
+    snapshot = await (taking if is_file else with_nodes(session.transport, taking))
     for name in session.options.classes:
         check_class(snapshot, name)
     inventory, known = snapshot.inventory, is_known(snapshot.gap(CLAIMS))
