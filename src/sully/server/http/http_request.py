@@ -14,6 +14,7 @@ from collections.abc import (
     MutableMapping,
 )
 from contextlib import contextmanager, suppress
+from itertools import islice
 from typing import Any, Protocol
 from urllib.parse import unquote_plus
 
@@ -38,6 +39,8 @@ Buffer = bytes | memoryview
 
 JSON = "application/json"
 MAX_BODY = 3 * 1024 * 1024
+_TOGETHER = 4
+"""Pieces of a list that are compressed by one call of a thread."""
 _WORTH_COMPRESSING = 128 * 1024
 """Bytes of a response, as in Kubernetes: below this compression does not pay."""
 PIECE = 64 * 1024
@@ -289,12 +292,21 @@ class HttpRequest:
         # The connection of an incomplete response is closed.
         with suppress(TimeoutError):
             async with asyncio.timeout(STREAM_SECONDS):
-                for piece in pieces:
-                    if compressor is None:
+                if compressor is not None:
+                    await self._send_compressed(pieces, compressor)
+                else:
+                    for piece in pieces:
                         await self._write(piece)
-                    elif data := await asyncio.to_thread(compressor.compress, piece):
-                        await self._write(data)
-                await self._write(b"" if compressor is None else compressor.flush(), more=False)
+                    await self._write(b"", more=False)
+
+    async def _send_compressed(self, pieces: Iterator[bytes], compressor: Any) -> None:
+        while batch := tuple(islice(pieces, _TOGETHER)):
+            data = await asyncio.to_thread(b"".join, map(compressor.compress, batch))
+            # Not in memory while a client does not read.
+            del batch
+            if data:
+                await self._write(data)
+        await self._write(compressor.flush(), more=False)
 
     async def while_connected(self, sending: Coroutine[Any, Any, None]) -> None:
         """Send, and stop when the client disconnects or `end` is called."""
