@@ -92,7 +92,9 @@ class Runner:
         self.controller = controller
         self.queue: WorkQueue[Key] = WorkQueue(clock, backoff=backoff, observer=observer)
         self._clock = clock
-        self._workers = workers
+        self._more_workers = workers
+        self._idle_workers = 0
+        self._tasks = asyncio.TaskGroup()
         self._outages = outages or Outages(clock)
         self._unavailable: set[Key] = set()
         """Keys that failed because the server was unavailable; others may succeed without it."""
@@ -102,9 +104,15 @@ class Runner:
 
     async def run(self) -> None:
         """Work until `stop`."""
-        async with asyncio.TaskGroup() as tasks:
-            for _ in range(self._workers):
-                tasks.create_task(self._work())
+        async with self._tasks:
+            self._start_worker()
+
+    def _start_worker(self) -> None:
+        """Start a worker if none waits for a key: most controllers never need a second one."""
+        if self._idle_workers == 0 and self._more_workers > 0:
+            self._more_workers -= 1
+            self._idle_workers += 1
+            self._tasks.create_task(self._work())
 
     def stop(self) -> None:
         """Let workers finish the current key and take no more.
@@ -121,12 +129,16 @@ class Runner:
                 key = await self.queue.get()
             except ShutDown:
                 return
+            finally:
+                self._idle_workers -= 1
+            self._start_worker()
             try:
                 # A queue that is shut down still returns keys that were ready.
                 if not self._stopping:
                     await self._reconcile(key)
             finally:
                 self.queue.done(key)
+                self._idle_workers += 1
             # A store in memory answers without yielding, so a long queue would block the server and
             # all other controllers.
             if self._clock.monotonic() - started >= YIELD_AFTER:
