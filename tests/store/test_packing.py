@@ -13,10 +13,12 @@ from sully.store.packing import (
     BLOCK_BYTES,
     BLOCK_VALUES,
     KEEP_BYTES,
+    KEEP_CURRENT_VALUES,
     KEEP_VALUES,
     MAX_VALUE_BYTES,
     Packer,
 )
+from sully.store.state import State
 
 TEXT = b'{"metadata":{"name":"%d"},"spec":{"fields":["one","two","three","four"]}}'
 
@@ -111,3 +113,44 @@ async def test_superseded_values_take_a_tenth_of_their_size() -> None:
         written[record.revision] for record in page.records
     ]
     assert len(page.records) == 100
+
+
+async def test_current_values_that_are_not_new_take_a_tenth_of_their_size() -> None:
+    store, numbers = MemoryStore(), random.Random(1)
+    written = {}
+    for count in range(KEEP_CURRENT_VALUES + 2000):
+        value = (TEXT * 20) % tuple(numbers.getrandbits(20) for _ in range(20))
+        await store.commit([Put(StoreKey("pods", "", f"{count:04}"), value)])
+        written[f"{count:04}"] = value
+
+    records = (await store.list("pods")).records
+
+    plain = [isinstance(record._value, bytes) for record in records]
+    assert plain == sorted(plain)
+    assert KEEP_CURRENT_VALUES <= sum(plain) < KEEP_CURRENT_VALUES + BLOCK_VALUES
+    packed = [record for record in records if not isinstance(record._value, bytes)]
+    assert occupied(packed) < sum(record.size for record in packed) / 10
+    assert {record.key.name: record.value for record in records} == written
+
+
+async def test_of_objects_that_are_written_often_only_the_history_is_packed() -> None:
+    store = MemoryStore()
+    for count in range(KEEP_CURRENT_VALUES + 2000):
+        await store.commit([Put(StoreKey("leases", "", str(count % 10)), TEXT % count)])
+
+    records = (await store.list("leases")).records
+
+    assert all(isinstance(record._value, bytes) for record in records)
+
+
+def test_records_of_a_restart_are_packed_block_by_block() -> None:
+    state = State(revision=1, compacted=1)
+    keys = [StoreKey("pods", "", f"{number:04}") for number in range(2 * KEEP_CURRENT_VALUES)]
+    records = [Record(key, TEXT % 1, 1, 1) for key in keys]
+    state.restore(records, ())
+    assert not any(record.is_packed for record in records)
+
+    table = state.table("pods")
+    for number in range(3):
+        table.put(Record(StoreKey("pods", "", f"new-{number}"), TEXT % 2, 2, 2))
+        assert sum(record.is_packed for record in records) == (number + 1) * BLOCK_VALUES

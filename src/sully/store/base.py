@@ -98,6 +98,11 @@ class Record:
         value = self._value
         return len(value) if isinstance(value, bytes) else value.size
 
+    @property
+    def is_packed(self) -> bool:
+        """Report whether the value has another form."""
+        return not isinstance(self._value, bytes)
+
     def pack(self, value: CompressedValue) -> None:
         """Keep the value in another form from now on."""
         self._value = value

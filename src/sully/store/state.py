@@ -14,25 +14,31 @@ from itertools import islice
 from sully.store.base import Event, Record, RecordPage, StoreKey
 from sully.store.errors import CompactedError, FutureRevisionError
 from sully.store.events import Cursor, EventLog, Horizon, revision_of
-from sully.store.packing import Packer
+from sully.store.packing import KEEP_CURRENT_BYTES, KEEP_CURRENT_VALUES, Packer
 from sully.store.transactions import Transaction
 
 
 class Table:
     """The current records of one resource, and what happened to them."""
 
-    __slots__ = ("keys", "log", "records")
+    __slots__ = ("keys", "log", "packer", "records")
 
     def __init__(self) -> None:
         self.records: dict[StoreKey, Record] = {}
         self.keys: list[StoreKey] = []
         self.log = EventLog()
+        self.packer = Packer(
+            keep_values=KEEP_CURRENT_VALUES,
+            keep_bytes=KEEP_CURRENT_BYTES,
+            is_wanted=lambda record: self.records.get(record.key) is record,
+        )
 
     def put(self, record: Record) -> None:
         """Make this the current record of its key."""
         if record.key not in self.records:
             insort(self.keys, record.key)
         self.records[record.key] = record
+        self.packer.add(record)
 
     def remove(self, key: StoreKey) -> None:
         """Forget the current record of a key."""
@@ -108,6 +114,7 @@ class State:
             table.keys.append(record.key)
         for table in self._tables.values():
             table.keys.sort()
+            table.packer.restore(map(table.records.__getitem__, table.keys))
         for event in history:
             self.table(event.record.key.resource).log.events.append(event)
             self._track(event)
@@ -117,6 +124,7 @@ class State:
         for table in self._tables.values():
             table.records.clear()
             table.keys.clear()
+            table.packer.clear()
             table.log.forget()
         self._count = self._size = 0
         self._packer.clear()
