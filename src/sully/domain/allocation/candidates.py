@@ -34,6 +34,7 @@ from sully.domain.devices.taints import (
     untolerated_preferences,
 )
 from sully.machinery.cel import CostBudget
+from sully.machinery.memo import Memo
 
 _ADVICE = (
     ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check"
@@ -44,6 +45,10 @@ _EVICTS = "a taint evicts"
 _MOST_SHAPES = 512
 """Shapes cached per pool and node; a cluster has few, and a flood must not fill the memory."""
 
+_MOST_STACKS = 4096
+"""Taints of devices that are judged once for all devices that share them."""
+
+Stack = tuple[SourcedTaint, ...]
 _PHASES = {"compile": FailureCause.CEL_COMPILE, "runtime": FailureCause.CEL_RUNTIME}
 
 
@@ -120,6 +125,20 @@ class Closed(NamedTuple):
     taints: tuple[SourcedTaint, ...] = ()
     selector: int = 0
     """Which of the selectors of the class, or of the request, does not match it."""
+
+
+class _Judged(NamedTuple):
+    """What taints mean for requests of one shape."""
+
+    taints: Stack
+    """Kept, so that no others get their identity."""
+    blocking: Stack = ()
+    penalty: int = 0
+
+
+_UNTAINTED = _Judged(())
+_judged: Memo[tuple[Shape, int], _Judged] = Memo(_MOST_STACKS)
+"""By shape and the identity of the taints: devices with the same taints share them."""
 
 
 class Candidates(msgspec.Struct, frozen=True):
@@ -304,7 +323,7 @@ def _judge(
         content = derive(shape.derived, content, budget)
     except DerivedError as error:
         return Slot(device, pool.id, name, content, failure=DerivedFailure(error, device))
-    taints = _blocking_taints(device, shape)
+    judged = _judge_taints(device.taints, shape)
     return Slot(
         device,
         pool.id,
@@ -314,32 +333,41 @@ def _judge(
         draws=pool.counters.draws.get(name, ()),
         is_shareable=shareable,
         need=need if shareable else None,
-        taints=taints,
-        # Of devices that are rejected no order is needed.
-        penalty=_penalty(device, shape) if not taints else 0,
+        taints=judged.blocking,
+        penalty=judged.penalty,
     )
 
 
-def _blocking_taints(device: EffectiveDevice, shape: Shape) -> tuple[SourcedTaint, ...]:
-    if not device.taints:
-        return ()
-    blocking = untolerated(device.taints, shape.tolerations, shape.blocking)
+def _judge_taints(taints: Stack, shape: Shape) -> _Judged:
+    """Decide what taints mean for a shape, once for all devices that share them."""
+    if not taints:
+        return _UNTAINTED
+    key = shape, id(taints)
+    known = _judged.get(key)
+    if known is None:
+        blocking = _blocking(taints, shape)
+        # Of devices that are rejected no order is needed.
+        penalty = _penalty(taints, shape) if not blocking else 0
+        known = _judged.keep(key, _Judged(taints, blocking, penalty))
+    return known
+
+
+def _blocking(taints: Stack, shape: Shape) -> Stack:
+    blocking = untolerated(taints, shape.tolerations, shape.blocking)
     if shape.expiries and shape.blocking:
-        blocking += with_expired_toleration(device.taints, shape.tolerations, shape.expiries)
+        blocking += with_expired_toleration(taints, shape.tolerations, shape.expiries)
     if shape.ignored_origins:
         return tuple(taint for taint in blocking if taint.origin.kind not in shape.ignored_origins)
     return blocking
 
 
-def _penalty(device: EffectiveDevice, shape: Shape) -> int:
-    if not device.taints:
-        return 0
+def _penalty(taints: Stack, shape: Shape) -> int:
     penalty = 0
     if shape.honors_preference:
-        penalty = untolerated_preferences(device.taints, shape.tolerations)
+        penalty = untolerated_preferences(taints, shape.tolerations)
     if shape.expiries:
         penalty += sum(
-            is_temporary(taint.taint, shape.tolerations, shape.expiries) for taint in device.taints
+            is_temporary(taint.taint, shape.tolerations, shape.expiries) for taint in taints
         )
     return penalty
 

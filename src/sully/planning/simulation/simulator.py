@@ -43,7 +43,6 @@ from sully.planning.simulation.drain import DrainRequest, PlannedDrain
 from sully.planning.simulation.evictor import PlannedEvictor
 from sully.planning.simulation.scheduler import Pending, PlannedScheduler
 from sully.views.devices.changes import InventoryChange, RuleChange
-from sully.views.devices.name_index import Names
 from sully.views.kinds import CLASSES
 from sully.views.snapshot.snapshot import Snapshot
 
@@ -396,8 +395,7 @@ class Simulation:
     # -- devices ----------------------------------------------------------------------------------
 
     def _claims_on(self, device: DeviceId) -> tuple[str, ...]:
-        allocated = self.cluster.usage.allocated(Names(*device))
-        return tuple(dict.fromkeys(str(key_of(result.claim)) for result in allocated))
+        return tuple(map(str, self.cluster.usage.claims_on(device.pool_id, (device.device,))))
 
     def _devices(self) -> DevicesByPool:
         """Return all devices with their effective taints."""
