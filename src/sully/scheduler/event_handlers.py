@@ -144,7 +144,7 @@ class EventHandlers:
     def _gate(self, key: Key, new: Pod | None) -> None:
         if new is not None and new.gated and new.asks_for(self._schedulers):
             self.gated.add(key)
-        else:
+        elif self.gated:
             self.gated.discard(key)
 
     def _waits(self, pod: Pod) -> bool:
@@ -167,8 +167,10 @@ class EventHandlers:
         """Handle a change of a claim."""
         self.claims.update(old, new)
         self._remember_tolerations(new)
-        if self._devices.claim_changed(old, new) and not (
-            old is not None and new is None and self._is_useless_release(old)
+        if (
+            self._devices.claim_changed(old, new)
+            and self._queue.is_awaited(ClusterEvent.DEVICE_RELEASE)
+            and not (old is not None and new is None and self._is_useless_release(old))
         ):
             self._queue.move_to_active_queue(ClusterEvent.DEVICE_RELEASE)
         if new is None and old is not None:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from sully.api.resource.types import ResourceClaim
 from sully.domain.allocation.rejections.diagnosis import MOST_NODES, Survey, diagnose
-from sully.domain.allocation.requests import Demand, claim_key, prepare
+from sully.domain.allocation.requests import ClaimReader, Demand, claim_key
 from sully.domain.allocation.toleration_expiry import AsOf
 from sully.domain.allocation.verdicts import Allocated, Failed, Unresolved
 from sully.domain.claims.reservations import reserved_for
@@ -45,7 +45,12 @@ from sully.scheduler.caches.node_cache import NodeCache
 from sully.scheduler.claim_resolution import unallocated
 from sully.scheduler.constraints import ConstraintBuilder, Constraints
 from sully.scheduler.device_request import PodDeviceRequest
-from sully.scheduler.equivalence.classes import EquivalenceClass, PodQuery, for_claims_of
+from sully.scheduler.equivalence.classes import (
+    EquivalenceClass,
+    EquivalenceClasses,
+    PodQuery,
+    for_claims_of,
+)
 from sully.scheduler.equivalence.unfit_nodes import MANY, UnfitNodes
 from sully.scheduler.equivalence.unschedulable_cache import UnschedulableCache
 from sully.scheduler.options import Options
@@ -104,7 +109,8 @@ class Judge:
         self._nodes = nodes
         self._backings = backings
         self._options = options
-        self._honored = options.honored_taints
+        self._claims = ClaimReader(devices.inventory.class_, options.honored_taints)
+        self._classes = EquivalenceClasses()
         self._sources = sources or ConstraintSources()
         self._constraints = ConstraintBuilder(
             cluster or nodes, self._sources, simulates=options.simulates_kube_scheduler
@@ -115,6 +121,8 @@ class Judge:
         for cache in (self._unfit, self._unschedulable):
             nodes.on_capacity_gain(cache.node_changed)
             devices.ledger.on_release(cache.pool_released)
+        self._evaluated_in_vain = 0
+        """Unfit nodes that were evaluated since some were remembered."""
         self._versions: tuple[int, ...] = ()
         self._results: dict[tuple[EquivalenceClass, bool], tuple[Unschedulable, list[str]]] = {}
         """Results in this state of the cluster, by class and whether they have a diagnosis, with
@@ -147,7 +155,10 @@ class Judge:
         if len(wanted) < len(claims):
             # Claims that are allocated decide as well, and no other pod has the same.
             return self._evaluate(pod, claims, demand, diagnose=diagnose, constraints=constraints)
-        query = PodQuery(pod, wanted, as_of, diagnose=diagnose, constrained=constraints is not None)
+        constrained = constraints is not None
+        query = PodQuery(
+            pod, wanted, self._classes, as_of, diagnose=diagnose, constrained=constrained
+        )
         if constraints is not None:
             # What is bound elsewhere may make a node fit, so no node stays unfit.
             return self._cached(query) or self._evaluate_all(query, demand, constraints)
@@ -168,12 +179,17 @@ class Judge:
         if len(unallocated(claims)) < len(claims) or any(self._objections(pod, claims, now)):
             return b""
         constrained = constraints is not None
-        return PodQuery(pod, claims, self._as_of(now), constrained=constrained).equivalence
+        as_of = self._as_of(now)
+        return PodQuery(pod, claims, self._classes, as_of, constrained=constrained).equivalence
 
     def _as_of(self, now: datetime) -> AsOf | None:
-        if not self._options.tolerations_expire:
-            return None
-        return AsOf(now, self._devices.inventory.taint_times)
+        expire = self._options.tolerations_expire
+        # A change of devices may change the times of taints.
+        versions = self._devices.node_pools.version, self._backings.version
+        state = versions, now if expire else None
+        self._claims.invalidate_if_changed(state)
+        self._classes.invalidate_if_changed(state)
+        return AsOf(now, self._devices.inventory.taint_times) if expire else None
 
     def _evaluate_all(
         self, query: PodQuery, demand: Demand, constraints: Constraints | None = None
@@ -218,8 +234,11 @@ class Judge:
             return Unschedulable(fit, diagnosis, wanted.to_deallocate, preemptions=preempted)
         if constraints is not None:
             return self._result(fit, wanted, constraints.unknown)
-        if query is not None and len(unfit) >= MANY:
-            self._unfit.add(query.equivalence, unfit)
+        if query is not None and unfit:
+            self._evaluated_in_vain += len(unfit)
+            if self._evaluated_in_vain >= MANY:
+                self._evaluated_in_vain = 0
+                self._unfit.add(query.equivalence, unfit)
         return self._result(fit, wanted)
 
     def _preemptions(
@@ -308,7 +327,7 @@ class Judge:
         if not wanted:
             # Devices may still have to provide extended resources.
             return Demand((), budget)
-        match prepare(wanted, self._devices.inventory.class_, self._honored, as_of, budget):
+        match self._claims.prepare(wanted, as_of, budget):
             case Unresolved() as unresolved:
                 event = ClusterEvent.DEVICE_CLASS_UPDATE
                 return reject_pod(pod, unresolved, len(self._nodes), event)

@@ -41,8 +41,8 @@ class SchedulingQueue:
         self._heap: list[tuple[Rank, Key]] = []
         self._unschedulable: dict[ClusterEvent, set[Key]] = {}
         """By the events that may help, so that others cost nothing for each pod."""
-        self._awaited = ClusterEvent.NONE
-        """All events that any pod has waited for so far."""
+        self._awaited = 0
+        """All events that any pod has waited for so far, as bits: those of an enum are slower."""
         self._order = count()
         self._expected: dict[Key, Rank] = {}
         self._listeners: list[Callable[[], None]] = []
@@ -99,9 +99,13 @@ class SchedulingQueue:
         for listener in list(self._listeners):
             listener()
 
+    def is_awaited(self, event: ClusterEvent) -> bool:
+        """Report whether a pod may be waiting for an event."""
+        return bool(self._awaited & event.value)
+
     def move_to_active_queue(self, event: ClusterEvent) -> None:
         """Activate all pods that an event may help."""
-        if not self._awaited & event:
+        if not self.is_awaited(event):
             return
         for events in [events for events in self._unschedulable if events & event]:
             for key in list(self._unschedulable[events]):
@@ -160,7 +164,7 @@ class SchedulingQueue:
         if queued is not None and not queued.active:
             self._take_out(key, queued)
             queued.retry_on = retry_on
-            self._awaited |= retry_on
+            self._awaited |= retry_on.value
             self._unschedulable.setdefault(retry_on, set()).add(key)
 
     def _take_out(self, key: Key, queued: _QueuedPod) -> None:

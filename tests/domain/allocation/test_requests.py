@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from domain.allocation.fixtures import demand, exactly, first_of, read, sub, wish
+from domain.allocation.fixtures import CLASSES, demand, exactly, first_of, read, sub, wish
 from sully.api.resource.types import DeviceConstraint, ResourceClaim
+from sully.domain.allocation.requests import HONORED_TAINTS, ClaimReader, Demand
 from sully.domain.allocation.verdicts import Failed, Unresolved
+from sully.machinery.cel import CostBudget
 
 CASES: dict[str, tuple[ResourceClaim, Unresolved | Failed]] = {
     "unknown class": (
@@ -49,3 +52,28 @@ def test_requests_of_one_shape_are_judged_once() -> None:
     )
 
     assert first.shape is second.shape
+
+
+def test_claims_with_one_spec_are_read_once() -> None:
+    first, budget = wish(), CostBudget()
+    second = replace(wish(name="other"), spec=first.spec)
+    reader = ClaimReader(CLASSES.get, HONORED_TAINTS)
+
+    both = reader.prepare([first, second], None, budget)
+
+    assert isinstance(both, Demand)
+    assert [each.key for each in both.claims] == ["default/claim", "default/other"]
+    assert [each.claim for each in both.claims] == [first, second]
+    assert both.claims[0].requests is both.claims[1].requests
+
+
+def test_claims_are_read_again_when_something_changed() -> None:
+    classes, claim, budget = dict(CLASSES), wish(), CostBudget()
+    reader = ClaimReader(classes.get, HONORED_TAINTS)
+    reader.invalidate_if_changed(1)
+    assert isinstance(reader.prepare([claim], None, budget), Demand)
+
+    classes.clear()
+    reader.invalidate_if_changed(2)
+
+    assert isinstance(reader.prepare([claim], None, budget), Unresolved)

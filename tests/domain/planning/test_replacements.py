@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from sully.api.resource.types import (
@@ -23,7 +25,7 @@ from sully.testing.clock import NOON
 SPEC = ResourceClaimSpec(devices=DeviceClaim(requests=(DeviceRequest(name="r"),)))
 
 
-def pod(owner: str = "ReplicaSet") -> PlannedPod:
+def pod(owner: str = "ReplicaSet", name: str = "p", node: str = "n", **spec: Any) -> PlannedPod:
     versions = {"Job": "batch/v1", "Node": "v1"}
     version = versions.get(owner, "apps/v1")
     reference = {"apiVersion": version, "kind": owner, "name": "o", "uid": "u", "controller": True}
@@ -33,14 +35,14 @@ def pod(owner: str = "ReplicaSet") -> PlannedPod:
     ]
     return pod_as(
         PlannedPod,
-        "p",
+        name,
         namespace="a",
-        node="n",
+        node=node,
         metadata={
             "ownerReferences": [reference] if owner else [],
             "deletionTimestamp": "2030-01-01T12:00:30Z",
         },
-        spec={"priority": 7, "resourceClaims": claims},
+        spec={"priority": 7, "resourceClaims": claims, **spec},
         status={"phase": "Running"},
     )
 
@@ -114,3 +116,31 @@ def test_a_stateful_set_keeps_the_name() -> None:
 )
 def test_owners_work_at_the_same_time_each_in_batches_that_double(gone: str, want: str) -> None:
     assert slow_start_order(gone.split(), lambda each: each[0]) == want.split()
+
+
+def token(name: str) -> dict[str, Any]:
+    return {"volumes": [{"name": f"kube-api-access-{name}"}]}
+
+
+DISK = {"volumes": [{"name": "d", "iscsi": {"iqn": "i"}}]}
+SPREAD = {"topologySpreadConstraints": [{"topologyKey": "zone"}]}
+PORT = {"containers": [{"name": "c", "ports": [{"hostPort": 80}]}]}
+SPECS: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
+    "equal": ({}, {}, True),
+    "with a token each": (token("1"), token("2"), True),
+    "different": ({}, {"priority": 8}, False),
+    "other volumes may decide": (DISK, DISK, False),
+    "other pods may decide": (SPREAD, SPREAD, False),
+    "ports may decide": (PORT, PORT, False),
+}
+
+
+@pytest.mark.parametrize(("one", "two", "want"), SPECS.values(), ids=SPECS)
+def test_equal_pods_share_their_spec(one: dict[str, Any], two: dict[str, Any], want: bool) -> None:
+    first, second = pod(name="p1", node="n1", **one), pod(name="p2", node="n2", **two)
+
+    made = [replacement_pod(each, NOON, spec_of=lambda *_: SPEC).pod for each in (first, second)]
+
+    assert (made[0].spec is made[1].spec) == want
+    assert made[1].spec.priority == second.spec.priority
+    assert (first.spec.node_name, second.spec.node_name) == ("n1", "n2")

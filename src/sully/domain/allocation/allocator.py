@@ -74,16 +74,21 @@ def _allocated(demand: Demand, chosen: Sequence[Chosen], node_pools: NodePools) 
         if plan.alternative.is_choice
     }
     return Allocated(
+        # Lists, because a generator costs more than what it yields here.
         tuple(
-            write(claim.claim, chosen[index], node_pools.node)
-            for index, claim in enumerate(demand.claims)
+            [
+                write(claim.claim, devices, node_pools.node)
+                for claim, devices in zip(demand.claims, chosen, strict=True)
+            ]
         ),
-        tuple(tuple(slot.device for _, slot in devices) for devices in chosen),
+        tuple([tuple([slot.device for _, slot in devices]) for devices in chosen]),
         tuple(
-            (claim, index)
-            for claim, devices in enumerate(chosen)
-            for index, (_, slot) in enumerate(devices)
-            if slot.is_shareable
+            [
+                (claim, index)
+                for claim, devices in enumerate(chosen)
+                for index, (_, slot) in enumerate(devices)
+                if slot.is_shareable
+            ]
         ),
-        sum(MOST_CHOICES - choice for choice in picked.values()),
+        sum([MOST_CHOICES - choice for choice in picked.values()]) if picked else 0,
     )

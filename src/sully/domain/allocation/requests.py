@@ -7,9 +7,9 @@ those of other pods, share one list of candidates per pool (`candidates.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -30,9 +30,11 @@ from sully.domain.allocation.verdicts import Failed, Unresolved
 from sully.domain.devices.rules import Classes
 from sully.domain.devices.taints import BLOCKING_EFFECTS
 from sully.machinery.cel import CostBudget
+from sully.machinery.memo import Memo
 
 ALL = "All"
 EXACT_COUNT = "ExactCount"
+_MOST_SPECS: Final = 1024
 
 
 class Shape(msgspec.Struct, frozen=True, eq=False):
@@ -136,6 +138,40 @@ def prepare(
             return demand
         demands.append(demand)
     return Demand(tuple(demands), CostBudget() if budget is None else budget)
+
+
+class ClaimReader:
+    """Reads claims; those with the same spec, as new ones from one template have, only once."""
+
+    def __init__(self, classes: Classes, honored: HonoredTaints) -> None:
+        self._classes = classes
+        self._honored = honored
+        self._state: Hashable = None
+        self._known: Memo[int, ClaimDemand] = Memo(_MOST_SPECS)
+        """By the identity of the spec, which stays in memory with its claim."""
+
+    def invalidate_if_changed(self, state: Hashable) -> None:
+        """Forget everything if classes, the time or those of taints changed."""
+        if state != self._state:
+            self._state = state
+            self._known.clear()
+
+    def prepare(
+        self, claims: Iterable[ResourceClaim], as_of: AsOf | None, budget: CostBudget
+    ) -> Demand | Unresolved | Failed:
+        """As the function of this name."""
+        demands = []
+        for claim in claims:
+            known = self._known.get(id(claim.spec))
+            if known is not None:
+                demand = ClaimDemand(claim, claim_key(claim), known.requests, known.constraints)
+            else:
+                read = _read_claim(claim, self._classes, self._honored, as_of)
+                if not isinstance(read, ClaimDemand):
+                    return read
+                demand = self._known.keep(id(claim.spec), read)
+            demands.append(demand)
+        return Demand(tuple(demands), budget)
 
 
 def claim_key(claim: ResourceClaim) -> str:

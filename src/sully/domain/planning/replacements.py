@@ -16,11 +16,15 @@ from msgspec.structs import replace
 
 from sully.api.resource.types import ResourceClaim, ResourceClaimSpec, ResourceClaimStatus
 from sully.domain.claims.lifecycle import POD_CLAIM
-from sully.domain.claims.pods import PodClaimStatus, claim_references
+from sully.domain.claims.pods import PodClaim, PodClaimStatus, claim_references
 from sully.domain.planning.objects import PlannedPod
 from sully.domain.planning.owners import Recreation, behavior_of
-from sully.domain.scheduling.objects import PodMetadata, PodStatus
+from sully.domain.scheduling.host_ports import host_ports
+from sully.domain.scheduling.objects import PodMetadata, PodSpec, PodStatus
+from sully.domain.scheduling.volumes.topology import has_placed_volumes
+from sully.machinery.memo import Memo
 from sully.machinery.meta import ObjectMeta, OwnerReference
+from sully.machinery.serialization.wire import amended
 
 T = TypeVar("T")
 
@@ -31,6 +35,10 @@ SIMULATED_MARK: Final = "~"
 
 ClaimSpecLookup = Callable[[str, str], ResourceClaimSpec | None]
 """Returns the spec of a new claim, by its name in the pod and the name of its template."""
+
+
+_specs: Memo[tuple[str, tuple[PodClaim, ...]], PodSpec] = Memo(1024)
+"""By owner and claims."""
 
 
 class ReplacementPod(msgspec.Struct, frozen=True):
@@ -84,7 +92,7 @@ def replacement_pod(
         name = pod.metadata.name
         if not is_replaced_after_deletion(pod):
             name = f"{name}{SIMULATED_MARK}{number}"
-    metadata = replace(
+    metadata = amended(
         pod.metadata,
         name=name,
         uid=uid,
@@ -111,10 +119,32 @@ def replacement_pod(
     new = replace(
         pod,
         metadata=metadata,
-        spec=replace(pod.spec, node_name=""),
+        spec=_unassigned(pod),
         status=PodStatus(resource_claim_statuses=statuses),
     )
     return ReplacementPod(new, tuple(claims), missing_template)
+
+
+def _unassigned(pod: PlannedPod) -> PodSpec:
+    """Return the spec of a pod without its node, the same object for equal pods of an owner.
+
+    What is derived from it is then computed once (`scheduler/equivalence/classes.py`).
+    """
+    if _may_depend_on_others(pod):
+        return amended(pod.spec, node_name="")
+    # The volume of a token has another name in each pod.
+    spec, owner = amended(pod.spec, node_name="", volumes=()), pod.owner
+    key = owner.uid if owner is not None else "", spec.resource_claims
+    known = _specs.get(key)
+    return known if known == spec else _specs.keep(key, spec)
+
+
+def _may_depend_on_others(pod: PlannedPod) -> bool:
+    """Report whether other pods, or volumes, may decide where a pod runs."""
+    spec = pod.spec
+    if spec.affinity is not None or spec.topology_spread_constraints or spec.scheduling_group:
+        return True
+    return has_placed_volumes(pod) or bool(host_ports(spec))
 
 
 def _templates(pod: PlannedPod) -> Iterator[tuple[str, str]]:

@@ -124,7 +124,9 @@ def lifecycle_taint(node: Node) -> NodeTaint | None:
 def chooses(pod: Pod, node: nodes.Node) -> bool:
     """Report whether a pod's own selector and affinity allow a node."""
     required_labels = pod.spec.node_selector
-    if any(node.labels.get(key) != value for key, value in required_labels.items()):
+    if required_labels and any(
+        node.labels.get(key) != value for key, value in required_labels.items()
+    ):
         return False
     affinity = pod.spec.affinity
     if affinity is None or affinity.node_affinity is None:

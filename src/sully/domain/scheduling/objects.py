@@ -252,7 +252,7 @@ class Pod(pods.Pod, frozen=True, kw_only=True):
     @property
     def gated(self) -> bool:
         """Report whether it has scheduling gates."""
-        return self.asks_for() and not self.is_terminating and bool(self.spec.scheduling_gates)
+        return bool(self.spec.scheduling_gates) and self.asks_for() and not self.is_terminating
 
     @property
     def owner(self) -> OwnerReference | None:

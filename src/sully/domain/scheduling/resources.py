@@ -58,7 +58,9 @@ def requests_of(pod: Pod) -> dict[str, int]:
     if len(spec.containers) == 1 and _is_plain(pod):
         # Most pods; a plan calls this three times for each pod that is evicted.
         own = spec.containers[0].resources.requests
-        return {name: amount for name, amount in amounts(own).items() if amount}
+        return (
+            {name: amount for name, text in own.items() if (amount := nanos(text))} if own else {}
+        )
     parts = {"containers": spec.containers, "initContainers": spec.init_containers}
     requests = amounts(container_requests(msgspec.to_builtins(parts)))
     own = (spec.resources or {}).get("requests") or {}

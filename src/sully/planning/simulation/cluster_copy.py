@@ -25,6 +25,7 @@ from sully.domain.claims.pods import claim_references
 from sully.domain.eviction.judge import EvictionPolicy
 from sully.domain.planning.objects import PlannedPod
 from sully.domain.workloads.workloads import Budget
+from sully.machinery.serialization.wire import amended
 from sully.planning.owners.kinds import JOBS, OWNER_KINDS, STATEFUL_SETS
 from sully.planning.simulation.virtual_clock import VirtualClock
 from sully.scheduler.options import Options, options_for
@@ -182,7 +183,7 @@ class ClusterCopy:
     def _with_new_version(self, obj: T, **changes: Any) -> T:
         old: Any = obj
         version = str(next(self._resource_versions))
-        metadata = msgspec.structs.replace(old.metadata, resource_version=version, **changes)
+        metadata = amended(old.metadata, resource_version=version, **changes)
         new: T = msgspec.structs.replace(old, metadata=metadata)
         return new
 

@@ -26,6 +26,7 @@ from sully.domain.scheduling.cluster_events import ANY_EVENT
 from sully.domain.scheduling.decisions import FitError
 from sully.domain.scheduling.diagnosis import Diagnosis
 from sully.domain.scheduling.objects import ExtendedClaimStatus
+from sully.machinery.serialization.wire import amended
 from sully.planning.simulation.cluster_copy import ClusterCopy
 from sully.scheduler.binding_conditions import Readiness, readiness
 from sully.scheduler.claim_resolution import ClaimsNotReady, claim_keys, resolve
@@ -269,7 +270,7 @@ class PlannedScheduler:
         self.bindings[uid] = Binding(
             now, bind.node, ids, candidates(bind.node, fitting, bind.evicting), bind.unknown
         )
-        spec = msgspec.structs.replace(pod.spec, node_name=bind.node)
+        spec = amended(pod.spec, node_name=bind.node)
         bound = self._cluster.put(self._cluster.pods, msgspec.structs.replace(pod, spec=spec))
         self.core.finish_binding(bind.key)
         self._on_bound(bound)

@@ -103,7 +103,8 @@ class NodeCache:
         if self._pods.get(uid) == (node, requests):
             self.update_pod(pod)
             return False
-        self.remove_pod(uid)
+        if uid in self._pods:
+            self.remove_pod(uid)
         self.version += 1
         self._pods[uid] = (node, requests)
         self._resources_of(node).add(requests)

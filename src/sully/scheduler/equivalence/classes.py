@@ -6,8 +6,8 @@ results by class.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -22,9 +22,11 @@ from sully.domain.allocation.requests import alternatives_of, claim_key, without
 from sully.domain.allocation.toleration_expiry import AsOf, Expiries
 from sully.domain.scheduling.diagnosis import Diagnosis, for_claims
 from sully.domain.scheduling.host_ports import host_ports
-from sully.domain.scheduling.objects import Container, Pod
+from sully.domain.scheduling.objects import Container, Pod, PodSpec
+from sully.machinery.memo import Memo
 
 EquivalenceClass = bytes
+_MOST_SPECS: Final = 1024
 Exact = TypeVar("Exact", ExactDeviceRequest, DeviceSubRequest)
 
 
@@ -33,6 +35,7 @@ class PodQuery(msgspec.Struct):
 
     pod: Pod
     wanted: Sequence[ResourceClaim]
+    classes: EquivalenceClasses
     as_of: AsOf | None = None
     diagnose: bool = True
     """Whether the caller needs to know why no node fits."""
@@ -44,10 +47,44 @@ class PodQuery(msgspec.Struct):
     def equivalence(self) -> EquivalenceClass:
         """Return the class of the pod, computed once and when it is needed."""
         if not self._equivalence:
-            self._equivalence = equivalence_class(
-                self.pod, self.wanted, self.as_of, constrained=self.constrained
+            self._equivalence = (
+                equivalence_class(self.pod, self.wanted, self.as_of, constrained=True)
+                if self.constrained
+                else self.classes.of(self.pod, self.wanted, self.as_of)
             )
         return self._equivalence
+
+
+class _Known(msgspec.Struct, frozen=True):
+    """A class, and the specs that it was computed from: nothing else may get their identity."""
+
+    equivalence: EquivalenceClass
+    pod: PodSpec
+    claims: tuple[ResourceClaimSpec, ...]
+
+
+class EquivalenceClasses:
+    """The classes of pods; of those with the same specs, as plans create them, only once."""
+
+    def __init__(self) -> None:
+        self._known: Memo[tuple[Hashable, ...], _Known] = Memo(_MOST_SPECS)
+        self._state: Hashable = None
+
+    def invalidate_if_changed(self, state: Hashable) -> None:
+        """Forget everything if the time, or those of taints changed: tolerations may expire."""
+        if state != self._state:
+            self._state = state
+            self._known.clear()
+
+    def of(self, pod: Pod, wanted: Sequence[ResourceClaim], as_of: AsOf | None) -> EquivalenceClass:
+        """Return the class of a pod without constraints."""
+        claims = tuple([claim.spec for claim in wanted])
+        key = (pod.metadata.namespace, id(pod.spec), *map(id, claims))
+        known = self._known.get(key)
+        if known is None:
+            equivalence = equivalence_class(pod, wanted, as_of)
+            known = self._known.keep(key, _Known(equivalence, pod.spec, claims))
+        return known.equivalence
 
 
 def equivalence_class(

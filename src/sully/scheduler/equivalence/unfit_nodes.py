@@ -21,7 +21,8 @@ from sully.scheduler.caches.node_cache import NodeCache
 from sully.scheduler.equivalence.classes import EquivalenceClass
 
 MANY: Final = 16
-"""Unfit nodes that are worth remembering; fewer are evaluated again at less cost."""
+"""Unfit nodes, of one attempt or of several, that are worth remembering; fewer are evaluated again
+at less cost."""
 _MAX_CLASSES: Final = 64
 
 

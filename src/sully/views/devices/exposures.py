@@ -131,11 +131,11 @@ class Exposures:
     def is_tainted(self, pod: Pod) -> bool:
         """Report whether a taint that evicts pods is on a device of a pod, tolerated or not."""
         effects = self.policy.effects
-        return any(
-            taint.taint.effect in effects
-            for exposure in self._exposures(pod)
-            for taint in exposure.taints
-        )
+        for exposure in self._exposures(pod):
+            for taint in exposure.taints:
+                if taint.taint.effect in effects:
+                    return True
+        return False
 
     def pause_reason(self, rule: DeviceTaintRule) -> str | None:
         """Return why a rule is paused, or None when it is not."""
@@ -151,17 +151,22 @@ class Exposures:
         """Return a pod's devices with the taints on them."""
         return tuple(self._exposures(pod))
 
-    def _exposures(self, pod: Pod) -> Iterator[Exposure]:
-        if not self.counts_as_running(pod):
-            return
-        for claim in self.usage.claims_of(pod):
-            yield from self._exposures_of(claim)
+    def _exposures(self, pod: Pod) -> list[Exposure]:
+        exposures: list[Exposure] = []
+        if self.counts_as_running(pod):
+            for claim in self.usage.claims_of(pod):
+                exposures += self._exposures_of(claim)
+        return exposures
 
-    def _exposures_of(self, claim: ResourceClaim) -> Iterator[Exposure]:
+    def _exposures_of(self, claim: ResourceClaim) -> list[Exposure]:
         allocation = claim.status.allocation
-        for result in allocation.devices.results if allocation is not None else ():
-            device = _device(result)
-            yield Exposure(device, self._taints(claim, device), result.tolerations)
+        if allocation is None:
+            return []
+        devices = [(_device(result), result.tolerations) for result in allocation.devices.results]
+        return [
+            Exposure(device, self._taints(claim, device), tolerations)
+            for device, tolerations in devices
+        ]
 
     def _taints(self, claim: ResourceClaim, device: DeviceId) -> tuple[SourcedTaint, ...]:
         published = self.inventory.device(device)
