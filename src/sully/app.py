@@ -206,9 +206,9 @@ async def running(config: Config, clock: Clock | None = None) -> AsyncIterator[C
             InProcess(api, APISERVER),
             cluster_definitions(api.scheme.resources(), api.scheme.tables),
         )
-        api.audit = _audit_log(config, clock)
-        if api.audit is not None:
-            stack.callback(api.audit.close)
+        api.audit = audit = _audit_log(config, clock)
+        if audit is not None:
+            stack.callback(audit.close)
         async with _serving(config, api, listening, clock) as plane:
             yield plane
 

@@ -158,6 +158,7 @@ class ControllerContext:
             records=config.serves(EVICTION_RECORDS),
             # Without the history controller there may be no permission to read its records.
             totals=config.serves(TAINT_RECORDS) and config.runs("history"),
+            transactions=config.embedded,
         )
 
     @cached_property

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from client.scripted import THINGS, Thing, thing
+from sully.client.calls import Call
 from sully.client.direct import DirectTransport, Reply
+from sully.client.transactions import Writes
 from sully.client.transport import Key, ResourceRef, UnreachableError, UnreadableError, WatchEvent
 from sully.machinery.meta import ObjectMeta, Wire
 from sully.machinery.serialization.codec import to_json
@@ -62,6 +64,10 @@ class OneObject:
         if verb == "list":
             return Stored({"metadata": {"resourceVersion": "9"}}, items=[self.reply])
         return self.reply
+
+    async def commit(self, writes: Sequence[Call]) -> None:
+        self.calls += [(write.verb, write.ref) for write in writes]
+        self.left.append(seconds_left())
 
     async def watch(
         self,
@@ -169,3 +175,23 @@ async def test_a_guard_that_refuses_keeps_a_write_from_the_server() -> None:
         await DirectTransport(server, guard=refuse).delete(THINGS, KEY)
 
     assert server.calls == []
+
+
+async def test_a_transaction_is_one_call_within_the_deadline() -> None:
+    server = OneObject(stored())
+    writes = Writes()
+    await writes.update(THINGS, thing("a", 7))
+    await writes.delete(THINGS, KEY)
+    await DirectTransport(server, guard=lambda: 5.0).commit(writes.calls)
+    await DirectTransport(server).commit(writes.calls)
+
+    assert [verb for verb, _ in server.calls] == ["update", "delete"] * 2
+    assert 0 < server.left[0] <= 5.0
+    assert server.left[1] == inf
+
+
+async def test_a_transaction_has_no_reads() -> None:
+    with pytest.raises(TypeError):
+        await Writes().list(THINGS)
+    with pytest.raises(TypeError):
+        Writes().watch(THINGS)

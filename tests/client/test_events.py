@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from client.scripted import PartialTransport
-from sully.client.events import ATTEMPTS, MAX_QUEUED, EventRecorder, Reference
+from sully.client.calls import Call
+from sully.client.events import ATTEMPTS, MAX_QUEUED, MAX_WRITES, EventRecorder, Reference
 from sully.client.options import DEFAULT_WRITE, PatchType, WriteOptions
 from sully.client.transport import Key, Kind, UnreachableError
 from sully.machinery.errors import Forbidden, NotFound, TooManyRequests
@@ -62,6 +64,19 @@ class Ledger(PartialTransport):
             raise NotFound("expired")
         self.events[key] |= patch
         return self.events[key]
+
+
+@dataclass
+class InProcess(Ledger):
+    """The same in this process, where events can be written together."""
+
+    commits: list[int] = field(default_factory=list)
+
+    async def commit(self, calls: Sequence[Call]) -> None:
+        self._fail()
+        self.commits.append(len(calls))
+        for call in calls:
+            self.events[Key(call.ref.namespace, call.body["metadata"]["name"])] = call.body
 
 
 @pytest.fixture
@@ -220,3 +235,57 @@ async def test_the_oldest_are_dropped(clock: FakeClock) -> None:
     assert messages[0] == "2"
     told = [(line["event"], line.get("count")) for line in lines]
     assert told == [("event dropped", None), ("events dropped", 2)]
+
+
+def pod(name: str) -> Reference:
+    return Reference("v1", "Pod", Key("default", name), f"uid-{name}")
+
+
+async def test_new_events_are_one_transaction(clock: FakeClock) -> None:
+    ledger = InProcess()
+    made = recorder(ledger, clock)
+    for number in range(20):
+        made.event(pod(f"p-{number}"), "Normal", "Scheduled", "assigned")
+    await made.flush()
+
+    assert ledger.commits == [MAX_WRITES, 4]
+    assert len(ledger.events) == 20
+
+
+async def test_one_event_and_repeated_ones_are_written_alone(clock: FakeClock) -> None:
+    ledger = InProcess()
+    made = recorder(ledger, clock)
+    made.event(pod("a"), "Normal", "Scheduled", "assigned")
+    await made.flush()
+    for name in ("a", "b"):
+        made.event(pod(name), "Normal", "Scheduled", "assigned")
+    await made.flush()
+
+    assert ledger.commits == []
+    assert sorted(event["count"] for event in ledger.events.values()) == [1, 2]
+
+
+async def test_events_of_a_transaction_are_counted_when_they_repeat(clock: FakeClock) -> None:
+    ledger = InProcess()
+    made = recorder(ledger, clock)
+    for _ in range(2):
+        for name in ("a", "b"):
+            made.event(pod(name), "Normal", "Scheduled", "assigned")
+    await made.flush()
+
+    assert ledger.commits == [2]
+    assert [event["count"] for event in ledger.events.values()] == [2, 2]
+
+
+@pytest.mark.parametrize("error", [Forbidden("terminating"), UnreachableError("down")])
+async def test_events_of_a_rejected_transaction_are_written_alone(
+    clock: FakeClock, error: Exception
+) -> None:
+    ledger = InProcess(failures=[error])
+    made = recorder(ledger, clock)
+    for name in ("a", "b"):
+        made.event(pod(name), "Normal", "Scheduled", "assigned")
+    await made.flush()
+
+    assert ledger.commits == []
+    assert len(ledger.events) == 2

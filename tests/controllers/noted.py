@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from controllers.world import World
@@ -45,8 +45,23 @@ class Noted(DirectTransport):
 
     async def _call(self, call: Call) -> Reply:
         what = self.name_of(call)
-        if call.ref.plural == "events":
-            self.events += 1
+        await self._note(what, call)
+        reply = await super()._call(call)
+        if self.losses.get(what):
+            raise self.losses[what].pop()
+        return reply
+
+    async def commit(self, calls: Sequence[Call]) -> None:
+        """Commit calls, which go by the name of the last one."""
+        what = f"commit {calls[-1].ref.plural}"
+        await self._note(what, *calls)
+        await super().commit(calls)
+        if self.losses.get(what):
+            raise self.losses[what].pop()
+
+    async def _note(self, what: str, *calls: Call) -> None:
+        if calls[0].ref.plural == "events":
+            self.events += len(calls)
         else:
             self.calls.append(what)
         if what in self.before:
@@ -55,7 +70,3 @@ class Noted(DirectTransport):
             raise self.refusals[what]
         if self.failures.get(what):
             raise self.failures[what].pop()
-        reply = await super()._call(call)
-        if self.losses.get(what):
-            raise self.losses[what].pop()
-        return reply

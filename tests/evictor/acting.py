@@ -15,6 +15,7 @@ from sully.domain.eviction.judge import EvictionPolicy
 from sully.domain.eviction.past import PastEviction
 from sully.evictor.core import Evictor
 from sully.evictor.effects import (
+    CommitEviction,
     DeletePod,
     Effect,
     EvictPod,
@@ -26,8 +27,10 @@ from sully.evictor.effects import (
     WithdrawRecord,
 )
 from sully.evictor.events import (
+    CommitRejected,
     Event,
     EvictionAllowed,
+    EvictionCommitted,
     EvictionRecorded,
     EvictionRefused,
     PodChanged,
@@ -123,7 +126,12 @@ class Acting:
 
     def execute(self, effect: Effect) -> Event | None:
         happens = self.before.pop(type(effect), None)
-        answer = (happens() if happens is not None else None) or self._answer(effect)
+        answer = happens() if happens is not None else None
+        if answer is None:
+            if isinstance(effect, CommitEviction):
+                answer = self._commit(effect)
+            else:
+                answer = self._answer(effect)
         if type(effect) in self.unanswered:
             self.unanswered.remove(type(effect))
             raise ConnectionError
@@ -152,6 +160,15 @@ class Acting:
                 return PodDeleted(key)
             case _:
                 return None
+
+    def _commit(self, effect: CommitEviction) -> Event:
+        pod = self.scene.usage.pod(effect.key)
+        if pod is None or pod.metadata.resource_version != effect.resource_version:
+            return CommitRejected(effect.key)
+        self.records |= {effect.record.pod.uid} if effect.record is not None else set()
+        self.marked.add(effect.uid)
+        self.evicted.append(effect.key.name)
+        return EvictionCommitted(effect.key)
 
     def count(self, uid: str = "uid-r") -> int:
         return self.evictor.records.evicted(uid, self.scene.clock.now())

@@ -83,6 +83,8 @@ class Controllers:
             ids=Ids(random.Random(seed)),
             eviction=eviction,
             chosen=CHOSEN,
+            # Half of them write as in `sully up`, several objects in one transaction.
+            embedded=bool(seed % 2),
         )
 
     async def run(self) -> None:

@@ -27,7 +27,7 @@ from sully.client.transport import (
     WatchEvent,
     WatchStalledError,
 )
-from sully.server.inprocess import InProcess, Reply
+from sully.server.inprocess import InProcess, Reply, _Made
 from sully.server.requests import User
 
 T = TypeVar("T")
@@ -35,6 +35,8 @@ Batch = Sequence[tuple[str, Reply]]
 
 REQUEST_SECONDS = 60.0
 STALL_SECONDS = 90.0
+COMMIT = "commit"
+"""The verb of a request with several writes."""
 
 
 class Tap(Protocol):
@@ -154,15 +156,22 @@ class Network:
         started = self.tap.read_started()
         access = InProcess(server.api, user, agent=agent)
         try:
-            reply: Reply | Exception = await access.call(
-                call.verb,
-                call.ref,
-                body=call.body,
-                options=call.options,
-                patch_type=call.patch_type,
-            )
+            calls = (call,)
+            if call.verb == COMMIT:
+                calls = call.body
+                await access.commit(calls)
+                reply: Reply | Exception = _Made({})
+            else:
+                reply = await access.call(
+                    call.verb,
+                    call.ref,
+                    body=call.body,
+                    options=call.options,
+                    patch_type=call.patch_type,
+                )
             if isinstance(reply, Reply):
-                self.tap.answered(started, user.name, call, reply)
+                for served in calls:
+                    self.tap.answered(started, user.name, served, reply)
         except Exception as error:  # noqa: BLE001 - the client gets it
             reply = error
         if not self.loses(process):
@@ -309,6 +318,16 @@ class SimulatedTransport(DirectTransport):
             seconds = min(seconds, self._write_guard())
             self._network.tap.write_started(self._process, self._user.name, call)
         return await self._network.call(self._process, self._user, self._agent, call, seconds)
+
+    async def commit(self, calls: Sequence[Call]) -> None:
+        seconds = self._seconds
+        if self._write_guard is not None:
+            seconds = min(seconds, self._write_guard())
+            for call in calls:
+                self._network.tap.write_started(self._process, self._user.name, call)
+        # One message: `sully up` has these calls within its process.
+        together = Call(COMMIT, calls[0].ref, body=calls)
+        await self._network.call(self._process, self._user, self._agent, together, seconds)
 
     async def _events(self, kind: Kind[T], call: Call) -> AsyncGenerator[WatchEvent[T], None]:
         batches = self._network.watch(self._process, self._user, self._agent, call)

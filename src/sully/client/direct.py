@@ -67,6 +67,10 @@ class Verbs(Protocol):
         """Do what an HTTP request with this verb, path, query and body would do."""
         ...
 
+    async def commit(self, writes: Sequence[Call]) -> None:
+        """Do several writes in order, as `call` would, all or none."""
+        ...
+
     def watch(
         self, ref: ResourceRef, *, options: Mapping[str, str] = {}
     ) -> AsyncIterator[Sequence[tuple[str, Reply]]]:
@@ -113,6 +117,14 @@ class DirectTransport(Calls):
             options=call.options,
             patch_type=call.patch_type,
         )
+
+    async def commit(self, calls: Sequence[Call]) -> None:
+        """Run several writes, all or none."""
+        if self._guard is None:
+            await self._server.commit(calls)
+            return
+        with within(self._guard()):
+            await self._server.commit(calls)
 
     async def _object(self, kind: Kind[T], call: Call) -> T:
         return _typed(kind, await self._call(call))

@@ -14,7 +14,8 @@ from typing import Any, Literal
 import msgspec
 
 from sully.client.objects import key_of, uid_of, version_of
-from sully.client.transport import TRANSIENT, Key, Kind, Transport
+from sully.client.transactions import Writes, transactional
+from sully.client.transport import TRANSIENT, Key, Kind, Transport, UnreachableError
 from sully.machinery.errors import (
     AlreadyExists,
     ApiError,
@@ -32,6 +33,8 @@ MAX_QUEUED = 1000
 """How many events are queued; beyond this the oldest are dropped."""
 MAX_CACHED = 4096
 """How many written events are cached, to increment their counts."""
+LEAST_TOGETHER = 2
+"""How many events a transaction is worth for."""
 MAX_WRITES = 16
 """How many events are written at the same time."""
 ATTEMPTS = 8
@@ -106,6 +109,7 @@ class EventRecorder:
         backoff: Backoff | None = None,
     ) -> None:
         self._transport = transport
+        self._transactional = transactional(transport)
         self._source = {"component": component} | ({"host": host} if host else {})
         self._clock = clock
         self._backoff = backoff or Backoff(base=0.5, cap=10.0, jitter=1.0)
@@ -143,8 +147,10 @@ class EventRecorder:
     async def flush(self) -> None:
         """Write all events that wait."""
         while self._queue:
-            # Together, because concurrent writes share one flush of the store.
-            await asyncio.gather(*map(self._write_with_retries, self._next_batch()))
+            batch = self._next_batch()
+            if not await self._create_all(batch):
+                # At the same time, because concurrent writes share one flush of the store.
+                await asyncio.gather(*map(self._write_with_retries, batch))
         if self._dropped:
             log.warning("events dropped", count=self._dropped)
             self._dropped = 0
@@ -162,6 +168,23 @@ class EventRecorder:
         if not self._dropped:
             log.warning("event dropped", about=str(event.about.key), reason=event.reason)
         self._dropped += 1
+
+    async def _create_all(self, batch: list[_Event]) -> bool:
+        """Create new events in one transaction; return whether that was possible."""
+        is_new = all(event.identity not in self._written for event in batch)
+        if self._transactional is None or len(batch) < LEAST_TOGETHER or not is_new:
+            return False
+        writes, names = Writes(), list(map(self._new_name, batch))
+        for event, name in zip(batch, names, strict=True):
+            await writes.create(EVENTS, self._body(event, name))
+        try:
+            await self._transactional.commit(writes.calls)
+        except (ApiError, UnreachableError):
+            # It may be one of them, such as one of a terminating namespace.
+            return False
+        for event, name in zip(batch, names, strict=True):
+            self._cache(event, _Written(name, 1))
+        return True
 
     async def _write_with_retries(self, event: _Event) -> None:
         for attempt in range(1, ATTEMPTS + 1):

@@ -3,6 +3,7 @@
 One eviction is a sequence of effects, each of which waits for its answer:
 
     ReadPod -> RecordEviction -> MarkPod -> DeletePod          no budget is asked
+    CommitEviction                                             the same in one transaction
     ReadPod -> TryEviction -> RecordEviction -> EvictPod       only as budgets allow
 
 Before each write (the record, the mark, the deletion) the pod is admitted again, because the
@@ -23,6 +24,7 @@ from sully.domain.eviction.running_loops import EVICTION_MESSAGE
 from sully.evictor.admission import Admission, Admitted, Delayed, DueEviction
 from sully.evictor.effects import (
     Announce,
+    CommitEviction,
     CountEviction,
     DeletePod,
     Effect,
@@ -41,8 +43,10 @@ from sully.evictor.events import (
     Answer,
     BudgetChanged,
     CacheConfirmed,
+    CommitRejected,
     Event,
     EvictionAllowed,
+    EvictionCommitted,
     EvictionRecorded,
     EvictionRefused,
     PodChanged,
@@ -52,6 +56,7 @@ from sully.evictor.events import (
     PodRead,
     RecordWithdrawn,
     Requeued,
+    RulesReported,
 )
 from sully.evictor.freshness import Cache
 from sully.evictor.pending import PendingEviction
@@ -178,6 +183,8 @@ class Evictor:
         match event:
             case PodDeleted():
                 self._evicted(key, pending, verdict, now)
+            case EvictionCommitted() | RulesReported() | CommitRejected():
+                self._tried(key, pending, event, now)
             case PodRead():
                 self._read(key, verdict, event, now)
             case EvictionAllowed():
@@ -229,7 +236,7 @@ class Evictor:
                 self._withdraw(key, now)
             self._delay(key, pending, answer)
         else:
-            self._start(key, pending, within_budget=answer.within_budget)
+            self._start(key, pending, now, within_budget=answer.within_budget)
 
     def _delay(self, key: Key, pending: PendingEviction, delayed: Delayed) -> None:
         pending.delayed = delayed
@@ -253,10 +260,14 @@ class Evictor:
 
     # -- one eviction -----------------------------------------------------------------------------
 
-    def _start(self, key: Key, pending: PendingEviction, *, within_budget: bool) -> None:
+    def _start(
+        self, key: Key, pending: PendingEviction, now: datetime, *, within_budget: bool
+    ) -> None:
         pending.delayed = pending.read = None
         reasons = pending.verdict.because
-        if not self._options.authoritative_cache:
+        if self._in_transaction(pending, within_budget=within_budget):
+            self._record(key, Admitted(within_budget=False), now)
+        elif not self._options.authoritative_cache:
             self._effects.append(ReadPod(key, pending.uid, rules_in(reasons)))
         elif within_budget:
             self._effects.append(EvictPod(key, pending.uid, reasons, None))
@@ -294,7 +305,8 @@ class Evictor:
             pending = before
         else:
             pending = self._plan(key, pod, verdict)
-            pending.read = before.read
+            pending.read, pending.reported = before.read, before.reported
+            pending.separate = before.separate
         answer = self._admission.admit(key, pending.decision, now)
         if isinstance(answer, Admitted):
             return answer
@@ -303,16 +315,49 @@ class Evictor:
         return None
 
     def _record(self, key: Key, admitted: Admitted | None, now: datetime) -> None:
-        """Record the eviction of a pod that is admitted, unless that is done."""
+        """Record the eviction of a pod that is admitted, unless that is done.
+
+        It is marked and deleted in the same transaction if the API can.
+        """
         pending = self._pending.get(key)
         if admitted is None or pending is None:
             return
-        record, verdict = self.records.open(key, now), pending.verdict
-        recorded = record is not None and record.uid == pending.uid and record.confirmed
-        if recorded or not self.records.enabled:
+        record = self.records.missing(key, pending.pod, pending.verdict, now)
+        if self._in_transaction(pending, within_budget=admitted.within_budget):
+            self.records.requested(key, now)
+            rules = frozenset() if pending.reported else rules_in(pending.verdict.because)
+            version = pending.pod.metadata.resource_version
+            self._effects.append(CommitEviction(key, pending.uid, version, record, rules))
+        elif record is not None:
+            self._effects.append(record)
+        else:
             self._mark(key, admitted, now)
-        elif isinstance(verdict, Evict):
-            self._effects.append(self.records.create(key, pending.pod, verdict, now))
+
+    def _tried(
+        self,
+        key: Key,
+        pending: PendingEviction,
+        event: EvictionCommitted | RulesReported | CommitRejected,
+        now: datetime,
+    ) -> None:
+        """Take the answer to a transaction."""
+        verdict = pending.verdict
+        if isinstance(event, EvictionCommitted) and isinstance(verdict, Evict):
+            self._effects.append(Announce(key, pending.uid, EVICTION_MESSAGE))
+            self._evicted(key, pending, verdict, now)
+            return
+        self.records.requested(key, now, sent=False)
+        if isinstance(event, RulesReported):
+            pending.reported = True
+            self._record(key, self._admit_again(key, pending, now), now)
+        else:
+            # The pod may have changed since it was cached, or its record may not be allowed.
+            pending.separate = True
+            self._effects.append(ReadPod(key, pending.uid, rules_in(verdict.because)))
+
+    def _in_transaction(self, pending: PendingEviction, *, within_budget: bool) -> bool:
+        """Report whether a pod is evicted by one transaction: not if its budgets are asked."""
+        return self._options.transactions and not (within_budget or pending.separate)
 
     def _mark(self, key: Key, admitted: Admitted | None, now: datetime) -> None:
         """Mark a pod that is admitted, or delete it if it is marked or its budgets are asked.
@@ -335,9 +380,7 @@ class Evictor:
         pending = self._pending.get(key)
         if admitted is None or pending is None:
             return
-        record = self.records.open(key, now)
-        if record is not None:
-            record.sent = True
+        self.records.requested(key, now)
         uid, reasons = pending.uid, pending.verdict.because
         if admitted.within_budget:
             self._effects.append(EvictPod(key, uid, reasons, pending.read))

@@ -119,6 +119,21 @@ class DeletePod(msgspec.Struct, frozen=True, gc=False):
     reasons: tuple[Reason, ...]
 
 
+class CommitEviction(msgspec.Struct, frozen=True, gc=False):
+    """Record an eviction, mark the pod and delete it, in one transaction, or do nothing.
+
+    The pod need not be read before: it must be as the cache shows it.
+    """
+
+    key: Key
+    uid: str
+    resource_version: str
+    record: RecordEviction | None
+    """None: it is recorded, or evictions are not."""
+    rules: Rules
+    """Rules that should get a chance to report the eviction before."""
+
+
 class EvictPod(msgspec.Struct, frozen=True, gc=False):
     """Delete a pod through the eviction subresource, which asks its budgets."""
 
@@ -143,5 +158,6 @@ Effect = (
     | WithdrawRecord
     | MarkPod
     | DeletePod
+    | CommitEviction
     | EvictPod
 )

@@ -97,6 +97,24 @@ class PodDeleted(msgspec.Struct, frozen=True, gc=False):
     key: Key
 
 
+class EvictionCommitted(msgspec.Struct, frozen=True, gc=False):
+    """The answer to `CommitEviction`: the pod is recorded, marked and deleted."""
+
+    key: Key
+
+
+class RulesReported(msgspec.Struct, frozen=True, gc=False):
+    """The answer to `CommitEviction`: nothing was written, but rules had their chance to report."""
+
+    key: Key
+
+
+class CommitRejected(msgspec.Struct, frozen=True, gc=False):
+    """The answer to `CommitEviction`: one of the writes was rejected, so there was none."""
+
+    key: Key
+
+
 class PodNotFound(msgspec.Struct, frozen=True, gc=False):
     """The answer to any effect on a pod that is gone, or whose name another pod has now."""
 
@@ -110,6 +128,9 @@ Answer = (
     | EvictionRecorded
     | PodMarked
     | PodDeleted
+    | EvictionCommitted
+    | RulesReported
+    | CommitRejected
     | PodNotFound
 )
 """What takes an eviction to its next step."""

@@ -22,6 +22,11 @@ class PendingEviction(msgspec.Struct):
     read: PodRead | None = None
     """The pod as the API returned it for the eviction that is under way."""
 
+    reported: bool = False
+    """Its rules had a chance to report the eviction that is under way."""
+    separate: bool = False
+    """A transaction was rejected: it is read, recorded, marked and deleted by separate writes."""
+
     @property
     def uid(self) -> str:
         """Return the uid of the pod."""

@@ -19,7 +19,7 @@ from sully.api.sully.types import EvictedPod, EvictedPodOwner
 from sully.client.transport import Key
 from sully.domain.claims.pods import Pod, still_runs
 from sully.domain.devices.rules import group_of
-from sully.domain.eviction.judge import Evict, Rules, rules_in
+from sully.domain.eviction.judge import Evict, Rules, Verdict, rules_in
 from sully.domain.eviction.past import Cause, PastEviction
 from sully.domain.eviction.rates import Source
 from sully.evictor.effects import RecordEviction
@@ -103,6 +103,12 @@ class EvictionRecords:
         """Return the open record of a pod of this name, if there is one."""
         return self._known(now).open.get(key) if self._sources is not None else None
 
+    def requested(self, key: Key, now: datetime, *, sent: bool = True) -> None:
+        """Note that the deletion of a pod is requested, or that it was not."""
+        record = self.open(key, now)
+        if record is not None:
+            record.sent = sent
+
     def confirm(self, key: Key, now: datetime) -> None:
         """Note that the server has created a record."""
         self._known(now).open[key].confirmed = True
@@ -122,6 +128,14 @@ class EvictionRecords:
         """Count a pod that rules evicted, in this process or in an earlier one."""
         counter = self._since_start if ours else self._completed
         counter.update(uid for _, uid in rules)
+
+    def missing(self, key: Key, pod: Pod, verdict: Verdict, now: datetime) -> RecordEviction | None:
+        """Open the record of an eviction; None if there is one, or evictions are not recorded."""
+        record = self.open(key, now)
+        recorded = record is not None and record.uid == pod.metadata.uid and record.confirmed
+        if recorded or not self.enabled or not isinstance(verdict, Evict):
+            return None
+        return self.create(key, pod, verdict, now)
 
     def create(self, key: Key, pod: Pod, verdict: Evict, now: datetime) -> RecordEviction:
         """Open the record of a pod that is evicted now."""

@@ -42,6 +42,8 @@ class EvictionOptions(msgspec.Struct, frozen=True, kw_only=True):
     default_per_second: int | None = None
     max_per_minute: int | None = None
     max_staleness: float | None = MAX_STALENESS
+    transactions: bool = False
+    """Whether the API can record, mark and delete a pod in one transaction."""
     authoritative_cache: bool = False
     """The caches are the cluster itself, as in a plan: no pod is read again before its eviction,
     and a budget that refused one is not asked again by the clock."""
@@ -59,6 +61,7 @@ def eviction_options(
     compat: Compat = Compat.SULLY,
     records: bool = True,
     totals: bool = True,
+    transactions: bool = False,
 ) -> EvictionOptions:
     """Return what the gates enable of the settings; Kubernetes has none of them."""
     rates = gates["SullyEvictionRate"] and compat.limits_evictions
@@ -72,6 +75,7 @@ def eviction_options(
         pauses=guards,
         records=records and compat.records_evictions,
         totals=totals,
+        transactions=transactions and compat.evicts_in_one_transaction,
         pod_groups=gates["DRAWorkloadResourceClaims"],
         default_per_second=settings.default_per_second if rates else None,
         max_per_minute=settings.max_per_minute if guards else None,

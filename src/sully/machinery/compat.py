@@ -84,6 +84,8 @@ class Compat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Rates, pauses, budgets and expiry apply where their feature gates are on."""
     records_evictions: bool = True
     """Evictions are recorded as EvictionRecords."""
+    evicts_in_one_transaction: bool = True
+    """The record, the condition and the deletion of a pod are one write in `sully up`."""
     reports_on_rules: bool = True
     """Rules get the conditions of Sully, and their status follows within a second."""
     reports_on_patches: bool = True

@@ -5,6 +5,8 @@ check and every error.
 """
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
 
 import msgspec
 from msgspec.structs import replace
@@ -27,7 +29,7 @@ from sully.server.admission.node_restriction import NodeRestriction
 from sully.server.admission.plugins import NamespaceLifecycle, SystemPriorityClasses
 from sully.server.admission.policies import PolicyAdmission
 from sully.server.admission.rule_history import RuleHistory
-from sully.server.audit.log import AuditLog
+from sully.server.audit.log import AuditSink
 from sully.server.authorization.authorizer import RbacAuthorizer
 from sully.server.authorization.enforce import CreateOnUpdateCheck
 from sully.server.authorization.escalation import EscalationCheck
@@ -38,6 +40,7 @@ from sully.server.registry.creates import Creator
 from sully.server.registry.deletes import Deleter, delete_options, orphan_warnings
 from sully.server.registry.options import check_write_options
 from sully.server.registry.patches import Patcher
+from sully.server.registry.staging import StagedWriter
 from sully.server.registry.subresources import Connector
 from sully.server.registry.updates import Updater
 from sully.server.registry.virtual import VirtualResources
@@ -77,7 +80,7 @@ class Api:
         self.gates = gates or Gates()
         self.compat = compat
         self.objects = Objects(scheme)
-        self.writer = ObjectWriter(
+        self.writer: ObjectWriter = ObjectWriter(
             store=store,
             objects=self.objects,
             clock=clock,
@@ -95,7 +98,9 @@ class Api:
         self._delete_schema = scheme.tables.get(META, "DeleteOptions")
         self._connector = Connector(self.writer, self._updater, self._deleter, self._reader)
         self.virtual = VirtualResources(self.writer)
-        self.audit: AuditLog | None = None
+        self.audit: AuditSink | None = None
+        self._unused: list[tuple[Api, StagedWriter]] = []
+        """What `staged` yields, while nobody has it."""
         self.authorizer = self.writer.authorizer = RbacAuthorizer(store, self.objects)
         Reviews(self.authorizer).register(self.virtual)
         self.quotas = self.writer.quotas
@@ -117,6 +122,27 @@ class Api:
         )
         self.writer.policies = self.policies
         self.writer.recorders = (RuleHistory(store, self.objects, clock, env.ids),)
+
+    @contextmanager
+    def staged(self) -> Iterator[tuple["Api", StagedWriter]]:
+        """Yield an API whose writes are committed together, and what commits them."""
+        api, writer = self._unused.pop() if self._unused else self._new_staged()
+        try:
+            yield api, writer
+        finally:
+            writer.staged.clear()
+            # To construct it costs as much as a small write.
+            self._unused.append((api, writer))
+
+    def _new_staged(self) -> tuple["Api", StagedWriter]:
+        writer, api = StagedWriter(self.writer), copy(self)
+        api.writer = writer
+        api._creator = Creator(writer)
+        api._updater = Updater(writer, api._creator)
+        api._patcher = Patcher(writer, api._creator, api._updater)
+        api._deleter = Deleter(writer)
+        api._connector = self._connector.over(writer, api._updater, api._deleter)
+        return api, writer
 
     async def get(self, request: Request) -> Record:
         """Read one object, or the status of one."""

@@ -10,10 +10,10 @@ from contextlib import aclosing
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from sully.machinery.errors import Forbidden, method_not_allowed, route_not_found
+from sully.machinery.errors import ApiError, Forbidden, method_not_allowed, route_not_found
 from sully.machinery.strategy import Obj
 from sully.server.api import Api
-from sully.server.audit.log import RequestAudit
+from sully.server.audit.log import DelayedEntries, RequestAudit
 from sully.server.authorization.attributes import on_target
 from sully.server.authorization.enforce import require
 from sully.server.http.objects import list_metadata
@@ -46,6 +46,21 @@ class ResourceNames(Protocol):
     def name(self) -> str: ...
     @property
     def subresource(self) -> str: ...
+
+
+class PlannedWrite(Protocol):
+    """A write as it would be sent alone."""
+
+    @property
+    def verb(self) -> str: ...
+    @property
+    def ref(self) -> ResourceNames: ...
+    @property
+    def body(self) -> Any: ...
+    @property
+    def options(self) -> Mapping[str, str]: ...
+    @property
+    def patch_type(self) -> str: ...
 
 
 class Reply(ABC):
@@ -171,6 +186,45 @@ class InProcess:
             case _:
                 raise method_not_allowed()
         return self._result(result, request.target)
+
+    async def commit(self, writes: Sequence[PlannedWrite]) -> None:
+        """Run several writes in order, and commit them together.
+
+        Each is authorized, admitted, validated and audited as if it were alone, and sees what those
+        before it have changed. Raises the error of the first that is rejected; then none of them
+        has an effect.
+        """
+        audit = self._api.audit
+        entries = DelayedEntries(audit) if audit is not None else None
+        with self._api.staged() as (api, staged):
+            api.audit = entries
+            await self._stage(api, writes, entries)
+            try:
+                await staged.commit_staged()
+            except ApiError as error:
+                if entries is not None:
+                    entries.failed(error)
+                raise
+        if entries is not None:
+            entries.committed()
+
+    async def _stage(
+        self, api: Api, writes: Sequence[PlannedWrite], entries: DelayedEntries | None
+    ) -> None:
+        caller = InProcess(api, self._user, agent=self._agent)
+        try:
+            for write in writes:
+                await caller.call(
+                    write.verb,
+                    write.ref,
+                    body=write.body,
+                    options=write.options,
+                    patch_type=write.patch_type,
+                )
+        except ApiError:
+            if entries is not None:
+                entries.rejected()
+            raise
 
     async def watch(
         self,

@@ -57,6 +57,7 @@ class Evicting:
     """How the controller is made, and what it did."""
 
     strict: bool = False
+    transactions: bool = False
     features: Features = field(default_factory=Features)
     settings: EvictionSettings = field(default_factory=EvictionSettings)
     gates: dict[str, bool] = field(default_factory=dict)
@@ -82,7 +83,12 @@ class Evicting:
         self.transport = self.transport or Asked(world)
         compat = Compat.KUBERNETES if self.strict else Compat.SULLY
         gates = parse_gates("", compat).overrides
-        options = eviction_options(self.settings, Gates({**gates, **self.gates}), compat=compat)
+        options = eviction_options(
+            self.settings,
+            Gates({**gates, **self.gates}),
+            compat=compat,
+            transactions=self.transactions,
+        )
         controllers = make_eviction(
             manager,
             inventory,

@@ -23,21 +23,22 @@ from sully.domain.workloads.workloads import Budget
 from sully.evictor.core import Evictor
 from sully.evictor.effects import (
     Announce,
+    CommitEviction,
     CountEviction,
-    DeletePod,
     Effect,
-    EvictPod,
-    MarkPod,
     ReadPod,
-    RecordEviction,
     RefreshCache,
     ReportProgress,
     Requeue,
     RequeueAt,
-    TryEviction,
-    WithdrawRecord,
 )
-from sully.evictor.events import BudgetChanged, CacheConfirmed, Event, PodChanged
+from sully.evictor.events import (
+    BudgetChanged,
+    CacheConfirmed,
+    Event,
+    PodChanged,
+    RulesReported,
+)
 from sully.runtime.backoff import Backoff
 from sully.runtime.clock import Clock
 from sully.views.devices.exposures import Exposures
@@ -138,22 +139,12 @@ class EvictionController:
         return True
 
     async def _execute(self, effect: Effect) -> Event | None:
-        match effect:
-            case ReadPod():
-                await self._yield(effect.rules)
-                return await self._executor.read(effect)
-            case TryEviction() | EvictPod():
-                return await self._executor.evict(effect)
-            case RecordEviction():
-                return await self._executor.record(effect)
-            case WithdrawRecord():
-                return await self._executor.withdraw(effect)
-            case MarkPod():
-                return await self._executor.mark(effect)
-            case DeletePod():
-                return await self._executor.delete(effect)
-            case _:
-                return None
+        if isinstance(effect, ReadPod):
+            await self._yield(effect.rules)
+        elif isinstance(effect, CommitEviction) and self._statuses.lags(effect.rules):
+            await self._yield(effect.rules)
+            return RulesReported(effect.key)
+        return await self._executor.execute(effect)
 
     async def _yield(self, rules: Rules) -> None:
         """Yield to other tasks: a thousand pods may be due together, and many watch them.

@@ -1,13 +1,15 @@
 """Executes the effects of an eviction through the API, and returns the answers.
 
-One pod costs a GET, a PATCH and a DELETE, and its record. The uid guards every step against a new
-pod of the same name. A pod that budgets protect is not deleted but evicted: the server asks the
-budgets, and marks it. What is written is read as the caches read it, so that a server in this
-process decodes it once.
+One pod costs a GET, a PATCH and a DELETE, and its record, and the uid guards every step against a
+new pod of the same name. Where the server is in this process it is one transaction without a GET,
+guarded by the resourceVersion. A pod that budgets protect is not deleted but evicted: the server
+asks the budgets, and marks it. What is written is read as the caches read it, so that a server in
+this process decodes it once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, Protocol
@@ -15,9 +17,11 @@ from typing import Any, Protocol
 import msgspec
 
 from sully.api.policy.protection import TWO_BUDGETS
+from sully.api.sully.types import EvictionRecord
 from sully.client.events import Reference
 from sully.client.evictions import create_eviction
 from sully.client.options import DeleteOptions, PatchType
+from sully.client.transactions import Writes, transactional
 from sully.client.transport import TRANSIENT, Key, Kind
 from sully.controllers.framework import ControllerEnv
 from sully.controllers.workloads.kinds import PODS
@@ -27,7 +31,9 @@ from sully.domain.eviction.running_loops import EVENT_REASON
 from sully.domain.notifications.kinds import BLOCKED_BY_BUDGET
 from sully.evictor.effects import (
     Announce,
+    CommitEviction,
     DeletePod,
+    Effect,
     EvictPod,
     MarkPod,
     ReadPod,
@@ -36,8 +42,10 @@ from sully.evictor.effects import (
     WithdrawRecord,
 )
 from sully.evictor.events import (
+    CommitRejected,
     Event,
     EvictionAllowed,
+    EvictionCommitted,
     EvictionRecorded,
     EvictionRefused,
     PodDeleted,
@@ -122,11 +130,46 @@ class Executor:
     ) -> None:
         self._notifier = notifier
         self._transport, self._recorder, self._clock = env
+        self._transactional = transactional(self._transport)
+        self._methods: dict[type[Effect], Callable[[Any], Awaitable[Event | None]]] = {
+            ReadPod: self.read,
+            TryEviction: self.evict,
+            RecordEviction: self.record,
+            WithdrawRecord: self.withdraw,
+            MarkPod: self.mark,
+            DeletePod: self.delete,
+            CommitEviction: self.commit,
+            EvictPod: self.evict,
+        }
+
+    async def execute(self, effect: Effect) -> Event | None:
+        """Execute an effect that has an answer; return it."""
+        return await self._methods[type(effect)](effect)
 
     def announce(self, effect: Announce) -> None:
         """Record an Event."""
         about = Reference("v1", "Pod", effect.key, effect.uid)
         self._recorder.event(about, "Normal", EVENT_REASON, effect.message)
+
+    async def commit(self, effect: CommitEviction) -> Event:
+        """Record an eviction, mark the pod and delete it in one transaction."""
+        key, uid, writes = effect.key, effect.uid, Writes()
+        if effect.record is not None:
+            await writes.create(PAST_EVICTIONS, _record(effect.record))
+        patch = self._marked(uid)
+        # The pod was not read: it must be the one that was judged, and not be terminating.
+        patch["metadata"]["resourceVersion"] = effect.resource_version
+        await writes.patch(PODS, key, patch, PatchType.STRATEGIC, "status")
+        await writes.delete(PODS, key, DeleteOptions(uid=uid))
+        if self._transactional is None:
+            return CommitRejected(key)
+        try:
+            await self._transactional.commit(writes.calls)
+        except TRANSIENT:
+            raise
+        except ApiError:
+            return CommitRejected(key)
+        return EvictionCommitted(key)
 
     async def read(self, effect: ReadPod) -> Event:
         """Read a pod."""
@@ -147,11 +190,8 @@ class Executor:
 
     async def record(self, effect: RecordEviction) -> Event:
         """Create the record of an eviction."""
-        body = record(
-            effect.pod, effect.reasons, due=effect.due, now=effect.at, claims=effect.claims
-        )
         try:
-            await self._transport.create(PAST_EVICTIONS, body)
+            await self._transport.create(PAST_EVICTIONS, _record(effect))
         except AlreadyExists:
             pass
         except TRANSIENT:
@@ -179,16 +219,17 @@ class Executor:
 
     async def mark(self, effect: MarkPod) -> Event:
         """Set the condition of a pod."""
-        condition = CONDITION | {"lastTransitionTime": format_time(self._clock.now())}
-        patch: dict[str, Any] = {
-            "metadata": {"uid": effect.uid},
-            "status": {"conditions": [condition]},
-        }
+        patch = self._marked(effect.uid)
         try:
             await self._transport.patch(PODS, effect.key, patch, PatchType.STRATEGIC, "status")
         except NotFound:
             return PodNotFound(effect.key)
         return PodMarked(effect.key)
+
+    def _marked(self, uid: str) -> dict[str, Any]:
+        """Return the patch that sets the condition of a pod."""
+        condition = CONDITION | {"lastTransitionTime": format_time(self._clock.now())}
+        return {"metadata": {"uid": uid}, "status": {"conditions": [condition]}}
 
     async def delete(self, effect: DeletePod) -> Event:
         """Delete a pod."""
@@ -216,3 +257,8 @@ class Executor:
                 raise
             return EvictionRefused(key, read.labels, None)
         return EvictionAllowed(key) if dry_run else PodDeleted(key)
+
+
+def _record(effect: RecordEviction) -> EvictionRecord:
+    """Return the record of an eviction."""
+    return record(effect.pod, effect.reasons, due=effect.due, now=effect.at, claims=effect.claims)

@@ -14,7 +14,8 @@ Kubernetes has no such check.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from copy import copy
+from typing import Any, Protocol
 from zlib import crc32
 
 from sully.domain.allocation.usage.exclusion import IN_USE, Holdings, excludes, holdings
@@ -26,7 +27,7 @@ from sully.runtime.clock import Clock
 from sully.server.admission.plugins import AdmissionAttributes
 from sully.server.storage.informer import StoreInformer, keep_current
 from sully.server.storage.objects import Objects
-from sully.store.base import Put, Store, StoreKey
+from sully.store.base import Put, Record, Store, StoreKey
 
 Obj = dict[str, Any]
 
@@ -38,16 +39,35 @@ MAX_LOCKS = 1024
 """Lock records are never deleted, so pools share them; a collision costs one retry."""
 
 
+class SharedStore(Protocol):
+    """A store, or what a transaction makes of it."""
+
+    @property
+    def shared(self) -> bool:
+        """Report whether other processes may write."""
+        ...
+
+    def newest(self, key: StoreKey) -> Record | None:
+        """Return the newest state of a key."""
+        ...
+
+
 class DeviceAdmission:
     """Rejects allocations of devices that other claims hold."""
 
     def __init__(self, store: Store, objects: Objects, compat: Compat) -> None:
-        self._store = store
+        self._store: SharedStore = store
         self._objects = objects
         self._enabled = compat.rejects_devices_in_use
         self._informer = StoreInformer(store, objects, {CLAIMS: self})
         self._holders: Multimap[DeviceId, StoreKey] = Multimap()
         self._devices: dict[StoreKey, tuple[DeviceId, ...]] = {}
+
+    def over(self, store: SharedStore) -> "DeviceAdmission":
+        """Return the same for the writes of a transaction, each of which sees those before it."""
+        other = copy(self)
+        other._store = store
+        return other
 
     async def start(self) -> None:
         """Load the claims."""

@@ -12,6 +12,7 @@ each counts. A namespace without quotas costs a write one lookup.
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
+from copy import copy
 from typing import Any
 
 from sully.domain.quota.decisions import Charge, Refusal, account, decide, uncounted
@@ -23,7 +24,7 @@ from sully.machinery.errors import ServiceUnavailable, forbidden
 from sully.machinery.serialization.codec import to_json
 from sully.runtime.clock import Clock
 from sully.server.requests import Target
-from sully.server.storage.index import StoreIndex
+from sully.server.storage.index import NewestRecords, StoreIndex
 from sully.server.storage.informer import StoreInformer, keep_current
 from sully.server.storage.objects import Objects
 from sully.store.base import Op, Put, Record, Store, StoreKey
@@ -41,7 +42,7 @@ class QuotaAdmission:
     """Charges writes to quotas, or rejects them."""
 
     def __init__(self, store: Store, objects: Objects, clock: Clock, compat: Compat) -> None:
-        self._store = store
+        self._store: NewestRecords = store
         self._objects = objects
         self._clock = clock
         self._compat = compat
@@ -53,6 +54,14 @@ class QuotaAdmission:
         self._informer = StoreInformer(store, objects, {QUOTAS: self._quotas})
         # Separate, because it is read only in namespaces with quotas.
         self._dependencies = StoreInformer(store, objects, dependencies)
+
+    def over(self, store: NewestRecords) -> "QuotaAdmission":
+        """Return the same for the writes of a transaction, each of which sees those before it."""
+        other = copy(self)
+        other._store = store
+        other._quotas, other._claims = self._quotas.over(store), self._claims.over(store)
+        other._indexes = {QUOTAS: other._quotas, CLAIMS: other._claims, CLASSES: self._classes}
+        return other
 
     async def start(self) -> None:
         """Load the quotas."""

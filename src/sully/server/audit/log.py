@@ -13,7 +13,7 @@ import threading
 from collections import deque
 from datetime import datetime
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 from sully.machinery.errors import ApiError, Forbidden
 from sully.machinery.strategy import Obj
@@ -37,6 +37,7 @@ REPORT_SECONDS = 60.0
 MAX_QUEUED = 20_000
 _BATCH_SECONDS = 0.1
 _BATCH = 16
+_FAILED = 400
 
 
 class RotatingFile:
@@ -179,10 +180,47 @@ def _unauthenticated_file(path: Path) -> RotatingFile:
     )
 
 
+class AuditSink(Protocol):
+    """Takes the entries of requests."""
+
+    def write(self, entry: Entry) -> None:
+        """Take an entry; never block."""
+        ...
+
+
+class DelayedEntries:
+    """The entries of writes that are committed together, until it is known what became of them."""
+
+    def __init__(self, log: AuditSink) -> None:
+        self._log = log
+        self._entries: list[Entry] = []
+
+    def write(self, entry: Entry) -> None:
+        """Keep an entry."""
+        self._entries.append(entry)
+
+    def committed(self) -> None:
+        """Write all entries."""
+        for entry in self._entries:
+            self._log.write(entry)
+
+    def rejected(self) -> None:
+        """Write only the entry of the write that was rejected: the others had no effect."""
+        for entry in self._entries:
+            if entry.code >= _FAILED:
+                self._log.write(entry)
+
+    def failed(self, error: ApiError) -> None:
+        """Write all entries with an error: it may be unknown whether they had an effect."""
+        for entry in self._entries:
+            entry.code, entry.reason = error.code, error.reason
+        self.committed()
+
+
 class RequestAudit:
     """Audits one request of a caller in this process."""
 
-    def __init__(self, log: AuditLog, clock: Clock, ids: Ids, request: Request) -> None:
+    def __init__(self, log: AuditSink, clock: Clock, ids: Ids, request: Request) -> None:
         self._log = log
         self._clock = clock
         self._ids = ids

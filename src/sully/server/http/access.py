@@ -16,7 +16,7 @@ from sully.machinery.errors import ApiError, Unauthorized
 from sully.runtime.clock import Clock
 from sully.runtime.ids import Ids
 from sully.server.audit.events import DECISION, REASON, Entry
-from sully.server.audit.log import AuditLog
+from sully.server.audit.log import AuditSink
 from sully.server.authentication.authenticator import Authenticator
 from sully.server.authentication.groups import ANONYMOUS
 from sully.server.authentication.impersonation import PREFIX, impersonate, requested_user
@@ -53,7 +53,7 @@ class AccessControl(msgspec.Struct):
     limits: Limits
     clock: Clock
     ids: Ids
-    audit: AuditLog | None = None
+    audit: AuditSink | None = None
     audit_reads: bool = False
     anonymous: bool = False  # whether RBAC decides on requests without credentials
 

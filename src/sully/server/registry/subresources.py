@@ -64,8 +64,15 @@ class Connector:
         self._writer = writer
         self._updater = updater
         self._deleter = deleter
+        self._reader = reader
         self._scaling = Scaling(writer, updater, reader)
         self._handlers: dict[tuple[str, str], Handler] = {}
+
+    def over(self, writer: ObjectWriter, updater: Updater, deleter: Deleter) -> "Connector":
+        """Return the same for the writes of a transaction."""
+        other = Connector(writer, updater, deleter, self._reader)
+        other._handlers = self._handlers
+        return other
 
     def add(self, resource: str, subresource: str, handler: Handler) -> None:
         """Register the handler of POST to a subresource."""

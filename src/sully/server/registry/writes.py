@@ -6,11 +6,11 @@ steps. What differs between kinds is in their Strategy.
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from itertools import islice
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -49,7 +49,7 @@ from sully.server.registry.body import check_values
 from sully.server.requests import Request, Target
 from sully.server.storage.newest import NewestObjects
 from sully.server.storage.objects import Objects
-from sully.store.base import Check, Commit, Op, Put, Record, Store, StoreKey
+from sully.store.base import Check, Commit, Op, Put, Record, RecordPage, Store, StoreKey
 from sully.store.errors import (
     ConflictError,
     StoreError,
@@ -92,6 +92,17 @@ class Result(msgspec.Struct):
     warnings: list[str] = msgspec.field(default_factory=list)
 
 
+class WritableStore(Protocol):
+    """What writes need of a store."""
+
+    @property
+    def shared(self) -> bool: ...
+    def newest(self, key: StoreKey) -> Record | None: ...
+    async def catch_up(self) -> None: ...
+    async def list(self, resource: str, namespace: str | None = None) -> RecordPage: ...
+    async def commit(self, ops: Sequence[Op]) -> Commit: ...
+
+
 class ObjectWriter:
     """Runs writes of all kinds against one store."""
 
@@ -105,7 +116,7 @@ class ObjectWriter:
         gates: Gates,
         compat: Compat,
     ) -> None:
-        self.store = store
+        self.store: WritableStore = store
         self.objects = objects
         self.clock = clock
         self.ids = ids

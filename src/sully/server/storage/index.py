@@ -6,20 +6,33 @@ state of each key. An object that is not indexed does not exist and is not being
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from typing import Any
+from copy import copy
+from typing import Any, Protocol
 
 from sully.machinery.multimap import Multimap
 from sully.server.storage.objects import Objects
-from sully.store.base import Record, Store, StoreKey
+from sully.store.base import Record, StoreKey
 
 Obj = dict[str, Any]
+
+
+class NewestRecords(Protocol):
+    """A store, or what a transaction makes of it."""
+
+    def newest(self, key: StoreKey) -> Record | None:
+        """Return the newest state of a key."""
+        ...
 
 
 class StoreIndex:
     """Keys of one resource by a value of each object; a handler of a `StoreInformer`."""
 
     def __init__(
-        self, store: Store, objects: Objects, resource: str, value_of: Callable[[Obj], str | None]
+        self,
+        store: NewestRecords,
+        objects: Objects,
+        resource: str,
+        value_of: Callable[[Obj], str | None],
     ) -> None:
         """`value_of` returns None for objects that are not indexed."""
         self._store = store
@@ -28,6 +41,12 @@ class StoreIndex:
         self._value_of = value_of
         self._keys: Multimap[str, StoreKey] = Multimap()
         self.values: dict[StoreKey, str] = {}
+
+    def over(self, store: NewestRecords) -> "StoreIndex":
+        """Return the same index, by which states are read from another store."""
+        other = copy(self)
+        other._store = store
+        return other
 
     def keys_of(self, value: str) -> Collection[StoreKey]:
         """Return the keys under a value."""
