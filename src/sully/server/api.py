@@ -26,7 +26,12 @@ from sully.server.admission.definitions import DefinitionLifecycle
 from sully.server.admission.devices import DeviceAdmission
 from sully.server.admission.expressions import compile_ahead
 from sully.server.admission.node_restriction import NodeRestriction
-from sully.server.admission.plugins import NamespaceLifecycle, SystemPriorityClasses
+from sully.server.admission.plugins import (
+    AdmissionChain,
+    AdmissionPlugin,
+    NamespaceLifecycle,
+    SystemPriorityClasses,
+)
 from sully.server.admission.policies import PolicyAdmission
 from sully.server.admission.rule_history import RuleHistory
 from sully.server.audit.log import AuditSink
@@ -108,7 +113,7 @@ class Api:
         self.limit_ranges = self.writer.limit_ranges
         self.devices = DeviceAdmission(store, self.objects, compat)
         self.policies = PolicyAdmission(store, self.objects, self.authorizer, self.writer.lookup)
-        self.writer.admission = (
+        plugins: tuple[AdmissionPlugin, ...] = (
             NamespaceLifecycle(),
             SystemPriorityClasses(),
             DefinitionLifecycle(self.definitions),
@@ -120,6 +125,7 @@ class Api:
             self.devices,
             self.policies,
         )
+        self.writer.admission = AdmissionChain(plugins)
         self.writer.policies = self.policies
         self.writer.recorders = (RuleHistory(store, self.objects, clock, env.ids),)
 

@@ -51,6 +51,32 @@ async def test_a_role_of_another_namespace_is_another_role(world: World) -> None
     assert not world.may(ALICE, "get", "pods", "default")
 
 
+async def test_a_repeated_question_has_the_answer_of_the_newest_roles(world: World) -> None:
+    await world.role("pods", READ)
+    await world.bind("b", "ClusterRole/pods", [user("alice")])
+    answers = [world.may(ALICE, "get", "pods", "default", name) for name in ("a", "b")]
+    await world.call(MASTER, "delete", f"{RBAC}/clusterrolebindings", name="b")
+    answers.append(world.may(ALICE, "get", "pods", "default", "a"))
+    await world.bind("b", "ClusterRole/pods", [user("alice")])
+    answers.append(world.may(ALICE, "get", "pods", "default", "a"))
+    await world.call(MASTER, "delete", f"{RBAC}/clusterroles", name="pods")
+    answers.append(world.may(ALICE, "get", "pods", "default", "a"))
+
+    assert answers == [True, True, False, True, False]
+
+
+async def test_a_role_for_some_names_is_asked_for_each_name(world: World) -> None:
+    await world.role("some", rule("get", "pods", names="a"))
+    await world.role("pods", READ)
+    await world.bind("1", "ClusterRole/some", [user("alice")])
+    alone = [world.may(ALICE, "get", "pods", "default", name) for name in ("a", "b", "a")]
+    await world.bind("2", "ClusterRole/pods", [user("alice")])
+    reasons = [world.authorize(ALICE, ask("get", "pods", "", name)).reason for name in "bab"]
+
+    assert alone == [True, False, True]
+    assert ["some" in reason for reason in reasons] == [False, True, False]
+
+
 async def test_paths_are_given_everywhere_only(world: World) -> None:
     await world.role("metrics", {"nonResourceURLs": ["/metrics"], "verbs": ["get"]})
     await world.bind("in", "ClusterRole/metrics", [user("alice")], namespace="default")

@@ -94,6 +94,13 @@ class Rights:
                     return True
         return False
 
+    def names(self, access: ResourceAccess) -> bool:
+        """Report whether some rule on a resource is for objects with certain names only."""
+        if self._places.keys().isdisjoint(access.places):
+            return False
+        entries = (entry for place in access.places for entry in self._places.get(place, ()))
+        return any(entry.names is not None for entry in entries)
+
     def grant_path(self, verb: str, path: str) -> bool:
         """Report whether some rule grants a method on a path that is no resource."""
         return any(

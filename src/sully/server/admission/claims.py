@@ -31,13 +31,18 @@ class ClaimAdmission:
         self._authorizer = authorizer
         self._gates = gates
 
+    def handles(self, target: Target, operation: str) -> bool:  # noqa: ARG002 - part of the protocol
+        """Report whether the plugin checks an operation on a resource."""
+        return (
+            (target.resource.group, target.resource.plural) == ("resource.k8s.io", "resourceclaims")
+            and target.subresource == "status"
+            and self._gates[GATE]
+        )
+
     def validate(self, attributes: AdmissionAttributes) -> None:
         """Reject a change of a part without its permission; the verb is that of the request."""
-        target, obj, old = attributes.request.target, attributes.obj, attributes.old
-        claims = (target.resource.group, target.resource.plural, target.subresource)
-        if claims != ("resource.k8s.io", "resourceclaims", "status") or obj is None or old is None:
-            return
-        if not self._gates[GATE]:
+        obj, old = attributes.obj, attributes.old
+        if obj is None or old is None:
             return
         after, before = obj.get("status") or {}, old.get("status") or {}
         attributes.problems.extend(self._binding(attributes.request, after, before))

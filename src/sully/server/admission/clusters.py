@@ -18,7 +18,7 @@ from sully.machinery.compat import Compat
 from sully.machinery.serialization.gotext import quote
 from sully.server.admission.plugins import AdmissionAttributes
 from sully.server.authorization.attributes import Attributes, Authorizer
-from sully.server.requests import User
+from sully.server.requests import Target, User
 
 Obj = dict[str, Any]
 Lookup = Callable[[str, str, str], Obj | None]
@@ -35,10 +35,14 @@ class ClusterAdmission:
         self._lookup = lookup
         self._compat = compat
 
+    def handles(self, target: Target, operation: str) -> bool:  # noqa: ARG002 - part of the protocol
+        """Report whether the plugin checks an operation on a resource."""
+        return target.resource.group == GROUP and not target.subresource
+
     def validate(self, attributes: AdmissionAttributes) -> None:
         """Reject a change without its permission."""
         target = attributes.request.target
-        if target.resource.group != GROUP or target.subresource or attributes.obj is None:
+        if attributes.obj is None:
             return
         if target.resource.plural == "managedclusters":
             self._check_cluster(attributes.request.user, attributes.obj, attributes.old)

@@ -4,6 +4,7 @@ from sully.api.apiextensions.definitions import DEFINITIONS
 from sully.machinery.errors import MethodNotAllowed, forbidden
 from sully.server.admission.plugins import AdmissionAttributes
 from sully.server.customresources.definitions import ServedDefinitions
+from sully.server.requests import Target
 
 MOST_DEFINITIONS = 1000
 """How many definitions a server takes: each costs memory in every replica and client."""
@@ -15,10 +16,14 @@ class DefinitionLifecycle:
     def __init__(self, served: ServedDefinitions) -> None:
         self._served = served
 
+    def handles(self, target: Target, operation: str) -> bool:
+        """Report whether the plugin checks an operation on a resource."""
+        return operation == "create" and (
+            target.resource is DEFINITIONS or target.resource.hub.custom is not None
+        )
+
     def validate(self, attributes: AdmissionAttributes) -> None:
         """Reject a create."""
-        if attributes.operation != "create":
-            return
         resource = attributes.request.target.resource
         if resource is DEFINITIONS and len(self._served.all) >= MOST_DEFINITIONS:
             name = (attributes.obj or {"metadata": {}})["metadata"].get("name", "")

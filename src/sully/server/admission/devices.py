@@ -25,6 +25,7 @@ from sully.machinery.errors import Conflict, ServiceUnavailable, conflict
 from sully.machinery.multimap import Multimap
 from sully.runtime.clock import Clock
 from sully.server.admission.plugins import AdmissionAttributes
+from sully.server.requests import Target
 from sully.server.storage.informer import StoreInformer, keep_current
 from sully.server.storage.objects import Objects
 from sully.store.base import Put, Record, Store, StoreKey
@@ -79,13 +80,16 @@ class DeviceAdmission:
         if self._enabled:
             await keep_current(clock, self._informer)
 
+    def handles(self, target: Target, operation: str) -> bool:  # noqa: ARG002 - part of the protocol
+        """Report whether the plugin checks an operation on a resource."""
+        # Only the status has devices; other endpoints ignore them.
+        is_status = (target.resource.storage_key, target.subresource) == (CLAIMS, "status")
+        return self._enabled and is_status
+
     def validate(self, attributes: AdmissionAttributes) -> None:
         """Reject a device that another claim holds."""
         target, obj = attributes.request.target, attributes.obj
-        # Only the status has devices; other endpoints ignore them.
-        if (target.resource.storage_key, target.subresource) != (CLAIMS, "status"):
-            return
-        if not self._enabled or obj is None:
+        if obj is None:
             return
         requested, old = holdings(obj), holdings(attributes.old or {})
         new = [device for device in requested if requested[device] and not old.get(device, False)]

@@ -14,6 +14,7 @@ from sully.server.admission.node_pods import NodePods
 from sully.server.admission.plugins import AdmissionAttributes
 from sully.server.authorization.attributes import Authorizer
 from sully.server.authorization.nodes import LEASES, node_name
+from sully.server.requests import Target
 
 Obj = dict[str, Any]
 Lookup = Callable[[str, str, str], Obj | None]
@@ -39,6 +40,16 @@ _OWN_LABELS = frozenset(
         "beta.kubernetes.io/arch",
     )
 )
+_OWNED = frozenset(
+    (
+        ("", "pods"),
+        ("", "nodes"),
+        ("", "serviceaccounts"),
+        ("resource.k8s.io", "resourceslices"),
+        ("coordination.k8s.io", "leases"),
+    )
+)
+"""Of these, objects belong to nodes."""
 _OWN_NAMESPACES = ("kubelet.kubernetes.io", "node.kubernetes.io")
 
 
@@ -49,6 +60,10 @@ class NodeRestriction:
         self._lookup = lookup
         self._compat = compat
         self._pods = NodePods(authorizer, lookup)
+
+    def handles(self, target: Target, operation: str) -> bool:  # noqa: ARG002 - part of the protocol
+        """Report whether the plugin checks an operation on a resource."""
+        return (target.resource.group, target.resource.plural) in _OWNED
 
     def validate(self, attributes: AdmissionAttributes) -> None:
         """Reject what a node does to objects that are not its own."""

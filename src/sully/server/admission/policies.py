@@ -34,7 +34,7 @@ from sully.server.admission.plugins import AdmissionAttributes
 from sully.server.authentication.tokens import PREFIX
 from sully.server.authorization.attributes import Attributes, Authorizer
 from sully.server.registry.writes import is_dry_run
-from sully.server.requests import Request, User
+from sully.server.requests import Request, Target, User
 from sully.server.storage.informer import StoreInformer, keep_current
 from sully.server.storage.objects import Objects
 from sully.store.base import Store
@@ -105,13 +105,17 @@ class PolicyAdmission:
         """Keep the policies current until the server stops."""
         await keep_current(clock, self._informer)
 
+    def handles(self, target: Target, operation: str) -> bool:  # noqa: ARG002 - part of the protocol
+        """Report whether the plugin checks an operation on a resource."""
+        return target.resource.storage_key in (POLICIES, BINDINGS) and not target.subresource
+
     def validate(self, attributes: AdmissionAttributes) -> None:
         """Reject parameters that the author of a policy or binding may not read.
 
         Messages of policies can show them to everyone.
         """
         key, obj = attributes.request.target.resource.storage_key, attributes.obj
-        if obj is None or attributes.request.target.subresource:
+        if obj is None:
             return
         spec = obj.get("spec") or {}
         if key == POLICIES and spec.get("paramKind"):

@@ -4,6 +4,7 @@ Each may allow; none can deny. A request that none of them allows is forbidden, 
 joined. See index.py (roles and bindings), nodes.py (node identities).
 """
 
+from collections.abc import Hashable
 from functools import partial
 from typing import Any
 
@@ -11,6 +12,7 @@ import msgspec
 
 from sully.api.rbac.rules import resource_access
 from sully.machinery.errors import joined, not_found
+from sully.machinery.memo import LONGEST
 from sully.runtime.clock import Clock
 from sully.server.authorization.attributes import Attributes, Decision
 from sully.server.authorization.index import BINDINGS, ROLES, Index
@@ -104,8 +106,21 @@ class RbacAuthorizer:
         return Decision(allowed=False, reason=text)
 
     def _by_roles(self, user: User, attributes: Attributes) -> Decision:
-        problems: list[str] = []
-        path = attributes.path
+        if attributes.path is not None:
+            return self._by_paths(user, attributes.verb, attributes.path)
+        question = (
+            user.name,
+            user.groups,
+            attributes.verb,
+            attributes.group,
+            attributes.resource,
+            attributes.subresource,
+            attributes.namespace,
+        )
+        known = self._index.decisions.get(question)
+        return known or self._by_rules(user, attributes, question)
+
+    def _by_rules(self, user: User, attributes: Attributes, question: Hashable) -> Decision:
         access = resource_access(
             attributes.verb,
             attributes.group,
@@ -113,13 +128,30 @@ class RbacAuthorizer:
             attributes.subresource,
             attributes.name,
         )
-        for grant in self._index.grants(user, attributes.namespace if path is None else ""):
+        problems: list[str] = []
+        any_name = True
+        for grant in self._index.grants(user, attributes.namespace):
             rights = grant.role.rights
             if rights is None:
                 problems.append(_no_role(grant.role.key))
-            elif rights.grant(access) if path is None else rights.grant_path(access.verb, path):
+                continue
+            any_name = any_name and not rights.names(access)
+            if rights.grant(access):
+                decision = Decision(allowed=True, reason=grant.reason)
+                if any_name and len(str(question)) <= LONGEST:
+                    self._index.decisions.keep(question, decision)
+                return decision
+        return _denied(problems)
+
+    def _by_paths(self, user: User, verb: str, path: str) -> Decision:
+        problems: list[str] = []
+        for grant in self._index.grants(user, ""):
+            rights = grant.role.rights
+            if rights is None:
+                problems.append(_no_role(grant.role.key))
+            elif rights.grant_path(verb, path):
                 return Decision(allowed=True, reason=grant.reason)
-        return Decision(allowed=False, reason=f"RBAC: {joined(problems)}" if problems else "")
+        return _denied(problems)
 
     def rules_for(self, user: User, namespace: str) -> Rules:
         """Return everything that roles grant to a user in a namespace."""
@@ -142,6 +174,10 @@ class RbacAuthorizer:
             plural = "clusterroles" if kind == "ClusterRole" else "roles"
             raise not_found(plural, "rbac.authorization.k8s.io", name)
         return list(rights.rules)
+
+
+def _denied(problems: list[str]) -> Decision:
+    return Decision(allowed=False, reason=f"RBAC: {joined(problems)}" if problems else "")
 
 
 def _lookup(store: Store, objects: Objects, resource: str, namespace: str, name: str) -> Obj | None:

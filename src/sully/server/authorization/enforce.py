@@ -4,7 +4,7 @@ from sully.machinery.errors import Forbidden, qualified
 from sully.machinery.serialization.gotext import quote
 from sully.server.admission.plugins import AdmissionAttributes
 from sully.server.authorization.attributes import Attributes, Authorizer, Decision, on_target
-from sully.server.requests import User
+from sully.server.requests import Target, User
 
 
 def require(authorizer: Authorizer, user: User, attributes: Attributes) -> None:
@@ -52,8 +52,12 @@ class CreateOnUpdateCheck:
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
 
+    def handles(self, target: Target, operation: str) -> bool:  # noqa: ARG002 - part of the protocol
+        """Report whether the plugin checks an operation on a resource."""
+        return operation == "create"
+
     def validate(self, attributes: AdmissionAttributes) -> None:
         """Reject a user who may update such an object and not create it."""
         target = attributes.request.target
-        if attributes.operation == "create" and target.name:
+        if target.name:
             require(self._authorizer, attributes.request.user, on_target("create", target))

@@ -34,10 +34,14 @@ class EscalationCheck:
     def __init__(self, authorizer: RbacAuthorizer) -> None:
         self._authorizer = authorizer
 
+    def handles(self, target: Target, operation: str) -> bool:  # noqa: ARG002 - part of the protocol
+        """Report whether the plugin checks an operation on a resource."""
+        return target.resource.group == GROUP
+
     def validate(self, attributes: AdmissionAttributes) -> None:
         """Reject a grant of permissions that the writer does not hold."""
         target, user, obj = attributes.request.target, attributes.request.user, attributes.obj
-        if target.resource.group != GROUP or obj is None or MASTERS in user.groups:
+        if obj is None or MASTERS in user.groups:
             return
         if attributes.old is not None and _only_leaves(obj, attributes.old):
             return

@@ -5,7 +5,7 @@ were given. It knows nothing of stores or time: `authorizer.py` feeds it.
 """
 
 from bisect import insort
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -13,8 +13,9 @@ import msgspec
 
 from sully.api.rbac.names import service_account
 from sully.api.rbac.rules import Rights
-from sully.machinery.memo import LONGEST
+from sully.machinery.memo import LONGEST, Memo
 from sully.machinery.serialization.gotext import quote
+from sully.server.authorization.attributes import Decision
 from sully.server.requests import User
 
 Obj = dict[str, Any]
@@ -25,6 +26,9 @@ BINDINGS = (f"{GROUP}clusterrolebindings", f"{GROUP}rolebindings")
 
 ObjectKey = tuple[str, str]  # namespace (empty: the cluster) and name
 SubjectKey = tuple[str, str]  # namespace (empty: everywhere) and subject
+
+
+_MAX_DECISIONS = 4096
 
 
 class Role(msgspec.Struct):
@@ -61,13 +65,17 @@ class Index:
         self._roles: dict[ObjectKey, Role] = {}
         self._by_subject: dict[SubjectKey, list[Grant]] = {}
         self._bindings: dict[ObjectKey, list[tuple[SubjectKey, Grant]]] = {}
+        self.decisions: Memo[Hashable, Decision] = Memo(_MAX_DECISIONS)
+        """What was allowed since roles and bindings last changed: controllers repeat themselves."""
 
     def put_role(self, role: Obj) -> None:
         """Take in a new or changed role."""
+        self.decisions.clear()
         self._role(object_key(role)).rights = Rights(role.get("rules") or ())
 
     def drop_role(self, key: ObjectKey) -> None:
         """Remove a role; bindings to it grant nothing."""
+        self.decisions.clear()
         self._role(key).rights = None
         self._forget(key)
 
@@ -83,6 +91,7 @@ class Index:
 
     def drop_binding(self, key: ObjectKey) -> None:
         """Forget a binding."""
+        self.decisions.clear()
         for subject_key, grant in self._bindings.pop(key, ()):
             grants = self._by_subject[subject_key]
             grants.remove(grant)

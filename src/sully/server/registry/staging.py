@@ -14,6 +14,7 @@ from sully.machinery.errors import Conflict
 from sully.machinery.serialization.codec import to_json
 from sully.machinery.strategy import Obj
 from sully.server.admission.devices import DeviceAdmission
+from sully.server.admission.plugins import AdmissionChain
 from sully.server.registry.body import check_values
 from sully.server.registry.writes import ObjectWriter, WritableStore, without_version
 from sully.store.base import Check, Commit, Delete, Op, Put, Record, RecordPage, StoreKey
@@ -112,9 +113,11 @@ class StagedWriter(ObjectWriter):
         self.staged = StagedStore(writer.store)
         self.store = self.staged
         self.quotas = writer.quotas.over(self.staged)
-        self.admission = tuple(
-            plugin.over(self.staged) if isinstance(plugin, DeviceAdmission) else plugin
-            for plugin in writer.admission
+        self.admission = AdmissionChain(
+            [
+                plugin.over(self.staged) if isinstance(plugin, DeviceAdmission) else plugin
+                for plugin in writer.admission.plugins
+            ]
         )
 
     async def put(self, key: StoreKey, obj: Obj, expect: int, *extra: Op) -> Record:

@@ -37,7 +37,7 @@ from sully.runtime.ids import Ids
 from sully.runtime.log import get_logger
 from sully.server.admission.plugins import (
     AdmissionAttributes,
-    AdmissionPlugin,
+    AdmissionChain,
     PolicyReviewer,
     Recorder,
 )
@@ -122,7 +122,7 @@ class ObjectWriter:
         self.ids = ids
         self._gates = gates
         self.compat = compat
-        self.admission: tuple[AdmissionPlugin, ...] = ()
+        self.admission = AdmissionChain()
         self.policies: PolicyReviewer | None = None
         self.rule_notices = RuleNotices()
         self.recorders: tuple[Recorder, ...] = ()
@@ -173,8 +173,7 @@ class ObjectWriter:
     ) -> AdmissionAttributes:
         """Run the admission plugins; return what they add to an update, and to its problems."""
         attributes = AdmissionAttributes(request, operation, obj, old)
-        for plugin in self.admission:
-            plugin.validate(attributes)
+        self.admission.validate(attributes)
         return attributes
 
     def review(
