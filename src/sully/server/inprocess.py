@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from sully.machinery.errors import ApiError, Forbidden, method_not_allowed, route_not_found
 from sully.machinery.strategy import Obj
 from sully.server.api import Api
-from sully.server.audit.log import DelayedEntries, RequestAudit
+from sully.server.audit.log import AuditSink, DelayedEntries, RequestAudit
 from sully.server.authorization.attributes import on_target
 from sully.server.authorization.enforce import require
 from sully.server.http.objects import list_metadata
@@ -81,6 +81,11 @@ class Reply(ABC):
 
     @property
     @abstractmethod
+    def name(self) -> str:
+        """Return the name of the object."""
+
+    @property
+    @abstractmethod
     def document(self) -> bytes | None:
         """Return the object as JSON, or None if `obj` costs less."""
 
@@ -97,6 +102,11 @@ class _Made(Reply):
     @property
     def obj(self) -> Obj:
         return self._obj
+
+    @property
+    def name(self) -> str:
+        name: str = self._obj.get("metadata", {}).get("name", "")
+        return name
 
     @property
     def document(self) -> None:
@@ -123,6 +133,10 @@ class _Stored(Reply):
             view = self._objects.view(self._record, resource, version)
             obj = self.memo[memo] = typed(view, self._target)
         return obj
+
+    @property
+    def name(self) -> str:
+        return self._record.key.name
 
     @property
     def document(self) -> bytes | None:
@@ -152,13 +166,16 @@ class InProcess:
         if verb in _READS or self._api.audit is None:
             self._require_read(right, request)
             return await self._run(verb, request, body, patch_type)
-        note = RequestAudit(self._api.audit, self._api.clock, self._api.writer.ids, request)
-        with note.recording(right):
+        with self._audited(self._api.audit, request, right) as entry:
             self._require(right, request)
-            note.allowed = True
+            entry.allowed = True
             reply = await self._run(verb, request, body, patch_type)
-            note.succeeded(verb, reply.obj)
+            entry.code = 201 if verb == "create" else 200
+            entry.name = reply.name
         return reply
+
+    def _audited(self, log: AuditSink, request: Request, verb: str) -> RequestAudit:
+        return RequestAudit(log, self._api.clock, self._api.writer.ids, request, verb)
 
     async def _run(self, verb: str, request: Request, body: Any, patch_type: str) -> Reply:
         if self._api.connects(request):
@@ -251,10 +268,10 @@ class InProcess:
         try:
             self._require(verb, request)
         except Forbidden:
-            if self._api.audit is not None:
-                note = RequestAudit(self._api.audit, self._api.clock, self._api.writer.ids, request)
-                note.forbidden(verb)
-            raise
+            if self._api.audit is None:
+                raise
+            with self._audited(self._api.audit, request, verb):
+                raise
 
     def _require(self, verb: str, request: Request) -> None:
         attributes = on_target(verb, request.target, request.options)

@@ -7,6 +7,8 @@ few KiB at most. log.py writes them.
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import lru_cache
+from typing import Any
 
 import msgspec
 
@@ -26,6 +28,8 @@ _MAX_TEXT = 1024  # of a user agent, a path or a reason
 _MAX_NAME = 256  # of an object, a user, a group: longer ones are not valid
 _MAX_LIST = 1024  # of all groups together, and of all extra values
 _MAX_ESCAPED = 6  # bytes that JSON takes for a character: \u0000
+
+_BEGINNING = b'{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata",'
 
 
 class Entry(msgspec.Struct):
@@ -54,7 +58,12 @@ class Entry(msgspec.Struct):
 
 
 def bounded(entry: Entry) -> Entry:
-    """Truncate what the client chose, in place: entries are queued in memory."""
+    """Truncate what the client chose, in place: entries are queued in memory.
+
+    A caller in this process, without a URI, chooses nothing.
+    """
+    if not entry.uri:
+        return entry
     entry.uri = truncate(entry.uri, _MAX_TEXT)
     entry.verb = truncate(entry.verb, _MAX_NAME)
     entry.agent = truncate(entry.agent, _MAX_TEXT)
@@ -143,49 +152,56 @@ def _length(text: str) -> int:
 
 def line(entry: Entry) -> bytes:
     """Write an entry as one line."""
-    event: Obj = {
-        "kind": "Event",
-        "apiVersion": "audit.k8s.io/v1",
-        "level": "Metadata",
-        "auditID": entry.id,
-        "stage": entry.stage,
-        # A caller in this process has no address.
-        **({"requestURI": entry.uri} if entry.uri else {}),
-        "verb": entry.verb,
-        "user": {} if entry.user is None else user_info(entry.user),
-    }
+    event: Obj = {"auditID": entry.id, "stage": entry.stage}
+    if entry.uri:
+        event["requestURI"] = entry.uri
+    event["verb"] = entry.verb
+    event["user"] = {} if entry.user is None else _user(entry.user)
     if entry.acting is not None:
-        event["impersonatedUser"] = user_info(entry.acting)
+        event["impersonatedUser"] = _user(entry.acting)
     if entry.source:
         event["sourceIPs"] = [entry.source]
     if entry.agent:
         event["userAgent"] = entry.agent
     if entry.target is not None:
         event["objectRef"] = _reference(entry.target, entry.name)
-    event["responseStatus"] = _status(entry)
+    event["responseStatus"] = _status(entry.code, entry.reason)
     event["requestReceivedTimestamp"] = format_micro_time(entry.received)
     event["stageTimestamp"] = format_micro_time(entry.ended)
     if entry.annotations:
-        event["annotations"] = dict(entry.annotations)
-    return to_json(event) + b"\n"
+        event["annotations"] = entry.annotations
+    return _BEGINNING + to_json(event)[1:] + b"\n"
+
+
+def _user(user: User) -> Any:
+    return user_info(user) if user.extra else _encoded_user(user.name, user.groups, user.uid)
+
+
+# A few users write nearly all entries.
+@lru_cache(maxsize=256)
+def _encoded_user(name: str, groups: tuple[str, ...], uid: str) -> msgspec.Raw:
+    return msgspec.Raw(to_json(user_info(User(name, groups, uid))))
 
 
 def _reference(target: Target, name: str) -> Obj:
-    event = {
-        "resource": target.resource.plural,
-        "namespace": target.namespace,
-        "name": target.name or name,
-        "apiGroup": target.resource.group,
-        "apiVersion": target.version,
-        "subresource": target.subresource,
-    }
-    return {key: value for key, value in event.items() if value}
+    reference = {"resource": target.resource.plural}
+    if target.namespace:
+        reference["namespace"] = target.namespace
+    if target.name or name:
+        reference["name"] = target.name or name
+    if target.resource.group:
+        reference["apiGroup"] = target.resource.group
+    reference["apiVersion"] = target.version
+    if target.subresource:
+        reference["subresource"] = target.subresource
+    return reference
 
 
-def _status(entry: Entry) -> Obj:
+def _status(code: int, reason: str) -> Obj:
     status: Obj = {"metadata": {}}
-    if entry.code >= 400:
+    if code >= 400:
         status["status"] = "Failure"
-        if entry.reason:
-            status["reason"] = entry.reason
-    return status | {"code": entry.code}
+        if reason:
+            status["reason"] = reason
+    status["code"] = code
+    return status

@@ -11,12 +11,10 @@ import contextlib
 import sys
 import threading
 from collections import deque
-from datetime import datetime
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, Protocol, Self
 
-from sully.machinery.errors import ApiError, Forbidden
-from sully.machinery.strategy import Obj
+from sully.machinery.errors import ApiError
 from sully.runtime.clock import Clock, SystemClock
 from sully.runtime.files import open_private
 from sully.runtime.ids import Ids
@@ -38,6 +36,7 @@ MAX_QUEUED = 20_000
 _BATCH_SECONDS = 0.1
 _BATCH = 16
 _FAILED = 400
+_ALLOWED, _FORBIDDEN = {DECISION: "allow"}, {DECISION: "forbid"}
 
 
 class RotatingFile:
@@ -218,57 +217,54 @@ class DelayedEntries:
 
 
 class RequestAudit:
-    """Audits one request of a caller in this process."""
+    """Audits one request of a caller in this process: a block that is entered once."""
 
-    def __init__(self, log: AuditSink, clock: Clock, ids: Ids, request: Request) -> None:
+    __slots__ = (
+        "_clock",
+        "_ids",
+        "_log",
+        "_received",
+        "_request",
+        "allowed",
+        "code",
+        "name",
+        "verb",
+    )
+
+    def __init__(self, log: AuditSink, clock: Clock, ids: Ids, request: Request, verb: str) -> None:
         self._log = log
         self._clock = clock
         self._ids = ids
         self._request = request
-        self.allowed = False
-        self._code = 500
-        self._name = ""
-        self._verb = ""
         self._received = clock.now()
+        self.verb = verb
+        self.allowed = False
+        self.code = 500
+        self.name = ""
+        """Of the object, where the request has none."""
 
-    def recording(self, verb: str) -> "RequestAudit":
-        """Return a context manager that audits the result."""
-        self._verb = verb
+    def __enter__(self) -> Self:
+        """Return the entry to be."""
         return self
-
-    def __enter__(self) -> None:
-        """Do nothing."""
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         """Write the entry, also after an error."""
         reason = ""
         if isinstance(error, ApiError):
-            self._code, reason = error.code, error.reason
-        self._log.write(self._entry(self._verb, self._received, reason))
-
-    def succeeded(self, verb: str, obj: Obj) -> None:
-        """Record a success."""
-        self._code = 201 if verb == "create" else 200
-        self._name = obj.get("metadata", {}).get("name", "")
-
-    def forbidden(self, verb: str) -> None:
-        """Write the entry of a forbidden request."""
-        self._code = Forbidden.code
-        self._log.write(self._entry(verb, self._received, Forbidden.reason))
-
-    def _entry(self, verb: str, received: datetime, reason: str) -> Entry:
+            self.code, reason = error.code, error.reason
         request = self._request
-        return Entry(
+        entry = Entry(
             id=self._ids.uid(),
-            verb=verb,
+            verb=self.verb,
             uri="",
-            received=received,
+            received=self._received,
             ended=self._clock.now(),
-            code=self._code,
+            code=self.code,
             reason=reason,
             user=request.user,
             target=request.target,
-            name=self._name,
+            name=self.name,
             agent=request.user_agent,
-            annotations={DECISION: "allow" if self.allowed else "forbid"},
+            annotations=_ALLOWED if self.allowed else _FORBIDDEN,
         )
+        self._log.write(entry)
