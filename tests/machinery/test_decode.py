@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sully.api import build_scheme
 from sully.machinery.quantity import FORMAT_ERROR
 from sully.machinery.schema import Tables
-from sully.machinery.serialization.codec import copy
+from sully.machinery.serialization.codec import copy, to_json
 from sully.machinery.serialization.decode import DecodeError, decode, empty_object, walk
 
 TABLE = """
@@ -307,6 +307,40 @@ def test_decoding_twice_changes_nothing(body: dict[str, Any]) -> None:
     assert body == before
     assert decode(once, THING, again) == once
     assert again == []
+
+
+BODIES = st.dictionaries(st.sampled_from([*THING.fields, "z"]), VALUES, max_size=6)
+
+
+@given(BODIES, BODIES)
+def test_what_an_update_has_in_common_with_the_object_reads_alike(
+    stored: dict[str, Any], change: dict[str, Any]
+) -> None:
+    try:
+        known = decode(stored, THING, [])
+        want = decode(known | change, THING, [])
+    except DecodeError:
+        return
+    body = copy(known) | change
+
+    for value in (body, known | change):
+        found = decode(value, THING, [], known)
+        # Also in the order of fields, and True is not 1.
+        assert to_json(found) == to_json(want)
+        shared = [name for name in found if type(found[name]) is dict and found[name]]
+        assert not any(found[name] is value.get(name) for name in shared)
+
+
+@pytest.mark.parametrize("known", [{"always": {"id": ""}}, {"extra": {"a": 1}}])
+def test_a_body_that_is_no_object_is_refused_beside_a_known_one(known: dict[str, Any]) -> None:
+    with pytest.raises(DecodeError):
+        decode([], THING, [], known)
+
+
+def test_true_is_not_one_in_what_is_known() -> None:
+    known = decode({"extra": {"a": 1}}, THING, [])
+
+    assert decode({"extra": {"a": True}}, THING, [], known)["extra"]["a"] is True
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.full_name)

@@ -31,6 +31,8 @@ class Holding(NamedTuple):
     fields: Tree
     api_version: str
     time: str
+    is_ordered: bool = False
+    """Whether the fields are known to be in the order of the wire."""
 
 
 Managed = dict[Owner, Holding]
@@ -116,7 +118,7 @@ def _entry(owner: Owner, holding: Holding) -> Entry:
     if holding.time:
         entry["time"] = holding.time
     entry["fieldsType"] = "FieldsV1"
-    entry["fieldsV1"] = in_order(holding.fields)
+    entry["fieldsV1"] = holding.fields if holding.is_ordered else in_order(holding.fields)
     if owner.subresource:
         entry["subresource"] = owner.subresource
     return entry

@@ -10,6 +10,7 @@ the record. The walk over objects is typed.py's. Kubernetes' rules, and where th
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -26,9 +27,12 @@ from sully.machinery.patch.entries import (
     entries_of,
 )
 from sully.machinery.patch.fieldset import (
+    MAX_SHARED,
     FieldSet,
     Tree,
     difference,
+    encoded,
+    in_order,
     intersection,
     recursive_difference,
     union,
@@ -36,6 +40,7 @@ from sully.machinery.patch.fieldset import (
 from sully.machinery.patch.shapes import ElementError, shape_of
 from sully.machinery.patch.typed import Comparison, compare_shapes
 from sully.machinery.schema import ObjectType
+from sully.machinery.serialization.codec import from_json
 from sully.machinery.serialization.decode import DecodeError, empty_object
 from sully.machinery.serialization.decode import decode as normal_form
 
@@ -137,19 +142,29 @@ def take_over(managed: Managed, old: Obj, new: Obj, write: Write) -> None:
         return
     if managed:
         reassign(managed, old, new, comparison, write)
-    written_fields = (
-        difference(comparison.written, comparison.removed)
-        if comparison.removed
-        else comparison.written
-    )
-    written_fields = difference(
-        recursive_difference(written_fields, write.reset.tree), _SERVER_FIELDS
-    )
-    if written_fields:
+    fields = owned_fields(comparison, write.reset)
+    if fields:
         owner = write.owner("Update")
         known = managed.get(owner)
-        fields = union(written_fields, known.fields) if known else written_fields
-        managed[owner] = Holding(fields, write.api_version, write.time)
+        if known is not None:
+            fields = in_order(union(fields, known.fields))
+        managed[owner] = Holding(fields, write.api_version, write.time, is_ordered=True)
+
+
+def owned_fields(comparison: Comparison, reset: FieldSet) -> Tree:
+    """Return which of the fields that it wrote a writer owns, in the order of the wire."""
+    written = comparison.written
+    if comparison.removed:
+        written = difference(written, comparison.removed)
+    text = encoded(written)
+    return (_owned if len(text) <= MAX_SHARED else _owned.__wrapped__)(text, reset)
+
+
+# Controllers write the same fields of thousands of objects.
+@lru_cache(maxsize=1024)
+def _owned(written: bytes, reset: FieldSet) -> Tree:
+    below = recursive_difference(from_json(written), reset.tree)
+    return in_order(difference(below, _SERVER_FIELDS))
 
 
 def reassign(managed: Managed, old: Obj, new: Obj, comparison: Comparison, write: Write) -> None:
@@ -173,7 +188,7 @@ def settle(managed: Managed, owner: Owner, lost: Tree, removed: Tree) -> None:
     if not rest:
         del managed[owner]
     elif rest != holding.fields:
-        managed[owner] = holding._replace(fields=rest)
+        managed[owner] = holding._replace(fields=rest, is_ordered=False)
 
 
 def loss(holding: Holding, change: Comparison) -> Tree:

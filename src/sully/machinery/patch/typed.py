@@ -15,6 +15,7 @@ from sully.machinery.patch.fieldset import SELF, FieldSet, Tree, union
 from sully.machinery.patch.json_patch import same_json
 from sully.machinery.patch.shapes import ITEMS, MAP, SET, STRUCT, Shape, deduced, element, shape_of
 from sully.machinery.schema import ObjectType
+from sully.machinery.serialization.codec import to_json
 
 Obj = dict[str, Any]
 
@@ -49,6 +50,14 @@ def compare_shapes(old: Obj, new: Obj, shape: Shape) -> Comparison:
     return comparison
 
 
+def is_same(old: Any, new: Any) -> bool:
+    """Report whether two equal values are also encoded alike: to Python True and 1 are equal.
+
+    Values whose fields are in another order may differ: a walk decides.
+    """
+    return to_json(old) == to_json(new)
+
+
 def to_field_set(obj: Obj, schema: ObjectType) -> FieldSet:
     """Return the fields that an applied configuration sets."""
     tree: Tree = {}
@@ -58,7 +67,7 @@ def to_field_set(obj: Obj, schema: ObjectType) -> FieldSet:
 
 def _compare(old: Any, new: Any, shape: Shape, at: str, out: Comparison) -> None:
     """Compare two values that are both there and note what differs under `at`."""
-    if old == new and not shape.mixed:
+    if old == new and (not shape.mixed or is_same(old, new)):
         return
     shape = deduced(shape, old, new)
     if shape.leaf or not (old or new):
@@ -93,7 +102,7 @@ def _compare_fields(old: Obj, new: Obj, shape: Shape, out: Comparison) -> None:
             out.added[at] = {} if below.leaf else _whole(value, below)
             continue
         known = old[name]
-        if known is value or (known == value and not below.mixed):
+        if known is value or (known == value and (not below.mixed or is_same(known, value))):
             continue
         if not below.leaf:
             _compare(known, value, below, at, out)

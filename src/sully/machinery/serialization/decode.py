@@ -39,10 +39,14 @@ class DecodeError(ValueError):
         self.converting = converting or message
 
 
-def decode(value: Any, kind: ObjectType, unknown: list[str]) -> Obj:
-    """Return the object in its normal form; names of unknown fields are added to `unknown`."""
+def decode(value: Any, kind: ObjectType, unknown: list[str], known: Obj | None = None) -> Obj:
+    """Return the object in its normal form; names of unknown fields are added to `unknown`.
+
+    `known` is the object before a change, in its normal form: what is equal is not read again.
+    """
+    reader = object_reader(kind)
     try:
-        return object_reader(kind).read(value)
+        return reader.read(value) if known is None else reader.read_changed(value, known)
     except FallbackError:
         return walk(value, kind, unknown)
 

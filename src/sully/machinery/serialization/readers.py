@@ -10,7 +10,7 @@ from typing import Any
 
 from sully.machinery.quantity import QuantityError, canonical
 from sully.machinery.schema import Field, ListOf, ObjectType, Scalar, Type
-from sully.machinery.serialization.codec import copy
+from sully.machinery.serialization.codec import copy, to_json
 from sully.machinery.timestamps import TimeError, canonical_micro_time, canonical_time
 
 Obj = dict[str, Any]
@@ -86,6 +86,31 @@ class ObjectReader:
             if name not in result:
                 result[name] = below.read({})
         return result
+
+    def read_changed(self, value: Any, known: Obj) -> Obj:
+        """Read a changed object; fields that are as in `known`, a normal form, are copied in C."""
+        if type(value) is not dict:
+            raise FallbackError
+        same = {name for name, item in value.items() if _is_as_known(item, known.get(name))}
+        if not same:
+            return self.read(value)
+        rest = self.read({name: item for name, item in value.items() if name not in same})
+        result: Obj = {}
+        for name, item in value.items():
+            if name in same:
+                result[name] = copy(item)
+            elif item is not None and name in rest:
+                result[name] = rest[name]
+        for name, item in rest.items():
+            result.setdefault(name, item)
+        return result
+
+
+def _is_as_known(item: Any, known: Any) -> bool:
+    """Report whether an object, not empty, is also encoded as the known one: True is not 1."""
+    if type(item) is not dict or not item:
+        return False
+    return item is known or (item == known and to_json(item) == to_json(known))
 
 
 _COMPILED: dict[ObjectType, ObjectReader] = {}

@@ -1,12 +1,14 @@
 """From a request body to an object in the hub version: kind check, field check, conversion."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from sully.machinery.errors import ApiError
+from sully.machinery.patch.entries import entries_of
 from sully.machinery.patch.quoting import in_struct_order
 from sully.machinery.schema import ObjectType
 from sully.machinery.serialization.codec import merge_repeated, parse_json
@@ -41,9 +43,9 @@ class Decoded(msgspec.Struct):
 
 
 def decode_body(
-    objects: Objects, request: Request, body: Body, managed_fields: Sequence[Obj] = ()
+    objects: Objects, request: Request, body: Body, before: Obj | None = None
 ) -> Decoded:
-    """Check and convert an object that a client sent."""
+    """Check and convert an object that a client sent; `before` is what it updates."""
     value = {} if body.value is None else body.value
     if not isinstance(value, dict):
         raise unrecognized(request.target, no_kind_problem(value), body.raw)
@@ -54,7 +56,7 @@ def decode_body(
             check_kind(objects, request.target, body)
         if body.repeated and body.is_json:
             value = merge_repeated(body.raw)
-    return decode_object(objects, request, value, body.repeated, managed_fields=managed_fields)
+    return decode_object(objects, request, value, body.repeated, before=before)
 
 
 def _warnings_as_sent(
@@ -91,18 +93,20 @@ def decode_object(
     value: Obj,
     repeated: list[str],
     patch: PatchText | None = None,
-    managed_fields: Sequence[Obj] = (),
+    before: Obj | None = None,
 ) -> Decoded:
     """Check the fields of an object and convert it to the hub version.
 
-    `patch` is for the errors of a patched object. `managed_fields` are the stored ones:
-    most objects contain them unchanged, and then they are not checked again.
+    `patch` is for the errors of a patched object. `before` is the stored object that changes:
+    what it has in common with the new one is not checked again.
     """
     target = request.target
+    managed_fields = entries_of(before)
     schema = objects.scheme.schema(target.resource, target.version)
     unknown: list[str] = []
     version = target.resource.version(target.version)
-    reader: Reader = decode
+    # Objects of other versions may not be in the normal form of theirs after a conversion.
+    reader: Reader = partial(decode, known=None if target.resource.has_shapes else before)
     if version is not None and version.custom is not None:
         custom = version.custom
         reader = lambda value, _, unknown: custom.read(value, unknown)  # noqa: E731 - a short reader
@@ -167,7 +171,7 @@ def decode_part(
     return Decoded(decoded, validate_strict(request, kind, body.repeated, unknown, patch))
 
 
-def _without(managed_fields: Sequence[Obj], value: Obj) -> Obj | None:
+def _without(managed_fields: list[Obj], value: Obj) -> Obj | None:
     """Return an object without its managedFields if they are these; else None."""
     metadata = value.get("metadata")
     if not isinstance(metadata, dict) or metadata.get("managedFields") != managed_fields:

@@ -1,6 +1,5 @@
 """PATCH: JSON patch, merge patch, strategic merge patch, and server-side apply."""
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -13,7 +12,6 @@ from sully.machinery.errors import (
     not_found,
 )
 from sully.machinery.patch.apply import apply, check_unmanaged, described
-from sully.machinery.patch.entries import entries_of
 from sully.machinery.patch.errors import PatchError
 from sully.machinery.patch.gotext import plain
 from sully.machinery.patch.json_patch import apply_json_patch, unknown_fields
@@ -102,7 +100,7 @@ class Patcher:
         if patch_type != STRATEGIC:
             # A strategic patch changes no kind: what it makes is not decoded by one.
             request = patched_request(self._objects, request, changed, text, warnings)
-        return self._read(request, changed, body, warnings, text, entries_of(old))
+        return self._read(request, changed, body, warnings, text, old)
 
     def _shown(self, request: Request, patch_type: str, states: tuple[Obj, Obj], patch: Any) -> str:
         """Return what an error quotes: the patched object, or of a strategic patch the patch."""
@@ -129,13 +127,11 @@ class Patcher:
         body: Body,
         warnings: list[str],
         patch: PatchText | None = None,
-        managed_fields: Sequence[Obj] = (),
+        before: Obj | None = None,
     ) -> Obj:
         """Decode a patched object like the body of an update."""
         target = request.target
-        decoded = decode_object(
-            self._objects, request, changed, body.repeated, patch, managed_fields
-        )
+        decoded = decode_object(self._objects, request, changed, body.repeated, patch, before)
         warnings += decoded.warnings
         strategy = self._writer.strategy(target)
         strategy.default(decoded.obj, self._writer.context(request))
@@ -165,7 +161,7 @@ class Patcher:
             warnings.clear()
             live = self._objects.convert(old, target.resource, target.version)
             merged, entries = self._merge(request, live, value)
-            obj = self._read_applied(request, merged, body, warnings, entries_of(old))
+            obj = self._read_applied(request, merged, body, warnings, old)
             if entries:
                 obj["metadata"]["managedFields"] = entries
             else:
@@ -198,13 +194,13 @@ class Patcher:
         merged: Obj,
         body: Body,
         warnings: list[str],
-        managed_fields: Sequence[Obj] = (),
+        before: Obj | None = None,
     ) -> Obj:
         """Decode an object that an apply merged."""
         name = described(body.value, request.target.group_version)
         text = PatchText(lambda: "", applied=name)
         try:
-            return self._read(request, merged, body, warnings, text, managed_fields)
+            return self._read(request, merged, body, warnings, text, before)
         except ApiError as error:
             raise self._as_our_error(error) from None
 

@@ -55,8 +55,8 @@ class Updater:
         """Replace an object, or the part of it that the endpoint owns."""
         request = with_empty_lists(request, body)
         live = self._writer.store.newest(self._writer.objects.key(request.target))
-        managed_fields = () if live is None else entries.entries_of(self._writer.objects.bare(live))
-        decoded = decode_body(self._writer.objects, request, body, managed_fields)
+        before = None if live is None else self._writer.objects.bare(live)
+        decoded = decode_body(self._writer.objects, request, body, before)
         with added_warnings(decoded.warnings):
             result = await self._replace(request, decoded.obj)
         result.warnings[:0] = decoded.warnings
