@@ -7,6 +7,7 @@ the new state of an object, or the change of an inventory.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from sully.api.resource.types import DeviceClass, DeviceToleration, ResourceClaim
 from sully.client.objects import key_of
@@ -14,11 +15,12 @@ from sully.client.transport import Key
 from sully.domain.allocation.requests import without_seconds
 from sully.domain.claims.lifecycle import EXTENDED
 from sully.domain.devices.pools import DeviceId
-from sully.domain.devices.taints import untolerated
+from sully.domain.devices.taints import SourcedTaint, untolerated
 from sully.domain.scheduling.cluster_events import ClusterEvent
 from sully.domain.scheduling.extended import Backings
 from sully.domain.scheduling.objects import Node, Pod
 from sully.domain.scheduling.resources import requests_of
+from sully.machinery.memo import Memo
 from sully.machinery.meta import OwnerReference
 from sully.scheduler.caches.device_cache import DeviceCache
 from sully.scheduler.caches.node_cache import NodeCache
@@ -26,6 +28,9 @@ from sully.scheduler.claim_resolution import claim_keys
 from sully.scheduler.equivalence.groups import EquivalenceGroups
 from sully.scheduler.queue import SchedulingQueue
 from sully.views.devices.changes import InventoryChange
+
+Stack = tuple[SourcedTaint, ...]
+_MOST_STACKS: Final = 1024
 
 
 class ClaimCache:
@@ -107,6 +112,8 @@ class EventHandlers:
         self._groups = groups
         self._tolerations: dict[DeviceToleration, None] = {}
         """What any claim tolerated that was ever unallocated, for however long."""
+        self._useless: Memo[int, tuple[Stack, bool]] = Memo(_MOST_STACKS)
+        """Whether none of these tolerates taints, by their identity: devices share them."""
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         """Handle a change of a pod."""
@@ -204,7 +211,10 @@ class EventHandlers:
     def _remember_tolerations(self, claim: ResourceClaim | None) -> None:
         if self._groups is None or claim is None or claim.status.allocation is not None:
             return
-        self._tolerations.update(dict.fromkeys(_tolerations(claim)))
+        for toleration in _tolerations(claim):
+            if toleration not in self._tolerations:
+                self._tolerations[toleration] = None
+                self._useless.clear()
 
     def _is_useless_release(self, claim: ResourceClaim) -> bool:
         """Report whether no claim tolerates the taints of the devices of a deleted claim.
@@ -225,7 +235,12 @@ class EventHandlers:
         published = self._devices.inventory.published(device)
         if published is not None and published.device.consumes_counters:
             return False
-        return bool(untolerated(self._devices.taints(device), tuple(self._tolerations)))
+        taints = self._devices.taints(device)
+        known = self._useless.get(id(taints))
+        if known is None:
+            blocking = untolerated(taints, tuple(self._tolerations))
+            known = self._useless.keep(id(taints), (taints, bool(blocking)))
+        return known[1]
 
 
 def _requests_as(pod: Pod, other: Pod) -> bool:

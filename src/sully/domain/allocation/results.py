@@ -40,7 +40,7 @@ def write(claim: ResourceClaim, chosen: Chosen, node: Node) -> AllocationResult:
     """Return the allocation of one claim."""
     return AllocationResult(
         devices=DeviceAllocationResult(
-            results=tuple(_result(plan.alternative, slot) for plan, slot in chosen),
+            results=tuple([_result(plan.alternative, slot) for plan, slot in chosen]),
             config=tuple(_configuration(claim, chosen)),
         ),
         node_selector=_node_selector((slot.device for _, slot in chosen), node),
@@ -62,12 +62,12 @@ def with_share_ids(allocated: Allocated, ids: Iterable[str]) -> Allocated:
 
 
 def _result(alternative: Alternative, slot: Slot) -> DeviceRequestAllocationResult:
-    id_, published = slot.device.id, slot.device.published
+    published, pool = slot.device.published, slot.pool
     return DeviceRequestAllocationResult(
         request=alternative.full_name,
-        driver=id_.driver,
-        pool=id_.pool,
-        device=id_.device,
+        driver=pool.driver,
+        pool=pool.pool,
+        device=slot.name,
         admin_access=True if alternative.admin_access else None,
         tolerations=alternative.tolerations,
         binding_conditions=published.device.binding_conditions,

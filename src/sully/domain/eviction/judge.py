@@ -97,7 +97,7 @@ class Evict(msgspec.Struct, frozen=True):
 
     def due(self, now: datetime) -> tuple[Reason, ...]:
         """Return the reasons that are due."""
-        return tuple(reason for reason in self.because if reason.due is None or reason.due <= now)
+        return tuple([x for x in self.because if x.due is None or x.due <= now])
 
 
 Verdict = Keep | Hold | Wait | Evict

@@ -90,6 +90,8 @@ def _job_text(ended: JobEnded) -> str:
 
 def expected_text(pod: PlannedPod, behavior: OwnerBehavior) -> str:
     """Return what the owner of a pod is expected to do; empty if that is certain or unknown."""
+    if behavior.expectation is Expectation.NONE:
+        return ""
     text = _EXPECTED.get(behavior.expectation, "")
     group = pod.metadata.labels.get(LEADER_WORKER_SET) or (pod.owner.name if pod.owner else "")
     return text.format(owner=pod.owner_text.replace("/", " "), group=group)

@@ -39,12 +39,15 @@ def gap_text(gap: Gap) -> str:
 
 def owner_notes(simulation: Simulation) -> Iterator[str]:
     """Yield which owners of evicted pods could not be read, and what the plan assumes."""
+    gaps = {kind: simulation.cluster.gap(kind) for kind, _ in _UNKNOWN.values()}
+    if not any(gaps.values()):
+        return
     owned = Counter(
         (behavior_of(pod).recreation, pod.metadata.namespace, pod.owner_text)
         for pod in (eviction.pod for eviction in simulation.evicted)
     )
     for recreation, (kind, meaning) in _UNKNOWN.items():
-        gap = simulation.cluster.gap(kind)
+        gap = gaps[kind]
         most = max((count for (x, *_), count in owned.items() if x is recreation), default=0)
         if gap is not None and most >= _MATTERS_FROM[recreation]:
             yield f"{gap_text(gap)}: {meaning}"

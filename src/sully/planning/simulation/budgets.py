@@ -97,7 +97,7 @@ class Budgets:
 
     def evicted(self, pod: PlannedPod) -> None:
         """Note that a pod was evicted."""
-        if self._is_ready(pod):
+        if self._by_namespace and self._is_ready(pod):
             self._scheduled.discard(pod.metadata.uid)
             for count in self._of(pod):
                 count.spare -= 1
@@ -120,6 +120,8 @@ class Budgets:
 
     def scheduled(self, pod: PlannedPod) -> Iterator[BudgetChanged]:
         """Note that a pod was bound; yield how its budgets change."""
+        if not self._by_namespace:
+            return
         self._scheduled.add(pod.metadata.uid)
         for count in self._of(pod):
             before = count.budget()

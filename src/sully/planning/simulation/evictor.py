@@ -60,6 +60,10 @@ class PlannedEvictor:
         """Return whether and when a pod is evicted."""
         return self._evictor.verdict(pod, self._cluster.clock.now())
 
+    def is_pending(self, key: Key) -> bool:
+        """Report whether a pod of this name is to be evicted."""
+        return self._evictor.is_pending(key)
+
     def blocked(self) -> Iterator[tuple[PlannedPod, Paused | BudgetExhausted]]:
         """Yield the pods whose evictions are paused, or refused by budgets, by key."""
         for key, pending in self._evictor.pending():

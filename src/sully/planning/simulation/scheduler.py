@@ -124,6 +124,8 @@ class PlannedScheduler:
         self.bindings: dict[str, Binding] = {}
         """By uid, of all pods that were bound in this plan."""
         self.pending: dict[str, Pending] = {}
+        self.on_untainted: Key | None = None
+        """A pod that is being created on devices of which none has a taint."""
         self._deferred: dict[Key, ReplacementPod] = {}
         self.core = SchedulingCore(
             cluster.inventory,
@@ -162,7 +164,9 @@ class PlannedScheduler:
                 self._deferred[key_of(pod)] = replacement
                 continue
             elif (bind := self.core.schedule_new(pod, claims, rank, now)) is not None:
+                self.on_untainted = None if _is_tainted(bind) else bind.key
                 self._bind(bind, pod)
+                self.on_untainted = None
             else:
                 self._create(replacement)
             self.settle(until=rank)
@@ -284,6 +288,13 @@ class PlannedScheduler:
             extended_resource_claim_status=ExtendedClaimStatus(resource_claim_name=name),
         )
         return msgspec.structs.replace(pod, status=status)
+
+
+def _is_tainted(bind: Bind) -> bool:
+    """Report whether a new pod may get tainted devices."""
+    return bind.extended is not None or any(
+        device.taints for reservation in bind.claims for device in reservation.devices
+    )
 
 
 def _has_own_claims(replacement: ReplacementPod) -> bool:

@@ -297,7 +297,9 @@ class Simulation:
 
     def _on_usage_changed(self, pods: Iterable[Key]) -> None:
         for key in sorted(pods):
-            self.evictor.usage_changed(key)
+            # Most replacements get devices without taints.
+            if key != self.scheduler.on_untainted or self.evictor.is_pending(key):
+                self.evictor.usage_changed(key)
 
     def _on_evicted(self, pod: PlannedPod, reasons: tuple[Reason, ...]) -> None:
         due, now = self._due_without_change.get(pod.metadata.uid), self.cluster.clock.now()
