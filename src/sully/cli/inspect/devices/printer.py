@@ -36,6 +36,7 @@ _WIDE_COLUMNS = (
     Column("ATTRIBUTES", shrinks=1),
 )
 _NONE = "-"
+_NO_TAINTS = Cell(_NONE)
 _UNKNOWN = "?"
 
 
@@ -48,8 +49,8 @@ def row(view: DeviceView, now: datetime, *, wide: bool) -> Sequence[Cell | str]:
     cells: list[Cell | str] = [
         str(view.id),
         view.node if view.device is not None else "(gone)",
-        _taints(view, now, wide=wide) if view.taints or view.ignored_patches else _NONE,
-        users if view.conflict is None else Cell(users, "red"),
+        _taints(view, now, wide=wide) if view.taints or view.ignored_patches else _NO_TAINTS,
+        Cell(users, "red" if view.conflict is not None else ""),
     ]
     if wide:
         tolerations = {toleration_text(x) for claim in view.claims for x in claim.tolerations}
