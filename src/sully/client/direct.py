@@ -7,7 +7,14 @@ the stored JSON if nobody has decoded that yet), and then shared by all readers:
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Hashable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Hashable,
+    Mapping,
+    Sequence,
+)
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar, cast
 
@@ -103,14 +110,17 @@ class DirectTransport(Calls):
             raise UnreachableError("the transport is closed")
         return self._verbs
 
-    async def _call(self, call: Call) -> Reply:
+    def _call(self, call: Call) -> Awaitable[Reply]:
         if self._guard is None or call.verb in READS:
-            return await self._send(call)
-        with within(self._guard()):
+            return self._send(call)
+        return self._guarded(self._guard, call)
+
+    async def _guarded(self, guard: WriteGuard, call: Call) -> Reply:
+        with within(guard()):
             return await self._send(call)
 
-    async def _send(self, call: Call) -> Reply:
-        return await self._server.call(
+    def _send(self, call: Call) -> Awaitable[Reply]:
+        return self._server.call(
             call.verb,
             call.ref,
             body=call.body,

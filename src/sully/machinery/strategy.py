@@ -7,6 +7,8 @@ kind. `obj` is a fresh copy the method may change in place; `old` is shared and 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import cache
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
@@ -20,6 +22,14 @@ if TYPE_CHECKING:
     from sully.machinery.customresources.schema import CustomSchema
 
 Obj = dict[str, Any]
+
+
+@cache
+def _names() -> ModuleType:
+    """Import the formats of names late: most processes do not need them."""
+    from sully.machinery import names
+
+    return names
 
 
 def _nobody(*_: str) -> bool:
@@ -160,15 +170,13 @@ class Strategy(msgspec.Struct, frozen=True):
 
     def validate_name(self, name: str) -> Sequence[str]:
         """Return the problems of an object name; default: a DNS subdomain."""
-        from sully.machinery.names import dns_subdomain_problems  # late: names is rarely needed
-
-        return dns_subdomain_problems(name)
+        problems: Sequence[str] = _names().dns_subdomain_problems(name)
+        return problems
 
     def validate_finalizer(self, name: str) -> Sequence[str]:
         """Return what is wrong with a finalizer; custom resources and some kinds allow more."""
-        from sully.machinery.names import finalizer_problems  # late: names is rarely needed
-
-        return finalizer_problems(name)
+        problems: Sequence[str] = _names().finalizer_problems(name)
+        return problems
 
 
 def keep_all_but_status(obj: Obj, old: Obj) -> None:

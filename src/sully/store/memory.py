@@ -33,7 +33,8 @@ class ReadSide(Store):
     @property
     def revision(self) -> int:
         """Return the newest acknowledged revision."""
-        return self._state.revision
+        # Asked several times by each write.
+        return self._state.horizon.revision
 
     @property
     def compacted(self) -> int:

@@ -201,9 +201,9 @@ def in_order(tree: Tree) -> Tree:
     return _read_once(data) if len(data) <= MAX_SHARED else _read_once.__wrapped__(data)
 
 
-def encoded(tree: Tree) -> bytes:
-    """Return a text that equal trees have in common."""
-    return _sorting.encode(tree)
+def encoded(trees: Any) -> bytes:
+    """Return a text that equal trees, or equal Structs of trees, have in common."""
+    return _sorting.encode(trees)
 
 
 # Objects of one template have the same fields, so thousands of them share a few trees.

@@ -10,12 +10,12 @@ the record. The walk over objects is typed.py's. Kubernetes' rules, and where th
 """
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from sully.machinery.errors import ApiError
+from sully.machinery.memo import Memo
 from sully.machinery.patch.entries import (
     Entry,
     Holding,
@@ -40,7 +40,6 @@ from sully.machinery.patch.fieldset import (
 from sully.machinery.patch.shapes import ElementError, shape_of
 from sully.machinery.patch.typed import Comparison, compare_shapes
 from sully.machinery.schema import ObjectType
-from sully.machinery.serialization.codec import from_json
 from sully.machinery.serialization.decode import DecodeError, empty_object
 from sully.machinery.serialization.decode import decode as normal_form
 
@@ -50,6 +49,9 @@ Convert = Callable[[Obj, str], tuple[Obj, ObjectType] | None]
 
 MAX_UPDATERS = 10
 ANCIENT = "ancient-changes"
+
+# Controllers write the same fields of thousands of objects.
+_OWNED: Memo[tuple[bytes, FieldSet], Tree] = Memo(1024)
 
 # What the server itself maintains; these have no owner.
 _SERVER_FIELDS = FieldSet.of(
@@ -100,8 +102,10 @@ def track_update(live: Obj | None, new: Obj, write: Write) -> list[Entry]:
     `live` is None on create. `new` is the decoded and defaulted object before anything else
     changes it: what admission and strategies fill in has no owner.
     """
-    recorded = read(live, new, subresource=write.subresource)
     before = entries_of(live)
+    if live is None and not entries_of(new):
+        return _first_entries(new, write)
+    recorded = read(live, new, subresource=write.subresource)
     if not recorded and live is not None:
         # Ownership was cleared: only apply starts a new record.
         return []
@@ -116,6 +120,16 @@ def track_update(live: Obj | None, new: Obj, write: Write) -> list[Entry]:
         return before
     cap_updaters(managed)
     return encode(managed, before)
+
+
+def _first_entries(new: Obj, write: Write) -> list[Entry]:
+    """Return the managedFields of an object that a client creates without any."""
+    managed: Managed = {}
+    try:
+        take_over(managed, empty_of(write.schema), new, write)
+    except ElementError:
+        return []
+    return encode(managed)
 
 
 def read(live: Obj | None, new: Obj, *, subresource: str) -> Managed:
@@ -153,18 +167,14 @@ def take_over(managed: Managed, old: Obj, new: Obj, write: Write) -> None:
 
 def owned_fields(comparison: Comparison, reset: FieldSet) -> Tree:
     """Return which of the fields that it wrote a writer owns, in the order of the wire."""
-    written = comparison.written
-    if comparison.removed:
-        written = difference(written, comparison.removed)
-    text = encoded(written)
-    return (_owned if len(text) <= MAX_SHARED else _owned.__wrapped__)(text, reset)
-
-
-# Controllers write the same fields of thousands of objects.
-@lru_cache(maxsize=1024)
-def _owned(written: bytes, reset: FieldSet) -> Tree:
-    below = recursive_difference(from_json(written), reset.tree)
-    return in_order(difference(below, _SERVER_FIELDS))
+    key = (encoded(comparison), reset)
+    known = _OWNED.get(key)
+    if known is None:
+        written = difference(comparison.written, comparison.removed)
+        known = in_order(stripped(recursive_difference(written, reset.tree)))
+        if len(key[0]) <= MAX_SHARED:
+            _OWNED.keep(key, known)
+    return known
 
 
 def reassign(managed: Managed, old: Obj, new: Obj, comparison: Comparison, write: Write) -> None:

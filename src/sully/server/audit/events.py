@@ -80,7 +80,7 @@ def bounded(entry: Entry) -> Entry:
 
 def truncate(text: str, limit: int) -> str:
     """Truncate a text to at most this many bytes as JSON."""
-    if len(text) * _MAX_ESCAPED <= limit and text.isascii():
+    if text.isascii() and _escaped(text, limit) <= limit:
         return text
     # Invalid UTF-8 cannot be written.
     text = text[: limit + 1].encode("utf-8", "replace").decode()
@@ -92,6 +92,14 @@ def truncate(text: str, limit: int) -> str:
         if size > limit:
             return text[:index] + TRUNCATED
     return text
+
+
+def _escaped(text: str, limit: int) -> int:
+    """Return at least as many bytes as an ASCII text takes as JSON."""
+    longest = len(text) * _MAX_ESCAPED
+    if longest <= limit or not text.isprintable():
+        return longest
+    return len(text) + text.count('"') + text.count("\\")
 
 
 def bounded_user(user: User) -> User:

@@ -76,7 +76,7 @@ def on_target(verb: str, target: Target, options: Mapping[str, str] = NO_OPTIONS
         resource.plural,
         target.subresource,
         namespace,
-        name or _selected_name(fields),
+        name or (_selected_name(fields) if fields else ""),
         fields=fields,
     )
 

@@ -28,7 +28,6 @@ from sully.server.registry.body_kinds import (
 )
 from sully.server.registry.metadata import merge_owners
 from sully.server.registry.strict_fields import undecodable, validate_strict
-from sully.server.registry.writes import added_warnings
 from sully.server.requests import Request
 from sully.server.storage.objects import Objects
 
@@ -52,8 +51,12 @@ def decode_body(
     if request.target.resource.hub.custom is not None and body.raw:
         check_custom_kind(request.target, value, body.raw)
     else:
-        with added_warnings(_warnings_as_sent(objects, request, value, body.repeated)):
+        warnings = _warnings_as_sent(objects, request, value, body.repeated)
+        try:
             check_kind(objects, request.target, body)
+        except ApiError as error:
+            error.warnings[:0] = warnings
+            raise
         if body.repeated and body.is_json:
             value = merge_repeated(body.raw)
     return decode_object(objects, request, value, body.repeated, before=before)
@@ -105,8 +108,10 @@ def decode_object(
     schema = objects.scheme.schema(target.resource, target.version)
     unknown: list[str] = []
     version = target.resource.version(target.version)
-    # Objects of other versions may not be in the normal form of theirs after a conversion.
-    reader: Reader = partial(decode, known=None if target.resource.has_shapes else before)
+    reader: Reader = decode
+    if before is not None and not target.resource.has_shapes:
+        # A conversion may not result in the normal form of a version.
+        reader = partial(decode, known=before)
     if version is not None and version.custom is not None:
         custom = version.custom
         reader = lambda value, _, unknown: custom.read(value, unknown)  # noqa: E731 - a short reader

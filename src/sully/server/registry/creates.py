@@ -20,7 +20,6 @@ from sully.server.registry.body import Body
 from sully.server.registry.writes import (
     ObjectWriter,
     Result,
-    added_warnings,
     is_dry_run,
     set_managed,
 )
@@ -44,8 +43,11 @@ class Creator:
         """Create an object from a body."""
         request = with_empty_lists(request, body)
         decoded = decode_body(self._writer.objects, request, body)
-        with added_warnings(decoded.warnings):
+        try:
             result = await self.create_object(request, decoded.obj)
+        except ApiError as error:
+            error.warnings[:0] = decoded.warnings
+            raise
         result.warnings[:0] = decoded.warnings
         return result
 
@@ -72,8 +74,11 @@ class Creator:
         strategy.admit(obj, None, ctx)
         self._writer.validate_admission(request, "create", obj)
         reviewed: list[str] = []
-        with added_warnings(reviewed):
+        try:
             result = await self._create_named(request, obj, ctx, reviewed, generated=generated)
+        except ApiError as error:
+            error.warnings[:0] = reviewed
+            raise
         result.warnings[:0] = [*notices, *reviewed]
         return result
 

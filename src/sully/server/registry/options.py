@@ -37,6 +37,8 @@ def _manager(request: Request, *, apply: bool) -> list[FieldError]:
     if apply and not manager:
         return [_MANAGER.required("is required for apply patch")]
     problems = [_MANAGER.too_long(128)] if len(manager.encode()) > 128 else []
+    if manager.isprintable():
+        return problems
     position = 0
     for character in manager:
         if not character.isprintable():

@@ -23,7 +23,7 @@ from sully.server.registry.bodies import decode_object, patched_request, with_em
 from sully.server.registry.body import Body, PatchText, check_values
 from sully.server.registry.creates import Creator
 from sully.server.registry.updates import Updater, check_name
-from sully.server.registry.writes import ObjectWriter, Result, added_warnings
+from sully.server.registry.writes import ObjectWriter, Result
 from sully.server.requests import Request
 from sully.server.storage.objects import typed
 
@@ -58,8 +58,11 @@ class Patcher:
                 self._check_shape(body.value)
             return self._apply_patch(request, patch_type, body, old, warnings)
 
-        with added_warnings(warnings):
+        try:
             result = await self._updater.modify(request, change)
+        except ApiError as error:
+            error.warnings[:0] = warnings
+            raise
         result.warnings[:0] = list(dict.fromkeys(warnings))
         return result
 
@@ -135,8 +138,11 @@ class Patcher:
         warnings += decoded.warnings
         strategy = self._writer.strategy(target)
         strategy.default(decoded.obj, self._writer.context(request))
-        with added_warnings(warnings):
+        try:
             check_name(target, decoded.obj)
+        except ApiError as error:
+            error.warnings[:0] = warnings
+            raise
         return decoded.obj
 
     # -- server-side apply ------------------------------------------------------------------------
@@ -168,8 +174,11 @@ class Patcher:
                 obj["metadata"].pop("managedFields", None)
             return obj
 
-        with added_warnings(warnings):
+        try:
             result = await self._updater.modify(request, change, track=False)
+        except ApiError as error:
+            error.warnings[:0] = warnings
+            raise
         result.warnings[:0] = list(dict.fromkeys(warnings))
         return result
 

@@ -17,7 +17,7 @@ from sully.api.policy.eviction import (
     still_processed,
     with_disruption_target,
 )
-from sully.machinery.errors import BadRequest, Conflict, conflict, method_not_allowed
+from sully.machinery.errors import ApiError, BadRequest, Conflict, conflict, method_not_allowed
 from sully.machinery.serialization.codec import copy
 from sully.machinery.strategy import Obj
 from sully.server.registry.bodies import Decoded, decode_part
@@ -29,7 +29,7 @@ from sully.server.registry.options import check_write_options
 from sully.server.registry.replies import ConnectReply, parent_request
 from sully.server.registry.scale import Scaling
 from sully.server.registry.updates import Updater, check_name
-from sully.server.registry.writes import ObjectWriter, added_warnings, is_dry_run, set_managed
+from sully.server.registry.writes import ObjectWriter, is_dry_run, set_managed
 from sully.server.requests import Request, Target
 from sully.server.storage.reads import Reader
 from sully.store.base import StoreKey
@@ -100,15 +100,21 @@ class Connector:
                 decoded = self._decoded(request, content, "core", "Binding")
                 decoded.warnings.extend(self._writer.review(request, "CREATE", decoded.obj))
                 check_namespace(request.target, decoded.obj)
-                with added_warnings(decoded.warnings):
+                try:
                     reply = await self._bind(request, decoded.obj)
+                except ApiError as error:
+                    error.warnings[:0] = decoded.warnings
+                    raise
             case "eviction", "POST":
                 check_write_options(request, "CreateOptions")
                 decoded = self._decoded(request, content, "policy", "Eviction")
                 decoded.warnings.extend(self._writer.review(request, "CREATE", decoded.obj))
                 check_namespace(request.target, decoded.obj)
-                with added_warnings(decoded.warnings):
+                try:
                     reply = await self._evict(request, decoded.obj)
+                except ApiError as error:
+                    error.warnings[:0] = decoded.warnings
+                    raise
             case "finalize", "PUT":
                 decoded = self._decoded(request, content, "core", "Namespace")
                 reply = await self._finalize(request, decoded.obj)

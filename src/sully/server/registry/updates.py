@@ -11,6 +11,7 @@ from itertools import chain
 import msgspec
 
 from sully.machinery.errors import (
+    ApiError,
     BadRequest,
     Conflict,
     NotFound,
@@ -30,7 +31,6 @@ from sully.server.registry.creates import Creator
 from sully.server.registry.writes import (
     ObjectWriter,
     Result,
-    added_warnings,
     is_dry_run,
     set_managed,
     without_version,
@@ -57,8 +57,11 @@ class Updater:
         live = self._writer.store.newest(self._writer.objects.key(request.target))
         before = None if live is None else self._writer.objects.bare(live)
         decoded = decode_body(self._writer.objects, request, body, before)
-        with added_warnings(decoded.warnings):
+        try:
             result = await self._replace(request, decoded.obj)
+        except ApiError as error:
+            error.warnings[:0] = decoded.warnings
+            raise
         result.warnings[:0] = decoded.warnings
         return result
 

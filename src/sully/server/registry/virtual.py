@@ -6,12 +6,12 @@ status; the kinds are marked `virtual` in their ResourceType.
 
 from collections.abc import Callable
 
-from sully.machinery.errors import method_not_allowed
+from sully.machinery.errors import ApiError, method_not_allowed
 from sully.machinery.patch import managed
 from sully.machinery.strategy import Obj
 from sully.server.registry.bodies import decode_body
 from sully.server.registry.body import Body
-from sully.server.registry.writes import ObjectWriter, Result, added_warnings
+from sully.server.registry.writes import ObjectWriter, Result
 from sully.server.requests import Request
 
 Answer = Callable[[Request, Obj], Obj]
@@ -37,10 +37,13 @@ class VirtualResources:
             raise method_not_allowed()
         decoded = decode_body(self._writer.objects, request, body)
         obj, ctx = decoded.obj, self._writer.context(request)
-        with added_warnings(decoded.warnings):
+        try:
             resource.strategy.default(obj, ctx)
             write = self._writer.managed_write(request, resource.strategy, ctx)
             entries = managed.track_update(None, obj, write)
             if entries:
                 obj["metadata"]["managedFields"] = entries
             return Result(answer(request, obj), created=True, warnings=decoded.warnings)
+        except ApiError as error:
+            error.warnings[:0] = decoded.warnings
+            raise

@@ -16,7 +16,6 @@ import msgspec
 
 from sully.machinery.compat import Compat
 from sully.machinery.errors import (
-    ApiError,
     InternalError,
     RequestEntityTooLarge,
     ServiceUnavailable,
@@ -346,23 +345,6 @@ def without_version(obj: Obj) -> Obj:
     metadata = obj["metadata"].copy()
     metadata.pop("resourceVersion", None)
     return {**obj, "metadata": metadata}
-
-
-class added_warnings:  # noqa: N801 - used as a block, where a generator would cost each write more
-    """Adds warnings to an error that is raised inside."""
-
-    __slots__ = ("_warnings",)
-
-    def __init__(self, warnings: list[str]) -> None:
-        self._warnings = warnings
-
-    def __enter__(self) -> None:
-        """Do nothing."""
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        """Add the warnings to an ApiError."""
-        if isinstance(error, ApiError):
-            error.warnings[:0] = self._warnings
 
 
 @contextmanager
