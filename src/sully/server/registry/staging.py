@@ -8,7 +8,6 @@ its last state is part of history.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from sully.machinery.errors import Conflict
 from sully.machinery.serialization.codec import to_json
@@ -21,8 +20,8 @@ from sully.store.base import Check, Commit, Delete, Op, Put, Record, RecordPage,
 from sully.store.errors import ConflictError
 from sully.store.transactions import plan
 
-STAGED = -1
-"""The revision of a state that is not committed."""
+STAGED = -(1 << 62)
+"""The revision of a state that is not committed; a store may use small negative ones."""
 
 
 class _StagedRecord(Record):
@@ -66,10 +65,11 @@ class StagedStore:
         return await self._store.list(resource, namespace)
 
     def put(self, key: StoreKey, bare: Obj, expect: int) -> Record:
-        """Stage an object."""
-        staged = self._staged(Put(key, b"", expect, {"bare": bare}))
-        assert staged is not None, "a put has a record"
-        return staged
+        """Stage an object, which is not encoded yet."""
+        before = self.newest(key)
+        if expect != (0 if before is None else before.revision):
+            raise ConflictError(key, expect=expect, current=before)
+        return self._put(Put(key, b"", expect, {"bare": bare}), before)
 
     async def commit(self, ops: Sequence[Op]) -> Commit:
         """Stage operations."""
@@ -77,27 +77,30 @@ class StagedStore:
 
     def _staged(self, op: Op) -> Record | None:
         before = self.newest(op.key)
-        record = plan((op,), lambda _: before, revision=STAGED).records[0]
+        plan((op,), lambda _: before, revision=STAGED)
+        if isinstance(op, Put):
+            return self._put(op, before)
         if isinstance(op, Check):
             self._steps[-1].setdefault(op.key, op)
-            return record
-        earlier = self._steps[-1].get(op.key)
-        if isinstance(earlier, Delete) or (isinstance(op, Delete) and isinstance(earlier, Put)):
-            # Watchers get the last state before a deletion, and the deletion before what follows.
-            self._steps.append({})
-            earlier = None
-        if isinstance(op, Delete):
+        else:
+            if isinstance(self._steps[-1].get(op.key), Put):
+                # Watchers get the last state before its deletion.
+                self._steps.append({})
             self._steps[-1][op.key], self._records[op.key] = op, None
-            return record
-        assert record is not None, "a put has a record"
-        expect = op.expect if earlier is None else earlier.expect
-        self._steps[-1][op.key] = Put(op.key, op.value, expect, op.derived)
+        return before
+
+    def _put(self, op: Put, before: Record | None) -> Record:
+        key, earlier = op.key, self._steps[-1].get(op.key)
+        if isinstance(earlier, Delete):
+            self._steps.append({})
+        elif earlier is not None:
+            op.expect = earlier.expect
+        self._steps[-1][key] = op
+        created = STAGED if before is None else before.create_revision
         # Its memo is not that of the record to come, which has another revision.
-        staged = _StagedRecord(
-            op.key, op.value, record.create_revision, STAGED, dict(op.derived or {})
-        )
-        self._records[op.key] = staged
-        return staged
+        record = _StagedRecord(key, op.value, created, STAGED, dict(op.derived or {}))
+        self._records[key] = record
+        return record
 
     def steps(self) -> Iterator[Sequence[Op]]:
         """Yield the operations of the transactions that follow each other."""
@@ -144,12 +147,12 @@ class StagedWriter(ObjectWriter):
     def _final(self, op: Op, written: dict[StoreKey, int]) -> Op:
         """Return an operation as the store takes it."""
         if op.expect == STAGED:
-            op = replace(op, expect=written[op.key])
+            op.expect = written[op.key]
         if not isinstance(op, Put) or op.value or op.derived is None:
             return op
         bare: Obj = op.derived["bare"]
-        data = to_json(bare)
+        op.value = to_json(bare)
         stored = self.objects.scheme.stored(op.key.resource)
         if stored is not None:
-            check_values(stored, bare, len(data))
-        return Put(op.key, data, op.expect, op.derived)
+            check_values(stored, bare, len(op.value))
+        return op
