@@ -14,7 +14,7 @@ from itertools import islice
 from sully.store.base import Event, Record, RecordPage, StoreKey
 from sully.store.errors import CompactedError, FutureRevisionError
 from sully.store.events import Cursor, EventLog, Horizon, revision_of
-from sully.store.packing import KEEP_CURRENT_BYTES, KEEP_CURRENT_VALUES, Packer
+from sully.store.packing import CurrentPacker, Packer
 from sully.store.transactions import Transaction
 
 
@@ -27,11 +27,7 @@ class Table:
         self.records: dict[StoreKey, Record] = {}
         self.keys: list[StoreKey] = []
         self.log = EventLog()
-        self.packer = Packer(
-            keep_values=KEEP_CURRENT_VALUES,
-            keep_bytes=KEEP_CURRENT_BYTES,
-            is_wanted=lambda record: self.records.get(record.key) is record,
-        )
+        self.packer = CurrentPacker(lambda record: self.records.get(record.key) is record)
 
     def put(self, record: Record) -> None:
         """Make this the current record of its key."""
