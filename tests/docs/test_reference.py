@@ -19,3 +19,13 @@ def test_defaults_are_as_users_write_them() -> None:
 
     assert "| `30d` | How long to keep records" in page
     assert re.findall(r"\| `(\[.*?\]|\d+\.0|None|True)` \|", page) == []
+
+
+def test_the_reference_has_every_metric() -> None:
+    created = re.compile(r'\.(?:counter|gauge|histogram|computed)\(\s*"([a-z_0-9]+)"')
+    sources = (path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    names = {name for source in sources for name in created.findall(source)}
+    page = (ROOT / "docs/reference/metrics.md").read_text()
+
+    assert names - set(re.findall(r"^\| `(\w+)`", page, re.MULTILINE)) == set()
+    assert len(names) > 40
